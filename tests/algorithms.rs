@@ -154,7 +154,7 @@ fn the_results_of_several_algorithms_are_not_written_over_each_other() {
 
 /// The second snapshot is between two runs of the second algorithm.
 #[test]
-fn a_job_that_is_taken_up_has_the_rows_of_all_its_algorithms() {
+fn a_resumed_job_has_the_rows_of_all_its_algorithms() {
     let (file, snapshots) = (rated(), scratch("snapshots"));
     let job = || {
         run(&file)

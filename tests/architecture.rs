@@ -111,19 +111,19 @@ fn table() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 }
 
 #[test]
-fn rooms_use_only_the_rooms_below_them() {
+fn crates_use_only_the_crates_below_them() {
     assert_eq!(forbidden_edges(&metadata(), &table()), Vec::<String>::new());
 }
 
 #[test]
-fn an_edge_that_the_table_lacks_is_found() {
+fn an_edge_missing_in_the_table_is_found() {
     let mut allowed = table();
     allowed.get_mut("rackloom-cli").expect("cli has a place").remove("rackloom-simulator");
     assert_eq!(forbidden_edges(&metadata(), &allowed), ["rackloom-cli -> rackloom-simulator"]);
 }
 
 #[test]
-fn rooms_cannot_reach_what_would_void_their_promise() {
+fn crates_do_not_reach_packages_that_break_their_guarantees() {
     let metadata = metadata();
     for (room, forbidden) in OUT_OF_REACH {
         let reached = reachable(&metadata, room);
@@ -133,7 +133,7 @@ fn rooms_cannot_reach_what_would_void_their_promise() {
 }
 
 #[test]
-fn the_core_says_no_std_and_forbids_unsafe_code() {
+fn the_core_is_no_std_and_forbids_unsafe_code() {
     let source =
         std::fs::read_to_string(root().join("crates/protocol/src/lib.rs")).expect("the core is there");
     for line in ["#![no_std]", "#![forbid(unsafe_code)]"] {
@@ -247,7 +247,7 @@ fn documents_count_nothing_that_grows() {
 }
 
 #[test]
-fn spans_are_told_from_prose() {
+fn spans_are_separated_from_prose() {
     let spans =
         code_spans("see `crates/cli` and `a b/c`\n```\n`not/this`\n```\n`docs/<name>.md` `tests/kill.rs`");
     let paths: Vec<_> = spans.into_iter().filter(|span| names_a_path(span)).collect();
@@ -283,7 +283,7 @@ fn swallowed(text: &str) -> Vec<usize> {
 
 /// Output to standard error itself reaches the log of continuous integration, where skips are counted.
 #[test]
-fn a_skip_is_said_where_the_test_runner_cannot_swallow_it() {
+fn skips_are_reported_where_the_test_runner_does_not_capture_them() {
     let example = format!("println{}(\n    \"SKIPPED (1): nothing\"\n)", '!');
     assert_eq!(swallowed(&example), [1], "the search finds what it is for");
     let mut files = Vec::new();

@@ -469,7 +469,7 @@ fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
 }
 
 #[test]
-fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_say_so() {
+fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_a_key_have_a_note() {
     let key = key_file(7);
     let security = format!("security: {{key_file: {}}}\n", key.display());
     for (code, said) in on_loopback(0, [&security, &security]) {
@@ -484,7 +484,7 @@ fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_say_so() {
 }
 
 #[test]
-fn hosts_with_different_keys_do_not_come_together_and_say_why() {
+fn hosts_with_different_keys_do_not_connect_and_report_why() {
     let keys = [7, 8].map(|content| format!("security: {{key_file: {}}}\n", key_file(content).display()));
     for (code, said) in on_loopback(2, [&keys[0], &keys[1]]) {
         assert_eq!(code, Some(STALLED), "{said}");
@@ -496,7 +496,7 @@ fn hosts_with_different_keys_do_not_come_together_and_say_why() {
 }
 
 #[test]
-fn a_host_without_the_key_says_that_it_has_none() {
+fn a_host_without_the_key_reports_that_it_has_none() {
     let security = format!("security: {{key_file: {}}}\n", key_file(7).display());
     let [(with_key, said), (without, its)] = on_loopback(4, [&security, ""]);
     assert_eq!(with_key, Some(STALLED), "{said}");
@@ -533,7 +533,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn check_says_who_can_take_part_and_virtual_time_knows_no_key() {
+fn check_reports_missing_authentication_and_virtual_time_ignores_keys() {
     let [open, keyed] = [None, Some(key_file(7))].map(|key| rack(key.as_deref(), 2));
     let [open, keyed] = [&open, &keyed].map(|file| file.to_str().expect("a plain path"));
     assert!(printed(&["check", open]).contains("note: unauthenticated"));

@@ -151,8 +151,8 @@ fn members_at_a_bridge_end_when_their_supervisor_is_killed() {
 
 /// Foreign Ethernet frames, and frames of ours with unknown addresses: the bridge floods them to every port.
 #[test]
-fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
-    const TEST: &str = "strangers_on_a_bridge_are_counted_and_disturb_nobody";
+fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
+    const TEST: &str = "foreign_frames_on_a_bridge_are_counted_and_have_no_effect";
     if std::env::var_os(STRANGER).is_some() {
         return babble();
     }
@@ -185,7 +185,7 @@ fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
         assert_eq!(count(first, "no-room"), 0, "our own frames have room of their own: {}", links[first]);
     }
     assert!(count("n1->n0", "vlan-tag") > 0, "{}", links["n1->n0"]);
-    assert_eq!(count("n2->n0", "wrong-address"), 0, "and by nobody else");
+    assert_eq!(count("n2->n0", "wrong-address"), 0, "no other link counts it");
 }
 
 /// Number of rounds in which the stranger sends all its frames.
@@ -196,8 +196,8 @@ fn babble() {
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
     let settings = Settings { ether_type: ETHER_TYPE, frame_bytes_max: 4240, credits };
     let mut port = packet::open("plane0", &settings).expect("the bridge is here");
-    const NOBODY: [u8; 6] = [0x02, 0x77, 0x77, 0x77, 0x77, 0x77];
-    const EVERYBODY: [u8; 6] = [0xff; 6];
+    const UNKNOWN: [u8; 6] = [0x02, 0x77, 0x77, 0x77, 0x77, 0x77];
+    const BROADCAST: [u8; 6] = [0xff; 6];
     const N0: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 0];
     const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
     let frame = |target: [u8; 6], source: [u8; 6], rest: &[u8]| {
@@ -207,13 +207,13 @@ fn babble() {
     };
     let ours = ETHER_TYPE.to_be_bytes();
     let frames = [
-        frame(NOBODY, [2, 9, 9, 9, 9, 9], &ours),
-        frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &ours),
-        frame(EVERYBODY, N1, &ours),
+        frame(UNKNOWN, [2, 9, 9, 9, 9, 9], &ours),
+        frame(BROADCAST, [2, 9, 9, 9, 9, 9], &ours),
+        frame(BROADCAST, N1, &ours),
         frame(N0, [2, 9, 9, 9, 9, 9], &[0x81, 0x00, 0x00, 0x05, ours[0], ours[1]]),
-        frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
+        frame(BROADCAST, [2, 9, 9, 9, 9, 9], &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
         frame([0x33, 0x33, 0, 0, 0, 1], [2, 9, 9, 9, 9, 9], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]),
-        frame(NOBODY, [2, 9, 9, 9, 9, 9], &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
+        frame(UNKNOWN, [2, 9, 9, 9, 9, 9], &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
     ];
     for _ in 0..ROUNDS {
         for frame in &frames {
@@ -229,7 +229,7 @@ fn babble() {
 }
 
 #[test]
-fn who_has_no_bridge_says_so_and_what_to_write() {
+fn engines_without_bridges_refuse_with_a_hint() {
     let file = topology("star-4-bridge.yaml");
     let path = file.to_str().expect("a plain path");
     for (ended, part) in [

@@ -64,7 +64,7 @@ fn starve(member: Pid) {
 /// Returns the time for which the threads of a process have waited for a processor.
 fn waited_ns(member: Pid) -> u64 {
     let tasks =
-        std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member lives");
+        std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member runs");
     let waited = tasks.filter_map(|task| {
         let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
         text.split_whitespace().nth(1)?.parse().ok()
@@ -96,7 +96,7 @@ fn a_member_without_a_processor_is_not_called_dead() {
 }
 
 #[test]
-fn a_rack_without_processors_ends_as_starved_and_says_what_to_do() {
+fn a_rack_without_processors_ends_as_starved_with_a_hint() {
     let job = "watchdog: 400ms\njob: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
     let mut rack = run(&rack_file(&rack(job))).start();
     let members = rack.members();

@@ -108,7 +108,7 @@ job: {bandwidth: {bytes: 64KiB, repetitions: 20, warm_up: 0}}
 ";
 
 #[test]
-fn what_is_put_and_got_over_several_hops_is_on_every_link_of_its_route_and_on_no_other() {
+fn puts_and_gets_over_several_hops_are_on_the_links_of_their_route_only() {
     for (engine, rack) in engines(TWO_WAYS) {
         let report = rack.finish().passed();
         let operations = report["operations"].as_array().expect("operations");

@@ -114,7 +114,7 @@ fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
 }
 
 #[test]
-fn rows_that_start_racks_have_figures_or_say_why_not() {
+fn rows_that_start_racks_have_figures_or_a_reason() {
     let only = "packet-round-trip,packet-64,packet-packed,packet-star,udp-packed,udp-frames,all-reduce";
     let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
     let processors = report["machine"]["processors"].as_u64().expect("a machine has processors");
@@ -145,7 +145,7 @@ fn the_simulator_is_measured_without_a_raw_loop_and_judged_by_itself() {
 }
 
 #[test]
-fn the_table_has_the_same_rows_and_says_what_short_takes_are_worth() {
+fn the_table_has_the_same_rows_and_a_note_on_short_takes() {
     let ended = rackloom(&["calibrate", "--quick", "--only", "direct-load-4096"]).finish();
     assert!(matches!(ended.code, Some(0 | 1 | 7)), "{}", ended.stderr);
     for part in ["direct-load-4096", "raw loop", "ratio", "floor", "verdict: ", "processors", "mean nothing"]
@@ -165,7 +165,7 @@ fn a_row_that_does_not_exist_is_bad_input_with_the_names_of_those_that_do() {
 }
 
 #[test]
-fn who_interrupts_gets_what_there_is() {
+fn an_interrupt_prints_the_finished_rows() {
     let arguments =
         ["calibrate", "--json", "--rounds", "1000", "--only", "direct-load-4096,packet-round-trip"];
     let running = rackloom(&arguments).start();

@@ -117,13 +117,13 @@ fn the_simulators_captures_hold_every_frame_and_every_fault() {
     for reason in ["hop-check", "duplicate"] {
         assert!(by_comment.contains_key(reason), "{by_comment:?}");
     }
-    assert!(frames.iter().all(|frame| frame["direction"] == "outbound"), "nobody else was on the link");
+    assert!(frames.iter().all(|frame| frame["direction"] == "outbound"), "no other sender was on the link");
 }
 
 /// Compares the link table with captures of a ring of four, whose nodes forward frames. Without corruption, because corruption may change the kind
 /// of a captured frame.
 #[test]
-fn the_link_table_tells_data_control_and_forwarded_frames_apart_like_the_capture() {
+fn the_link_table_counts_data_control_and_forwarded_frames_like_the_capture() {
     let directory = scratch("kinds");
     let faults = ["--capture", text(&directory), "--loss", "1%", "--duplicate", "1%"];
     let report = sim(&rack_file("name: r4\nshape: {ring: {nodes: 4}}\n")).with(&faults).finish().passed();
@@ -243,7 +243,7 @@ fn a_killed_node_leaves_captures_that_can_be_read() {
 }
 
 #[test]
-fn what_a_killed_supervisor_leaves_can_be_read_part_by_part() {
+fn the_capture_parts_of_a_killed_supervisor_can_be_read() {
     let directory = scratch("captures");
     let mut rack = busy_rack(&directory);
     let members = rack.members();
@@ -264,7 +264,7 @@ fn what_a_killed_supervisor_leaves_can_be_read_part_by_part() {
 }
 
 #[test]
-fn a_rack_that_stays_has_its_captures_when_it_is_down() {
+fn a_standing_rack_has_its_captures_when_it_is_down() {
     let (directory, session) = (scratch("captures"), scratch("session"));
     std::fs::create_dir_all(&session).expect("a scratch folder");
     let file = rack_file("name: stays\nshape: {ring: {nodes: 3}}\n");
@@ -280,7 +280,7 @@ fn a_rack_that_stays_has_its_captures_when_it_is_down() {
 }
 
 #[test]
-fn a_capture_stops_at_its_limit_and_says_so() {
+fn a_capture_stops_at_its_limit_with_a_note() {
     let directory = scratch("captures");
     let options = ["--capture", text(&directory), "--capture-bytes", "128KiB"];
     let ended = sim(&rack_file(RING)).with(&options).finish();
@@ -306,7 +306,7 @@ fn small_capture() -> PathBuf {
 }
 
 #[test]
-fn decode_shows_what_is_asked_for() {
+fn decode_shows_the_selected_frames() {
     let path = small_capture();
     let lines = |options: &[&str]| {
         let ended = decode(&path, options);
@@ -325,7 +325,7 @@ fn decode_shows_what_is_asked_for() {
 }
 
 #[test]
-fn decode_refuses_what_it_cannot_read_with_place_and_hint() {
+fn decode_refuses_unreadable_files_with_position_and_hint() {
     let path = small_capture();
     let whole = std::fs::read(&path).expect("a capture");
     let lines = decode(&path, &[]).stdout.lines().count();
@@ -348,13 +348,17 @@ fn decode_refuses_what_it_cannot_read_with_place_and_hint() {
         }
     }
     std::fs::write(&path, &whole).expect("it can be written");
-    let nobody = decode(&path, &["--node", "n9"]);
-    assert_eq!(nobody.code, Some(2));
-    assert!(nobody.stderr.contains("has no n9") && nobody.stderr.contains("n0, n1, n2"), "{}", nobody.stderr);
+    let unknown = decode(&path, &["--node", "n9"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.stderr.contains("has no n9") && unknown.stderr.contains("n0, n1, n2"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
-fn what_cannot_be_captured_is_refused_before_anything_starts() {
+fn an_impossible_capture_is_refused_before_anything_starts() {
     let file = rack_file(RING);
     for command in ["run", "sim", "up"] {
         for (options, part) in [

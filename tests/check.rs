@@ -60,7 +60,7 @@ fn every_mistake_is_found_where_it_is_and_has_a_hint() {
 
 /// There is one checker: commands that run a file report the same mistakes as `check`.
 #[test]
-fn whoever_runs_a_file_hears_what_check_says() {
+fn commands_that_run_a_file_report_the_mistakes_of_check() {
     let names = ["algorithm-for-other-collectives", "working-space-beyond-memory", "ranks-of-two-tenants"];
     for name in names {
         let file = root().join(format!("tests/broken/{name}.yaml"));
@@ -80,7 +80,7 @@ fn another_job_is_judged_in_place_of_the_files() {
     let sim = |file: &Path, options: &[&str]| {
         rackloom(&[&["sim", file.to_str().expect("a plain path")][..], options].concat()).finish()
     };
-    assert_eq!(sim(&file, &["--job", "none"]).code, Some(0), "nobody does the file's job");
+    assert_eq!(sim(&file, &["--job", "none"]).code, Some(0), "the file's job is not run");
     let ended = sim(&ring, &["--collective", "broadcast", "--algorithm", "halving-doubling"]);
     assert_eq!(ended.code, Some(2));
     for part in ["halving-doubling cannot do broadcast", "hint:"] {
@@ -89,7 +89,7 @@ fn another_job_is_judged_in_place_of_the_files() {
 }
 
 #[test]
-fn a_rack_beyond_the_machine_is_refused_by_who_starts_it_and_a_warning_to_who_checks_it() {
+fn a_rack_beyond_the_machine_is_refused_at_the_start_and_a_warning_of_check() {
     // No machine of these tests has 16 TiB.
     let file = rack_file("name: vast\nshape: {star: {nodes: 256}}\ndefaults: {memory: 64GiB}\njob: none\n");
     let checked = tried("check", &file);
@@ -108,7 +108,7 @@ fn a_rack_beyond_the_machine_is_refused_by_who_starts_it_and_a_warning_to_who_ch
 }
 
 #[test]
-fn the_plan_shows_how_memory_is_held_where_it_is_not_as_usual() {
+fn check_shows_memory_settings_that_are_not_the_defaults() {
     let text = "name: held\nshape: {ring: {nodes: 3}}\n";
     let usual = tried("check", &rack_file(text)).stdout;
     assert!(!usual.contains("huge pages"), "{usual}");

@@ -55,7 +55,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_was_killed_and_taken_up_ends_with_the_same_bytes() {
+fn a_killed_and_resumed_collective_ends_with_the_same_bytes() {
     let (rack, snapshots) = (rack(), scratch("snapshots"));
     let (undisturbed, taken_up) = (scratch("undisturbed"), scratch("taken-up"));
     let whole = job(&rack).with(&["--output", text(&undisturbed)]).finish();
@@ -90,11 +90,11 @@ fn a_snapshot_that_is_damaged_or_foreign_is_refused_before_anything_starts() {
     assert_eq!(broken.code, Some(0), "{}\n{}", broken.stdout, broken.stderr);
     let path = snapshots.join("rank1.6.snapshot");
     let sound = std::fs::read(&path).expect("a snapshot");
-    let refused = |bytes: &[u8], told: &str| {
+    let refused = |bytes: &[u8], case: &str| {
         std::fs::write(&path, bytes).expect("it can be written");
         let ended = restored(&rack, &snapshots);
-        assert_eq!(ended.code, Some(2), "{told}: {}\n{}", ended.stdout, ended.stderr);
-        for part in [told, "rank1.6.snapshot", "hint:"] {
+        assert_eq!(ended.code, Some(2), "{case}: {}\n{}", ended.stdout, ended.stderr);
+        for part in [case, "rank1.6.snapshot", "hint:"] {
             assert!(ended.stderr.contains(part), "`{part}` is missing in {}", ended.stderr);
         }
     };

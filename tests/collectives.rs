@@ -280,7 +280,7 @@ fn sixteen_bit_sums_of_full_mantissas_are_rounded_once_by_direct_schedules() {
 /// most u, the sum errs by at most (N - 1) u / (1 - (N - 1) u) times the sum of the magnitudes (Higham 2002, 4.2). bf16 is
 /// rounded twice per addition (to f32 first), and the comparison sums doubles itself; 2 u each covers both.
 #[test]
-fn random_floats_are_the_same_at_every_rank_and_as_near_as_rounding_allows() {
+fn random_floats_are_equal_at_every_rank_and_within_the_rounding_bound() {
     for (floats, (shape, engine)) in
         FLOATS.iter().zip([(RING, "shared-memory"), (STAR, "packet"), (MESH, "sim"), (RING, "sim")])
     {
@@ -396,7 +396,7 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
 }
 
 #[test]
-fn given_arrays_are_neither_overwritten_nor_left_out_in_silence() {
+fn given_arrays_are_neither_overwritten_nor_ignored_without_a_note() {
     let input = arrays("f32", &values("f32", "sum", 5, 6));
     let read = || std::fs::read(input.join("rank0.npy")).expect("it is there");
     let (before, dotted) = (read(), input.join("."));
@@ -473,7 +473,7 @@ fn results_of_a_run_with_more_ranks_are_not_left_beside_new_ones() {
 }
 
 #[test]
-fn a_sweep_has_the_columns_that_people_know() {
+fn a_sweep_has_the_usual_columns() {
     let file = rack_file("name: sweep\nshape: {ring: {nodes: 4}}\n");
     for rack in [run(&file), sim(&file)] {
         let ended = rack

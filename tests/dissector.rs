@@ -290,7 +290,7 @@ const UNREADABLE: &str = "name: unreadable\nevents: [{what: fail-memory, where: 
                           expect: {ends: clean-error}\n";
 
 #[test]
-fn both_say_the_same_of_every_simulated_frame() {
+fn both_agree_on_every_simulated_frame() {
     // Links that repeat lost frames leave no holes to acknowledge, so both kinds of links are compared.
     let (mut fields, mut operations) = (BTreeSet::new(), BTreeSet::new());
     for llr in ["on", "off"] {
@@ -317,7 +317,7 @@ fn both_say_the_same_of_every_simulated_frame() {
 }
 
 #[test]
-fn both_say_the_same_of_every_frame_between_processes() {
+fn both_agree_on_every_frame_between_processes() {
     let directory = scratch("captures");
     run(&rack_file(RING)).with(&["--capture", text(&directory)]).with(&FAULTS).finish().passed();
     compare_all(&directory);
@@ -344,7 +344,7 @@ fn a_conversation_reads_as_it_did() {
 }
 
 #[test]
-fn a_request_and_its_response_know_each_other() {
+fn a_request_and_its_response_refer_to_each_other() {
     let capture = small_capture();
     let one = |filter: &str, columns: &[&str]| {
         let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator=/s", "-c", "400"];

@@ -78,7 +78,7 @@ fn there_are_at_least_twenty_scenarios_and_each_is_named_after_its_file() {
 }
 
 #[test]
-fn a_rank_that_is_lost_for_a_moment_at_the_start_is_told_that_the_others_broke_off() {
+fn a_rank_that_is_lost_for_a_moment_learns_that_the_others_broke_off() {
     let (rack, script) = (scratch("rack.yaml"), scratch("script.yaml"));
     let collective = "{algorithm: ring, bytes: 16KiB, repetitions: 2, warm_up: 0}";
     let rack_text = format!(
@@ -98,7 +98,7 @@ fn a_rank_that_is_lost_for_a_moment_at_the_start_is_told_that_the_others_broke_o
 /// Found by a campaign: frames waited for a lost link, their new path led back over the link on which they had arrived, and two
 /// neighbours waited for each other's buffers.
 #[test]
-fn neighbours_that_would_send_each_other_frames_back_do_not_stand_still() {
+fn neighbours_that_would_return_frames_to_each_other_do_not_deadlock() {
     let rack = rack_file(
         "name: sixteen\nshape: {ring: {nodes: 16}}\n\
          job: {collective: {algorithm: ring, bytes: 64KiB, repetitions: 1, warm_up: 0}}\n",
@@ -148,14 +148,14 @@ fn every_scenario_holds_with_real_processes() {
         let begins_anew = scenario.file.ends_with("node-restarts.yaml");
         assert!(
             !begins_anew || report["oracles"]["lives"]["looked"].as_u64() > Some(0),
-            "nobody watched lives"
+            "no oracle watched incarnations"
         );
     }
 }
 
 /// Zeros in place of unreadable bytes would be wrong bytes at ranks that received a signal for them.
 #[test]
-fn what_cannot_be_read_to_be_sent_ends_in_an_error_that_says_so() {
+fn unreadable_source_memory_ends_in_an_error_that_names_it() {
     let scenario = scenario(root().join("scripts/faults/unreadable-source.yaml"));
     let of_device = rack_file(
         "name: on-devices\nshape: {full-mesh: {nodes: 4}}\n\
@@ -207,8 +207,8 @@ fn a_choice_of_scenarios_holds_on_wires_of_sockets() {
 
 /// Carriers on the packet wire are the kernel's: the script takes one end's interface down, and the neighbour's device reports it.
 #[test]
-fn a_cable_that_is_pulled_at_one_end_of_the_packet_wire_is_felt_at_the_other() {
-    const TEST: &str = "a_cable_that_is_pulled_at_one_end_of_the_packet_wire_is_felt_at_the_other";
+fn a_pulled_link_of_the_packet_wire_loses_its_carrier_at_both_ends() {
+    const TEST: &str = "a_pulled_link_of_the_packet_wire_loses_its_carrier_at_both_ends";
     if !has_packet_wire(TEST) {
         return;
     }
@@ -249,7 +249,7 @@ fn ring_under(text: &str, engine: fn(&Path) -> Rackloom) -> Ended {
 }
 
 #[test]
-fn a_script_with_mistakes_starts_nothing_and_tells_them_all() {
+fn a_script_with_mistakes_starts_nothing_and_lists_them_all() {
     let text = "name: bad\nevents:\n  - {what: down, where: n0--n9}\n  - {what: kill, where: n1, at: -5ms}\n\
                 expect: {ends: right, detected_within: 1}\n";
     for engine in [sim, run] {
@@ -275,7 +275,7 @@ fn groups_after(shape: &str, script_text: &str, engine: fn(&Path) -> Rackloom) -
 }
 
 #[test]
-fn both_parts_of_a_ring_that_is_cut_twice_do_their_sums_again() {
+fn both_parts_of_a_ring_that_is_cut_twice_repeat_their_sums() {
     let cuts = "name: cut-twice\nevents: [{what: down, where: [n1--n2, n3--n0], when: {node: n0, run: 3}}]\n\
                 expect: {ends: right}\n";
     for engine in [sim, run] {
@@ -285,7 +285,7 @@ fn both_parts_of_a_ring_that_is_cut_twice_do_their_sums_again() {
 }
 
 #[test]
-fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
+fn the_survivors_of_a_dead_node_repeat_their_sums() {
     let kill = "name: killed\nevents: [{what: kill, where: n3, when: {node: n3, run: 2, step: 2}}]\n";
     for engine in [sim, run] {
         let groups = groups_after("ring: {nodes: 4}", kill, engine);
@@ -296,7 +296,7 @@ fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
 /// Scripts under which a rank once waited for others that had continued without it: their messages could not reach it, because its memory
 /// refused them or because it was paused while they continued.
 #[test]
-fn a_rank_that_others_can_tell_nothing_finds_out_that_they_have_gone_on() {
+fn an_unreachable_rank_detects_that_the_others_have_continued() {
     let options = [
         "--collective",
         "all-reduce",
@@ -333,7 +333,7 @@ fn a_rank_that_others_can_tell_nothing_finds_out_that_they_have_gone_on() {
 
 /// `--on-loss` for a barrier; options that depend on the number of ranks are refused, with the reason.
 #[test]
-fn a_barrier_goes_on_with_those_who_are_left_if_the_command_line_says_so() {
+fn on_loss_shrink_continues_a_barrier_with_the_remaining_ranks() {
     let kill = script("name: killed\nevents: [{what: kill, where: n1, when: {node: n1, run: 2, step: 2}}]\n");
     let kill = ["--faults", kill.to_str().expect("a plain path"), "--on-loss", "shrink"];
     let rack = support::topology("ring-4.yaml");
@@ -351,7 +351,7 @@ fn a_barrier_goes_on_with_those_who_are_left_if_the_command_line_says_so() {
 }
 
 #[test]
-fn who_loses_all_planes_of_a_star_is_left_alone_and_the_others_go_on() {
+fn a_rank_without_planes_is_alone_and_the_others_continue() {
     let planes = "name: planes\nevents: [{what: unplug, where: n2, when: {node: n2, run: 2}}]\nexpect: {ends: right}\n";
     for engine in [sim, run] {
         let groups = groups_after("star: {nodes: 4, planes: 2}", planes, engine);
@@ -369,7 +369,7 @@ fn a_second_loss_forms_a_second_group() {
 }
 
 #[test]
-fn a_script_that_is_not_there_is_told_so() {
+fn a_missing_script_is_an_error() {
     let rack = root().join("topologies/ring-4.yaml");
     let ended = sim(&rack).with(&["--faults", "/nonexistent.yaml"]).finish();
     assert_eq!(ended.code, Some(2));
@@ -381,7 +381,7 @@ fn a_script_that_is_not_there_is_told_so() {
 }
 
 #[test]
-fn what_did_not_happen_fails_the_run_unless_that_is_allowed() {
+fn a_fault_that_did_not_happen_fails_the_run_unless_allowed() {
     let late = |happen| {
         format!(
             "name: late\nevents: [{{what: down, where: n0--n1, at: 1000s}}]\nexpect: {{happen: {happen}}}\n"
@@ -404,7 +404,7 @@ fn an_expectation_that_does_not_hold_fails_the_run() {
 }
 
 #[test]
-fn faults_wait_for_places_of_every_job() {
+fn faults_wait_for_positions_of_every_job() {
     let jobs = [
         ("{litmus: {bytes_max: 2KiB, rounds: 2}}", "run: 2, step: 3"),
         ("{latency: {bytes: 4KiB, repetitions: 20}}", "run: 2, step: 5"),
@@ -500,7 +500,7 @@ fn memory_that_refuses_everything_for_good_ends_every_job_in_a_clean_error() {
 }
 
 #[test]
-fn a_member_that_is_killed_for_a_time_comes_back_as_somebody_else() {
+fn a_member_that_is_killed_for_a_time_returns_as_a_new_incarnation() {
     let text = "name: restart\nevents: [{what: kill, where: n2, when: {node: n2, run: 2}, for: 20ms}]\n\
                 expect: {ends: clean-error}\n";
     for engine in [sim, run] {
@@ -510,12 +510,12 @@ fn a_member_that_is_killed_for_a_time_comes_back_as_somebody_else() {
         let events = || report["events"].as_array().expect("events").iter();
         let restarts =
             events().filter(|event| event["kind"] == "node-restarted" && event["fields"]["node"] == "n2");
-        assert!(restarts.count() > 0, "nobody saw the new life of n2\n{}", ended.stdout);
+        assert!(restarts.count() > 0, "no member reported the new incarnation of n2\n{}", ended.stdout);
         let says =
             |begins| move |event: &&Value| event["kind"] == "fault" && event["fields"]["begins"] == begins;
         let at_ns = |event: &Value| event["at_ns"].as_u64().expect("a time");
         let died = events().find(says("true")).map(at_ns).expect("it died");
-        let followed = events().find(says("false")).map(at_ns).expect("somebody followed");
+        let followed = events().find(says("false")).map(at_ns).expect("it was replaced");
         assert!(followed >= died + 20_000_000, "{followed} after {died}");
         let node = report["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == "n2");
         assert_eq!(node.expect("n2 is listed")["state"], "finished", "who follows reports\n{}", ended.stdout);
@@ -540,7 +540,7 @@ fn campaign(more: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
+fn a_campaign_runs_each_script_once_and_resumes() {
     let results = scratch("campaign.txt");
     let resume = ["--resume", results.to_str().expect("a plain path")];
     let first = campaign(&[&resume[..], &["--runs", "20"]].concat());
@@ -649,7 +649,7 @@ fn a_campaign_that_is_interrupted_prints_what_it_has() {
 
 /// Rack whose link settings make every fault fatal: a run stalls when something is lost for longer than its watchdog.
 #[test]
-fn what_fails_is_made_small_and_told_as_a_file_and_a_command_that_fails_alike() {
+fn a_failing_script_is_minimised_and_written_with_its_command() {
     let rack = support::rack_file(
         "name: impatient\nshape: {ring: {nodes: 4}}\nwatchdog: 1ms\njob: {collective: {algorithm: ring, bytes: 4KiB, \
          repetitions: 3, warm_up: 1}}\n",

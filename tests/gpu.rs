@@ -126,8 +126,8 @@ fn every_collective_of_four_nodes_on_one_device_is_right_to_the_bit() {
 }
 
 #[test]
-fn a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs() {
-    for device in devices("a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs") {
+fn a_node_killed_in_an_all_reduce_on_a_device_is_named_without_a_hang() {
+    for device in devices("a_node_killed_in_an_all_reduce_on_a_device_is_named_without_a_hang") {
         for (into_the_job_ms, way) in [(0, &[][..]), (20, &[]), (20, &["--force-wire"]), (300, &[])] {
             let file = rack_file(&format!(
                 "name: trio\nshape: {{ring: {{nodes: 3}}}}\ndefaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}'}}}}\n\
@@ -160,10 +160,10 @@ fn a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs() {
 }
 
 #[test]
-fn a_rack_on_a_gpu_passes_or_says_what_is_missing() {
+fn a_rack_on_a_gpu_passes_or_reports_the_missing_part() {
     let file = topology("gpu-2.yaml");
     let ended = run(&file).finish();
-    if !has_gpu("a_rack_on_a_gpu_passes_or_says_what_is_missing") {
+    if !has_gpu("a_rack_on_a_gpu_passes_or_reports_the_missing_part") {
         assert_eq!(ended.code, Some(3), "{}\n{}", ended.stdout, ended.stderr);
         assert!(
             ended.stderr.contains("no NVIDIA driver") && ended.stderr.contains("hint: "),
@@ -176,7 +176,7 @@ fn a_rack_on_a_gpu_passes_or_says_what_is_missing() {
 }
 
 #[test]
-fn sizes_that_were_measured_are_kept_used_and_told() {
+fn measured_sizes_are_stored_used_and_reported() {
     let home = support::scratch("cache").display().to_string();
     let file = duo("fake:9", "{litmus: {bytes_max: 64KiB}}");
     let tiers = |report: &serde_json::Value| report["nodes"][0]["memory"]["tiers"].clone();
@@ -198,7 +198,7 @@ fn sizes_that_were_measured_are_kept_used_and_told() {
 }
 
 #[test]
-fn what_is_no_device_is_told_with_its_place() {
+fn an_invalid_device_is_reported_with_its_position() {
     let ended = run(&duo("cuda", "litmus")).finish();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     for part in [":3:", "is not a device", "write `cuda:0`"] {
@@ -207,14 +207,14 @@ fn what_is_no_device_is_told_with_its_place() {
 }
 
 #[test]
-fn memory_of_the_host_that_a_device_has_mapped_is_told_or_refused() {
+fn host_memory_that_a_device_has_mapped_is_reported_or_refused() {
     let rack = |device: &str| {
         rack_file(&format!(
             "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\n\
              defaults: {{server: one, memory: {{bytes: 16MiB, mapped: '{device}'}}}}\njob: {{litmus: {{bytes_max: 64KiB}}}}\n"
         ))
     };
-    for device in devices("memory_of_the_host_that_a_device_has_mapped_is_told_or_refused") {
+    for device in devices("host_memory_that_a_device_has_mapped_is_reported_or_refused") {
         let ended = run(&rack(device)).finish();
         let report = ended.passed();
         assert_eq!(report["nodes"][0]["memory"]["mapped_by"], device);

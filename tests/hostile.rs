@@ -20,7 +20,7 @@ use support::{Running, rack_file, run, scratch};
 
 const PART: &str = "RACKLOOM_TEST_STRANGER";
 const FILE: &str = "RACKLOOM_TEST_FRAMES";
-const TEST: &str = "a_stranger_on_a_link_spoils_nothing";
+const TEST: &str = "a_stranger_on_a_link_damages_nothing";
 const ETHER_TYPE: u16 = 0x88b5;
 const FRAME_BYTES_MAX: u16 = 4240;
 const RECORDED: usize = 400;
@@ -32,7 +32,7 @@ const RACK: &str = "name: besieged\nshape: {ring: {nodes: 4}}\nframe_bytes_max: 
                     job: {litmus: {bytes_max: 64KiB, rounds: 30}}\n";
 
 #[test]
-fn a_stranger_on_a_link_spoils_nothing() {
+fn a_stranger_on_a_link_damages_nothing() {
     match std::env::var(PART).as_deref() {
         Ok("listener") => return listen(),
         Ok("attacker") => return attack(),
@@ -94,7 +94,7 @@ fn device(interface: &str) -> PacketDevice {
 }
 
 fn frames_file() -> PathBuf {
-    PathBuf::from(std::env::var_os(FILE).expect("it is told where"))
+    PathBuf::from(std::env::var_os(FILE).expect("the variable names the file"))
 }
 
 /// Records the frames from n0 to n1: length and bytes of each.
@@ -119,7 +119,7 @@ fn listen() {
 }
 
 fn recorded() -> Vec<Vec<u8>> {
-    let text = fs::read(frames_file()).expect("somebody has listened");
+    let text = fs::read(frames_file()).expect("frames were recorded");
     let (mut rest, mut frames) = (&text[..], Vec::new());
     while let Some((length, behind)) = rest.split_first_chunk::<4>() {
         let (frame, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
@@ -139,8 +139,8 @@ fn attack() {
         (state >> 33) as usize % limit
     };
     for frame in &frames {
-        for spoilt in spoilt(frame, &mut chance) {
-            send(&mut port, &spoilt);
+        for altered in altered(frame, &mut chance) {
+            send(&mut port, &altered);
         }
         // A frame that arrives here goes back with exchanged addresses, as if the neighbour had sent it to itself.
         while let Some(lease) = port.receive() {
@@ -156,7 +156,7 @@ fn attack() {
 }
 
 /// Returns a recorded frame unchanged, altered versions of it, and foreign Ethernet frames.
-fn spoilt(frame: &[u8], chance: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
+fn altered(frame: &[u8], chance: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
     let with = |at: usize, bytes: &[u8]| {
         let mut frame = frame.to_vec();
         frame[at..at + bytes.len()].copy_from_slice(bytes);

@@ -117,7 +117,7 @@ impl Stranger {
             let (mut room, mut turn) = ([0; 9014], 0);
             while !over.load(Ordering::Relaxed) {
                 if let Some(word) = socket.hear(&mut room) {
-                    spoilt(word, turn).for_each(|spoilt| drop(socket.say(&spoilt)));
+                    altered(word, turn).for_each(|altered| drop(socket.say(&altered)));
                     turn += 1;
                 }
                 for frame in
@@ -135,13 +135,13 @@ impl Stranger {
 
 /// Returns a supervisor's message with a flipped bit in the incarnation of host B's members, each bit of a byte in rotation. A host that
 /// accepted a later incarnation would refuse all further messages of B.
-fn spoilt(word: &[u8], turn: usize) -> impl Iterator<Item = Vec<u8>> {
-    const LIFE_OF_B: std::ops::Range<usize> = 46..54;
-    let byte = LIFE_OF_B.start + turn % LIFE_OF_B.len();
+fn altered(word: &[u8], turn: usize) -> impl Iterator<Item = Vec<u8>> {
+    const INCARNATION_OF_B: std::ops::Range<usize> = 46..54;
+    let byte = INCARNATION_OF_B.start + turn % INCARNATION_OF_B.len();
     (0..8).map(move |bit| {
-        let mut spoilt = word.to_vec();
-        spoilt[byte] ^= 1 << bit;
-        spoilt
+        let mut copy = word.to_vec();
+        copy[byte] ^= 1 << bit;
+        copy
     })
 }
 
@@ -153,8 +153,8 @@ impl Drop for Stranger {
 }
 
 #[test]
-fn a_stranger_on_the_segment_is_counted_and_disturbs_nobody() {
-    in_namespaces("a_stranger_on_the_segment_is_counted_and_disturbs_nobody", || {
+fn a_stranger_on_the_segment_is_counted_and_has_no_effect() {
+    in_namespaces("a_stranger_on_the_segment_is_counted_and_has_no_effect", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let stranger = Stranger::on(&b);
@@ -169,14 +169,17 @@ fn a_stranger_on_the_segment_is_counted_and_disturbs_nobody() {
             let link = links.iter().find(|link| link["name"] == name).expect("a link of the ring");
             link["dropped"]["bad-magic"].as_u64().unwrap_or(0)
         };
-        assert!(dropped("n2->n1") > 0, "who bears n2's address is heard as n2, and refused: {report}");
-        assert_eq!(dropped("n3->n0"), 0, "nobody else's link gets those frames");
+        assert!(
+            dropped("n2->n1") > 0,
+            "frames with n2's address count at n2's link and are refused: {report}"
+        );
+        assert_eq!(dropped("n3->n0"), 0, "no other link gets those frames");
     });
 }
 
 #[test]
-fn a_host_with_another_file_is_told_so() {
-    in_namespaces("a_host_with_another_file_is_told_so", || {
+fn a_host_with_another_file_gets_an_error() {
+    in_namespaces("a_host_with_another_file_gets_an_error", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let other = scratch("other.yaml");
@@ -196,8 +199,8 @@ fn a_host_with_another_file_is_told_so() {
 
 /// Both interfaces carry the rack's frames, and the segment between them does not. Links come up in this case, too.
 #[test]
-fn a_way_that_loses_long_frames_is_told_so() {
-    in_namespaces("a_way_that_loses_long_frames_is_told_so", || {
+fn a_segment_that_loses_long_frames_is_reported() {
+    in_namespaces("a_segment_that_loses_long_frames_is_reported", || {
         let [a, b] = joined_across_a_bridge_of(1500);
         let file = topology("two-hosts.yaml");
         for host in [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish) {
@@ -244,8 +247,8 @@ fn the_death_of_a_host_is_noticed_by_the_other() {
 
 /// Heartbeats are too slow here to detect anything.
 #[test]
-fn a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat() {
-    in_namespaces("a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat", || {
+fn a_cut_link_between_hosts_is_detected_by_its_carrier() {
+    in_namespaces("a_cut_link_between_hosts_is_detected_by_its_carrier", || {
         let [a, b] = joined_by(&["eth1", "eth2"]);
         let file = scratch("rack.yaml");
         let text = "name: two-cables\nshape: {ring: {nodes: 4}}\nwire: packet\n\
@@ -281,8 +284,8 @@ fn a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat() {
 }
 
 #[test]
-fn who_waits_for_a_host_that_does_not_come_says_for_whom() {
-    in_namespaces("who_waits_for_a_host_that_does_not_come_says_for_whom", || {
+fn a_host_that_waits_for_another_names_it() {
+    in_namespaces("a_host_that_waits_for_another_names_it", || {
         let [a, _b] = machines();
         let file = scratch("rack.yaml");
         let text = std::fs::read_to_string(topology("two-hosts.yaml")).expect("it ships");

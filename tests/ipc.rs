@@ -133,7 +133,7 @@ fn a_barrier_within_a_server_sends_no_frame_and_one_between_servers_does() {
 }
 
 #[test]
-fn every_job_is_right_on_both_ways_and_both_wires() {
+fn every_job_is_right_on_both_paths_and_both_wires() {
     let collectives = [
         "all-reduce",
         "reduce-scatter",
@@ -146,7 +146,7 @@ fn every_job_is_right_on_both_ways_and_both_wires() {
         "barrier",
     ];
     let file = topology("four-servers-of-two.yaml");
-    for wire in wires("every_job_is_right_on_both_ways_and_both_wires") {
+    for wire in wires("every_job_is_right_on_both_paths_and_both_wires") {
         for force in [&["--force-wire"][..], &[]] {
             let base = || run(&file).with(&["--wire", wire]).with(force);
             let litmus = base().finish().passed();
@@ -220,7 +220,8 @@ fn no_name_is_left_while_a_run_goes_on_nor_after_its_supervisor_was_killed() {
     let patience = Duration::from_secs(20);
     within(patience, "letting go of the run directory", || racks_in(&session).is_empty().then_some(()));
     for (name, pid) in &members.pids {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero())).expect("it lives");
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero()))
+            .expect("the process runs");
         let regions = maps.lines().filter(|line| line.contains("memfd:rackloom-control")).count();
         assert!(regions >= 2, "{name} shares control pages with its peer:\n{maps}");
     }

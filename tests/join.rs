@@ -85,7 +85,7 @@ impl Drop for Rack {
 /// Process that takes a seat and waits.
 fn sitter(rack: &Rack, seat: &str) -> Child {
     Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "a_process_that_sits_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "body_of_a_process_that_holds_a_seat", "--nocapture"])
         .env(SIT, format!("{}={seat}", rack.directory()))
         .stdout(Stdio::null())
         .spawn()
@@ -94,7 +94,7 @@ fn sitter(rack: &Rack, seat: &str) -> Child {
 
 /// Body of the other process of the death tests. On its own it does nothing.
 #[test]
-fn a_process_that_sits_until_it_is_killed() {
+fn body_of_a_process_that_holds_a_seat() {
     let Ok(place) = std::env::var(SIT) else {
         // This is no skip: another test starts this one in a process of its own.
         return;
@@ -109,7 +109,7 @@ fn a_process_that_sits_until_it_is_killed() {
 }
 
 #[test]
-fn seats_of_a_rack_on_sockets_are_taken_too_and_a_sleeper_hears_what_comes() {
+fn seats_of_a_rack_on_sockets_are_taken_and_a_sleeping_node_receives() {
     let rack = Rack::up(&["--vacant", "n1,n3", "--wire", "udp"]);
     let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
     assert_eq!(line, "from a process of my own");
@@ -137,7 +137,7 @@ fn seats_of_a_rack_on_sockets_are_taken_too_and_a_sleeper_hears_what_comes() {
 }
 
 #[test]
-fn a_rack_on_the_packet_wire_says_why_a_library_cannot_sit_there() {
+fn a_rack_on_the_packet_wire_refuses_a_library_with_a_reason() {
     let error = wire_refused();
     assert!(error.contains("network namespace") && error.contains("hint: "), "{error}");
 }
@@ -150,7 +150,7 @@ fn wire_refused() -> String {
     std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
     let listener = std::os::unix::net::UnixListener::bind(directory.join("control")).expect("a socket");
     let rack = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody asks");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line).expect("a question");
         stream.write_all(b"{\"status\": {\"wire\": \"packet\", \"epoch\": 1}}\n").expect("an answer");

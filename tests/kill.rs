@@ -90,8 +90,8 @@ fn a_node_killed_behind_switches_is_named_as_well() {
 }
 
 #[test]
-fn nobody_needs_the_supervisor_to_learn_of_a_death() {
-    for stage in stages("nobody_needs_the_supervisor_to_learn_of_a_death") {
+fn members_detect_a_death_without_the_supervisor() {
+    for stage in stages("members_detect_a_death_without_the_supervisor") {
         for into_the_job_ms in [0, 10, 100] {
             let (rack, members) = start(RING, stage, Duration::from_millis(into_the_job_ms));
             send(rack.supervisor(), Signal::STOP);
@@ -228,8 +228,8 @@ fn a_cut_ring_link_costs_no_operation() {
 
 /// Heartbeats are too slow here to detect anything.
 #[test]
-fn a_carrier_that_goes_is_felt_long_before_a_heartbeat() {
-    const TEST: &str = "a_carrier_that_goes_is_felt_long_before_a_heartbeat";
+fn a_lost_carrier_is_detected_before_a_heartbeat() {
+    const TEST: &str = "a_lost_carrier_is_detected_before_a_heartbeat";
     let rack = "name: carrier\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20s}\n\
                 job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
     for stage in with_interfaces(TEST) {
@@ -300,7 +300,7 @@ fn an_interrupt_takes_the_rack_down() {
 }
 
 #[test]
-fn a_rack_that_gets_nowhere_says_who_waits_for_what() {
+fn a_rack_that_does_not_come_up_names_each_wait() {
     let file = rack_file(
         "name: stuck\nshape: {ring: {nodes: 4}}\nwatchdog: 500ms\n\
          timers: {heartbeat_interval: 1s, heartbeat_miss_max: 100}\n\

@@ -122,7 +122,7 @@ fn plain_memory_is_counted_and_given_back_whole() {
 }
 
 #[test]
-fn huge_pages_are_a_wish_that_says_why_it_was_not_granted() {
+fn refused_huge_pages_fall_back_with_a_note() {
     let file = duo("huge_pages: true");
     let ended = run(&file).finish();
     let report = ended.passed();
@@ -173,7 +173,7 @@ fn locked_memory_is_locked_or_nothing_starts() {
 }
 
 #[test]
-fn the_kernel_says_that_locked_memory_is_locked() {
+fn the_kernel_reports_locked_memory_as_locked() {
     match Standing::up(&duo("locked: true"), None) {
         Ok(standing) => {
             let flags = standing.region_flags();

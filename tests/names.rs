@@ -70,7 +70,8 @@ fn members_namespaces_have_names_as_long_as_they_live() {
         |path: &Path| std::fs::metadata(path).map(|about| std::os::unix::fs::MetadataExt::ino(&about));
     for (member, pid) in &members.pids {
         let named = inside(&Path::new(NAMES).join(format!("{name}-{member}"))).expect("it can be asked");
-        let its = inside(Path::new(&format!("/proc/{}/ns/net", pid.as_raw_nonzero()))).expect("it lives");
+        let its =
+            inside(Path::new(&format!("/proc/{}/ns/net", pid.as_raw_nonzero()))).expect("the process runs");
         assert_eq!(named, its, "{member}");
     }
     match Command::new("ip").args(["netns", "list"]).output() {
@@ -107,13 +108,13 @@ fn names_go_though_the_supervisor_is_killed() {
 fn sweeper_of(supervisor: Pid) -> Pid {
     let supervisor = supervisor.as_raw_nonzero();
     let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
-    let children = children.expect("it lives");
+    let children = children.expect("the process runs");
     let mut children = children.split_whitespace();
     let sweeper = children.find(|child| {
         let line = std::fs::read_to_string(format!("/proc/{child}/cmdline"));
         line.is_ok_and(|line| line.contains("sweep-names"))
     });
-    Pid::from_raw(sweeper.expect("somebody sweeps").parse().expect("a number")).expect("a process")
+    Pid::from_raw(sweeper.expect("a sweeper runs").parse().expect("a number")).expect("a process")
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn names_that_the_killed_left_are_swept_by_the_next_one() {
     send(running.supervisor(), Signal::KILL);
     members.all_gone(PATIENCE);
     drop(running);
-    assert_eq!(names(&dead).len(), 3, "nobody could take them away");
+    assert_eq!(names(&dead).len(), 3, "they were not removed");
 
     let mut living = start(&other_file);
     living.members();

@@ -49,11 +49,11 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
     let reader = std::thread::spawn(move || {
         let mut block = [0; 4096];
         while let Ok(length @ 1..) = output.read(&mut block) {
-            seen.lock().expect("nobody panics with it").extend_from_slice(&block[..length]);
+            seen.lock().expect("no thread panics with it").extend_from_slice(&block[..length]);
         }
     });
     let runs = within(PATIENCE, "a bar that moves", || {
-        let text = String::from_utf8_lossy(&screen.lock().expect("nobody panics with it")).into_owned();
+        let text = String::from_utf8_lossy(&screen.lock().expect("no thread panics with it")).into_owned();
         let runs = runs_shown(&text);
         (runs.first() != runs.last()).then_some(runs)
     });

@@ -62,7 +62,7 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     for (machine, tasks) in tasks {
         for task in tasks {
             if let Err(why) = ip(machine, task) {
-                skipped(&format!("{test}: nobody can set addresses: {why}"));
+                skipped(&format!("{test}: addresses cannot be set: {why}"));
                 return None;
             }
         }
@@ -82,7 +82,7 @@ fn forwards(router: &Machine, passes_on: bool) {
 fn ip(machine: &Machine, task: &str) -> Result<(), String> {
     let (tell, hear) = std::sync::mpsc::channel();
     let words: Vec<String> = task.split(' ').map(str::to_owned).collect();
-    on(machine, move || tell.send(Command::new("ip").args(words).output()).expect("somebody listens"));
+    on(machine, move || tell.send(Command::new("ip").args(words).output()).expect("the receiver waits"));
     let output = hear.recv().expect("an answer").map_err(|error| error.to_string())?;
     assert!(output.status.success(), "ip {task}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
@@ -163,8 +163,8 @@ fn a_host_beyond_a_router_that_dies_is_noticed() {
 }
 
 #[test]
-fn what_is_wrong_with_an_address_or_the_way_is_said() {
-    const TEST: &str = "what_is_wrong_with_an_address_or_the_way_is_said";
+fn a_wrong_address_or_path_is_reported() {
+    const TEST: &str = "a_wrong_address_or_path_is_reported";
     in_namespaces(TEST, || {
         let Some([a, _b, router]) = machines_and_router(TEST) else { return };
         let elsewhere = scratch("elsewhere.yaml");

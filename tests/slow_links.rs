@@ -98,8 +98,8 @@ fn needless(wire: &str, rate: &str) -> (u64, u64) {
 }
 
 #[test]
-fn real_processes_on_slow_links_repeat_hardly_anything_and_lose_nobody() {
-    for wire in wires("real_processes_on_slow_links_repeat_hardly_anything_and_lose_nobody") {
+fn real_processes_on_slow_links_repeat_little_and_lose_no_node() {
+    for wire in wires("real_processes_on_slow_links_repeat_little_and_lose_no_node") {
         for rate in ["20Mbit/s", "100Mbit/s", "1Gbit/s"] {
             let is_quiet = |(sent, needless)| needless * 1_000 <= sent * NEEDLESS_PER_MILLE_MAX;
             let is_met = (0..ATTEMPTS).any(|_| is_quiet(needless(wire, rate)));

@@ -134,7 +134,7 @@ fn member<'r>(rack: &'r Value, name: &str) -> &'r Value {
 }
 
 #[test]
-fn every_shape_comes_up_says_how_it_is_and_goes() {
+fn every_shape_comes_up_reports_its_state_and_goes_down() {
     let session = Session::begin();
     for name in TOPOLOGIES {
         let table = session.up(&topology(name), &[]);
@@ -167,7 +167,7 @@ fn the_run_directory_is_private() {
     assert_eq!(mode & 0o777, 0o700);
     let socket = session.directory().join("ring-4/control");
     let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "the socket belongs to its user, whatever the user's mask");
+    assert_eq!(mode & 0o777, 0o600, "the socket belongs to its user, with every umask");
     std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o755))
         .expect("it is ours");
     let ended = session.rackloom(&["status"]);
@@ -256,7 +256,7 @@ fn a_killed_supervisor_takes_its_members_along_and_the_next_start_sweeps() {
         let rack = session.rack("star-4");
         send(Pid::from_raw(rack["pid"].as_i64().expect("a pid") as i32).expect("no zero"), Signal::KILL);
         all_gone(&pids(&rack));
-        assert_eq!(session.left_on_disk(), ["star-4"], "nobody was left to remove it");
+        assert_eq!(session.left_on_disk(), ["star-4"], "no process was left to remove it");
         assert_eq!(session.passes(&["status"]), "no rack is up\n");
         session.up(&topology("ring-4.yaml"), &[]);
         assert_eq!(session.left_on_disk(), ["ring-4"], "the next start swept");
@@ -314,7 +314,7 @@ fn a_death_after_the_job_counts_against_it() {
 }
 
 #[test]
-fn a_stopped_member_is_silent_and_holds_up_nobody() {
+fn a_stopped_member_is_silent_and_delays_no_other() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let stopped = member(&session.rack("ring-4"), "n2")["pid"].as_i64().expect("a pid");
@@ -348,7 +348,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
         (&member(&rack, "n2")["state"], &member(&rack, "n2")["pid"]),
         (&"vacant".into(), &Value::Null)
     );
-    assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n0"]).code, Some(2), "somebody sits there");
+    assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n0"]).code, Some(2), "the seat is held");
     assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n7"]).code, Some(2), "there is no such seat");
 
     let join = |seat: &str| {
@@ -375,7 +375,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
 }
 
 #[test]
-fn who_took_a_seat_ends_with_the_supervisor() {
+fn a_process_that_took_a_seat_ends_with_the_supervisor() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &["--vacant", "n2"]);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"));
@@ -391,7 +391,7 @@ fn who_took_a_seat_ends_with_the_supervisor() {
 }
 
 #[test]
-fn the_control_socket_takes_any_nonsense() {
+fn the_control_socket_survives_invalid_input() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let before = session.rack("ring-4")["pid"].clone();
@@ -442,7 +442,7 @@ fn the_control_socket_takes_any_nonsense() {
 }
 
 #[test]
-fn clients_that_hold_every_place_cannot_keep_a_rack_up() {
+fn clients_that_use_all_connections_cannot_keep_a_rack_up() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut crowd: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
@@ -490,7 +490,7 @@ fn coming_and_going_leaves_nothing() {
 }
 
 #[test]
-fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass() {
+fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
     let session = Session::begin();
     let file = rack_file(
         "name: injected\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20ms, heartbeat_miss_max: 3, \
@@ -524,7 +524,7 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
         let ended = session.rackloom(&[&["inject"][..], words].concat());
         assert_eq!(ended.code, Some(2), "{words:?}\n{}", ended.stdout);
         assert!(ended.stderr.contains(told) && ended.stderr.contains("hint:"), "{words:?}: {}", ended.stderr);
-        assert!(!ended.stderr.contains("the script:"), "nobody wrote a script: {}", ended.stderr);
+        assert!(!ended.stderr.contains("the script:"), "there was no script: {}", ended.stderr);
     }
 
     session.passes(&["inject", "node", "n2", "--kill"]);
@@ -541,7 +541,7 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
 
 /// Takes the only rack down, with any verdict, and reads its report.
 fn taken_down(session: &Session) -> Value {
-    let json = scratch("farewell.json");
+    let json = scratch("down.json");
     session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
     let text = std::fs::read_to_string(&json).expect("the report is written");
     serde_json::from_str(&text).expect("it is JSON")
@@ -571,7 +571,11 @@ fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
     let job = ["--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "100000"];
     session.up(&topology("ring-4.yaml"), &job);
     let report = taken_down(&session);
-    assert_eq!(oracle(&report, "progress"), (0, 1, 0), "in the middle of a job nobody is at rest: {report}");
+    assert_eq!(
+        oracle(&report, "progress"),
+        (0, 1, 0),
+        "in the middle of a job no member is at rest: {report}"
+    );
 }
 
 /// One event of every kind, into a star of two planes; numbers in the order of the lines.

@@ -193,7 +193,7 @@ fn a_plane_killed_in_the_middle_leaves_right_sums() {
         let nodes = report["nodes"].as_array().expect("nodes").iter();
         let killed: Vec<_> =
             nodes.filter(|node| node["state"] == "killed").map(|node| &node["name"]).collect();
-        assert_eq!(killed, [plane], "and nobody else");
+        assert_eq!(killed, [plane], "and no other member");
         sums.all_have_sums();
         members.all_gone(Duration::ZERO);
     }

@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use support::wires::skipped;
 
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 const COULD_NOT_START: i32 = 3;
-const RACK: &str = "name: anybody\nshape: {star: {nodes: 3, planes: 2}}\n\
+const RACK: &str = "name: unprivileged\nshape: {star: {nodes: 3, planes: 2}}\n\
                     job: {litmus: {bytes_max: 64KiB, rounds: 1}}\n";
 
 /// Folder that every user may enter. It is removed with the test.
@@ -30,7 +30,7 @@ impl Drop for Folder {
 
 /// Returns a folder for one test: several run in one process.
 fn folder(test: &str) -> Folder {
-    let name = format!("rackloom-anybody-{}-{test}", std::process::id());
+    let name = format!("rackloom-user-{}-{test}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
     fs::create_dir_all(&folder.0).expect("there is room for temporary files");
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -50,7 +50,7 @@ fn every_wire_works_for_a_user_without_rights() {
         command.arg("run").arg(&file).args(["--wire", wire, "--json", "-"]).current_dir("/");
         command.env_remove("XDG_RUNTIME_DIR").env_remove("RACKLOOM_LOG").stdin(Stdio::null());
         if rustix::process::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         }
         let output = command.output().expect("the binary starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -68,8 +68,8 @@ fn every_wire_works_for_a_user_without_rights() {
 
 /// Starts the rack in a user namespace in which no further one can be made.
 #[test]
-fn a_system_without_namespaces_says_what_is_missing_and_which_wires_work() {
-    const TEST: &str = "a_system_without_namespaces_says_what_is_missing_and_which_wires_work";
+fn a_system_without_namespaces_reports_the_missing_part_and_the_available_wires() {
+    const TEST: &str = "a_system_without_namespaces_reports_the_missing_part_and_the_available_wires";
     const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
                           echo 0 > /proc/sys/user/max_net_namespaces || exit 99; exec \"$0\" \"$@\"";
     let folder = folder("forbidden");

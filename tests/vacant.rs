@@ -157,15 +157,15 @@ fn pid(rack: &Value, name: &str) -> Pid {
 }
 
 #[test]
-fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
-    for wire in wires("a_seat_whose_process_died_is_taken_again_under_a_new_life") {
+fn a_seat_whose_process_died_is_taken_again_under_a_new_incarnation() {
+    for wire in wires("a_seat_whose_process_died_is_taken_again_under_a_new_incarnation") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let mut events = session.connect("ring-4");
         assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
         let rack = session.rack();
         let refused = session.rackloom(&["seat", "--join", "ring-4/n1"]);
-        assert_eq!(refused.code, Some(2), "somebody sits there: {}", refused.stderr);
+        assert_eq!(refused.code, Some(2), "the seat is held: {}", refused.stderr);
 
         send(pid(&rack, "n1"), Signal::KILL);
         assert_eq!(events.witnesses("node-lost", "n1", 3), ["n0", "n2", "n3"]);
@@ -189,8 +189,8 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
 
 // W-50
 #[test]
-fn who_is_told_to_go_says_farewell_and_the_seat_is_free() {
-    for wire in wires("who_is_told_to_go_says_farewell_and_the_seat_is_free") {
+fn a_process_that_leaves_announces_its_departure_and_frees_the_seat() {
+    for wire in wires("a_process_that_leaves_announces_its_departure_and_frees_the_seat") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire, "--vacant", "n1"]);
         let first = session.take("ring-4/n1");
@@ -320,8 +320,8 @@ fn a_seat_at_a_bridge_is_taken_and_taken_again() {
 }
 
 #[test]
-fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
-    if !has_packet_wire("on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system") {
+fn on_the_packet_wire_no_seat_is_in_the_namespace_of_the_system() {
+    if !has_packet_wire("on_the_packet_wire_no_seat_is_in_the_namespace_of_the_system") {
         return;
     }
     let session = Session::begin();
@@ -337,7 +337,7 @@ fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
 }
 
 #[test]
-fn a_refusal_says_its_kind_and_another_job_is_refused_with_what_there_is_instead() {
+fn a_refusal_has_a_kind_and_an_unavailable_job_is_refused_with_the_alternatives() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut client = session.connect("ring-4");
@@ -352,7 +352,7 @@ fn a_refusal_says_its_kind_and_another_job_is_refused_with_what_there_is_instead
 }
 
 #[test]
-fn a_rack_that_stays_takes_arrays_or_says_why_not() {
+fn a_standing_rack_accepts_or_refuses_arrays_with_a_reason() {
     let session = Session::begin();
     let ring = topology("ring-4.yaml");
     let results = scratch("results");
@@ -375,7 +375,7 @@ fn a_rack_that_stays_takes_arrays_or_says_why_not() {
 /// The run directory keeps other users out. Here it is opened on purpose, so that only the kernel's credentials of the peer
 /// protect it. Credentials belong to threads, so a thread of this process is the stranger.
 #[test]
-fn another_user_is_turned_away_at_the_socket_itself() {
+fn another_user_is_refused_at_the_socket_itself() {
     if !rustix::process::geteuid().is_root() {
         not_tried("only root can ask as another user");
         return;
@@ -394,8 +394,8 @@ fn another_user_is_turned_away_at_the_socket_itself() {
     let stranger = std::thread::spawn({
         let socket = socket.clone();
         move || {
-            let nobody = rustix::process::Uid::from_raw(65_534);
-            set_thread_res_uid(nobody, nobody, nobody).expect("root may become anybody");
+            let stranger = rustix::process::Uid::from_raw(65_534);
+            set_thread_res_uid(stranger, stranger, stranger).expect("root may change its user");
             let mut client = Client::on(UnixStream::connect(socket).expect("nothing but the rack refuses"));
             client.ask(&json!({"down": {}}))
         }

@@ -279,7 +279,7 @@ pub(crate) fn is_gone(pid: Pid) -> bool {
 pub(crate) fn has_stopped(pid: Pid, patience: Duration) {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     within(patience, &format!("the stop of process {}", pid.as_raw_nonzero()), || {
-        let text = std::fs::read_to_string(&path).expect("a process that lives");
+        let text = std::fs::read_to_string(&path).expect("a running process");
         let state = text.rsplit(')').next().expect("its state").trim_start();
         assert!(!state.starts_with('Z'), "it ended and did not stop");
         state.starts_with('T').then_some(())

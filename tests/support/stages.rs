@@ -15,7 +15,7 @@ use super::Rackloom;
 use super::wires::{COULD_NOT_START, skipped, wires};
 
 /// The user without rights.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 const FOLDER_PREFIX: &str = "rackloom-stage-";
 
 /// Wire, and the user that starts the rack on it.
@@ -61,7 +61,7 @@ impl std::fmt::Display for Stage {
 fn wires_of_nobody(test: &str) -> Vec<&'static str> {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let why_not = WHY_NOT.get_or_init(|| {
-        let rack = "name: can-anybody\nshape: {ring: {nodes: 2}}\njob: none\n";
+        let rack = "name: can-start\nshape: {ring: {nodes: 2}}\njob: none\n";
         let ended = Stage { wire: "packet", is_nobody: true }.run(rack).finish();
         (ended.code == Some(COULD_NOT_START)).then_some(ended.stderr)
     });
@@ -115,7 +115,7 @@ fn by_nobody(file: &Path) -> Rackloom {
     let binary = File::open(env!("CARGO_BIN_EXE_rackloom")).expect("the binary is there");
     rustix::io::fcntl_setfd(&binary, rustix::io::FdFlags::empty()).expect("it is open");
     let mut command = Command::new(format!("/proc/self/fd/{}", binary.as_raw_fd()));
-    command.uid(NOBODY).gid(NOBODY).current_dir("/").env("HOME", "/nonexistent");
+    command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir("/").env("HOME", "/nonexistent");
     command.env_remove("XDG_RUNTIME_DIR").env_remove("RACKLOOM_LOG").env_remove("NO_COLOR");
     let (json, pids) = (public_path("report.json"), public_path("pids.json"));
     command.arg("run").arg(file).arg("--json").arg(&json).arg("--pids").arg(&pids);

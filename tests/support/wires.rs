@@ -87,7 +87,7 @@ pub(crate) fn has_received(member: Pid, frames: u64) {
         Duration::from_secs(30),
         &format!("{frames} frames to process {}", member.as_raw_nonzero()),
         || {
-            let table = std::fs::read_to_string(&path).expect("a process that lives");
+            let table = std::fs::read_to_string(&path).expect("a running process");
             let ports = table.lines().skip(2).filter_map(|line| line.split_once(':'));
             let ports = ports.filter(|(name, _)| name.trim() != "lo");
             let counts =
