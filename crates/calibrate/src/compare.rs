@@ -6,6 +6,7 @@
 
 use crate::distance::Distance;
 use crate::expected::{EXPECTED_SHARE_MIN, Expected};
+use crate::sense::Sense;
 use crate::series::Series;
 
 /// Highest spread of a raw loop, as a share of its median. A raw loop with a higher one is no measure.
@@ -13,15 +14,6 @@ pub const SPREAD_MAX: f64 = 0.25;
 
 /// Lowest number of takes. Fewer do not show the spread.
 pub const TAKES_MIN: usize = 3;
-
-/// Direction in which a figure is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sense {
-    /// Rates: higher is better.
-    HigherIsBetter,
-    /// Durations, processor time, memory: lower is better.
-    LowerIsBetter,
-}
 
 /// Goal for a ratio, or for a figure without a raw loop.
 #[derive(Clone, Copy, Debug, PartialEq)]

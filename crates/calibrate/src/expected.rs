@@ -5,7 +5,7 @@
 //! machine on which a loop reaches less than [`EXPECTED_SHARE_MIN`] of its value is reported as too slow for a verdict. That
 //! is the safe error, because a slow raw loop makes ours look good.
 
-use crate::compare::Sense;
+use crate::sense::Sense;
 
 /// Lowest share of its expected value at which a raw loop is a measure.
 pub const EXPECTED_SHARE_MIN: f64 = 0.7;

@@ -21,15 +21,17 @@ mod pages;
 pub mod processors;
 pub mod ring;
 pub mod scatter;
+mod sense;
 pub mod series;
 mod sides;
 pub mod udp;
 mod wait;
 
 pub use alternate::Alternations;
-pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, TAKES_MIN, Verdict};
+pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, TAKES_MIN, Verdict};
 pub use distance::Distance;
 pub use expected::Expected;
 pub use machine::Machine;
 pub use processors::Pair;
+pub use sense::Sense;
 pub use series::Series;
