@@ -9,6 +9,7 @@
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+pub use crate::address::Address;
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
@@ -39,20 +40,6 @@ pub struct PoolStatistics {
     pub used_current: u64,
     /// Most bytes handed out since the last reset.
     pub used_high: u64,
-}
-
-/// Address for the device: its own memory, a peer's that it may use, or pinned memory of the host.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(pub u64);
-
-impl Address {
-    /// Returns the address that is `bytes` higher.
-    #[must_use]
-    pub const fn plus(self, bytes: u64) -> Self {
-        Self(self.0 + bytes)
-    }
 }
 
 /// Identifies a stream of a device.

@@ -8,6 +8,7 @@
 //!
 //! The crate fences most of our `unsafe` code. It is built without CUDA: a machine without a GPU gets a typed error.
 
+mod address;
 pub mod commands;
 pub mod cuda;
 pub mod device;

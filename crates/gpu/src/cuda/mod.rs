@@ -8,8 +8,10 @@ mod ipc;
 mod modules;
 mod operations;
 mod pool;
+mod pools;
 mod program;
 mod shared;
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;

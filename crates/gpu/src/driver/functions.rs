@@ -18,7 +18,6 @@ use cudarc::driver::sys::{
     CUmemPoolProps, CUmemPoolPtrExportData, CUmemcpyAttributes, CUmemoryPool, CUmodule, CUstream, CUuuid,
 };
 
-use super::Library;
 use super::code::check;
 use crate::error::GpuError;
 
@@ -35,7 +34,7 @@ macro_rules! functions {
             ///
             /// # Safety
             /// The library is the CUDA driver, and stays open as long as the table is used.
-            pub(super) unsafe fn find(library: &Library) -> Self {
+            pub(super) unsafe fn find(library: &libloading::Library) -> Self {
                 Self {
                     // SAFETY: needed to call a function that is known by name only. The library is the driver, whose
                     // headers declare each of them as the table does.
