@@ -10,13 +10,11 @@ use std::path::{Path, PathBuf};
 use imports::Imports;
 
 /// Crates that still have circles, with the number of files in them.
-const CIRCLES: [(&str, usize); 10] = [
-    ("calibrate", 2),
+const CIRCLES: [(&str, usize); 8] = [
     ("cli", 30),
     ("collectives", 15),
     ("experiments", 2),
-    ("gpu", 8),
-    ("jobs", 14),
+    ("jobs", 5),
     ("node", 32),
     ("plan", 57),
     ("protocol", 17),
