@@ -8,7 +8,7 @@ if more than one run in a hundred does not pass or if any live node was called d
     scripts/busy_host.py target/release/rackloom --runs 200
     scripts/busy_host.py target/release/rackloom --runs 50 --half-cpu      # all of it in a control group with half a processor
 
-It needs Python 3 alone. `--half-cpu` needs the right to make a control group, and says so where it is missing.
+It needs Python 3 alone. `--half-cpu` needs the right to make a control group, and reports if it is missing.
 """
 
 import argparse
@@ -37,7 +37,7 @@ COPY = "a = bytearray(64 << 20)\nwhile True: b = bytes(a)"
 
 
 def repeat(command):
-    """A shell that runs the command for ever, whatever comes of it."""
+    """Returns a shell command that runs the command for ever and ignores its exit code."""
     return ["sh", "-c", 'while :; do "$@" >/dev/null 2>&1; done', "sh", *command]
 
 

@@ -88,7 +88,7 @@ run_tests() {
     log=$(mktemp)
     trap 'rm -f "$log"' EXIT
     $test_command --no-fail-fast 2>&1 | tee "$log" || status=$?
-    # Cargo ends each suite with a line of its own; the sum says whether a suite went missing.
+    # Cargo ends each suite with a line of its own; the sum shows a missing suite.
     awk '/^test result:/ { suites++; passed += $4; failed += $6; ignored += $8 }
          /^SKIPPED \(/ { skipped++ }
          END { printf "\n%d suites: %d passed, %d failed, %d ignored, %d skipped\n",

@@ -85,7 +85,7 @@ fn rewritten_texts_have_no_retired_words() {
 }
 
 #[test]
-fn words_are_found_in_comments_and_names_and_not_inside_other_words() {
+fn retired_words_are_found_in_comments_and_names_and_not_inside_other_words() {
     assert_eq!(
         retired("fn x() {}\n/// Nobody waits.\nlet bid_farewell = indeed;"),
         ["2: nobody", "3: farewell"]

@@ -25,7 +25,7 @@ fn readme() -> String {
     std::fs::read_to_string(root().join("README.md")).expect("README.md is there")
 }
 
-/// Columns that differ from run to run, by the first word of a table's heading.
+/// Columns that differ from run to run, by the first column of a table's heading.
 fn varying_columns(heading: &str) -> &'static [&'static str] {
     match heading {
         "member" => &["process"],
@@ -36,8 +36,8 @@ fn varying_columns(heading: &str) -> &'static [&'static str] {
     }
 }
 
-/// What of printed output is the same in each run. Columns are split at two blanks, as the tables are set. The table of
-/// events is left out: a machine that is busy elsewhere makes a heartbeat late, and the report says so.
+/// Returns the reproducible part of printed output. Columns are split at two blanks, as the tables are set. The table of
+/// events is left out: a busy machine makes a heartbeat late, and the report contains that.
 fn constant_part(output: &str) -> Vec<String> {
     let mut headings: Vec<String> = Vec::new();
     let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The JSON report: what it says about its own origin, and the schema that describes it.
+//! JSON report: its statements about its own origin, and its schema.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn check_meta(report: &Value, command: &str) {
 const OPTIONS: [&str; 6] = ["--loss", "1%", "--collective", "all-reduce", "--algorithm", "ring"];
 
 #[test]
-fn a_report_says_where_when_and_by_which_command_it_was_made() {
+fn a_report_names_host_time_and_command() {
     let ring = topology("ring-4.yaml");
     check_meta(&run(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "run");
     check_meta(&sim(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "sim");
@@ -138,7 +138,7 @@ const COULD_NOT_START: Option<i32> = Some(3);
 
 /// Nothing is started if the files that the user asks for cannot be made.
 #[test]
-fn a_log_that_cannot_be_made_is_an_error_with_its_place() {
+fn a_log_that_cannot_be_made_is_an_error_with_its_path() {
     let session = support::scratch("session");
     let blocked = support::scratch("blocked");
     std::fs::create_dir_all(&session).expect("the scratch folder can be written");

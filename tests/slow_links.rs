@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::wires::{not_tried, wires};
 use support::{over_links, rack_file, run, sim};
 
-/// Frames in a thousand that real processes may repeat needlessly when the host does not disturb them.
+/// Needless replays per thousand frames that real processes on an undisturbed host may send.
 const NEEDLESS_PER_MILLE_MAX: u64 = 1;
 /// Runs of which one must be undisturbed.
 const ATTEMPTS: usize = 6;
@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 6;
 const BUSY_NS: u64 = 20_000_000;
 /// What a rack of the sweep in virtual time carries.
 const SHORT: &str = "bytes: 64KiB, repetitions: 1, warm_up: 0";
-/// What real processes carry: enough frames that one in a thousand can be seen.
+/// Load of real processes: enough frames that one in a thousand is visible.
 const LONG: &str = "bytes: 512KiB, repetitions: 5, warm_up: 0";
 
 fn rack(rate: &str, length: &str, frame: &str, carried: &str) -> String {
@@ -48,7 +48,7 @@ fn in_virtual_time_no_link_repeats_a_frame_that_has_arrived() {
     }
 }
 
-/// Racks and links that are drawn.
+/// Number of random racks and links.
 const DRAWN: u64 = 80;
 
 /// A number from `least` on and below `end`, from a sequence that follows from its start (splitmix64).
@@ -60,7 +60,7 @@ fn drawn(state: &mut u64, least: u64, end: u64) -> u64 {
     least + (mixed ^ (mixed >> 31)) % (end - least)
 }
 
-/// The same property over drawn plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
+/// Checks the property over random plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
 #[test]
 fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
     for number in 0..DRAWN {
@@ -118,8 +118,8 @@ fn attempt(wire: &str, rate: &str) -> Attempt {
 }
 
 #[test]
-fn real_processes_on_slow_links_repeat_hardly_anything_and_lose_nobody() {
-    for wire in wires("real_processes_on_slow_links_repeat_hardly_anything_and_lose_nobody") {
+fn real_processes_on_slow_links_repeat_little_and_lose_no_node() {
+    for wire in wires("real_processes_on_slow_links_repeat_little_and_lose_no_node") {
         for rate in ["20Mbit/s", "100Mbit/s", "1Gbit/s"] {
             let mut late_min_ns = u64::MAX;
             let is_met = (0..ATTEMPTS).map(|_| attempt(wire, rate)).any(|attempt| {

@@ -1,6 +1,6 @@
-//! Rates, losses and paths in `rackloom status`: of members that the rack has started, and of seats that a program holds.
+//! Rates, losses and paths in `rackloom status`, of members that the rack has started and of seats that a program holds.
 //!
-//! No test waits for a fixed time: each condition is polled, with an end.
+//! No test waits for a fixed time: each condition is polled, with a timeout.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::{rack_file, rackloom, scratch, send, topology, within};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A rack that is up, in a session of its own.
+/// Standing rack in a session of its own.
 struct Rack {
     session: PathBuf,
     name: &'static str,
@@ -46,7 +46,7 @@ impl Rack {
         status["racks"][0].clone()
     }
 
-    /// The status once it is so.
+    /// Polls the status until the condition holds.
     fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         within(PATIENCE, what, || Some(self.status()).filter(&is_so))
     }
@@ -68,7 +68,7 @@ fn link<'r>(rack: &'r Value, name: &str) -> &'r Value {
     named(rack, "links", name)
 }
 
-/// Data frames per second; `None` where the rate is not known.
+/// Returns data frames per second, or `None` if the rate is unknown.
 fn data_rate(rack: &Value, name: &str) -> Option<u64> {
     link(rack, name)["rate"]["data_frames_per_s"].as_u64()
 }
@@ -82,7 +82,7 @@ fn path<'r>(rack: &'r Value, from: &str, to: &str) -> &'r Value {
     paths.iter().find(|path| path["to"] == to).expect("a path to each GPU node")
 }
 
-/// Every member has answered twice.
+/// Returns whether every member has answered twice.
 fn has_rates(rack: &Value) -> bool {
     rack["links"]
         .as_array()

@@ -144,7 +144,7 @@ impl Imports {
             match item {
                 Item::Mod(child) => {
                     let name = child.ident.to_string();
-                    let inner = [&path[..], &[name.clone()]].concat();
+                    let inner = [&path[..], std::slice::from_ref(&name)].concat();
                     if let Some((_, items)) = child.content {
                         self.add_module(folder, file, inner, items, &children.join(&name), bodies)?;
                     } else {
@@ -190,7 +190,7 @@ impl Imports {
         }
         loop {
             let name = rest.first()?;
-            let child = [&at[..], &[name.clone()]].concat();
+            let child = [&at[..], std::slice::from_ref(name)].concat();
             if self.modules.contains_key(&child) {
                 (at, rest) = (child, &rest[1..]);
                 continue;

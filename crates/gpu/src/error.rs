@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_and_what_to_do() {
+    fn an_error_has_a_cause_and_a_hint() {
         let text = GpuError::DriverTooOld { found: 10020, needed: 12000 }.to_string();
         assert_eq!(text, "the NVIDIA driver speaks CUDA 10.2, 12.0 is needed; hint: install a newer driver");
         let text = GpuError::NoSuchDevice { index: 7, count: 2 }.to_string();

@@ -7,7 +7,7 @@ use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
-use crate::device::Address;
+use crate::address::Address;
 use crate::error::GpuError;
 
 /// Pages of pinned host memory. They are freed on drop.

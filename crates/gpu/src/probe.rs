@@ -48,15 +48,15 @@ pub struct DeviceInfo {
     pub multiprocessors: i32,
     /// Engines that copy while kernels run.
     pub copy_engines: i32,
-    /// NUMA node of the host that is nearest, if the driver says so.
+    /// NUMA node of the host that is closest, if the driver reports it.
     pub numa_node: Option<i32>,
-    /// Whether kernels may use host memory that was registered with them, at its own address.
+    /// True if kernels can use host memory that was registered with them, at its own address.
     pub maps_host_memory: bool,
-    /// Whether memory and events can be handed to other processes as legacy handles.
+    /// True if memory and events can be handed to other processes as legacy handles.
     pub ipc_handles: bool,
-    /// Whether it has stream-ordered pools.
+    /// True if the device has stream-ordered pools.
     pub pools: bool,
-    /// Whether such pools can be handed to other processes as file descriptors.
+    /// True if such pools can be handed to other processes as file descriptors.
     pub pool_descriptors: bool,
 }
 
@@ -70,9 +70,9 @@ pub struct PeerInfo {
     pub source: u32,
     /// Index of the device whose memory is accessed.
     pub target: u32,
-    /// Whether it can at all.
+    /// True if access is possible.
     pub access: bool,
-    /// Whether atomics work across.
+    /// True if atomics work on the peer's memory.
     pub atomics: bool,
     /// The driver's rank of the connection: smaller is faster.
     pub performance_rank: i32,

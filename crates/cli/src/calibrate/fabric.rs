@@ -129,7 +129,7 @@ impl Near<'_> {
         let mut number = 0;
         while number < count {
             let stores =
-                list(number, &data, |number| RemoteAddress { offset: scatter::place(number), ..target });
+                list(number, &data, |number| RemoteAddress { offset: scatter::offset(number), ..target });
             match driver.stores_posted(&stores[..LIST.min((count - number) as usize)]) {
                 Ok(taken) => number += taken as u64,
                 Err(error) => {

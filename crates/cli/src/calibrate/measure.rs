@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use rackloom_calibrate::{Comparison, Doubt, Raw, TAKES_MIN, Turns};
+use rackloom_calibrate::{Alternations, Comparison, Doubt, Raw, TAKES_MIN};
 
 use super::bench::Bench;
 use super::progress::Progress;
@@ -12,7 +12,7 @@ use super::row::{Obstacle, Row, Sides};
 pub(super) type Measured = Result<Comparison, Obstacle>;
 
 /// Take both sides in turns. Who wants it to end gets no further take.
-pub(super) fn measure(row: &Row, bench: &Bench, turns: Turns, progress: &Progress) -> Measured {
+pub(super) fn measure(row: &Row, bench: &Bench, turns: Alternations, progress: &Progress) -> Measured {
     let begun = Cell::new(0);
     let begin = |side| {
         progress.turn(begun.replace(begun.get() + 1), side);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     fn measured(row: &Row) -> Measured {
-        measure(row, &Bench::new(true).unwrap(), Turns::exactly(5), &Progress::begin(1))
+        measure(row, &Bench::new(true).unwrap(), Alternations::exactly(5), &Progress::begin(1))
     }
 
     #[test]

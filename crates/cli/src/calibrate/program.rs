@@ -57,7 +57,7 @@ fn output(
     let processors = match on {
         On::Pair => {
             let pair = bench.pair()?;
-            vec![pair.near, pair.far]
+            vec![pair.initiator, pair.target]
         }
         On::All => rackloom_calibrate::processors::allowed()?,
     };

@@ -86,7 +86,9 @@ impl RawLoop {
             }
             Self::Exchange => Exchange::new(EXCHANGE_BYTES)?.all_reduce_ns(pair, count)?,
             Self::CacheLine => cache_line::round_trip_ns(pair, count)?,
-            Self::Wake => kernel::wake_round_trip_ns(pair.near, u32::try_from(count).unwrap_or(u32::MAX))?,
+            Self::Wake => {
+                kernel::wake_round_trip_ns(pair.initiator, u32::try_from(count).unwrap_or(u32::MAX))?
+            }
             Self::Packet64 => cable::measure(pair, Some(64), count)?,
             Self::Packet1500 => cable::measure(pair, Some(1500), count)?,
             Self::Packet4096 => cable::measure(pair, Some(PAGE), count)?,

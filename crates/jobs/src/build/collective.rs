@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_plan::{AlgorithmName, CollectivePlan, OnLoss, Plan};
 
-use super::{Seeds, fabric, patience_ns, smallest_memory};
+use super::fabric;
+use super::shared::{Seeds, smallest_memory, timeout_ns};
 use crate::collective::{CollectiveSettings, Inputs};
 
 /// Returns the settings for the plan's collective.
@@ -41,8 +42,8 @@ pub(super) fn settings(
         planes,
         link_bits_per_s: fabric::slowest_bits_per_s(plan),
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
     Ok(match inputs {
         Inputs::Pattern => settings,

@@ -2,12 +2,16 @@
 
 mod collective;
 mod fabric;
+mod shared;
 
 use rackloom_collectives::Refused;
 use rackloom_plan::trace::TraceLine;
 use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
 use rackloom_protocol::{MemberRole, NodeId};
 
+pub use self::shared::Seeds;
+
+use self::shared::{smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, Inputs};
 use crate::crew::Rank;
@@ -22,24 +26,6 @@ use crate::traffic::{TrafficError, TrafficSettings, traffic};
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;
 /// Boundary in bytes: a load is cut at multiples of it.
 const LOAD_REQUEST_BYTES: u64 = 256;
-
-/// Seeds of the jobs of one run. All ranks must get equal seeds.
-///
-/// Equal seeds suit virtual time, where a run repeats to the last byte. Between real processes `keys` is a secret of
-/// the run, so that a process that knows the rack file cannot address memory of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seeds {
-    /// Seed of data, guards, alignments and targets.
-    pub data: u64,
-    /// Seed of the keys of regions.
-    pub keys: u64,
-}
-
-impl From<u64> for Seeds {
-    fn from(seed: u64) -> Self {
-        Self { data: seed, keys: seed }
-    }
-}
 
 /// Builds one rank's part of the job that the plan describes. All ranks must get the same plan and the same seeds.
 ///
@@ -86,8 +72,8 @@ pub fn play_trace(
         seed,
         key_seed,
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
     trace(rank, ranks(plan), settings, lines)
 }
@@ -134,7 +120,7 @@ fn made(
         JobKind::None => {
             let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
             let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
-            Box::new(Idle::new(others, patience_ns(plan, u64::MAX)))
+            Box::new(Idle::new(others, timeout_ns(plan, u64::MAX)))
         }
     })
 }
@@ -159,8 +145,8 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Res
         key_seed: seeds.keys,
         store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
     let about = |error: &TrafficError| match error {
         TrafficError::TooLarge { .. } | TrafficError::NoStore(_) => Subject::Memory,
@@ -193,8 +179,8 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
         key_seed: seeds.keys,
         store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
         ..default
     }
 }
@@ -203,11 +189,6 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
 fn ranks(plan: &Plan) -> Vec<Rank> {
     let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
-}
-
-fn smallest_memory(plan: &Plan) -> u64 {
-    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
-    endpoints.map(|member| member.memory_bytes).min().unwrap_or(0)
 }
 
 /// Returns the litmus settings from the plan and the limits of its core.
@@ -226,15 +207,10 @@ fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
             .max(1),
         rounds: plan.job.rounds,
         offers_max: requests_max as usize,
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
         ..default
     }
-}
-
-/// Returns a timeout that ends before the watchdog's, because the job can report more about the cause.
-fn patience_ns(plan: &Plan, most_ns: u64) -> u64 {
-    (plan.watchdog_ns / 2).min(most_ns)
 }
 
 #[cfg(test)]

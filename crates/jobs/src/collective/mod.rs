@@ -19,6 +19,7 @@ mod run;
 mod settings;
 mod shrink;
 pub mod snapshot;
+mod start;
 mod trials;
 mod trying;
 mod work;
@@ -46,6 +47,7 @@ use self::work::{BLOCK_BYTES, Blocks, TURN_BYTES, write};
 pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
 pub use self::settings::CollectiveSettings;
+pub use self::start::{collective, collective_from};
 
 /// Maximum number of outstanding puts per rank.
 const OUTSTANDING_MAX: usize = 64;
@@ -53,35 +55,6 @@ const OUTSTANDING_MAX: usize = 64;
 const TIMES_MAX: usize = 4096;
 /// Byte that overwrites an output before a run, so that a result of the run before is not accepted.
 const SPOILED: u8 = 0xa5;
-
-/// Returns one rank of a collective job.
-///
-/// # Errors
-/// As for [`collective_from`].
-pub fn collective(
-    rank: NodeId,
-    ranks: Vec<Rank>,
-    settings: CollectiveSettings,
-) -> Result<Box<dyn Job>, CollectiveError> {
-    collective_from(rank, ranks, settings, Checkpoints::default())
-}
-
-/// Returns one rank of a collective job that saves snapshots or resumes from one.
-///
-/// # Errors
-/// The job does not fit into memory, the algorithm does not support the collective, or arrays have the wrong length.
-pub fn collective_from(
-    rank: NodeId,
-    ranks: Vec<Rank>,
-    settings: CollectiveSettings,
-    checkpoints: Checkpoints,
-) -> Result<Box<dyn Job>, CollectiveError> {
-    if settings.shrinks {
-        shrink::shrinking(rank, ranks, settings, checkpoints)
-    } else {
-        alone(rank, ranks, settings, checkpoints)
-    }
-}
 
 /// Returns one rank of a job that does not go on after a loss.
 fn alone(

@@ -4,17 +4,14 @@
 //! value. After it, the owner checks every byte of the regions that others may write, through its own memory and not
 //! through the fabric. All bytes that are not a slot or a word are guard and must not have changed.
 
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::Memory;
 
+use super::fill::{fill, write};
 use super::findings::{Expected, Findings, read_word};
 use super::layout::{CONTROL, Content, DATA, Extent, READABLE};
 use super::phase::check_contended;
 use super::scene::{Scene, width};
 use crate::crew::barrier::Barrier;
-use crate::crew::pattern::Pattern;
-
-/// Bytes written per access to memory.
-const CHUNK_BYTES: u64 = 16 << 10;
 
 /// Extent to which a check may expect data to be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,39 +20,6 @@ pub(crate) enum Certainty {
     Whole,
     /// The run was broken off: the data present must be right, and the data of each flag that is set must be there.
     Partial,
-}
-
-/// Writes a range of the rank's own memory in chunks.
-fn write(
-    memory: &mut dyn Memory,
-    findings: &mut Findings,
-    region: RegionId,
-    (offset, bytes): (u64, u64),
-    fill: impl Fn(u64, &mut [u8]),
-) {
-    let mut chunk = vec![0; CHUNK_BYTES.min(bytes) as usize];
-    let mut done = 0;
-    while done < bytes {
-        let length = CHUNK_BYTES.min(bytes - done) as usize;
-        fill(done, &mut chunk[..length]);
-        if let Err(fault) = memory.write(region, offset + done, &chunk[..length]) {
-            findings
-                .fail(format!("own memory of {region} at {} cannot be written: {fault:?}", offset + done));
-            return;
-        }
-        done += length as u64;
-    }
-}
-
-/// Writes a pattern into a range of the rank's own memory. A failure is a finding.
-pub(crate) fn fill(
-    memory: &mut dyn Memory,
-    findings: &mut Findings,
-    region: RegionId,
-    range: (u64, u64),
-    (pattern, index): (Pattern, u64),
-) {
-    write(memory, findings, region, range, |done, out| pattern.fill(index + done, out));
 }
 
 /// Brings the rank's memory into the state in which every round begins. Barrier and abort words are not changed,

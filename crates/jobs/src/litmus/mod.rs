@@ -12,6 +12,7 @@
 //! The litmus does not judge speed, and it does not know the topology.
 
 mod case;
+mod fill;
 mod findings;
 mod lanes;
 mod layout;

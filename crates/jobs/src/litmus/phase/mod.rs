@@ -19,9 +19,9 @@ pub(crate) use write::Writes;
 
 use rackloom_protocol::{Memory, RegionId};
 
+use super::fill;
 use super::findings::Findings;
 use super::lanes::Lanes;
-use super::memory;
 use super::scene::Scene;
 use crate::crew::issuer::Issuer;
 use crate::crew::pattern::Pattern;
@@ -39,7 +39,7 @@ pub(crate) struct Turn<'a> {
 impl Turn<'_> {
     /// Writes a pattern, from `index` on, into a range of the rank's own memory.
     pub(crate) fn fill(&mut self, region: RegionId, range: (u64, u64), pattern: Pattern, index: u64) {
-        memory::fill(self.memory, self.findings, region, range, (pattern, index));
+        fill::fill(self.memory, self.findings, region, range, (pattern, index));
     }
 }
 

@@ -6,8 +6,7 @@ use super::super::super::findings::Expected;
 use super::super::super::layout::{GUARD_BYTES, MAIL, MAIL_SLOTS};
 use super::super::super::scene::Scene;
 use super::super::Turn;
-use super::script::{ANY_BYTES, Kind, Script, tag};
-use super::source_offset;
+use super::script::{ANY_BYTES, Kind, Script, source_offset, tag};
 use crate::crew::request::{Body, Matched, Outcome, Request, Tag};
 
 /// First item number of the receives that name no source.

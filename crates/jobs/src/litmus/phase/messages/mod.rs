@@ -11,7 +11,7 @@ mod script;
 use rackloom_protocol::{LocalRange, NodeId};
 
 use self::inbox::Inbox;
-use self::script::Script;
+use self::script::{Script, source_offset};
 use super::super::layout::READABLE;
 use super::super::scene::Scene;
 use super::{Phase, Turn};
@@ -26,11 +26,6 @@ pub(crate) struct Messages {
     outgoing: Option<Script>,
     next: usize,
     inbox: Inbox,
-}
-
-/// Returns the offset of a message's data in the writer's readable region.
-fn source_offset(scene: &Scene, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
-    scene.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
 }
 
 impl Messages {

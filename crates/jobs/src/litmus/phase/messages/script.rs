@@ -25,6 +25,11 @@ pub(super) const ANY_BYTES: u64 = 48;
 /// Bits of a tag that count messages of a kind.
 const NUMBER_BITS: u64 = 0xff;
 
+/// Returns the offset of a message's data in the writer's readable region.
+pub(super) fn source_offset(scene: &Scene, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
+    scene.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
+}
+
 /// Purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
