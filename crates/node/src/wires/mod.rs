@@ -14,6 +14,7 @@ mod carrier_tests;
 #[cfg(test)]
 mod conformance;
 mod doorbell;
+mod doorbell_word;
 #[cfg(test)]
 mod foreign_tests;
 pub mod impaired;
@@ -33,6 +34,9 @@ mod packet_ring;
 mod packet_socket;
 mod ports;
 mod ring;
+mod ring_memory;
+#[cfg(test)]
+mod ring_tests;
 pub mod sealed;
 pub mod shared_memory;
 mod socket;

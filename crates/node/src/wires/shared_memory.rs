@@ -17,7 +17,8 @@ use rackloom_protocol::Instant;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::leases::Leases;
-use super::ring::{Broken, Consumer, Producer, file_bytes};
+use super::ring::{Broken, Consumer, Producer};
+use super::ring_memory::file_bytes;
 use super::socket::has_peer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource, adopt};
 use crate::mapping::{duplicate, sealed_memfd};
