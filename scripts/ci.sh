@@ -122,10 +122,6 @@ step "$test_command"
 readme_names_the_test_command
 run_tests
 
-# Fuzz targets and models are part of the workspace's tests above. Memcheck is a step of its own, because it runs the suites a second time.
-step 'scripts/memcheck.sh'
-scripts/memcheck.sh
-
 # The bugs are in no build but this one, of the simulator and what is below it.
 step 'cargo test --package rackloom-simulator --features planted-bugs'
 cargo test --package rackloom-simulator --features planted-bugs --test planted --locked

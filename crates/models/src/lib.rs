@@ -52,9 +52,15 @@ mod barrier {
     }
 }
 
-/// Runs a model in every order of its threads with at most this number of preemptions.
+/// Runs a model in every order of its threads with at most this number of preemptions, or that of the environment variable.
 fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let preemptions = loom::model::Builder::new().preemption_bound.unwrap_or(preemptions);
+    check_exactly(preemptions, model);
+}
+
+/// Runs a model with at most this number of preemptions, without regard to the environment variable.
+fn check_exactly(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
+    builder.preemption_bound = Some(preemptions);
     builder.check(model);
 }

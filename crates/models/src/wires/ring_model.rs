@@ -7,7 +7,7 @@ use loom::thread;
 use super::futex::Doorbell;
 use super::ring::{Consumer, Producer};
 use super::ring_memory::Shared;
-use crate::check;
+use crate::{check, check_exactly};
 
 /// Bytes before the payload of a record.
 const HEADER_BYTES: u64 = 8;
@@ -104,7 +104,8 @@ pub fn frames_arrive_in_order(preemptions: usize) {
 /// If it sleeps forever in some order of the threads.
 pub fn no_wake_up_for_frames_is_lost(preemptions: usize) {
     const FRAMES: u64 = 2;
-    check(preemptions, || {
+    // With four, `loom` reports an order that the memory model forbids (docs/decisions/models.md).
+    check_exactly(preemptions.min(3), || {
         let (mut sender, mut receiver) = pair();
         let bell = Arc::new(Doorbell::new());
         let rung = Arc::clone(&bell);
