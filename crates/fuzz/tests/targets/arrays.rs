@@ -29,18 +29,18 @@ const TOKENS: &[&str] = &[
     "\n",
 ];
 
+/// Returns headers as NumPy writes them. They do not come from the writer under test, whose mistakes the reader would then repeat.
 fn seeds() -> Vec<Vec<u8>> {
-    let ours = [
-        header_bytes(ElementType::F32, &[]),
-        header_bytes(ElementType::Bf16, &[7]),
-        header_bytes(ElementType::I64, &[2, 3, 4]),
-        header_bytes(ElementType::U8, &[0, 5]),
-    ];
-    let python =
-        b"\x93NUMPY\x02\x00\x50\x00\x00\x00{'shape': (2, 2), 'descr': '<f8', 'fortran_order': True, }"
-            .to_vec();
-    let mut seeds = ours.to_vec();
-    seeds.push(python);
+    let types = ["<f4", "<f8", "<f2", "|V2", "<i4", "<i8", "|u1"];
+    let shapes = ["()", "(7,)", "(2, 3, 4)", "(0, 5)"];
+    let header = |descr: &str, order: &str, shape: &str| {
+        let text = format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+        [b"\x93NUMPY\x01\x00", &(text.len() as u16).to_le_bytes()[..], text.as_bytes()].concat()
+    };
+    let mut seeds: Vec<_> =
+        types.iter().flat_map(|descr| shapes.iter().map(|shape| header(descr, "False", shape))).collect();
+    seeds.push(header(">f4", "False", "(7,)"));
+    seeds.push(header("<f8", "True", "(2, 2)"));
     seeds
 }
 
