@@ -26,6 +26,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-calibrate", &[]),
     ("rackloom-gpu", &[]),
     (
+        "rackloom-fuzz",
+        &["rackloom-capture", "rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"],
+    ),
+    ("rackloom-models", &[]),
+    (
         "rackloom-cli",
         &[
             "rackloom",
@@ -33,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-calibrate",
             "rackloom-collectives",
             "rackloom-experiments",
+            "rackloom-fuzz",
             "rackloom-gpu",
             "rackloom-jobs",
             "rackloom-plan",

@@ -39,6 +39,10 @@ fn files_of_a_crate_import_each_other_in_no_circle() {
     for entry in std::fs::read_dir(crates()).expect("the folder of the crates") {
         let folder = entry.expect("an entry").path();
         let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        // Its modules are files of the node, which is counted itself.
+        if name == "models" {
+            continue;
+        }
         let imports = read(&folder);
         looked_at += imports.files.len();
         let circles = imports.circles();

@@ -13,6 +13,8 @@ mod barrier;
 pub mod clock;
 pub mod fabric;
 mod favoured;
+#[cfg(test)]
+mod favoured_tests;
 mod fetch;
 pub mod hosts;
 mod mapping;
@@ -25,6 +27,7 @@ pub mod seat;
 pub mod sharing;
 mod slack;
 mod stopwatch;
+mod sync;
 pub mod waiting;
 mod window;
 pub mod wires;

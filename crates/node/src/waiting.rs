@@ -123,14 +123,7 @@ fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
-    doorbell.arm();
-    if !ports.ready() && !ready() {
-        let timeout_ns = remaining(clock, until);
-        if timeout_ns > 0 {
-            doorbell.sleep(timeout_ns);
-        }
-    }
-    doorbell.disarm();
+    doorbell.park(|| ports.ready() || ready(), || remaining(clock, until));
     false
 }
 

@@ -4,6 +4,8 @@
 //! nothing a seat waits for except its [`Start`]. The end of the socket means the end of the seat.
 
 mod bounded;
+#[cfg(test)]
+mod fuzz;
 mod line;
 pub(crate) mod links;
 pub(crate) mod request;

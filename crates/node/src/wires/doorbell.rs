@@ -3,22 +3,19 @@
 //! Every node has one doorbell for all its links: a word in a small shared file that contains "asleep" or "awake". A sender that has published frames
 //! reads the word. It makes a system call only if the owner sleeps, so a busy pair of nodes makes none.
 //!
-//! Both sides write before they read, with a full fence between. The sender writes frames and then reads the word. The owner writes the word and then
-//! reads its rings. At least one of them therefore sees the other, and no wake-up is lost.
+//! [`super::doorbell_word`] has the order in which both sides write and read, so that no wake-up is lost.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::AtomicU32;
 
 use rustix::thread::futex;
 
 use super::descriptors::adopt;
+use super::doorbell_word::{self, ASLEEP};
 use crate::mapping::{Mapping, sealed_length, sealed_memfd, whole_pages};
 use crate::slack::Slack;
-
-const AWAKE: u32 = 0;
-const ASLEEP: u32 = 1;
 
 /// The doorbell of one node. Clones refer to the same doorbell.
 ///
@@ -83,24 +80,32 @@ impl Doorbell {
 
     /// Wakes the owner if it sleeps. Call this after the frames have been published.
     pub fn ring(&self) {
-        fence(Ordering::SeqCst);
-        let word = self.word();
-        if word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::AcqRel) != AWAKE {
+        doorbell_word::ring(self.word(), |word| {
             // The sender could not repair a failed wake-up, and the owner's sleep ends at its timeout in any case. Several threads of the owner may
             // sleep on the doorbell. Each checks its own rings.
             let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
-        }
+        });
     }
 
     /// Announces that the owner is about to sleep. The owner must check all its rings once more before it sleeps.
     pub fn arm(&self) {
-        self.word().store(ASLEEP, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        doorbell_word::arm(self.word());
     }
 
     /// Marks the owner as awake.
     pub fn disarm(&self) {
-        self.word().store(AWAKE, Ordering::Relaxed);
+        doorbell_word::disarm(self.word());
+    }
+
+    /// Sleeps until a sender rings, at most `timeout_ns()` nanoseconds. Does not sleep if `is_ready`, which is called after the doorbell is armed,
+    /// returns `true`.
+    pub(crate) fn park(&self, is_ready: impl FnOnce() -> bool, timeout_ns: impl FnOnce() -> u64) {
+        doorbell_word::park(self.word(), is_ready, || {
+            let timeout_ns = timeout_ns();
+            if timeout_ns > 0 {
+                self.sleep(timeout_ns);
+            }
+        });
     }
 
     /// Sleeps until a sender rings, at most `timeout_ns` nanoseconds. Returns at once if a sender has rung since [`Self::arm`].

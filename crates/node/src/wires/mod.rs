@@ -15,6 +15,7 @@ mod carrier_tests;
 mod conformance;
 mod descriptors;
 mod doorbell;
+mod doorbell_word;
 #[cfg(test)]
 mod foreign_tests;
 pub mod impaired;
@@ -27,6 +28,9 @@ mod links_under_test;
 pub mod packet;
 mod ports;
 mod ring;
+mod ring_memory;
+#[cfg(test)]
+mod ring_tests;
 pub mod sealed;
 pub mod shared_memory;
 mod socket;

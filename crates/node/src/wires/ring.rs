@@ -17,19 +17,12 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::slice;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use super::ring_memory::{HEAD_AT, Shared, TAIL_AT};
 use crate::fetch::{fetch, fetch_to_write};
-use crate::mapping::{Mapping, sealed_length};
+use crate::sync::{Ordering, fence};
 
-/// Number of bytes before the body.
-pub(super) const HEADER_BYTES: usize = 4096;
-const TAIL_AT: usize = 64;
-const STARVED_AT: usize = 72;
-const HEAD_AT: usize = 128;
 const RECORD_HEADER_BYTES: usize = 8;
-/// Offset of the batch size within a record's header, in bytes.
-const BATCH_AT: u64 = 4;
 const LINE_BYTES: u64 = 64;
 /// Prefetch distance ahead of the current record, in bytes: about five small frames. Loading a line takes as long as processing a small frame, so a
 /// few lines are enough. More would take lines away from a neighbour that still uses them.
@@ -46,65 +39,6 @@ pub(super) const fn record_bytes(frame_bytes: usize) -> usize {
     (RECORD_HEADER_BYTES + frame_bytes).next_multiple_of(8)
 }
 
-/// Returns the length in bytes of the file for a body of this many bytes.
-pub(super) const fn file_bytes(body_bytes: u32) -> u64 {
-    HEADER_BYTES as u64 + body_bytes as u64
-}
-
-#[derive(Debug)]
-struct Shared {
-    mapping: Mapping,
-    body_bytes: usize,
-}
-
-impl Shared {
-    fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let length = sealed_length(file)?;
-        let body = length.checked_sub(HEADER_BYTES as u64).and_then(|body| usize::try_from(body).ok());
-        match body {
-            Some(body) if body.is_power_of_two() && (4096..=1 << 31).contains(&body) => {
-                Ok(Self { mapping: Mapping::mirrored(file, HEADER_BYTES, body)?, body_bytes: body })
-            }
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "ring file has an impossible length")),
-        }
-    }
-
-    fn index(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at.is_multiple_of(8) && at < HEADER_BYTES);
-        // SAFETY: needed because indices live in shared pages. `at` is a multiple of 8 within the page-aligned header, mapped as long as `self`; both
-        // processes access it only as an atomic.
-        unsafe { AtomicU64::from_ptr(self.mapping.base().add(at).cast()) }
-    }
-
-    fn starved(&self) -> &AtomicU32 {
-        // SAFETY: sound for the reasons given for `index`; 4 bytes at a multiple of 4 that no index overlaps.
-        unsafe { AtomicU32::from_ptr(self.mapping.base().add(STARVED_AT).cast()) }
-    }
-
-    /// Returns the length word of the record at a position, which is a multiple of 8.
-    fn length_word(&self, position: u64) -> &AtomicU32 {
-        self.word(position)
-    }
-
-    /// Returns the word that contains the size of the batch that begins at a position.
-    fn batch_word(&self, position: u64) -> &AtomicU32 {
-        self.word(position + BATCH_AT)
-    }
-
-    fn word(&self, position: u64) -> &AtomicU32 {
-        debug_assert!(position.is_multiple_of(4));
-        // SAFETY: needed because records live in shared pages. `body` stays in the first copy of the body and is a multiple of 4; both processes
-        // access the word only as an atomic.
-        unsafe { AtomicU32::from_ptr(self.body(position).cast()) }
-    }
-
-    /// Returns the address of a position. The `body_bytes` bytes from there on are mapped, because of the second copy.
-    fn body(&self, position: u64) -> *mut u8 {
-        let offset = position as usize & (self.body_bytes - 1);
-        self.mapping.base().wrapping_add(HEADER_BYTES + offset)
-    }
-}
-
 /// The writing side.
 #[derive(Debug)]
 pub(super) struct Producer {
@@ -119,7 +53,11 @@ pub(super) struct Producer {
 
 impl Producer {
     pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let shared = Shared::open(file)?;
+        Self::of(Shared::open(file)?)
+    }
+
+    /// Takes over the writing side of a ring in this memory.
+    pub(super) fn of(shared: Shared) -> io::Result<Self> {
         let tail = shared.index(TAIL_AT).load(Ordering::Acquire);
         let head_seen = shared.index(HEAD_AT).load(Ordering::Acquire);
         if head_seen > tail || tail - head_seen > shared.body_bytes as u64 || !tail.is_multiple_of(8) {
@@ -215,7 +153,7 @@ impl Producer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     position: u64,
-    length: u32,
+    pub(super) length: u32,
 }
 
 impl Record {
@@ -228,8 +166,8 @@ impl Record {
 /// The reading side.
 #[derive(Debug)]
 pub(super) struct Consumer {
-    shared: Shared,
-    read: u64,
+    pub(super) shared: Shared,
+    pub(super) read: u64,
     head: u64,
     head_published: u64,
     tail_seen: u64,
@@ -239,7 +177,11 @@ pub(super) struct Consumer {
 
 impl Consumer {
     pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let shared = Shared::open(file)?;
+        Self::of(Shared::open(file)?)
+    }
+
+    /// Takes over the reading side of a ring in this memory.
+    pub(super) fn of(shared: Shared) -> io::Result<Self> {
         let head = shared.index(HEAD_AT).load(Ordering::Acquire);
         // `tail` marks the end of everything published so far. The starts of the published batches are not needed.
         let tail_seen = shared.index(TAIL_AT).load(Ordering::Acquire);
@@ -310,8 +252,7 @@ impl Consumer {
 
     /// Returns address and length of the memory that contains every record. It stays mapped until the process ends.
     pub(super) fn keep_pages(&mut self) -> (usize, usize) {
-        self.shared.mapping.keep();
-        (self.shared.mapping.base().expose_provenance(), self.shared.mapping.length())
+        self.shared.keep_pages()
     }
 
     /// Returns the number of bytes read and not returned yet.
@@ -341,187 +282,5 @@ impl Consumer {
         self.head_published = self.head;
         fence(Ordering::SeqCst);
         self.shared.starved().load(Ordering::Relaxed) != 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-    use std::os::fd::AsFd;
-
-    use proptest::prelude::*;
-
-    use super::super::DeviceLease;
-    use super::super::leases::Leases;
-    use super::*;
-    use crate::mapping::sealed_memfd;
-
-    const BODY_BYTES: u32 = 4096;
-
-    fn ring() -> (Producer, Consumer) {
-        let file = sealed_memfd("ring", file_bytes(BODY_BYTES)).unwrap();
-        (Producer::open(file.as_fd()).unwrap(), Consumer::open(file.as_fd()).unwrap())
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Send { length: usize },
-        Publish,
-        Receive,
-        Release { which: usize },
-        Flush,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            4 => (0_usize..1500).prop_map(|length| Step::Send { length }),
-            2 => Just(Step::Publish),
-            4 => Just(Step::Receive),
-            3 => any::<usize>().prop_map(|which| Step::Release { which }),
-            2 => Just(Step::Flush),
-        ]
-    }
-
-    proptest! {
-        /// The ring with its leases is a queue of frames: no frame is lost, duplicated, moved or corrupted, whichever leases are held.
-        #[test]
-        fn a_ring_with_leases_is_a_queue(steps in prop::collection::vec(step(), 1..400)) {
-            let (mut producer, mut consumer) = ring();
-            let mut leases = Leases::default();
-            let mut committed = VecDeque::new();
-            let mut published = VecDeque::new();
-            let mut held: Vec<(DeviceLease, Vec<u8>)> = Vec::new();
-            for (number, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Send { length } => {
-                        let frame: Vec<u8> = (0..length).map(|at| (number * 13 + at) as u8).collect();
-                        if let Some(room) = producer.slot(length).unwrap() {
-                            room.copy_from_slice(&frame);
-                            producer.commit(length);
-                            committed.push_back(frame);
-                        }
-                    }
-                    Step::Publish => {
-                        prop_assert_eq!(producer.publish(), !committed.is_empty());
-                        published.append(&mut committed);
-                    }
-                    Step::Receive => {
-                        let record = consumer.next().unwrap();
-                        prop_assert_eq!(record.is_some(), !published.is_empty());
-                        if let (Some(record), Some(frame)) = (record, published.pop_front()) {
-                            prop_assert_eq!(consumer.bytes(record), &frame[..]);
-                            held.push((leases.take(record), frame));
-                        }
-                    }
-                    Step::Release { which } => {
-                        if !held.is_empty() {
-                            let (lease, _) = held.swap_remove(which % held.len());
-                            leases.release(&mut consumer, lease);
-                        }
-                    }
-                    Step::Flush => {
-                        leases.evacuate(&mut consumer);
-                        consumer.publish();
-                        let heap_is_full = held.iter().map(|(_, frame)| frame.len()).sum::<usize>() >= 4 * BODY_BYTES as usize;
-                        prop_assert!(heap_is_full || consumer.held_bytes() <= u64::from(BODY_BYTES) / 2);
-                    }
-                }
-                for (lease, frame) in &held {
-                    prop_assert_eq!(leases.bytes(&consumer, *lease), &frame[..]);
-                }
-            }
-        }
-
-        /// A neighbour that writes arbitrary values into the shared file breaks the ring, but not the process.
-        #[test]
-        fn nonsense_in_the_shared_pages_is_found_out(
-            tail in any::<u64>(),
-            head in any::<u64>(),
-            length in any::<u32>(),
-            batch in any::<u32>(),
-            small in any::<bool>(),
-        ) {
-            let (mut producer, mut consumer) = ring();
-            producer.slot(100).unwrap().unwrap();
-            producer.commit(100);
-            producer.publish();
-            let (tail, head) = if small { (tail % 8192, head % 8192) } else { (tail, head) };
-            let batch = if small { batch % 8192 } else { batch };
-            consumer.shared.length_word(0).store(length, Ordering::Relaxed);
-            consumer.shared.batch_word(0).store(batch, Ordering::Relaxed);
-            consumer.shared.index(TAIL_AT).store(tail, Ordering::Relaxed);
-            consumer.shared.index(HEAD_AT).store(head, Ordering::Relaxed);
-            while let Ok(Some(record)) = consumer.next() {
-                prop_assert!(consumer.bytes(record).len() <= BODY_BYTES as usize);
-            }
-            while let Ok(Some(room)) = producer.slot(1000) {
-                room.fill(1);
-                producer.commit(1000);
-            }
-        }
-    }
-
-    #[test]
-    fn a_batch_is_seen_whole_or_not_at_all() {
-        let (mut producer, mut consumer) = ring();
-        for lap in 0..100_u8 {
-            for length in [0, 1, 700, 63] {
-                // The bytes that the previous lap left here are not a valid header.
-                producer.slot(length).unwrap().unwrap().fill(lap | 1);
-                producer.commit(length);
-                assert!(!consumer.ready().unwrap(), "a record that was not shown was seen");
-            }
-            producer.publish();
-            let lengths = std::iter::from_fn(|| consumer.next().unwrap()).map(|record| record.length);
-            assert_eq!(lengths.collect::<Vec<_>>(), [0, 1, 700, 63]);
-            consumer.advance(consumer.read);
-            consumer.publish();
-        }
-    }
-
-    /// A process that opens one side anew finds the frames that the other side has published, even without the starts of its batches.
-    #[test]
-    fn either_side_can_be_opened_anew() {
-        let file = sealed_memfd("ring", file_bytes(BODY_BYTES)).unwrap();
-        let mut producer = Producer::open(file.as_fd()).unwrap();
-        let send = |producer: &mut Producer, byte: u8| {
-            producer.slot(40).unwrap().unwrap().fill(byte);
-            producer.commit(40);
-            producer.publish();
-        };
-        send(&mut producer, 1);
-        let mut producer = Producer::open(file.as_fd()).unwrap();
-        send(&mut producer, 2);
-        let mut consumer = Consumer::open(file.as_fd()).unwrap();
-        send(&mut producer, 3);
-        for byte in 1..=3 {
-            let record = consumer.next().unwrap().unwrap();
-            assert_eq!(consumer.bytes(record), [byte; 40]);
-        }
-        assert_eq!(consumer.next(), Ok(None));
-    }
-
-    #[test]
-    fn a_full_ring_asks_to_be_told_of_room() {
-        let (mut producer, mut consumer) = ring();
-        while producer.slot(500).unwrap().is_some() {
-            producer.commit(500);
-            producer.publish();
-        }
-        let first = consumer.next().unwrap().unwrap();
-        consumer.advance(first.end());
-        assert!(consumer.publish(), "the producer waits");
-        let second = consumer.next().unwrap().unwrap();
-        assert!(producer.slot(500).unwrap().is_some());
-        consumer.advance(second.end());
-        assert!(!consumer.publish(), "the producer no longer waits");
-    }
-
-    #[test]
-    fn a_file_of_an_impossible_length_is_refused() {
-        for length in [0, 4096, 4097, 4096 + 5000, 4096 + 2048] {
-            let file = sealed_memfd("ring", length).unwrap();
-            assert!(Consumer::open(file.as_fd()).is_err(), "{length}");
-        }
     }
 }

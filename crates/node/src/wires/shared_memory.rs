@@ -18,7 +18,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::descriptors::adopt;
 use super::leases::Leases;
-use super::ring::{Broken, Consumer, Producer, file_bytes};
+use super::ring::{Broken, Consumer, Producer};
+use super::ring_memory::file_bytes;
 use super::socket::has_peer;
 use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource};
 use crate::mapping::{duplicate, sealed_memfd};

@@ -4,6 +4,9 @@
 //! speaker knows, so that news also reach hosts that have no link to where they come from. It has a check of its own, because
 //! no core looks at it, and every second one is as long as the rack's longest frame, because links come up with short ones.
 
+#[cfg(test)]
+mod fuzz;
+
 use rackloom::seal::{RackKey, TAG_BYTES, Tagger};
 use rackloom_plan::Plan;
 use rackloom_protocol::wire::check::crc32c;
