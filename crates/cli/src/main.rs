@@ -9,35 +9,54 @@
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody listens; `reporting` prints.
 
 mod arguments;
+#[path = "../../runtime/src/request/arrays/mod.rs"]
 mod arrays;
 mod calibrate;
 mod campaign;
+#[path = "../../runtime/src/machine/capacity.rs"]
 mod capacity;
+#[path = "../../runtime/src/capture/mod.rs"]
 mod capture;
 mod check;
+#[path = "../../runtime/src/control/mod.rs"]
 mod control;
 mod decode;
+#[path = "../../runtime/src/machine/exclusive.rs"]
 mod exclusive;
+#[path = "../../runtime/src/outcome/exit.rs"]
 mod exit;
+#[path = "../../runtime/src/outcome/expectations.rs"]
 mod expectations;
 mod experiment;
+#[path = "../../runtime/src/outcome/failure.rs"]
 mod failure;
+#[path = "../../runtime/src/outcome/injected.rs"]
 mod faults;
 mod gpu;
+#[path = "../../runtime/src/machine/here.rs"]
 mod here;
+#[path = "../../runtime/src/machine/interruption.rs"]
 mod interruption;
+#[path = "../../runtime/src/machine/logging.rs"]
 mod logging;
+#[path = "../../runtime/src/outcome/meta.rs"]
 mod meta;
+#[path = "../../runtime/src/request/overrides.rs"]
 mod overrides;
 mod present;
 mod progress;
 mod reporting;
 mod schedule;
+#[path = "../../runtime/src/seat/mod.rs"]
 mod seat;
 mod sim;
+#[path = "../../runtime/src/request/snapshots/mod.rs"]
 mod snapshots;
+#[path = "../../runtime/src/request/source.rs"]
 mod source;
+#[path = "../../runtime/src/standing/mod.rs"]
 mod standing;
+#[path = "../../runtime/src/supervisor/mod.rs"]
 mod supervisor;
 mod trace;
 

@@ -9,6 +9,7 @@ mod status;
 mod sweep;
 pub(crate) mod table;
 mod traffic;
+#[path = "../../../runtime/src/units.rs"]
 pub(crate) mod units;
 
 use std::io::IsTerminal;

@@ -16,6 +16,7 @@ mod named;
 mod packet;
 mod process;
 pub(crate) mod rack;
+#[path = "../../../cli/src/run.rs"]
 mod run;
 mod starved;
 mod takeover;

@@ -7,6 +7,7 @@
 //! · `simulated` (the simulator's frames). What is in a file is the business of `crates/capture`.
 
 mod place;
+#[path = "../../../cli/src/simulated_links.rs"]
 mod simulated;
 mod writer;
 

@@ -8,6 +8,7 @@
 //! registry: what is up is what the run directory holds.
 
 mod client;
+#[path = "../machine/directory.rs"]
 mod directory;
 mod door;
 mod join;
