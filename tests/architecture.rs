@@ -26,6 +26,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-calibrate", &[]),
     ("rackloom-gpu", &[]),
     (
+        "rackloom-runtime",
+        &[
+            "rackloom",
+            "rackloom-capture",
+            "rackloom-collectives",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+        ],
+    ),
+    (
         "rackloom-cli",
         &[
             "rackloom",
@@ -37,6 +48,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-jobs",
             "rackloom-plan",
             "rackloom-protocol",
+            "rackloom-runtime",
             "rackloom-simulator",
         ],
     ),
@@ -54,6 +66,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-runtime", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
 ];
 
 fn root() -> PathBuf {

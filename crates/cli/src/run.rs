@@ -4,83 +4,75 @@ use std::io;
 use std::path::Path;
 
 use rackloom_plan::Plan;
+use rackloom_runtime::machine::exclusive;
+use rackloom_runtime::machine::program::Program;
+use rackloom_runtime::outcome::headway::Headway;
+use rackloom_runtime::run::{Conclusion, RackObserver, RackUp, Run};
 
-use super::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
 use crate::arguments::RunArguments;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::progress::Bar;
+use crate::{present, reporting};
 
-use crate::source::Source;
-use crate::standing::{Claim, RunDirectory};
-use crate::{exclusive, present, reporting};
-
-/// Run a rack as processes.
+/// Runs a rack as processes.
 pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
-    let source = Source::read(&arguments.file, &arguments.overrides)?.for_processes(&arguments.processes)?;
-    let work = source.ready_work(&arguments.processes)?;
-    let source = source.with_snapshots(&arguments.checkpoints, &work.plan)?;
+    let run = Run::prepare(&arguments.into())?;
     reporting::must_be_writable(&arguments.output)?;
     if let Some(path) = &arguments.pids {
         reporting::must_be_writable_at(path)?;
     }
-    let (plan, faults) = (work.plan, work.faults);
-    let logs = Logs::new(arguments.logging.log_dir.as_deref(), arguments.logging.level())?;
-    // Before the wires: these may take the process into a namespace where it is somebody else.
-    let claim = claim(&plan)?;
-    let mut supervisor = Supervisor::prepare(source, plan, faults, logs)?;
-    if let Some(claim) = claim {
-        supervisor.share_in_claimed(claim);
+    let mut display = Display { arguments, bar: None };
+    let concluded = run.execute(&Program::current(), &mut display);
+    drop(display);
+    let Conclusion { report, exit, capture_failure } = concluded?;
+    if let Some(failure) = capture_failure {
+        failure::print(&failure);
     }
-    let runtime = runtime()?;
-    {
-        let _within = runtime.enter();
-        supervisor.fill_seats()?;
-    }
-    runtime.block_on(async {
-        let mut alarms = Alarms::set()?;
-        let bar = Bar::begin(supervisor.plan.job.kind.name(), supervisor.plan.endpoint_count());
-        loop {
-            match supervisor.next_milestone(&mut alarms).await {
-                Milestone::LinksUp => announce(&supervisor, arguments)?,
-                Milestone::Further(headway) => bar.standing().set(headway),
-                Milestone::StatusKnown | Milestone::Happened(_) | Milestone::Left(_) => {}
-                Milestone::Over => return Ok::<_, Failure>(()),
-            }
-        }
-    })?;
-    let Conclusion { report, exit } = supervisor.conclude()?;
     reporting::deliver(&report, &arguments.output, exit)
 }
 
-/// A directory of this run's own, if nodes of one server will look for each other's memory in it.
-fn claim(plan: &Plan) -> Result<Option<Claim>, Failure> {
-    if !plan.has_local_paths() {
-        return Ok(None);
-    }
-    RunDirectory::open()?.claim(&format!("run-{}", std::process::id())).map(Some)
+/// Shows a running rack: a table when its links are up, and a progress bar.
+struct Display<'a> {
+    arguments: &'a RunArguments,
+    bar: Option<Bar>,
 }
 
-/// All links are up: who is who, for people and for scripts.
-fn announce(supervisor: &Supervisor, arguments: &RunArguments) -> Result<(), Failure> {
-    let pids: Vec<u32> = supervisor.rack.seats.iter().map(|seat| seat.pid).collect();
-    let took = present::units::time(supervisor.clock.now().0);
-    let table = present::members(&supervisor.plan, Some(&pids));
-    let links = supervisor.here.links(&supervisor.plan);
-    reporting::say(&arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
-    match &arguments.pids {
-        Some(path) => write_pids(path, supervisor, &pids)
-            .map_err(|error| Failure::could_not_start("cannot write the process ids", error).at_path(path)),
-        None => Ok(()),
+impl RackObserver for Display<'_> {
+    fn started(&mut self, plan: &Plan) {
+        self.bar = Some(Bar::begin(plan.job.kind.name(), plan.endpoint_count()));
+    }
+
+    fn links_up(&mut self, rack: &RackUp<'_>) -> Result<(), Failure> {
+        let took = present::units::time(rack.elapsed_ns);
+        let table = present::members(rack.plan, Some(&rack.pids));
+        let links = rack.links;
+        reporting::say(&self.arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
+        match &self.arguments.pids {
+            Some(path) => write_pids(path, rack).map_err(|error| {
+                Failure::could_not_start("cannot write the process ids", error).at_path(path)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn progress(&mut self, headway: Headway) {
+        if let Some(bar) = &self.bar {
+            bar.standing().set(headway);
+        }
+    }
+
+    fn warning(&mut self, warning: &str) {
+        reporting::say_aside(warning);
     }
 }
 
 /// Writes the file of process ids. A script that waits for it finds it whole.
-fn write_pids(path: &Path, supervisor: &Supervisor, pids: &[u32]) -> io::Result<()> {
-    let members = supervisor.plan.members.iter().zip(pids).filter(|(_, pid)| **pid != 0);
+fn write_pids(path: &Path, rack: &RackUp<'_>) -> io::Result<()> {
+    let members = rack.plan.members.iter().zip(&rack.pids).filter(|(_, pid)| **pid != 0);
     let members: Vec<_> =
         members.map(|(member, pid)| serde_json::json!({"name": member.name, "pid": pid})).collect();
-    let origin_monotonic_ns = supervisor.clock.origin_ns();
+    let origin_monotonic_ns = rack.origin_monotonic_ns;
     let text =
         serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
     exclusive::replace(path, text.as_bytes())

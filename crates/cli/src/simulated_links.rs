@@ -8,7 +8,7 @@ use rackloom_plan::impair::{Direction, Verdict};
 use rackloom_protocol::{DropReason, Instant};
 use rackloom_simulator::FrameWitness;
 
-use super::{CaptureWriter, FrameSink, Patience, Place};
+use rackloom_runtime::capture::{CaptureWriter, FrameSink, Patience, Place};
 
 /// All links of a simulated rack.
 pub(crate) struct SimulatedLinks {

@@ -21,27 +21,27 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
 }
 
 /// A duration.
-pub(crate) fn time(nanoseconds: u64) -> String {
+pub fn time(nanoseconds: u64) -> String {
     scaled(nanoseconds as f64, 1000.0, &["ns", "us", "ms", "s"])
 }
 
 /// A number of bytes in memory or on a wire.
-pub(crate) fn bytes(count: u64) -> String {
+pub fn bytes(count: u64) -> String {
     scaled(count as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
 /// Bytes per second.
-pub(crate) fn rate(bytes_per_s: u64) -> String {
+pub fn rate(bytes_per_s: u64) -> String {
     scaled(bytes_per_s as f64, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
 }
 
 /// Bits per second.
-pub(crate) fn bit_rate(bits_per_s: u64) -> String {
+pub fn bit_rate(bits_per_s: u64) -> String {
     scaled(bits_per_s as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
 /// A count with its thousands apart.
-pub(crate) fn count(number: u64) -> String {
+pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 /// A probability as per cent; nothing is a dash.
-pub(crate) fn share(probability: f64) -> String {
+pub fn share(probability: f64) -> String {
     if probability == 0.0 {
         return "-".to_owned();
     }

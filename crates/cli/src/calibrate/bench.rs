@@ -10,7 +10,7 @@ use rackloom_calibrate::Pair;
 
 use super::row::Obstacle;
 use super::{idle, simulated, whole};
-use crate::interruption::Interruption;
+use rackloom_runtime::machine::interruption::Interruption;
 
 /// A take that only tries the machinery is so much shorter.
 const QUICK_DIVISOR: u64 = 50;

@@ -16,15 +16,16 @@ use std::time::Instant;
 
 use rackloom_plan::faults::{FaultScript, shrink};
 
+use rackloom_runtime::request::work::RackRequest;
+
 use self::processes::Racks;
 use self::progress_log::ProgressLog;
 use self::trial::{Outcome, Range};
 use crate::arguments::{CampaignArguments, Engine, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interruption::Interruption;
 use crate::reporting::say;
-use crate::source::Source;
+use rackloom_runtime::machine::interruption::Interruption;
 
 /// Runs that making one script small may take.
 const ATTEMPTS_MAX: usize = 400;
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         return Err(Failure::bad_input("`--time-scale` concerns processes only")
             .hint("add `--engine processes`, or leave it out: virtual time has no scale"));
     }
-    let source = Source::read(&arguments.file, &arguments.overrides)?;
+    let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
     let range = Range::prepare(source.possible_work()?)?;
     if let Some(directory) = &arguments.export {
         crate::reporting::must_be_writable_in(directory)?;

@@ -19,7 +19,7 @@ use super::trial::{Outcome, Range};
 use crate::arguments::CampaignArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interruption::Interruption;
+use rackloom_runtime::machine::interruption::Interruption;
 
 /// Candidates that making one script small may try.
 pub(super) const ATTEMPTS_MAX: usize = 40;

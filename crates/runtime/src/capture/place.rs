@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use rackloom_capture::{Heading, ReadError, join};
 use rackloom_plan::Plan;
 
-use crate::failure::Failure;
+use crate::outcome::failure::Failure;
 
 /// The captures of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub(super) directory: PathBuf,
     /// Told from that of any other run on this machine.
     pub(super) run: u64,
@@ -28,7 +28,7 @@ impl Place {
     }
 
     /// Join the parts of every link. What a user should know, as lines; the parts of a link that cannot be joined stay.
-    pub(crate) fn join(&self, plan: &Plan) -> Result<Vec<String>, Failure> {
+    pub fn join(&self, plan: &Plan) -> Result<Vec<String>, Failure> {
         let parts = self.names().map_err(|error| cannot_join(error, &self.directory))?;
         let mut notes = Vec::new();
         for heading in (0..plan.links.len()).filter_map(|edge| Heading::of(plan, edge as u16)) {

@@ -24,7 +24,7 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// What to do when the disk cannot follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
+pub enum Patience {
     /// Go on and leave frames out.
     None,
     /// Wait: nothing else is going on meanwhile.
@@ -54,21 +54,21 @@ struct Desk {
 
 /// What writes on one sheet.
 #[derive(Clone)]
-pub(crate) struct FrameSink {
+pub struct FrameSink {
     sheet: Arc<Sheet>,
     desk: Arc<Desk>,
     patience: Patience,
 }
 
 /// The thread, as long as this lives; then everything has been written out.
-pub(crate) struct CaptureWriter {
+pub struct CaptureWriter {
     desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CaptureWriter {
     /// A part for each of these links, written by the process with this number; and a pen for each, in order.
-    pub(crate) fn begin(
+    pub fn begin(
         place: &Place,
         process: u64,
         links: &[Heading],
@@ -78,7 +78,7 @@ impl CaptureWriter {
             let path = place.part(heading, process);
             let named =
                 |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-            let file = crate::exclusive::create(&path).map_err(named)?;
+            let file = crate::machine::exclusive::create(&path).map_err(named)?;
             let recorder = Mutex::new(Recorder::new(heading, place.bytes_max));
             Ok(Arc::new(Sheet { file, path, recorder, room: Condvar::new() }))
         };
@@ -106,7 +106,7 @@ impl Drop for CaptureWriter {
 
 impl FrameSink {
     /// Write, if there is room; else wait or leave it out.
-    pub(crate) fn write(&self, what: impl FnOnce(&mut Recorder)) {
+    pub fn write(&self, what: impl FnOnce(&mut Recorder)) {
         let mut recorder = lock(&self.sheet.recorder);
         if recorder.waiting_bytes() > WAITING_BYTES_MAX {
             if self.patience == Patience::None {

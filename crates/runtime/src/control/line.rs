@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::descriptors;
-use crate::failure::Failure;
+use crate::outcome::failure::Failure;
 
 /// A longer line from the supervisor is a mistake; its rack file fits well within.
 const LINE_BYTES_MAX: usize = 64 << 20;

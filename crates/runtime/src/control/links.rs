@@ -8,80 +8,80 @@ use serde::{Deserialize, Serialize};
 
 /// One direction of a link.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct LinkStatus {
+pub struct LinkStatus {
     /// `n0->n1`; a second link between these two is `n0->n1#1`.
-    pub(crate) name: String,
+    pub name: String,
     /// Member at the sending end.
-    pub(crate) from: String,
+    pub from: String,
     /// Member at the receiving end.
-    pub(crate) to: String,
+    pub to: String,
     /// Plane of the link.
-    pub(crate) plane: u8,
+    pub plane: u8,
     /// Counters of the sending end; null if it did not answer.
-    pub(crate) sent: Option<LinkCounters>,
+    pub sent: Option<LinkCounters>,
     /// Rates over the time between two samples of `sent`; absent where there are no two samples of one process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) rate: Option<LinkRate>,
+    pub rate: Option<LinkRate>,
     /// Frames that never arrived, by the gaps that the receiving end saw in the link's sequence; null if that end did not answer.
-    pub(crate) missing: Option<u64>,
+    pub missing: Option<u64>,
     /// Lost frames by reason: `injected` as the sending end counted them, all other reasons as the receiving end did. Null if neither
     /// end answered.
-    pub(crate) dropped: Option<BTreeMap<String, u64>>,
+    pub dropped: Option<BTreeMap<String, u64>>,
     /// Ends that did not answer: their part of the counters is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) unanswered: Vec<String>,
+    pub unanswered: Vec<String>,
 }
 
 /// Counters of one sending end since its process took the seat.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct LinkCounters {
+pub struct LinkCounters {
     /// When the member read them, on the rack's clock.
-    pub(crate) at_ns: u64,
+    pub at_ns: u64,
     /// All frames, control frames included.
-    pub(crate) frames: u64,
+    pub frames: u64,
     /// Bytes of all frames, Ethernet header included, without preamble and gap.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Frames that carry operations, forwarded ones included.
-    pub(crate) data_frames: u64,
+    pub data_frames: u64,
     /// Bytes of the frames that carry operations.
-    pub(crate) data_bytes: u64,
+    pub data_bytes: u64,
     /// Packets that the sending end, as their source, sent again.
-    pub(crate) retransmitted: u64,
+    pub retransmitted: u64,
     /// Frames that link-level retry sent again.
-    pub(crate) replayed: u64,
+    pub replayed: u64,
 }
 
 /// Mean rates over an interval, rounded down.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct LinkRate {
+pub struct LinkRate {
     /// Time between the two samples.
-    pub(crate) interval_ns: u64,
+    pub interval_ns: u64,
     /// All frames.
-    pub(crate) frames_per_s: u64,
+    pub frames_per_s: u64,
     /// Bytes of all frames.
-    pub(crate) bytes_per_s: u64,
+    pub bytes_per_s: u64,
     /// Frames that carry operations.
-    pub(crate) data_frames_per_s: u64,
+    pub data_frames_per_s: u64,
     /// Bytes of the frames that carry operations.
-    pub(crate) data_bytes_per_s: u64,
+    pub data_bytes_per_s: u64,
 }
 
 /// Live paths of a GPU node to another one.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct PathStatus {
+pub struct PathStatus {
     /// The destination.
-    pub(crate) to: String,
+    pub to: String,
     /// Shortest live paths that begin at different ports; 0 if the destination cannot be reached.
-    pub(crate) live: usize,
+    pub live: usize,
     /// Planes in which they begin.
-    pub(crate) planes: Vec<u8>,
+    pub planes: Vec<u8>,
     /// Links with which they begin.
-    pub(crate) links: Vec<String>,
+    pub links: Vec<String>,
 }
 
 impl LinkCounters {
     /// Rates since an earlier sample; `None` if the samples are not of one process, or no time has passed.
-    pub(crate) fn rate_since(&self, earlier: &Self) -> Option<LinkRate> {
+    pub fn rate_since(&self, earlier: &Self) -> Option<LinkRate> {
         let interval_ns = self.at_ns.checked_sub(earlier.at_ns).filter(|interval_ns| *interval_ns > 0)?;
         let per_second = |later: u64, earlier: u64| {
             let count = u128::from(later.checked_sub(earlier)?) * 1_000_000_000;

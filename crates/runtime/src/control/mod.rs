@@ -5,8 +5,8 @@
 
 mod bounded;
 mod line;
-pub(crate) mod links;
-pub(crate) mod request;
+pub mod links;
+pub mod request;
 
 use std::path::PathBuf;
 
@@ -20,12 +20,12 @@ pub(crate) use line::{Channel, Heard};
 pub(crate) use rackloom::seat::{Grant, NewCable, SharedMemoryPort, descriptors};
 
 use self::request::Joined;
-use crate::source::Source;
+use crate::request::source::Source;
 
 /// From the supervisor to a seat.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
-pub(crate) enum Order {
+pub enum Order {
     /// The first line: everything a seat needs to begin.
     Start(Box<Start>),
     /// The first line to who follows somebody that died: the same, with the wires attached.
@@ -72,47 +72,47 @@ pub(crate) enum Order {
 
 /// Everything a seat needs to begin.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Start {
+pub struct Start {
     /// The rack file's text and what the command line says instead: the seat builds the plan again, so nothing of it
     /// is lost on the way.
-    pub(crate) source: Source,
+    pub source: Source,
     /// Place of this member in the plan.
-    pub(crate) member: u16,
+    pub member: u16,
     /// Which life of the member this is.
-    pub(crate) incarnation: u64,
+    pub incarnation: u64,
     /// Seed of the keys of the job's regions.
-    pub(crate) key_seed: u64,
+    pub key_seed: u64,
     /// The moment from which all members count, on the host's monotonic clock.
-    pub(crate) origin_monotonic_ns: u64,
+    pub origin_monotonic_ns: u64,
     /// What its ports are plugged into.
-    pub(crate) grant: Grant,
+    pub grant: Grant,
     /// Seats that nobody has taken yet, by place in the plan: links to them need not come up.
-    pub(crate) vacant: Vec<u16>,
+    pub vacant: Vec<u16>,
     /// By place in the plan: the process of each member that runs on this host. Its neighbours look at it before they call it dead.
     #[serde(default)]
-    pub(crate) processes: Vec<Option<u32>>,
+    pub processes: Vec<Option<u32>>,
     /// Where seats of one server find each other's memory; nothing if everything goes through frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) server: Option<SharedServer>,
+    pub server: Option<SharedServer>,
     /// Whether the rack stays: the supervisor then hears of every event as it happens, and not only in the report, and
     /// cables may be exchanged.
-    pub(crate) stays: bool,
+    pub stays: bool,
     /// Whether somebody sat here before. The others have done the job without this member or failed at it; who comes
     /// after serves them and does nothing of its own.
-    pub(crate) is_successor: bool,
+    pub is_successor: bool,
 }
 
 /// Memory that seats of one server share by mapping it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct SharedServer {
+pub struct SharedServer {
     /// The rack's private directory, in which owners listen.
-    pub(crate) directory: PathBuf,
+    pub directory: PathBuf,
 }
 
 /// From a seat to the supervisor.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "notice", rename_all = "kebab-case")]
-pub(crate) enum Notice {
+pub enum Notice {
     /// Wires and memory are open.
     Ready,
     /// Every port of this member has been up.
@@ -182,30 +182,30 @@ pub(crate) enum Notice {
 
 /// How a seat is.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct SeatStatus {
+pub struct SeatStatus {
     /// Links that carry data now.
-    pub(crate) links_up: u16,
+    pub links_up: u16,
     /// Links that carry no data now, by place in the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) links_down: Vec<u16>,
+    pub links_down: Vec<u16>,
     /// How its memory is held and used; switches have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) memory: Option<Box<MemoryReport>>,
+    pub memory: Option<Box<MemoryReport>>,
     /// Whether its job is over.
-    pub(crate) finished: bool,
+    pub finished: bool,
     /// Of a job that is over: whether everything about it was right so far. Switches have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) verdict: Option<Verdict>,
+    pub verdict: Option<Verdict>,
     /// When `ports` were read, on the run's clock.
     #[serde(default)]
-    pub(crate) at_ns: u64,
+    pub at_ns: u64,
     /// Counters of its ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) ports: Vec<PortReport>,
+    pub ports: Vec<PortReport>,
     /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin. Switches have none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) paths: Vec<Vec<u16>>,
+    pub paths: Vec<Vec<u16>>,
     /// Operations of its job over shared memory and in frames, where it could share memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) carried: Option<PathReport>,
+    pub carried: Option<PathReport>,
 }

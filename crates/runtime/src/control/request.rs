@@ -11,20 +11,20 @@ use super::Start;
 use super::links::{LinkStatus, PathStatus};
 
 /// Version of this language; grows when a line changes its meaning.
-pub(crate) const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 1;
 
 /// A longer request is a mistake.
-pub(crate) const REQUEST_BYTES_MAX: usize = 64 << 10;
+pub const REQUEST_BYTES_MAX: usize = 64 << 10;
 
 /// A wish that names nothing more.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Nothing {}
+pub struct Nothing {}
 
 /// One line from a client.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Request {
+pub enum Request {
     /// How is everybody?
     Status(Nothing),
     /// Take the rack down.
@@ -44,33 +44,33 @@ pub(crate) enum Request {
 /// Which seat.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Join {
+pub struct Join {
     /// Its name in the plan.
-    pub(crate) seat: String,
+    pub seat: String,
 }
 
 /// Which faults.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Inject {
+pub struct Inject {
     /// The text of a fault script; times count from now.
-    pub(crate) script: String,
+    pub script: String,
     /// The text was made from words of a command line: mistakes are said without a place in it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) inline: bool,
+    pub inline: bool,
 }
 
 /// Faults that are on their way.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Injection {
+pub struct Injection {
     /// Events of the script.
-    pub(crate) events: usize,
+    pub events: usize,
 }
 
 /// One line from the rack.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Answer {
+pub enum Answer {
     /// To `status`.
     Status(Box<RackStatus>),
     /// To `down`, once no member is left.
@@ -93,21 +93,21 @@ pub(crate) enum Answer {
 
 /// Why not.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// What is wrong.
-    pub(crate) what: String,
+    pub what: String,
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) hint: Option<String>,
+    pub hint: Option<String>,
     /// Which kind of refusal it is, for programs.
     #[serde(default)]
-    pub(crate) kind: RefusalKind,
+    pub kind: RefusalKind,
 }
 
 /// What a program can tell refusals apart by.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum RefusalKind {
+pub enum RefusalKind {
     /// The line is no request of this language.
     NotUnderstood,
     /// It cannot be had, or not now.
@@ -117,110 +117,110 @@ pub(crate) enum RefusalKind {
 
 /// A seat that was given away.
 #[derive(Debug, Deserialize, Serialize)]
-pub(crate) struct Joined {
+pub struct Joined {
     /// The numbers under which `start` names the attached descriptors, in their order.
-    pub(crate) descriptors: Vec<i32>,
+    pub descriptors: Vec<i32>,
     /// Everything the seat needs to begin.
-    pub(crate) start: Start,
+    pub start: Start,
 }
 
 /// How a rack is.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct RackStatus {
+pub struct RackStatus {
     /// [`PROTOCOL`].
-    pub(crate) protocol: u32,
+    pub protocol: u32,
     /// Name of the rack.
-    pub(crate) name: String,
+    pub name: String,
     /// Process of the supervisor.
-    pub(crate) pid: u32,
+    pub pid: u32,
     /// `starting`, `up` or `going`.
-    pub(crate) state: String,
+    pub state: String,
     /// Name of the wire.
-    pub(crate) wire: String,
+    pub wire: String,
     /// Name of the job.
-    pub(crate) job: String,
+    pub job: String,
     /// How the job went; absent while it is not over, where there is none, and where the file expects something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) verdict: Option<Verdict>,
+    pub verdict: Option<Verdict>,
     /// Identity of the rack on the wire.
-    pub(crate) epoch: u16,
+    pub epoch: u16,
     /// Hash of the plan.
-    pub(crate) config_hash: String,
+    pub config_hash: String,
     /// How long there has been a supervisor.
-    pub(crate) uptime_ns: u64,
+    pub uptime_ns: u64,
     /// Links that both ends say carry data; an end that did not answer does not count.
-    pub(crate) links_up: usize,
+    pub links_up: usize,
     /// Links of the plan.
-    pub(crate) links_total: usize,
+    pub links_total: usize,
     /// Members in the plan's order.
-    pub(crate) members: Vec<MemberStatus>,
+    pub members: Vec<MemberStatus>,
     /// Faults in effect now, scripted and injected, by event and member.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) faults: Vec<ActiveFault>,
+    pub faults: Vec<ActiveFault>,
     /// Both directions of every link with an end here, in the plan's order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) links: Vec<LinkStatus>,
+    pub links: Vec<LinkStatus>,
 }
 
 /// A fault in effect.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct ActiveFault {
+pub struct ActiveFault {
     /// Kind and place, as the script has them.
-    pub(crate) what: String,
+    pub what: String,
     /// Member that applies it.
-    pub(crate) member: String,
+    pub member: String,
     /// Time since it began.
-    pub(crate) age_ns: u64,
+    pub age_ns: u64,
 }
 
 /// How a member is.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct MemberStatus {
+pub struct MemberStatus {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// `gpu node` or `switch`.
-    pub(crate) role: String,
+    pub role: String,
     /// Its process; none if the seat is vacant.
-    pub(crate) pid: Option<u32>,
+    pub pid: Option<u32>,
     /// The server it sits in.
-    pub(crate) server: String,
+    pub server: String,
     /// Its partition.
-    pub(crate) tenant: u32,
+    pub tenant: u32,
     /// `vacant`, `starting`, `working`, `up`, `silent` or `lost`.
-    pub(crate) state: String,
+    pub state: String,
     /// How its part of the job went; absent while it is not over, and of those who do not do it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) verdict: Option<Verdict>,
+    pub verdict: Option<Verdict>,
     /// How a lost one ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) note: Option<String>,
+    pub note: Option<String>,
     /// Memory registered with the fabric.
-    pub(crate) memory_used_bytes: Option<u64>,
+    pub memory_used_bytes: Option<u64>,
     /// Memory of the node.
-    pub(crate) memory_bytes: u64,
+    pub memory_bytes: u64,
     /// How that memory is held and used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) memory: Option<MemoryReport>,
+    pub memory: Option<MemoryReport>,
     /// Its links that carry data, as it sees them.
-    pub(crate) links_up: Option<u16>,
+    pub links_up: Option<u16>,
     /// Its links that carry no data, by place in the plan, as it sees them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) links_down: Vec<u16>,
+    pub links_down: Vec<u16>,
     /// Its links.
-    pub(crate) links_total: usize,
+    pub links_total: usize,
     /// How long its process has been there.
-    pub(crate) uptime_ns: Option<u64>,
+    pub uptime_ns: Option<u64>,
     /// Its live paths to all other GPU nodes; absent for switches and for those who did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) paths: Option<Vec<PathStatus>>,
+    pub paths: Option<Vec<PathStatus>>,
     /// Operations of its job over shared memory and in frames, where it could share memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) carried: Option<PathReport>,
+    pub carried: Option<PathReport>,
 }
 
 impl Answer {
     /// A refusal.
-    pub(crate) fn refuse(what: impl Into<String>, hint: Option<&str>) -> Self {
+    pub fn refuse(what: impl Into<String>, hint: Option<&str>) -> Self {
         Self::refuse_as(RefusalKind::Refused, what, hint)
     }
 
@@ -229,7 +229,7 @@ impl Answer {
     }
 
     /// The line, with its end.
-    pub(crate) fn line(&self) -> Vec<u8> {
+    pub fn line(&self) -> Vec<u8> {
         // These types have no maps with other keys than strings, which is all that could fail.
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -239,7 +239,7 @@ impl Answer {
 
 impl Request {
     /// From a client's line.
-    pub(crate) fn from_line(line: &[u8]) -> Result<Self, Answer> {
+    pub fn from_line(line: &[u8]) -> Result<Self, Answer> {
         serde_json::from_slice(line).map_err(|error| {
             Answer::refuse_as(
                 RefusalKind::NotUnderstood,

@@ -12,10 +12,10 @@ use rackloom::wires::packet;
 use rackloom_plan::{LinkPlan, MemoryDevice, Plan, WireKind};
 use rackloom_protocol::NodeId;
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::here::Here;
-use crate::present::units;
+use crate::machine::here::Here;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+use crate::units;
 
 const HINT: &str = "make `defaults.memory` or `ring_bytes` smaller, or name fewer nodes";
 
@@ -68,16 +68,18 @@ impl Wanted {
     }
 }
 
-/// Refuse a rack that this machine cannot hold.
-pub(crate) fn must_suffice(plan: &Plan, here: &Here) -> Result<(), Failure> {
+/// Checks that this machine has the memory for its share of a rack.
+///
+/// # Errors
+/// The memory is short. The failure states the amounts.
+pub fn must_suffice(plan: &Plan, here: &Here) -> Result<(), Failure> {
     shortage(plan, here).map_or(Ok(()), |what| Err(Failure::new(Exit::CouldNotStart, what).hint(HINT)))
 }
 
-/// Say so where the rack may be meant for another machine.
-pub(crate) fn warn_if_short(plan: &Plan) {
-    if let Some(what) = shortage(plan, &Here::default()) {
-        crate::reporting::say_aside(&format!("warning: {what}\n  hint:  {HINT}"));
-    }
+/// Returns a warning if this machine cannot hold the whole rack. The rack may be meant for another machine.
+#[must_use]
+pub fn warning(plan: &Plan) -> Option<String> {
+    shortage(plan, &Here::default()).map(|what| format!("warning: {what}\n  hint:  {HINT}"))
 }
 
 /// `None` also where the system does not say how much it has.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use rackloom::seat::run_directory::{check_private, connect, run_directory, socket_in};
 use rustix::fs::{FlockOperation, flock};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 const LOCK: &str = "lock";
 const NAME_BYTES_MAX: usize = 64;

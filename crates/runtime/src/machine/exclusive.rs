@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The error of the system; [`io::ErrorKind::AlreadyExists`] if another process creates the file at the same moment.
-pub(crate) fn create(path: &Path) -> io::Result<File> {
+pub fn create(path: &Path) -> io::Result<File> {
     match File::create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             fs::remove_file(path)?;
@@ -24,7 +24,7 @@ pub(crate) fn create(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// The error of the system.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new()
         .prefix(".rackloom-")

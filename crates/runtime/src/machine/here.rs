@@ -3,11 +3,11 @@
 use rackloom_plan::{HostPlan, Plan, WireKind};
 use rackloom_protocol::{Edge, NodeId};
 
-use crate::failure::Failure;
+use crate::outcome::failure::Failure;
 
 /// This machine's share of a rack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Here {
+pub struct Here {
     /// Place of this host in the plan's list; nothing if everybody runs here.
     pub(crate) host: Option<usize>,
 }

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 /// Whether somebody wants this to end, and whom to tell.
 #[derive(Debug, Default)]
-pub(crate) struct Interruption {
+pub struct Interruption {
     is_asked: AtomicBool,
     /// The command under way.
     child: Mutex<Option<OwnedFd>>,
@@ -24,7 +24,7 @@ pub(crate) struct Interruption {
 
 impl Interruption {
     /// Listen from now on, until the process ends.
-    pub(crate) fn listen() -> io::Result<Arc<Self>> {
+    pub fn listen() -> io::Result<Arc<Self>> {
         let this = Arc::new(Self::default());
         let heard = Arc::clone(&this);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
@@ -50,12 +50,12 @@ impl Interruption {
     }
 
     /// Whether it is to end.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Acquire)
     }
 
     /// End the take under way, and begin no other.
-    pub(crate) fn ask(&self) {
+    pub fn ask(&self) {
         self.is_asked.store(true, Ordering::Release);
         if let Some(child) = &*self.child() {
             // It may have ended by itself just now.
@@ -64,7 +64,7 @@ impl Interruption {
     }
 
     /// Wait for a command to end, which is told to if this is asked meanwhile.
-    pub(crate) fn attend(&self, child: Child) -> io::Result<Output> {
+    pub fn attend(&self, child: Child) -> io::Result<Output> {
         let process = Pid::from_child(&child);
         *self.child() = Some(pidfd_open(process, PidfdFlags::empty())?);
         let output = child.wait_with_output();

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 static FIRST_ERROR: OnceLock<String> = OnceLock::new();
 
 /// Standard error that keeps its first write error.
-pub(crate) struct LogWriter;
+pub struct LogWriter;
 
 impl Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -28,6 +28,6 @@ fn keep(error: &io::Error) {
 }
 
 /// Returns the first error of writing this process's log.
-pub(crate) fn first_error() -> Option<&'static str> {
+pub fn first_error() -> Option<&'static str> {
     FIRST_ERROR.get().map(String::as_str)
 }

@@ -1,4 +1,4 @@
-//! How the process ends: one code per thing that a script may want to tell apart.
+//! Outcomes of a run, each with the exit code of the command that ran it.
 //!
 //! The codes are an interface. `docs/cli.md` and `--help` list them, and a test compares all three.
 
@@ -6,24 +6,33 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
-/// Why the process ends.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Exit {
+pub enum Exit {
+    /// Every check of every node passed.
     Pass,
+    /// A check failed, or an operation ended in an unexpected error.
     Fail,
+    /// The options or the rack file are wrong. Nothing was started.
     BadInput,
+    /// A process, a wire or a namespace could not be made.
     CouldNotStart,
+    /// A GPU node died, and neither fault script nor rack file allows it.
     NodeLost,
+    /// No node made progress for the watchdog time of the plan.
     Stalled,
+    /// A signal ended the run. The rack was taken down.
     Interrupted,
+    /// Nothing was found wrong, and something could not be judged.
     NoVerdict,
+    /// The host had no processor for the members in time, and nothing else went wrong.
     Starved,
 }
 
 impl Exit {
-    /// All codes, by number.
-    pub(crate) const ALL: [Self; 9] = [
+    /// All outcomes, ordered by code.
+    pub const ALL: [Self; 9] = [
         Self::Pass,
         Self::Fail,
         Self::BadInput,
@@ -35,7 +44,9 @@ impl Exit {
         Self::Starved,
     ];
 
-    pub(crate) const fn code(self) -> u8 {
+    /// Returns the exit code.
+    #[must_use]
+    pub const fn code(self) -> u8 {
         match self {
             Self::Pass => 0,
             Self::Fail => 1,
@@ -49,7 +60,9 @@ impl Exit {
         }
     }
 
-    pub(crate) const fn meaning(self) -> &'static str {
+    /// Returns the description for help texts: a name, a colon, and the meaning.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
         match self {
             Self::Pass => "pass: every check of every node passed",
             Self::Fail => "fail: a check failed, or an operation ended in an unexpected error",
@@ -69,13 +82,6 @@ impl Exit {
                 "starved: the host had no processor for the members in time, and nothing else went wrong"
             }
         }
-    }
-
-    /// The list for `--help`.
-    pub(crate) fn help() -> String {
-        let lines: Vec<_> =
-            Self::ALL.iter().map(|exit| format!("  {}  {}", exit.code(), exit.meaning())).collect();
-        format!("Exit codes:\n{}", lines.join("\n"))
     }
 }
 

@@ -9,10 +9,10 @@ use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{Expectations, ExpectedVerdict, Plan};
 use rackloom_protocol::NodeId;
 
-use crate::present::units;
+use crate::units;
 
 /// Judge a run that ended by itself.
-pub(crate) fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
+pub fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
     if let Some(script) = faults {
         return faults::judge(script, plan, report);
     }
@@ -30,7 +30,7 @@ pub(crate) fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Repo
 }
 
 /// Whether the fault script, or without one the rack file, says that this node may be lost.
-pub(crate) fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) -> bool {
+pub fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) -> bool {
     match faults {
         Some(script) => script.may_lose(node),
         None => plan.expect.nodes_lost.contains(&node),
@@ -38,7 +38,7 @@ pub(crate) fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) 
 }
 
 /// Returns how refused accesses are judged under a fault script, or without one.
-pub(crate) fn refusals(script: Option<&FaultScript>) -> Refusals {
+pub fn refusals(script: Option<&FaultScript>) -> Refusals {
     let provokes = |script: &FaultScript| script.refuses() || script.followed().next().is_some();
     if script.is_some_and(provokes) { Refusals::Scripted } else { Refusals::Unexpected }
 }

@@ -1,63 +1,73 @@
-//! What went wrong before there was anything to report: what, where, hint, and the exit code that goes with it.
+//! Failure before there is a report: cause, location, hint, and the exit that goes with it.
 //!
-//! A failed check of a run is not a failure in this sense: it is a report with the verdict "fail".
+//! A failed check of a run is a report with the verdict "fail", and no failure in this sense.
 
 use std::fmt;
 use std::path::Path;
 
-use crate::exit::Exit;
-use crate::reporting::say_aside;
+use super::exit::Exit;
 
-/// An error for the person at the terminal.
+/// Error of an operation on a rack, for its user.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) exit: Exit,
+pub struct Failure {
+    /// Exit that goes with it.
+    pub exit: Exit,
     what: String,
-    place: Option<String>,
+    location: Option<String>,
     hint: Option<String>,
 }
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
-        Self { exit, what: what.into(), place: None, hint: None }
+    /// Returns a failure with its cause.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), location: None, hint: None }
     }
 
-    /// The command line or a file is to blame.
-    pub(crate) fn bad_input(what: impl Into<String>) -> Self {
+    /// Returns a failure that options or a file cause.
+    pub fn bad_input(what: impl Into<String>) -> Self {
         Self::new(Exit::BadInput, what)
     }
 
-    /// The machine is to blame.
-    pub(crate) fn could_not_start(what: impl Into<String>, cause: impl fmt::Display) -> Self {
+    /// Returns a failure that the machine causes.
+    pub fn could_not_start(what: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self::new(Exit::CouldNotStart, format!("{}: {cause}", what.into()))
     }
 
-    /// Say it on standard error. The mistakes of a rack file bring their own heading.
-    pub(crate) fn tell(&self) {
-        let heading = if self.what.starts_with("error: ") { "" } else { "error: " };
-        say_aside(&format!("{heading}{self}"));
-    }
-
-    pub(crate) fn at(mut self, place: impl Into<String>) -> Self {
-        self.place = Some(place.into());
+    /// Adds the location of the mistake.
+    #[must_use]
+    pub fn at(mut self, location: impl Into<String>) -> Self {
+        self.location = Some(location.into());
         self
     }
 
-    pub(crate) fn at_path(self, path: &Path) -> Self {
+    /// Adds the file of the mistake.
+    #[must_use]
+    pub fn at_path(self, path: &Path) -> Self {
         self.at(path.display().to_string())
     }
 
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    /// Adds a remedy.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
+
+    /// Returns the text with the heading `error: `. The mistakes of a rack file bring their own heading.
+    #[must_use]
+    pub fn with_heading(&self) -> String {
+        let heading = if self.what.starts_with("error: ") { "" } else { "error: " };
+        format!("{heading}{self}")
+    }
 }
+
+impl std::error::Error for Failure {}
 
 impl fmt::Display for Failure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}", self.what)?;
-        if let Some(place) = &self.place {
-            write!(formatter, "\n  where: {place}")?;
+        if let Some(location) = &self.location {
+            write!(formatter, "\n  where: {location}")?;
         }
         if let Some(hint) = &self.hint {
             write!(formatter, "\n  hint:  {hint}")?;

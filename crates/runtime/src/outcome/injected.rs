@@ -10,15 +10,19 @@ use rackloom_protocol::{Instant, PortId};
 
 /// What befell the frames that one port sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct InjectedFaults {
-    pub(crate) dropped: u64,
-    pub(crate) corrupted: u64,
-    pub(crate) duplicated: u64,
-    pub(crate) reordered: u64,
+pub struct InjectedFaults {
+    /// Number of frames that were dropped.
+    pub dropped: u64,
+    /// Number of frames in which a bit was flipped.
+    pub corrupted: u64,
+    /// Number of frames that were sent twice.
+    pub duplicated: u64,
+    /// Number of frames that were sent after a later frame.
+    pub reordered: u64,
 }
 
 /// Kind of the line.
-pub(crate) const KIND: &str = "faults-injected";
+pub const KIND: &str = "faults-injected";
 
 impl InjectedFaults {
     fn counts(self) -> [(&'static str, u64); 4] {
@@ -31,13 +35,13 @@ impl InjectedFaults {
     }
 
     /// The counts for a port's report.
-    pub(crate) fn by_name(self) -> BTreeMap<String, u64> {
+    pub fn by_name(self) -> BTreeMap<String, u64> {
         let occurred = self.counts().into_iter().filter(|(_, count)| *count > 0);
         occurred.map(|(what, count)| (what.to_owned(), count)).collect()
     }
 
     /// The line for a port of `member`; `None` if nothing was injected.
-    pub(crate) fn record(self, now: Instant, member: &str, port: PortId) -> Option<EventRecord> {
+    pub fn record(self, now: Instant, member: &str, port: PortId) -> Option<EventRecord> {
         if self == Self::default() {
             return None;
         }

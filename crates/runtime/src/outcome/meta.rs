@@ -1,7 +1,6 @@
 //! Fills in the `meta` object of a report: command line, options in effect, date, host and versions.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rackloom_jobs::report::{HostReport, Meta, Versions};
@@ -14,8 +13,12 @@ type Share = fn(&LinkProfile) -> f64;
 
 const SECONDS_PER_DAY: u64 = 86_400;
 
+/// Commit from which this crate was built, or `unknown`.
+pub const COMMIT: &str = env!("RACKLOOM_COMMIT");
+
 /// Returns the origin of a report about `plan`. `command` is the command line that asked for the run.
-pub(crate) fn of(plan: &Plan, command: &str) -> Meta {
+#[must_use]
+pub fn of(plan: &Plan, command: &str) -> Meta {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Meta {
         rack: plan.name.clone(),
@@ -27,21 +30,8 @@ pub(crate) fn of(plan: &Plan, command: &str) -> Meta {
             rackloom: env!("CARGO_PKG_VERSION").to_owned(),
             wire: u32::from(layout::VERSION),
         },
-        commit: env!("RACKLOOM_COMMIT").to_owned(),
+        commit: COMMIT.to_owned(),
     }
-}
-
-/// Returns the command line of this process, quoted as a POSIX shell reads it. The path of the program is left out.
-pub(crate) fn command_line() -> String {
-    let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument));
-    std::iter::once("rackloom".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
-}
-
-fn quoted(argument: &OsString) -> String {
-    let text = argument.to_string_lossy();
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,%+@*".contains(&byte);
-    let is_word = !text.is_empty() && text.bytes().all(is_plain) && !text.contains('*');
-    if is_word { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 fn options(plan: &Plan) -> BTreeMap<String, String> {
@@ -151,14 +141,5 @@ mod tests {
         assert_eq!(rfc_3339(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(rfc_3339(1_735_689_599), "2024-12-31T23:59:59Z");
         assert_eq!(rfc_3339(4_107_542_400), "2100-03-01T00:00:00Z");
-    }
-
-    #[test]
-    fn a_shell_reads_the_command_line_back() {
-        for (argument, expected) in
-            [("--loss", "--loss"), ("1%", "1%"), ("n0->n1", "'n0->n1'"), ("it's", r"'it'\''s'"), ("", "''")]
-        {
-            assert_eq!(quoted(&argument.into()), expected);
-        }
     }
 }

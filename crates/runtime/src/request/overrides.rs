@@ -8,36 +8,69 @@ use rackloom_plan::{
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
-use crate::arguments::{JobOptions, OnOff, Overrides};
-use crate::failure::Failure;
+use super::source::{Job, JobOptions, OnOff, Overrides};
+use crate::outcome::failure::Failure;
 
-impl Overrides {
-    /// Put everything that is said in its place.
-    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Failure> {
-        let kind = self.job.applied(plan)?;
-        plan.change(|plan| {
-            plan.job.kind = kind;
-            plan.seed = self.seed.unwrap_or(plan.seed);
-            plan.payload = self.payload.as_deref().and_then(PayloadMode::from_name).unwrap_or(plan.payload);
-            plan.transport.mode = self.transport.map_or(plan.transport.mode, RetransmissionMode::from);
-        });
-        plan.override_links(|profile| {
-            profile.loss = self.loss.unwrap_or(profile.loss);
-            profile.corrupt = self.corrupt.unwrap_or(profile.corrupt);
-            profile.duplicate = self.duplicate.unwrap_or(profile.duplicate);
-            profile.reorder = self.reorder.unwrap_or(profile.reorder);
-            profile.retry = match self.llr {
-                // What the file says of it stays.
-                Some(OnOff::On) => profile.retry.or(Some(RetryPlan::default())),
-                Some(OnOff::Off) => None,
-                None => profile.retry,
-            };
-        });
-        Ok(())
+/// Replaces values of the plan.
+///
+/// # Errors
+/// An option has no effect on the job, or names a member that the plan does not have.
+pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
+    let kind = JobChanges(&overrides.job).applied(plan)?;
+    plan.change(|plan| {
+        plan.job.kind = kind;
+        plan.seed = overrides.seed.unwrap_or(plan.seed);
+        plan.payload = overrides.payload.as_deref().and_then(PayloadMode::from_name).unwrap_or(plan.payload);
+        plan.transport.mode = overrides.transport.map_or(plan.transport.mode, RetransmissionMode::from);
+    });
+    plan.override_links(|profile| {
+        profile.loss = overrides.loss.unwrap_or(profile.loss);
+        profile.corrupt = overrides.corrupt.unwrap_or(profile.corrupt);
+        profile.duplicate = overrides.duplicate.unwrap_or(profile.duplicate);
+        profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
+        profile.retry = match overrides.llr {
+            // What the file says of it stays.
+            Some(OnOff::On) => profile.retry.or(Some(RetryPlan::default())),
+            Some(OnOff::Off) => None,
+            None => profile.retry,
+        };
+    });
+    Ok(())
+}
+
+/// Returns whether the options change the amount of memory that the job takes.
+#[must_use]
+pub fn changes_size(options: &JobOptions) -> bool {
+    let is_another = options.job.is_some() || options.collective.is_some() || options.pattern.is_some();
+    is_another || options.bytes.is_some() || options.sizes.is_some()
+}
+
+/// Returns the job of this kind with the default settings of rack files.
+fn default_job(job: Job) -> JobKind {
+    let name = match job {
+        Job::Litmus => "litmus",
+        Job::Collective => "collective",
+        Job::Latency => "latency",
+        Job::Bandwidth => "bandwidth",
+        Job::Traffic => "traffic",
+        Job::None => "none",
+    };
+    // Every name is one of the plan's; a test goes through them.
+    JobKind::from_name(name).unwrap_or(JobKind::None)
+}
+
+/// Options about the job, to be applied to a plan's job.
+struct JobChanges<'a>(&'a JobOptions);
+
+impl std::ops::Deref for JobChanges<'_> {
+    type Target = JobOptions;
+
+    fn deref(&self) -> &JobOptions {
+        self.0
     }
 }
 
-impl JobOptions {
+impl JobChanges<'_> {
     /// The plan's job with what is said about it.
     fn applied(&self, plan: &Plan) -> Result<JobKind, Failure> {
         let mut kind = self.kind(plan.job.kind);
@@ -66,16 +99,10 @@ impl JobOptions {
         Ok(kind)
     }
 
-    /// Whether the job takes more or less memory than the file's.
-    pub(crate) fn changes_size(&self) -> bool {
-        let is_another = self.job.is_some() || self.collective.is_some() || self.pattern.is_some();
-        is_another || self.bytes.is_some() || self.sizes.is_some()
-    }
-
     /// Which job: the one that is named, or the one that `--collective` means, or the file's.
     fn kind(&self, of_file: JobKind) -> JobKind {
         let asked = match (self.job, &self.collective, &self.pattern) {
-            (Some(job), ..) => job.kind(),
+            (Some(job), ..) => default_job(job),
             (None, Some(_), _) => JobKind::Collective(CollectivePlan::default()),
             (None, None, Some(_)) => JobKind::Traffic(TrafficPlan::default()),
             (None, None, None) => return of_file,
@@ -188,12 +215,15 @@ impl JobOptions {
 const NODES_NAMED: usize = 8;
 
 /// The GPU node that an option names.
-pub(crate) fn endpoint_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
+fn endpoint_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
     named(plan, option, name, "GPU node", |role| role == MemberRole::Endpoint)
 }
 
-/// The GPU node or switch that an option names.
-pub(crate) fn member_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
+/// Returns the member that an option names.
+///
+/// # Errors
+/// The plan has no such member. The failure names the option.
+pub fn member_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
     named(plan, option, name, "member", |_| true)
 }
 
@@ -214,108 +244,4 @@ fn named(
         Failure::bad_input(format!("{option}: {name} is no {what} of rack {}", plan.name))
             .hint(format!("its {what}s are {}{more}", named.join(", ")))
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-    use crate::arguments::{Arguments, Command};
-
-    fn applied(job_of_file: &str, options: &[&str]) -> Result<JobKind, Failure> {
-        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job_of_file}\n");
-        let mut plan = Plan::parse(&text, "test").unwrap();
-        let arguments = [&["rackloom", "sim", "r.yaml"][..], options].concat();
-        let Command::Sim(arguments) = Arguments::try_parse_from(arguments).unwrap().command else { panic!() };
-        arguments.overrides.apply(&mut plan)?;
-        Ok(plan.job.kind)
-    }
-
-    #[test]
-    fn what_is_not_said_stays_as_the_file_has_it() {
-        let file = "{collective: {collective: reduce-scatter, type: f16, bytes: 64B, repetitions: 3}}";
-        let JobKind::Collective(job) = applied(file, &["--job", "collective", "--op", "max"]).unwrap() else {
-            panic!()
-        };
-        assert_eq!((job.collective, job.element), (CollectiveName::ReduceScatter, ElementName::F16));
-        assert_eq!((job.op, job.sweep.repetitions), (OperatorName::Max, 3));
-    }
-
-    #[test]
-    fn a_collective_makes_a_job_of_it() {
-        let options = ["--collective", "reduce", "--root", "n2", "--sizes", "8B..64B", "--warm-up", "0"];
-        let JobKind::Collective(job) = applied("litmus", &options).unwrap() else { panic!() };
-        assert_eq!((job.collective, job.root), (CollectiveName::Reduce, NodeId(2)));
-        assert_eq!(job.sweep.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
-        assert_eq!(job.sweep.warm_up, 0);
-    }
-
-    #[test]
-    fn an_option_that_means_nothing_to_the_collective_is_refused_with_a_hint() {
-        let without_operator = ["all-gather", "broadcast", "all-to-all", "gather", "scatter", "barrier"];
-        let without_root = ["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "barrier"];
-        let cases = without_operator.into_iter().map(|name| (name, ["--op", "sum"]));
-        let cases = cases.chain(without_root.into_iter().map(|name| (name, ["--root", "n1"])));
-        let of_data = [["--bytes", "8B"], ["--sizes", "8B..16B"], ["--type", "f16"]];
-        for (collective, option) in cases.chain(of_data.map(|option| ("barrier", option))) {
-            let asked = [&["--collective", collective][..], &option].concat();
-            // The rule holds for a collective that the file names as well.
-            let in_file = format!("{{collective: {{collective: {collective}}}}}");
-            for refused in [applied("litmus", &asked), applied(&in_file, &option)] {
-                let message = refused.unwrap_err().to_string();
-                let what = format!("{} means nothing to {collective}", option[0]);
-                assert!(message.contains(&what) && message.contains("hint:"), "{message}");
-            }
-        }
-        let several = applied("litmus", &["--collective", "barrier", "--op", "sum", "--bytes", "8B"]);
-        let message = several.unwrap_err().to_string();
-        assert!(message.contains("--op, --bytes mean nothing to barrier"), "{message}");
-    }
-
-    #[test]
-    fn several_algorithms_are_taken_in_their_order_and_each_once() {
-        let file = "{collective: {algorithm: [ring, one-shot]}}";
-        let names = |options: &[&str]| {
-            let JobKind::Collective(job) = applied(file, options).unwrap() else { panic!() };
-            job.algorithm.to_string()
-        };
-        assert_eq!(names(&[]), "ring,one-shot", "the file's list stays");
-        assert_eq!(names(&["--algorithm", "two-shot,ring"]), "two-shot,ring");
-        assert_eq!(names(&["--algorithm", "auto"]), "auto");
-        for (list, what) in [
-            ("ring,two-shot,ring", "--algorithm: algorithm ring stands twice"),
-            ("auto,ring", "--algorithm: algorithm auto stands beside others"),
-        ] {
-            let message = applied("collective", &["--algorithm", list]).unwrap_err().to_string();
-            assert!(message.contains(what) && message.contains("hint:"), "{message}");
-        }
-    }
-
-    #[test]
-    fn an_option_that_means_something_is_heard() {
-        for collective in ["broadcast", "reduce", "gather", "scatter"] {
-            assert!(applied("litmus", &["--collective", collective, "--root", "n3"]).is_ok(), "{collective}");
-        }
-        for collective in ["all-reduce", "reduce-scatter", "reduce"] {
-            assert!(applied("litmus", &["--collective", collective, "--op", "min"]).is_ok(), "{collective}");
-        }
-    }
-
-    #[test]
-    fn an_option_that_means_nothing_to_the_job_is_refused() {
-        for (job, options) in [
-            ("litmus", &["--bytes", "8B"][..]),
-            ("none", &["--repetitions", "2"]),
-            ("latency", &["--op", "sum"]),
-            ("litmus", &["--job", "bandwidth", "--algorithm", "ring"]),
-            ("collective", &["--root", "n9"]),
-        ] {
-            assert_eq!(
-                applied(job, options).unwrap_err().exit,
-                crate::exit::Exit::BadInput,
-                "{job} {options:?}"
-            );
-        }
-    }
 }

@@ -1,345 +1,224 @@
-//! From a rack file, a command line and the user's arrays to a plan and its inputs, in the supervisor and once more in
-//! every seat.
+//! Everything from which supervisor and seats build the same plan: the text of the rack file, and the options that replace its values.
 //!
-//! Seats get the text and not a path: the file may change while the rack starts. Arrays are too large for that; seats open
+//! Seats receive the text and not a path: the file may change while the rack starts. Arrays are too large for that; seats open
 //! them again.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
-use rackloom::seal::{KeyPlace, RackKey};
-use rackloom_collectives::{Collective, ElementType};
-use rackloom_jobs::arrays::result_shape;
-use rackloom_jobs::collective::Inputs;
-use rackloom_plan::faults::FaultScript;
-use rackloom_plan::{
-    Checks, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes,
-    Unreadable, WireKind,
-};
+use rackloom::seal::KeyPlace;
+use rackloom_plan::{Sizes, WireKind};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::{
-    ArrayOptions, CheckpointOptions, FaultOptions, JobOptions, Overrides, Processes, Transport, Wire,
-};
-use crate::arrays::InputArrays;
-use crate::capture::CaptureOptions;
-use crate::failure::Failure;
-use crate::here::Here;
-use crate::snapshots::SnapshotOrders;
-use crate::{arrays, capacity, meta};
-
-/// Everything from which a plan is built.
+/// Request for a rack, as it crosses process boundaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct Source {
-    /// The file's name, for messages.
-    pub(crate) name: String,
-    /// What is in it.
-    pub(crate) text: String,
-    /// Where the key of the rack is looked for.
+pub struct Source {
+    /// Name of the rack file, for messages.
+    pub name: String,
+    /// Text of the rack file.
+    pub text: String,
+    /// Search location of the rack's key.
     #[serde(default)]
-    pub(crate) key: KeyPlace,
-    /// The command line that named the file.
+    pub key: KeyPlace,
+    /// Command line that named the file.
     #[serde(default)]
-    pub(crate) command: String,
-    /// What the command line says instead.
-    pub(crate) overrides: Overrides,
-    /// What the command line says about the wire.
-    pub(crate) wire: Option<Wire>,
-    /// Whether the command line wants everything in frames.
+    pub command: String,
+    /// Values that replace those of the rack file.
+    pub overrides: Overrides,
+    /// Wire, instead of the file's.
+    pub wire: Option<Wire>,
+    /// True if all data goes in frames.
     #[serde(default)]
-    pub(crate) force_wire: bool,
-    /// Whose share of the rack is started; all of it if nobody's in particular.
+    pub force_wire: bool,
+    /// Host of which the members are started; all members if absent.
     #[serde(default)]
-    pub(crate) host: Option<String>,
-    /// Whether `ip netns` shall show the members' network namespaces.
+    pub host: Option<String>,
+    /// True if the members' network namespaces get names for `ip netns`.
     #[serde(default)]
-    pub(crate) netns_names: bool,
-    /// The rack's name, if it is another than the file's.
-    pub(crate) rack: Option<String>,
-    /// Where the user's arrays are, and where the results go.
-    pub(crate) arrays: ArrayOptions,
-    /// Where captures go, if frames are captured.
+    pub netns_names: bool,
+    /// Name of the rack, if it is not the file's.
+    pub rack: Option<String>,
+    /// Directories of the user's arrays and of the results.
+    pub arrays: ArrayOptions,
+    /// Captures of frames.
     #[serde(default)]
-    pub(crate) capture: CaptureOptions,
-    /// What befalls the rack, if anything does.
+    pub capture: CaptureOptions,
+    /// Fault script.
     #[serde(default)]
-    pub(crate) faults: Option<FaultFile>,
-    /// What is saved of the job, and from where it goes on.
+    pub faults: Option<FaultFile>,
+    /// Snapshots to save and to restore.
     #[serde(default)]
-    pub(crate) snapshots: SnapshotOrders,
+    pub snapshots: SnapshotOrders,
 }
 
-/// A fault script, as text for the same reasons as the rack file.
+/// Fault script, as text for the same reasons as the rack file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub(crate) struct FaultFile {
-    /// The file's name, for messages.
-    name: String,
-    pub(crate) text: String,
+pub struct FaultFile {
+    /// Name of the file, for messages.
+    pub name: String,
+    /// Text of the file.
+    pub text: String,
 }
 
-impl FaultFile {
-    /// Read it; what it says is not looked at here.
-    pub(crate) fn read(file: &Path) -> Result<Self, Failure> {
-        let text = rackloom_plan::text_of(file).map_err(|Unreadable { message, .. }| {
-            Failure::bad_input(message.replace("rack file", "fault script"))
-                .at_path(file)
-                .hint("scripts that come with the project are in scripts/faults/")
-        })?;
-        Ok(Self { name: file.display().to_string(), text })
-    }
+/// Values that replace those of the rack file. Members receive them with the text of the file, so that all build the same plan.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Overrides {
+    /// The job.
+    pub job: JobOptions,
+    /// Assignments `KEY=VALUE` to keys of the rack file. They are applied to its text.
+    #[serde(skip)]
+    pub set: Vec<String>,
+    /// Seed of the job's data and of every random fault.
+    pub seed: Option<u64>,
+    /// Retransmission of lost packets, end to end.
+    pub transport: Option<Transport>,
+    /// Link-level retry on every link.
+    pub llr: Option<OnOff>,
+    /// Share of frames lost on every link, from 0 to 1.
+    pub loss: Option<f64>,
+    /// Share of frames in which a bit is flipped, from 0 to 1.
+    pub corrupt: Option<f64>,
+    /// Share of frames that arrive twice, from 0 to 1.
+    pub duplicate: Option<f64>,
+    /// Share of frames that arrive after a later frame, from 0 to 1.
+    pub reorder: Option<f64>,
+    /// Payload mode of long transfers. It applies to virtual time only.
+    #[serde(default)]
+    pub payload: Option<String>,
 }
 
-/// What a source comes to.
-pub(crate) struct Work {
-    pub(crate) plan: Plan,
-    /// What befalls the rack.
-    pub(crate) faults: Option<FaultScript>,
-    /// What the ranks give.
-    pub(crate) inputs: Inputs,
-    /// The shape of what each rank gets, by rank; nothing for ranks that get nothing.
-    pub(crate) result_shapes: Vec<Option<Vec<u64>>>,
+/// Values that replace those of the rack file's job.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct JobOptions {
+    /// Kind of job.
+    pub job: Option<Job>,
+    /// Name of the collective.
+    pub collective: Option<String>,
+    /// Name of the reduction operator.
+    pub op: Option<String>,
+    /// Name of the type of one element.
+    pub element: Option<String>,
+    /// Names of the collective's algorithms.
+    pub algorithm: Option<Vec<String>>,
+    /// Name of the collective's root node.
+    pub root: Option<String>,
+    /// Name of a collective's reaction to lost ranks.
+    pub on_loss: Option<String>,
+    /// Name of the traffic pattern.
+    pub pattern: Option<String>,
+    /// Number of messages of each flow.
+    pub messages: Option<u32>,
+    /// Size of the array or of one message, in bytes.
+    pub bytes: Option<u64>,
+    /// Range of sizes.
+    pub sizes: Option<SizeRange>,
+    /// Number of measured runs of each size.
+    pub repetitions: Option<u32>,
+    /// Number of runs of each size before the measured ones.
+    pub warm_up: Option<u32>,
 }
 
-impl Source {
-    pub(crate) fn read(file: &Path, overrides: &Overrides) -> Result<Self, Failure> {
-        let text = rackloom_plan::text_of(file)
-            .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
-        Ok(Self {
-            name: file.display().to_string(),
-            text: rackloom_plan::with_settings(&text, &overrides.set),
-            key: KeyPlace::beside(file),
-            command: meta::command_line(),
-            overrides: overrides.clone(),
-            wire: None,
-            force_wire: false,
-            host: None,
-            netns_names: false,
-            rack: None,
-            arrays: ArrayOptions::default(),
-            capture: CaptureOptions::default(),
-            faults: None,
-            snapshots: SnapshotOrders::default(),
-        })
-    }
-
-    /// For a rack of processes, as the command line wants it.
-    pub(crate) fn for_processes(mut self, processes: &Processes) -> Result<Self, Failure> {
-        self.wire = processes.wire;
-        self.force_wire = processes.force_wire;
-        self.host.clone_from(&processes.host);
-        self.netns_names = processes.netns_names;
-        self.with_faults(&processes.faults)?.with_arrays(&processes.arrays)?.with_capture(&processes.capture)
-    }
-
-    /// With a fault script, if there is one.
-    pub(crate) fn with_faults(mut self, options: &FaultOptions) -> Result<Self, Failure> {
-        self.faults = options.faults.as_deref().map(FaultFile::read).transpose()?;
-        Ok(self)
-    }
-
-    /// With snapshots of a job that this plan has.
-    pub(crate) fn with_snapshots(
-        mut self,
-        options: &CheckpointOptions,
-        plan: &Plan,
-    ) -> Result<Self, Failure> {
-        self.snapshots = SnapshotOrders::prepare(options, plan)?;
-        Ok(self)
-    }
-
-    pub(crate) fn named(mut self, rack: Option<String>) -> Self {
-        self.rack = rack;
-        self
-    }
-
-    /// With arrays of the user. Their places must mean the same in every seat.
-    pub(crate) fn with_arrays(mut self, arrays: &ArrayOptions) -> Result<Self, Failure> {
-        let absolute = |path: &Option<PathBuf>| {
-            let absolute = path.as_deref().map(std::path::absolute).transpose();
-            absolute.map_err(|error| Failure::bad_input(error.to_string()))
-        };
-        self.arrays = ArrayOptions { input: absolute(&arrays.input)?, output: absolute(&arrays.output)? };
-        Ok(self)
-    }
-
-    /// With captures, whose place must mean the same in every seat.
-    pub(crate) fn with_capture(mut self, capture: &CaptureOptions) -> Result<Self, Failure> {
-        self.capture = capture.absolute()?;
-        Ok(self)
-    }
-
-    /// The plan and what the ranks give, with what the command line says, checked; whether the job can be done is left
-    /// open.
-    pub(crate) fn work(&self) -> Result<Work, Failure> {
-        self.work_judged_by(|_| Vec::new())
-    }
-
-    /// The same, and the job can be done. What speaks against the file's own job is said with its place in the file.
-    pub(crate) fn possible_work(&self) -> Result<Work, Failure> {
-        if self.overrides.job == JobOptions::default() && self.arrays.input.is_none() {
-            return self.work_judged_by(|plan| rackloom_jobs::objections(plan, &Inputs::Pattern));
-        }
-        let work = self.work()?;
-        match rackloom_jobs::objections(&work.plan, &work.inputs).into_iter().next() {
-            Some(first) => Err(Failure::bad_input(first.message).hint(first.hint)),
-            None => Ok(work),
-        }
-    }
-
-    /// The same for a rack of processes, with all that these need on this machine: memory, and directories for
-    /// results and captures.
-    pub(crate) fn ready_work(&self, processes: &Processes) -> Result<Work, Failure> {
-        let work = self.possible_work()?;
-        let here = Here::of(&work.plan, self.host.as_deref())?;
-        if let Some(path) = &work.plan.security.key_file {
-            // Members read it again; here a mistake is said once.
-            RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
-        }
-        let followed = work.faults.iter().flat_map(FaultScript::followed);
-        if let Some(node) = followed.into_iter().find(|node| here.leads_abroad(&work.plan, *node)) {
-            let name = &work.plan.members[node.index()].name;
-            let what = format!(
-                "the fault script kills {name} for a time, and its link to another host is laid only once"
-            );
-            return Err(Failure::bad_input(what).hint("leave `for` out of its `kill`, or kill somebody else"));
-        }
-        capacity::must_suffice(&work.plan, &here)?;
-        arrays::make_place(&processes.arrays, &work.is_written())?;
-        self.capture.make_directory()?;
-        Ok(work)
-    }
-
-    fn work_judged_by(&self, judge: impl Fn(&Plan) -> Vec<Objection>) -> Result<Work, Failure> {
-        // The size check must look at the job that will run.
-        let is_another_job = self.overrides.job.changes_size() || self.arrays.input.is_some();
-        let plan = match is_another_job {
-            true => Plan::parse_for_another_job(&self.text, &self.name),
-            false => Plan::parse_judged(&self.text, &self.name, judge),
-        };
-        let mut plan = plan.map_err(|error| Failure::bad_input(words(&error)))?;
-        self.overrides.apply(&mut plan)?;
-        plan.security.key_file = self.key.resolve(plan.security.key_file.as_deref());
-        if let Some(rack) = &self.rack {
-            plan.change(|plan| plan.name.clone_from(rack));
-        }
-        if let Some(wire) = self.wire {
-            plan.set_wire(wire.into());
-        }
-        if self.force_wire {
-            plan.change(|plan| plan.force_wire = true);
-        }
-        let arrays = self.take_arrays(&mut plan)?;
-        plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;
-        let faults = self.take_faults(&mut plan)?;
-        let result_shapes = result_shapes(&plan, arrays.as_ref());
-        let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
-        Ok(Work { plan, faults, inputs, result_shapes })
-    }
-
-    /// The plan alone.
-    pub(crate) fn plan(&self) -> Result<Plan, Failure> {
-        self.work().map(|work| work.plan)
-    }
-
-    /// Read the fault script against the plan. Frames carry the end-to-end check where it flips bits.
-    fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
-        let Some(FaultFile { name, text }) = &self.faults else { return Ok(None) };
-        let script =
-            FaultScript::parse(text, name, plan).map_err(|error| Failure::bad_input(words(&error)))?;
-        if script.corrupts() {
-            plan.change(|plan| plan.checks = Checks::Always);
-        }
-        Ok(Some(script))
-    }
-
-    /// Open the user's arrays, if there are any, and let the plan follow them: type and size are theirs.
-    fn take_arrays(&self, plan: &mut Plan) -> Result<Option<InputArrays>, Failure> {
-        let ArrayOptions { input, output } = &self.arrays;
-        let JobKind::Collective(mut job) = plan.job.kind else {
-            return match input.as_ref().or(output.as_ref()) {
-                None => Ok(None),
-                Some(_) => Err(Failure::bad_input(format!("job {} takes no arrays", plan.job.kind.name()))
-                    .hint("say --job collective")),
-            };
-        };
-        if let (false, Some(directory)) = (job.collective.moves_data(), input.as_ref().or(output.as_ref())) {
-            let what = format!("{} takes and gives no arrays", job.collective);
-            return Err(Failure::bad_input(what).at_path(directory).hint("leave --input and --output out"));
-        }
-        if let (true, Some(directory)) = (job.algorithm.names().len() > 1, output) {
-            let what =
-                format!("--output takes the results of one algorithm, and {} are measured", job.algorithm);
-            return Err(Failure::bad_input(what).at_path(directory).hint("name one algorithm"));
-        }
-        let Some(directory) = input else { return Ok(None) };
-        let options = &self.overrides.job;
-        if options.bytes.is_some() || options.sizes.is_some() {
-            return Err(Failure::bad_input(
-                "--bytes and --sizes mean nothing beside --input: the arrays have a size",
-            )
-            .hint("leave them out"));
-        }
-        let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
-        let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
-        let arrays = InputArrays::open(directory, collective, ranks, wanted).map_err(|problems| {
-            let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            Failure::bad_input(lines.join("\n")).at_path(directory)
-        })?;
-        let per_rank = arrays.elements() * arrays.element.bytes() as u64;
-        let whole = match job.collective {
-            CollectiveName::AllGather | CollectiveName::Gather => per_rank.saturating_mul(ranks as u64),
-            _ => per_rank,
-        };
-        job.element = element_name(arrays.element);
-        job.sweep.sizes = Sizes::one(whole);
-        plan.change(|plan| plan.job.kind = JobKind::Collective(job));
-        Ok(Some(arrays))
-    }
+/// Kinds of jobs.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Job {
+    /// Every kind of operation between every ordered pair of nodes.
+    Litmus,
+    /// One collective over all nodes.
+    Collective,
+    /// Latency of single operations.
+    Latency,
+    /// Bandwidth of many operations.
+    Bandwidth,
+    /// Many concurrent messages between the nodes of a pattern.
+    Traffic,
+    /// No job.
+    None,
 }
 
-impl Work {
-    /// By rank: whether it gets anything that could be written.
-    pub(crate) fn is_written(&self) -> Vec<bool> {
-        self.result_shapes.iter().map(Option::is_some).collect()
+/// Range of sizes that grow by a factor.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct SizeRange {
+    /// Smallest size, in bytes.
+    pub from_bytes: u64,
+    /// Largest size, in bytes.
+    pub to_bytes: u64,
+    /// Ratio of one size to the previous one.
+    pub factor: u32,
+}
+
+/// Directories of arrays in files.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct ArrayOptions {
+    /// Directory of the ranks' arrays.
+    pub input: Option<PathBuf>,
+    /// Directory of the ranks' results.
+    pub output: Option<PathBuf>,
+}
+
+/// Captures of frames.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct CaptureOptions {
+    /// Directory of the captures; no captures if absent.
+    pub directory: Option<PathBuf>,
+    /// Largest capture of one link, in bytes.
+    pub bytes_max: Option<u64>,
+}
+
+/// Snapshots that seats save and restore.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+pub struct SnapshotOrders {
+    /// Directory to which snapshots are saved, and number of runs between two of them.
+    pub save: Option<(PathBuf, u32)>,
+    /// Directory of the snapshots to restore, and their identity.
+    pub restore: Option<(PathBuf, SnapshotSet)>,
+}
+
+/// A set of snapshots, one of each rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+pub struct SnapshotSet {
+    /// Number of runs of the collective that were complete.
+    pub number: u64,
+    /// Number of times that the job had been restored, plus one.
+    pub epoch: u64,
+}
+
+/// Transport of the frames between members.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wire {
+    /// Rings in shared memory that carry whole Ethernet frames.
+    SharedMemory,
+    /// Raw Ethernet frames over virtual interfaces in network namespaces.
+    Packet,
+    /// Ethernet frames in UDP datagrams.
+    Udp,
+}
+
+/// Retransmission of lost packets, end to end.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// The receiver accepts packets in order only.
+    GoBackN,
+    /// Only missing packets are retransmitted.
+    Selective,
+}
+
+/// A feature that is switched on or off.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnOff {
+    /// Switched on.
+    On,
+    /// Switched off.
+    Off,
+}
+
+impl From<SizeRange> for Sizes {
+    fn from(SizeRange { from_bytes, to_bytes, factor }: SizeRange) -> Self {
+        Self { from_bytes, to_bytes, factor }
     }
-}
-
-/// A plan's mistakes, of which the first says "error" as the command does.
-fn words(error: &PlanError) -> String {
-    let text = error.to_string();
-    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
-}
-
-/// The shape of what each rank gets: from the shape of the arrays, or flat where there are none.
-fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u64>>> {
-    let ranks = plan.endpoint_count();
-    let collective = match &plan.job.kind {
-        JobKind::Collective(job) => collective(job).ok(),
-        _ => None,
-    };
-    let Some(collective) = collective else { return vec![None; ranks] };
-    let flat = |rank| {
-        // Which ranks get anything does not depend on how much; the number of elements comes with the result.
-        (collective.output_elements(rank, ranks, ranks) > 0).then(Vec::new)
-    };
-    let shape = |rank| match arrays {
-        Some(arrays) => result_shape(collective, rank, ranks, &arrays.shape),
-        None => flat(rank),
-    };
-    (0..ranks).map(shape).collect()
-}
-
-/// What the plan's word stands for.
-pub(crate) fn collective(job: &CollectivePlan) -> Result<Collective, Failure> {
-    let name = job.collective.name();
-    Collective::from_name(name, job.root.index())
-        .ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
-}
-
-fn element_name(element: ElementType) -> ElementName {
-    // Both lists name the same types; a test compares them.
-    ElementName::from_name(element.name()).unwrap_or_default()
 }
 
 impl From<Wire> for WireKind {
@@ -358,18 +237,5 @@ impl From<Transport> for RetransmissionMode {
             Transport::GoBackN => Self::GoBackN,
             Transport::Selective => Self::Selective,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn types_have_one_name() {
-        for element in ElementType::ALL {
-            assert_eq!(element_name(element).name(), element.name());
-        }
-        assert_eq!(ElementName::ALL.len(), ElementType::ALL.len());
     }
 }

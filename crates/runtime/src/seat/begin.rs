@@ -20,12 +20,13 @@ use super::sharing::{Own, Sharing};
 use super::stop::StopAt;
 use super::work::{Results, Work};
 use crate::control::Start;
-use crate::source::Work as CheckedWork;
+use crate::request::snapshots;
+use crate::request::work::{RackRequest, Work as CheckedWork};
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
-        start.source.work().map_err(|failure| failure.to_string())?;
+        RackRequest::from(start.source.clone()).work().map_err(|failure| failure.to_string())?;
     // Cables of a rack in which somebody may follow somebody else can be exchanged.
     let begins_anew = faults.as_ref().is_some_and(|script| script.followed().next().is_some());
     let exchanges = start.stays || begins_anew;
@@ -61,7 +62,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             let checkpoints = if start.is_successor {
                 Checkpoints::default()
             } else {
-                start.source.snapshots.of_rank(&plan, node)?
+                snapshots::of_rank(&start.source.snapshots, &plan, node)?
             };
             let job = rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints);
             let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;

@@ -7,6 +7,7 @@ use rackloom_capture::{Heading, comment};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Instant, MemberConfig};
 
+use crate::capture;
 use crate::capture::{CaptureWriter, FrameSink, Patience};
 use crate::control::Start;
 
@@ -29,7 +30,9 @@ pub(super) struct Captured {
 impl Captured {
     /// One part per port, if captures are wanted. The seat's incarnation tells its parts from those of others.
     pub(super) fn begin(plan: &Plan, config: &MemberConfig, start: &Start) -> Result<Option<Self>, String> {
-        let Some(place) = start.source.capture.place(start.origin_monotonic_ns) else { return Ok(None) };
+        let Some(place) = capture::place(&start.source.capture, start.origin_monotonic_ns) else {
+            return Ok(None);
+        };
         let edges = config.ports.iter().map(|port| port.edge);
         let links: Vec<_> = edges.clone().filter_map(|edge| Heading::of(plan, edge)).collect();
         let (writer, sinks) = CaptureWriter::begin(&place, start.incarnation, &links, Patience::None)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rackloom_protocol::{Departure, Endpoint, Instant};
 
-use crate::interruption::Interruption;
+use crate::machine::interruption::Interruption;
 
 /// What was begun may take so long to end.
 const PATIENCE_NS: u64 = 2_000_000_000;

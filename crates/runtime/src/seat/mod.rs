@@ -1,4 +1,4 @@
-//! One member in one process: what `rackloom run` starts for every GPU node and every switch.
+//! One member in one process: a supervisor starts one for each GPU node and each switch.
 //!
 //! A seat learns who it is from the first line on its control socket, which is its standard input. From then on it has
 //! one loop: frames and timers through the node's runtime, turns for the job, and now and then a look at the socket. It
@@ -17,25 +17,27 @@ mod sharing;
 mod stop;
 mod work;
 
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use rackloom::seat::answer::renumber;
 
 use crate::control::request::Joined;
 use crate::control::{Channel, Heard, Notice, Order, Start};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interruption::Interruption;
+use crate::machine::interruption::Interruption;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
-/// Be a seat until the control socket ends.
-pub(crate) fn run() -> Result<ExitCode, Failure> {
+/// Runs a seat until the end of the control socket, which is standard input. A failure after the start goes to the supervisor.
+///
+/// # Errors
+/// Standard input is not a control socket, or its first line does not start a seat.
+pub fn run() -> Result<Exit, Failure> {
     let mut channel = Channel::of_stdin("`rackloom run FILE`")?;
     let start = match channel.hear_first::<Order>() {
         Ok(Heard::Message(Order::Start(start))) => *start,
         Ok(Heard::Message(Order::Follow(joined))) => with_wires(*joined, &mut channel)
             .ok_or_else(|| Failure::new(Exit::CouldNotStart, "the seat came without some of its wires"))?,
-        Ok(Heard::End) => return Ok(ExitCode::SUCCESS),
+        Ok(Heard::End) => return Ok(Exit::Pass),
         Ok(_) => return Err(Failure::new(Exit::CouldNotStart, "the supervisor's first line is not a start")),
         Err(error) => return Err(Failure::could_not_start("cannot read from the supervisor", error)),
     };
@@ -51,14 +53,14 @@ fn with_wires(joined: Joined, channel: &mut Channel) -> Option<Start> {
 }
 
 /// Be this seat until its control socket ends, or until it is told to go, if anybody may tell it.
-pub(crate) fn take(start: Start, mut channel: Channel, told: Option<Arc<Interruption>>) -> ExitCode {
+pub(crate) fn take(start: Start, mut channel: Channel, told: Option<Arc<Interruption>>) -> Exit {
     let what = match live(start, &mut channel, told) {
-        Ok(()) => return ExitCode::SUCCESS,
+        Ok(()) => return Exit::Pass,
         Err(what) => what,
     };
     // The supervisor prints it, with the member's name; if it is gone, nobody needs to know any more.
     let _ = channel.say(&Notice::Failed { what });
-    Exit::CouldNotStart.into()
+    Exit::CouldNotStart
 }
 
 fn live(start: Start, channel: &mut Channel, told: Option<Arc<Interruption>>) -> Result<(), String> {

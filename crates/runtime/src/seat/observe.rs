@@ -8,7 +8,7 @@ use rackloom_jobs::report::{
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
 
-use crate::faults::InjectedFaults;
+use crate::outcome::injected::InjectedFaults;
 
 /// The memory of one seat about its own life.
 #[derive(Debug)]

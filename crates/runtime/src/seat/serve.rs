@@ -22,9 +22,9 @@ use super::leave::{Leave, Next};
 use super::observe::Observer;
 use super::work::Work;
 use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
-use crate::interruption::Interruption;
-use crate::logging;
-use crate::present::units;
+use crate::machine::interruption::Interruption;
+use crate::machine::logging;
+use crate::units;
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;

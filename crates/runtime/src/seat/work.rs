@@ -15,7 +15,7 @@ use super::incarnations::IncarnationChecks;
 use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
-use crate::arrays::ArrayWriter;
+use crate::request::arrays::ArrayWriter;
 
 /// Where the user wants the result, and in which shape.
 pub(super) struct Results {

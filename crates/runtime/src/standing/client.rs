@@ -10,8 +10,8 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::control::request::{Answer, Request};
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 /// The longest answer: a report of the largest rack fits well within.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;

@@ -7,32 +7,35 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use rackloom::namespaces::enter_network_namespace_beside;
 use rackloom::seat::answer;
 use rackloom_plan::WireKind;
 
-use super::directory::RunDirectory;
-use super::not_up;
+use super::rack::StandingRack;
 use crate::control::request::{Answer, Join, Joined, Request};
 use crate::control::{Channel, Start};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::interruption::Interruption;
+use crate::machine::interruption::Interruption;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 use crate::seat;
 
 /// How long the rack may take to hand over the seat.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Take the seat, and be its node until the rack goes or the user wants out.
-pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
+/// Takes the vacant seat `place`, such as `ring-8/n2`, and runs its node until the rack ends or a signal arrives. The calling process must
+/// have one thread.
+///
+/// # Errors
+/// The rack or the seat does not exist, or the seat cannot be taken.
+pub fn join(place: &str) -> Result<Exit, Failure> {
     let (rack, seat) = place.split_once('/').ok_or_else(|| {
         Failure::bad_input(format!("{place:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
     })?;
-    let stream = RunDirectory::open()?.connect(rack)?.ok_or_else(|| not_up(rack))?;
-    enter_place(&stream, rack)?;
+    let rack = StandingRack::named(rack)?;
+    enter_place(&rack)?;
+    let stream = rack.into_stream();
     let request = Request::Join(Join { seat: seat.to_owned() });
     let (joined, mut wires, rest) = receive(&stream, &request)
         .map_err(|error| Failure::could_not_start(format!("cannot take seat {place}"), error))??;
@@ -52,8 +55,8 @@ pub(crate) fn join(place: &str) -> Result<ExitCode, Failure> {
 }
 
 /// On the packet wire a seat has interfaces, and these belong into a network namespace of the taker's own.
-fn enter_place(stream: &UnixStream, rack: &str) -> Result<(), Failure> {
-    let status = super::ask_status(stream, rack)?;
+fn enter_place(rack: &StandingRack) -> Result<(), Failure> {
+    let status = rack.status()?;
     if status.wire != WireKind::Packet.name() {
         return Ok(());
     }

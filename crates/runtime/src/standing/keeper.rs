@@ -12,14 +12,17 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-use super::directory::{Claim, RunDirectory};
 use super::door::{self, Asked, Counter, Reply};
 use super::state;
 use crate::control::request::{Answer, Injection, Joined, Nothing, Request};
 use crate::control::{Channel, Heard};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::source::Source;
+use crate::machine::directory::{Claim, RunDirectory};
+use crate::machine::program::Program;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+use crate::request::source::Source;
+use crate::request::work::RackRequest;
+use crate::run::RackObserver;
 use crate::supervisor::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
 
 /// What the launcher says.
@@ -43,15 +46,18 @@ pub(super) enum Outcome {
     Failed { exit: Exit, what: String },
 }
 
-/// Be the supervisor of a rack that stays.
-pub(crate) fn keep() -> Result<Exit, Failure> {
+/// Runs the supervisor of a standing rack. The socket to its launcher is standard input.
+///
+/// # Errors
+/// The rack did not come up, or has no report. The launcher receives the failure too, if it waits.
+pub fn keep(program: &Program, observer: &mut dyn RackObserver) -> Result<Exit, Failure> {
     let mut launcher = Channel::of_stdin("`rackloom up FILE`")?;
     let keep = match launcher.hear_first::<Keep>() {
         Ok(Heard::Message(keep)) => keep,
         Ok(_) => return Ok(Exit::Interrupted),
         Err(error) => return Err(Failure::could_not_start("cannot read from the launcher", error)),
     };
-    match keep_up(keep, &mut launcher) {
+    match keep_up(keep, &mut launcher, program, observer) {
         Ok(exit) => Ok(exit),
         Err(failure) => {
             // If the rack was up, the launcher has gone and those who asked have been told.
@@ -61,8 +67,13 @@ pub(crate) fn keep() -> Result<Exit, Failure> {
     }
 }
 
-fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
-    let work = keep.source.work()?;
+fn keep_up(
+    keep: Keep,
+    launcher: &mut Channel,
+    program: &Program,
+    observer: &mut dyn RackObserver,
+) -> Result<Exit, Failure> {
+    let work = RackRequest::from(keep.source.clone()).work()?;
     let (plan, faults) = (work.plan, work.faults);
     let claim = RunDirectory::open()?.claim(&plan.name)?;
     let log_dir = keep.log_dir.unwrap_or_else(|| claim.path().join("logs"));
@@ -70,7 +81,7 @@ fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
     complain_into(&logs, &log_dir)?;
     let listener = claim.listen();
     let vacant: Vec<_> = keep.vacant.into_iter().map(usize::from).collect();
-    let mut supervisor = Supervisor::prepare(keep.source, plan, faults, logs)?;
+    let mut supervisor = Supervisor::prepare(keep.source, plan, faults, logs, program.clone())?;
     supervisor.stay(&vacant);
     supervisor.share_in(claim.path());
     let runtime = runtime()?;
@@ -83,7 +94,7 @@ fn keep_up(keep: Keep, launcher: &mut Channel) -> Result<Exit, Failure> {
         });
         listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?
     };
-    runtime.block_on(Keeper::new(supervisor, claim).live(listener, launcher))
+    runtime.block_on(Keeper::new(supervisor, claim).live(listener, launcher, observer))
 }
 
 /// From here on nobody reads standard error; what is said there belongs to the logs.
@@ -112,7 +123,12 @@ impl Keeper {
         Self { supervisor, claim, was_up: false, status_askers, leave_askers, down_askers }
     }
 
-    async fn live(mut self, listener: UnixListener, launcher: &mut Channel) -> Result<Exit, Failure> {
+    async fn live(
+        mut self,
+        listener: UnixListener,
+        launcher: &mut Channel,
+        observer: &mut dyn RackObserver,
+    ) -> Result<Exit, Failure> {
         let (counter, mut asked, open) = Counter::new();
         let events = counter.events.clone();
         let door = tokio::spawn(door::keep_open(listener, counter));
@@ -124,6 +140,7 @@ impl Keeper {
                 biased;
                 milestone = self.supervisor.next_milestone(&mut alarms) => match milestone {
                     Milestone::Over => break,
+                    Milestone::Warning(warning) => observer.warning(&warning),
                     reached => self.act_on(reached, &events, launcher),
                 },
                 Some(question) = asked.recv() => self.answer(question),
@@ -134,7 +151,7 @@ impl Keeper {
                 }
             }
         }
-        let concluded = self.conclude(asked);
+        let concluded = self.conclude(asked, observer);
         drop(open);
         let _ = door.await;
         concluded
@@ -165,7 +182,7 @@ impl Keeper {
                     let _ = asker.send(Reply::Answer(Answer::Left(Nothing {})));
                 }
             }
-            Milestone::Further(_) | Milestone::Over => {}
+            Milestone::Further(_) | Milestone::Warning(_) | Milestone::Over => {}
         }
     }
 
@@ -242,10 +259,17 @@ impl Keeper {
     }
 
     /// Nobody is left: release the name, then tell those who asked. In this order, because they may want the name again.
-    fn conclude(self, mut asked: mpsc::Receiver<Asked>) -> Result<Exit, Failure> {
+    fn conclude(
+        self,
+        mut asked: mpsc::Receiver<Asked>,
+        observer: &mut dyn RackObserver,
+    ) -> Result<Exit, Failure> {
         let Self { supervisor, claim, was_up, status_askers, leave_askers, mut down_askers } = self;
         let name = supervisor.plan.name.clone();
         let concluded = supervisor.conclude();
+        if let Ok(Conclusion { capture_failure: Some(failure), .. }) = &concluded {
+            observer.warning(&failure.with_heading());
+        }
         drop(claim);
         asked.close();
         let mut late = status_askers;
@@ -263,7 +287,7 @@ impl Keeper {
             };
             let _ = asker.send(Reply::Answer(answer));
         }
-        let Conclusion { report, exit } = concluded?;
+        let Conclusion { report, exit, .. } = concluded?;
         if was_up {
             return Ok(exit);
         }

@@ -11,7 +11,7 @@ use rackloom_protocol::{MemberRole, NodeId, PortId};
 use crate::control::SeatStatus;
 use crate::control::links::{LinkCounters, LinkStatus, PathStatus};
 use crate::control::request::RackStatus;
-use crate::here::Here;
+use crate::machine::here::Here;
 
 /// Answers by place in the plan; `None` of a member that did not answer.
 pub(super) type Answers<'a> = [Option<&'a SeatStatus>];

@@ -6,7 +6,6 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use super::links;
 use crate::control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
-use crate::present;
 use crate::supervisor::Supervisor;
 use crate::supervisor::rack::Seat;
 
@@ -27,7 +26,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         let is_switch = member.role == MemberRole::Switch;
         MemberStatus {
             name: member.name.clone(),
-            role: present::role(member.role).to_owned(),
+            role: role(member.role).to_owned(),
             pid: (!seat.is_vacant).then_some(seat.pid),
             server: member.server.clone(),
             tenant: member.tenant.0.into(),
@@ -101,6 +100,13 @@ fn verdict(seats: &[Seat]) -> Option<Verdict> {
     }
     let is_pass = endpoints().all(|seat| of_seat(seat) == Some(Verdict::Pass));
     Some(if is_pass { Verdict::Pass } else { Verdict::Fail })
+}
+
+const fn role(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Endpoint => "gpu node",
+        MemberRole::Switch => "switch",
+    }
 }
 
 /// One word.

@@ -9,8 +9,8 @@ use rackloom_protocol::{NodeId, Plane};
 
 use super::packet::{cable_end, mtu};
 use super::wiring::joints;
-use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 /// A member's interface in a plane. Who takes a seat later has another `life` than zero.
 pub(super) fn interface(plane: Plane, life: u32) -> String {

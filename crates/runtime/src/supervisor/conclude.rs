@@ -11,17 +11,23 @@ use rackloom_protocol::NodeId;
 use super::hosts::Hosts;
 use super::rack::{Ending, Rack, Seat};
 use super::{Supervisor, starved};
-use crate::exit::Exit;
-use crate::expectations;
-use crate::failure::Failure;
-use crate::present;
-use crate::reporting::{self, Findings};
-use crate::{logging, meta};
+use crate::machine::logging;
+use crate::outcome::exit::Exit;
+use crate::outcome::expectations;
+use crate::outcome::failure::Failure;
+use crate::outcome::findings::{self, Findings};
+use crate::outcome::meta;
+use crate::{capture, units};
 
-/// How it went.
-pub(crate) struct Conclusion {
-    pub(crate) report: Report,
-    pub(crate) exit: Exit,
+/// Report and exit of a rack that has ended.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// The report.
+    pub report: Report,
+    /// Outcome of the run.
+    pub exit: Exit,
+    /// Failure to write captures. A run that passed has its exit.
+    pub capture_failure: Option<Failure>,
 }
 
 impl Supervisor {
@@ -60,11 +66,11 @@ impl Supervisor {
             ..
         } = self;
         let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
-        let captures = source.capture.place(clock.origin_ns());
+        let captures = capture::place(&source.capture, clock.origin_ns());
         let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
         let refused = hosts.as_ref().and_then(Hosts::refused);
-        let notes: Vec<_> = present::unauthenticated(&plan).into_iter().chain(refused).collect();
+        let notes: Vec<_> = findings::unauthenticated(&plan).into_iter().chain(refused).collect();
         let (missed, awaited) = last_words(hosts, &rack);
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
@@ -83,7 +89,7 @@ impl Supervisor {
             failures.push("interrupted".to_owned());
         }
         if ending == Ending::Stalled {
-            failures.push(format!("no progress for {}", present::units::time(plan.watchdog_ns)));
+            failures.push(format!("no progress for {}", units::time(plan.watchdog_ns)));
             failures.extend(awaited);
             let reports_it =
                 |seat: &&Seat| seat.report.as_ref().is_some_and(|report| !report.waiting.is_empty());
@@ -107,7 +113,7 @@ impl Supervisor {
             trace_hash: None,
             events: fault_lines.into_records(),
         };
-        let mut context = reporting::context(&plan, findings);
+        let mut context = findings::context(&plan, findings);
         if ending == Ending::TakenDown && !has_job {
             judge_no_job(&mut context, &mut members);
         }
@@ -131,11 +137,11 @@ impl Supervisor {
             Ending::Stalled => Exit::Stalled,
             // A loss that the script or the file expects is no reason of its own, in either engine.
             _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
-            _ => reporting::exit_of(&report),
+            _ => findings::exit_of(&report),
         };
-        let exit = reporting::note_captures(&mut report, captured, exit);
+        let (exit, capture_failure) = findings::note_captures(&mut report, captured, exit);
         report.meta = Some(meta::of(&plan, &source.command));
-        Ok(Conclusion { report, exit })
+        Ok(Conclusion { report, exit, capture_failure })
     }
 }
 

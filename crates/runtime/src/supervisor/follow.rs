@@ -38,7 +38,7 @@ impl Supervisor {
         let place = self.wiring.bare_place();
         let start = || {
             let log = self.logs.of_follower(&self.rack.seats[member].name)?;
-            Process::start(member, &place, log, self.logs.level(), self.told.clone())
+            Process::start(member, self.program.seat(), &place, log, self.logs.level(), self.told.clone())
         };
         let process = start().map_err(|error| format!("cannot start a process: {error}"))?;
         let (start, wires) = match self.cable(member, process.pid) {

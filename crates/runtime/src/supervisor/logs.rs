@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::outcome::failure::Failure;
 
 const HINT: &str = "logs need a directory in which this user can make files, on a disk with room";
 

@@ -3,7 +3,7 @@
 //! It makes the wires, starts the seats, waits, and joins their reports. It is never on the path of a frame and never
 //! tells a seat that another one died. While it is stopped, the rack goes on; when it dies, the rack ends.
 //!
-//! `rackloom run` ([`run`]) and a rack that stays ([`crate::standing`]) drive the same supervisor from one
+//! A rack for one job ([`crate::run`]) and a standing rack ([`crate::standing`]) drive the same supervisor from one
 //! [`Milestone`] to the next and differ in what they do there.
 
 mod attendance;
@@ -16,8 +16,6 @@ mod named;
 mod packet;
 mod process;
 pub(crate) mod rack;
-#[path = "../../../cli/src/run.rs"]
-mod run;
 mod starved;
 mod takeover;
 mod udp;
@@ -41,11 +39,10 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 pub(crate) use self::attendance::Attendance;
-pub(crate) use self::conclude::Conclusion;
+pub use self::conclude::Conclusion;
 pub(crate) use self::logs::Logs;
-pub(crate) use self::named::sweep_names;
-pub(crate) use self::process::LOG_VARIABLE;
-pub(crate) use self::run::run;
+pub use self::named::sweep_names;
+pub use self::process::LOG_VARIABLE;
 
 use self::hosts::Hosts;
 use self::process::{Heard, Process};
@@ -53,13 +50,12 @@ use self::rack::{Rack, Step, TICK_NS};
 use self::takeover::{Takeover, takeover};
 use self::wiring::Wiring;
 use crate::control::{Order, SharedServer, Start};
-use crate::failure::Failure;
-use crate::here::Here;
-use crate::progress::Headway;
-use crate::reporting;
-
-use crate::source::Source;
-use crate::standing::Claim;
+use crate::machine::directory::Claim;
+use crate::machine::here::Here;
+use crate::machine::program::Program;
+use crate::outcome::failure::Failure;
+use crate::outcome::headway::Headway;
+use crate::request::source::Source;
 
 /// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
 const NAMING_SLACK_NS: u64 = 1_000_000_000;
@@ -85,6 +81,8 @@ pub(crate) enum Milestone {
     Left(usize),
     /// Somebody got further.
     Further(Headway),
+    /// Something is wrong that does not end the run.
+    Warning(String),
     /// No process is left.
     Over,
 }
@@ -106,6 +104,7 @@ pub(crate) struct Supervisor {
     finished_at_ns: Option<u64>,
     source: Source,
     key_seed: u64,
+    program: Program,
     logs: Logs,
     stays: bool,
     wiring: Wiring,
@@ -171,11 +170,12 @@ impl Supervisor {
         plan: Plan,
         faults: Option<FaultScript>,
         logs: Logs,
+        program: Program,
     ) -> Result<Self, Failure> {
         let here = Here::of(&plan, source.host.as_deref())?;
         let hosts = Hosts::open(&plan, &here, incarnation())?;
         let key_seed = key_seed(&plan, &here)?;
-        let names = named::begin(&source, &plan)?;
+        let names = named::begin(&source, &plan, &program)?;
         let wiring = Wiring::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
@@ -198,6 +198,7 @@ impl Supervisor {
             finished_at_ns: None,
             source,
             key_seed,
+            program,
             logs,
             stays: false,
             wiring,
@@ -250,8 +251,15 @@ impl Supervisor {
             let no_process =
                 |error| Failure::could_not_start(format!("cannot start a process for {}", seat.name), error);
             let log = self.logs.of_member(&seat.name)?;
-            let process = Process::start(member, &plugs.place, log, self.logs.level(), self.told.clone())
-                .map_err(no_process)?;
+            let process = Process::start(
+                member,
+                self.program.seat(),
+                &plugs.place,
+                log,
+                self.logs.level(),
+                self.told.clone(),
+            )
+            .map_err(no_process)?;
             (seat.pid, seat.taken_at_ns) = (process.pid, self.clock.now().0);
             self.processes.push(Some(process));
             grants.push(Some(plugs.grant));
@@ -359,7 +367,9 @@ impl Supervisor {
     fn seat(&mut self, member: usize, process: Process) {
         let (pid, is_successor) = (process.pid, self.rack.seats[member].ended);
         self.processes[member] = Some(process);
-        named::give_later(&mut self.names, &self.rack.seats[member].name, pid);
+        if let Err(warning) = named::give_later(&mut self.names, &self.rack.seats[member].name, pid) {
+            self.steps.push_back(Step::Warn(warning));
+        }
         self.rack.taken(member, pid, self.clock.now().0);
         self.tell_of_the_new(member, pid, is_successor);
     }
@@ -435,7 +445,8 @@ impl Supervisor {
             Step::LinksUp => return Some(Milestone::LinksUp),
             Step::StatusKnown => return Some(Milestone::StatusKnown),
             Step::Happened(record) => return Some(Milestone::Happened(record)),
-            Step::LogFailed(member) => self.say_log_failed(member),
+            Step::LogFailed(member) => return self.log_failed(member).map(Milestone::Warning),
+            Step::Warn(warning) => return Some(Milestone::Warning(warning)),
             Step::Further => return Some(Milestone::Further(self.rack.headway())),
             Step::Over => return Some(Milestone::Over),
             Step::Fault(record) => {
@@ -476,14 +487,12 @@ impl Supervisor {
         None
     }
 
-    /// Prints that a log cannot be written, once for the whole rack. The report names all members.
-    fn say_log_failed(&self, member: usize) {
+    /// Returns a warning that a log cannot be written, once for the whole rack. The report names all members.
+    fn log_failed(&self, member: usize) -> Option<String> {
         let seats = &self.rack.seats;
         let is_first = seats.iter().filter(|seat| seat.log_error.is_some()).count() == 1;
-        if let Some(what) = seats[member].log_error.as_deref().filter(|_| is_first) {
-            let name = &seats[member].name;
-            reporting::say_aside(&format!("cannot write the log of {name}: {what}; the run goes on"));
-        }
+        let what = seats[member].log_error.as_deref().filter(|_| is_first)?;
+        Some(format!("cannot write the log of {}: {what}; the run goes on", seats[member].name))
     }
 
     /// Adds a fault that begins to those in effect, or removes one that ends.

@@ -7,15 +7,16 @@
 //! a pipe on which nothing is ever said, and sweeps when that ends.
 
 use std::io::{Read, stdin};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rackloom::namespaces::{Names, sweep_names_after};
 use rackloom_plan::{Plan, WireKind};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::source::Source;
+use crate::machine::program::Program;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+use crate::request::source::Source;
 
 /// For a killed supervisor's files to be closed.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -37,7 +38,7 @@ impl Drop for Named {
 }
 
 /// The part of the process beside the supervisor.
-pub(crate) fn sweep_names() -> Result<Exit, Failure> {
+pub fn sweep_names() -> Result<Exit, Failure> {
     let failed = |error| Failure::could_not_start("cannot take names of network namespaces away", error);
     let supervisor = std::os::unix::process::parent_id();
     // Whatever ends the wait, the supervisor has no hand in it any more.
@@ -46,15 +47,15 @@ pub(crate) fn sweep_names() -> Result<Exit, Failure> {
     Ok(Exit::Pass)
 }
 
-/// Start it. It hears neither a Ctrl-C nor who closes the terminal, and keeps nothing of them open.
-fn sweeper() -> std::io::Result<Child> {
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("sweep-names").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+/// Starts it. It has a process group of its own, so neither Ctrl-C nor a closed terminal reaches it.
+fn sweeper(program: &Program) -> std::io::Result<Child> {
+    let mut command = program.sweep_names();
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn()
 }
 
 /// Be ready to give names, if they are asked for. To be called where the rack was started.
-pub(super) fn begin(source: &Source, plan: &Plan) -> Result<Option<Named>, Failure> {
+pub(super) fn begin(source: &Source, plan: &Plan, program: &Program) -> Result<Option<Named>, Failure> {
     if !source.netns_names {
         return Ok(None);
     }
@@ -64,7 +65,7 @@ pub(super) fn begin(source: &Source, plan: &Plan) -> Result<Option<Named>, Failu
     }
     let names = Names::begin(&plan.name);
     let names = names.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
-    let sweeper = sweeper();
+    let sweeper = sweeper(program);
     let sweeper =
         sweeper.map_err(|error| Failure::could_not_start("cannot start a process beside this one", error))?;
     Ok(Some(Named { names: Some(names), sweeper }))
@@ -82,14 +83,10 @@ pub(super) fn give_all(names: &mut Option<Named>, plan: &Plan, pids: &[Option<u3
     Ok(())
 }
 
-/// Name somebody who has taken a seat. A rack that is up goes on without.
-pub(super) fn give_later(names: &mut Option<Named>, member: &str, pid: u32) {
-    if let Some(Named { names: Some(names), .. }) = names
-        && let Err(error) = names.give(member, pid)
-    {
-        // Standard error of a rack that stays is its log.
-        crate::reporting::say_aside(&error.to_string());
-    }
+/// Names a member that has taken a seat. A rack that is up goes on without the name; the error is a warning.
+pub(super) fn give_later(names: &mut Option<Named>, member: &str, pid: u32) -> Result<(), String> {
+    let Some(Named { names: Some(names), .. }) = names else { return Ok(()) };
+    names.give(member, pid).map_err(|error| error.to_string())
 }
 
 /// A member's process has ended.

@@ -11,9 +11,9 @@ use rackloom_plan::Plan;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane, PortId};
 
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::here::Here;
+use crate::machine::here::Here;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 /// Ethernet header, which does not count towards an interface's MTU.
 const ETHERNET_HEADER_BYTES: u32 = 14;

@@ -28,7 +28,7 @@ use super::wiring::Place;
 use crate::control::{BoundedLines, Notice, Order, Start};
 
 /// Names what is logged.
-pub(crate) const LOG_VARIABLE: &str = "RACKLOOM_LOG";
+pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";
 
 /// A longer line is no report.
 pub(super) const NOTICE_BYTES_MAX: usize = 64 << 20;
@@ -62,6 +62,7 @@ impl Process {
     /// Start a seat. What it says and how it ends arrives at `heard` under its number.
     pub(super) fn start(
         member: usize,
+        program: std::process::Command,
         place: &Place,
         log: Option<File>,
         log_level: Option<&str>,
@@ -69,7 +70,7 @@ impl Process {
     ) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = spawn(theirs.into(), place, log, log_level)?;
+        let child = spawn(program, theirs.into(), place, log, log_level)?;
         let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let (orders, given) = unbounded_channel();
@@ -132,13 +133,19 @@ fn handle_of(pid: u32) -> Option<Arc<OwnedFd>> {
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok().map(Arc::new)
 }
 
-/// The same program as `rackloom seat`, with the socket as its standard input.
-fn spawn(socket: OwnedFd, place: &Place, log: Option<File>, log_level: Option<&str>) -> io::Result<Child> {
+/// Starts the program of a seat, with the socket as its standard input.
+fn spawn(
+    program: std::process::Command,
+    socket: OwnedFd,
+    place: &Place,
+    log: Option<File>,
+    log_level: Option<&str>,
+) -> io::Result<Child> {
     use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
     let parent: Pid = getpid();
     let Place { inherited, own_network } = place.clone();
-    let mut command = Command::new("/proc/self/exe");
-    command.arg("seat").stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
+    let mut command = Command::from(program);
+    command.stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
     if let Some(log) = log {
         command.stderr(log);
     }

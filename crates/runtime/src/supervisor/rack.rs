@@ -24,7 +24,7 @@ use self::seat::Followed;
 pub(crate) use self::seat::Seat;
 pub(crate) use self::step::{Ending, Step};
 use crate::control::Notice;
-use crate::progress::Headway;
+use crate::outcome::headway::Headway;
 
 /// Time between two calls of [`Rack::tick`].
 pub(crate) const TICK_NS: u64 = 50_000_000;

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rackloom_jobs::report::{EventRecord, NodeReport, Report, Verdict};
 
-use crate::present::units;
+use crate::units;
 
 /// The cause of a link that went down because its neighbour was silent.
 const BY_HEARTBEATS: &str = "heartbeat-dead";

@@ -12,9 +12,9 @@ use rackloom_protocol::{NodeId, PortId};
 
 use super::wiring::joints;
 use crate::control::Grant;
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::here::Here;
+use crate::machine::here::Here;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 /// Ends of links that have not been handed out.
 pub(super) struct UdpWiring {

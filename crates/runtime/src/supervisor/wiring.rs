@@ -22,9 +22,9 @@ use super::bridged;
 use super::packet::{PacketWiring, cables, first_interface};
 use super::udp::{UdpEnds, UdpWiring, grant};
 use crate::control::{Grant, SharedMemoryPort};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::here::Here;
+use crate::machine::here::Here;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 /// Descriptors that one rack may need in the supervisor beyond the usual handful.
 fn raise_descriptor_limit() {

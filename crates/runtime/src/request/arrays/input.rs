@@ -20,9 +20,11 @@ const STRANGERS_TOLD_MAX: usize = 4;
 
 /// One array of each rank that gives one, all alike.
 #[derive(Debug)]
-pub(crate) struct InputArrays {
-    pub(crate) element: ElementType,
-    pub(crate) shape: Vec<u64>,
+pub struct InputArrays {
+    /// Type of one element.
+    pub element: ElementType,
+    /// Shape of one rank's array.
+    pub shape: Vec<u64>,
     /// By rank; nothing for ranks that give nothing.
     files: Vec<Option<ArrayFile>>,
 }
@@ -39,7 +41,7 @@ impl InputArrays {
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub(crate) fn open(
+    pub fn open(
         directory: &Path,
         collective: Collective,
         ranks: usize,
@@ -81,7 +83,7 @@ impl InputArrays {
     }
 
     /// Elements of one rank's array.
-    pub(crate) fn elements(&self) -> u64 {
+    pub fn elements(&self) -> u64 {
         // Checked when the header was read.
         self.shape.iter().product()
     }

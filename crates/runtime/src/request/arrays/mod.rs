@@ -7,6 +7,6 @@ mod input;
 mod output;
 mod place;
 
-pub(crate) use input::InputArrays;
-pub(crate) use output::ArrayWriter;
-pub(crate) use place::make_place;
+pub use input::InputArrays;
+pub use output::ArrayWriter;
+pub use place::make_place;

@@ -12,14 +12,14 @@ use rackloom_jobs::arrays::{file_name, header_bytes};
 use rackloom_protocol::Memory;
 
 use super::place::name_beside;
-use crate::exclusive;
+use crate::machine::exclusive;
 
 /// How much is written between two turns of a node.
 const BLOCK_BYTES: u64 = 256 << 10;
 
 /// A result on its way to its file.
 #[derive(Debug)]
-pub(crate) struct ArrayWriter {
+pub struct ArrayWriter {
     path: PathBuf,
     beside: PathBuf,
     file: File,
@@ -30,7 +30,7 @@ pub(crate) struct ArrayWriter {
 
 impl ArrayWriter {
     /// Begin to write what a rank has got. An array of another shape than its number of elements is written flat.
-    pub(crate) fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
+    pub fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
         let path = directory.join(file_name(rank));
         let beside = name_beside(directory, rank);
         let flat = [output.elements];
@@ -41,7 +41,7 @@ impl ArrayWriter {
     }
 
     /// Write some more. Returns whether the file is whole and in its place.
-    pub(crate) fn advance(&mut self, memory: &mut dyn Memory) -> io::Result<bool> {
+    pub fn advance(&mut self, memory: &mut dyn Memory) -> io::Result<bool> {
         let left = self.output.bytes() - self.done_bytes;
         if left == 0 {
             std::fs::rename(&self.beside, &self.path)?;

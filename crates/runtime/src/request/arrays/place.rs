@@ -10,14 +10,17 @@ use std::path::{Path, PathBuf};
 
 use rackloom_jobs::arrays::file_name;
 
-use crate::arguments::ArrayOptions;
-use crate::failure::Failure;
+use crate::outcome::failure::Failure;
+use crate::request::source::ArrayOptions;
 
 /// So many files an error names.
 const NAMED_MAX: usize = 4;
 
-/// Make the directory that `options` name. `is_written` says by rank who will write a result there.
-pub(crate) fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Failure> {
+/// Makes the directory of results that `options` names. `is_written`: true for each rank that will write a result there.
+///
+/// # Errors
+/// The directory cannot be made or written, or holds other files of results.
+pub fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Failure> {
     let Some(directory) = &options.output else { return Ok(()) };
     if let Some(input) = &options.input {
         must_differ(input, directory)?;
@@ -114,7 +117,7 @@ fn must_take_a_file(path: &Path) -> Result<(), Failure> {
 /// Better known now than when a long job is over.
 fn must_be_writable(directory: &Path) -> Result<(), Failure> {
     let probe = directory.join(format!(".rackloom.{}", std::process::id()));
-    let made = crate::exclusive::create(&probe).and_then(|_| fs::remove_file(&probe));
+    let made = crate::machine::exclusive::create(&probe).and_then(|_| fs::remove_file(&probe));
     made.map_err(|error| {
         Failure::bad_input(format!("cannot write into the directory of results: {error}"))
             .at_path(directory)

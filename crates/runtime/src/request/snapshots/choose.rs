@@ -7,43 +7,32 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use rackloom_plan::Plan;
-use serde::{Deserialize, Serialize};
 
 use super::file::{Identity, name, parse};
 use super::read::inspect;
-use crate::failure::Failure;
+use crate::outcome::failure::Failure;
+use crate::request::source::SnapshotSet;
 
-/// A set of snapshots, one of each rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub(crate) struct Chosen {
-    /// Runs that were over.
-    pub(crate) number: u64,
-    /// The job's life that wrote them.
-    pub(crate) epoch: u64,
-}
-
-impl Chosen {
-    /// The newest set in a directory that this plan can take up.
-    pub(crate) fn find(directory: &Path, plan: &Plan) -> Result<Self, Failure> {
-        let ranks = plan.endpoint_count();
-        let numbers = numbers_in(directory)?;
-        for (number, found) in numbers.iter().rev() {
-            if *found >= ranks
-                && let Some(epoch) = common_epoch(directory, plan, *number)?
-            {
-                return Ok(Self { number: *number, epoch });
-            }
+/// Returns the newest set in a directory that this plan can restore.
+pub(super) fn newest(directory: &Path, plan: &Plan) -> Result<SnapshotSet, Failure> {
+    let ranks = plan.endpoint_count();
+    let numbers = numbers_in(directory)?;
+    for (number, found) in numbers.iter().rev() {
+        if *found >= ranks
+            && let Some(epoch) = common_epoch(directory, plan, *number)?
+        {
+            return Ok(SnapshotSet { number: *number, epoch });
         }
-        let what = match numbers.last_key_value() {
-            None => "there is no snapshot here".to_owned(),
-            Some((number, found)) => format!(
-                "no set of snapshots here is whole: {found} of {ranks} ranks have number {number}, the newest"
-            ),
-        };
-        Err(Failure::bad_input(what).at_path(directory).hint(
-            "name the directory that `run --checkpoint` was given; without --restore the job begins anew",
-        ))
     }
+    let what = match numbers.last_key_value() {
+        None => "there is no snapshot here".to_owned(),
+        Some((number, found)) => format!(
+            "no set of snapshots here is whole: {found} of {ranks} ranks have number {number}, the newest"
+        ),
+    };
+    Err(Failure::bad_input(what)
+        .at_path(directory)
+        .hint("name the directory that `run --checkpoint` was given; without --restore the job begins anew"))
 }
 
 /// How many ranks have a snapshot of each number.

@@ -10,75 +10,67 @@ mod file;
 mod read;
 mod write;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rackloom_jobs::collective::snapshot::Checkpoints;
 use rackloom_plan::{JobKind, Plan};
 use rackloom_protocol::NodeId;
-use serde::{Deserialize, Serialize};
 
-pub(crate) use self::choose::Chosen;
 use self::file::Identity;
 use self::read::FileSaved;
 use self::write::FileVault;
-use crate::arguments::CheckpointOptions;
-use crate::failure::Failure;
+use super::options::CheckpointOptions;
+use super::source::SnapshotOrders;
+use crate::outcome::failure::Failure;
 
-/// What seats are to do about snapshots.
-#[derive(Clone, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct SnapshotOrders {
-    /// Where to, and after every how many runs.
-    save: Option<(PathBuf, u32)>,
-    /// Where from.
-    restore: Option<(PathBuf, Chosen)>,
+/// Chooses the set of snapshots to restore and makes the directory for new ones. Checks the whole set: nothing starts on a snapshot
+/// that is damaged or belongs to another run.
+///
+/// # Errors
+/// The job has no snapshots, no set can be restored, or the directory cannot be made.
+pub fn prepare(options: &CheckpointOptions, plan: &Plan) -> Result<SnapshotOrders, Failure> {
+    let CheckpointOptions { checkpoint, every, restore } = options;
+    if checkpoint.is_none() && restore.is_none() {
+        return Ok(SnapshotOrders::default());
+    }
+    if !matches!(plan.job.kind, JobKind::Collective(_)) {
+        let what = format!("job {} has no checkpoints", plan.job.kind.name());
+        return Err(
+            Failure::bad_input(what).hint("say --job collective, or leave --checkpoint and --restore out")
+        );
+    }
+    let absolute = |path: &Path| {
+        std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()).at_path(path))
+    };
+    let restore = restore.as_deref().map(absolute).transpose()?;
+    let restore =
+        restore.map(|place| choose::newest(&place, plan).map(|chosen| (place, chosen))).transpose()?;
+    let save = checkpoint.as_deref().map(absolute).transpose()?;
+    if let Some(place) = &save {
+        std::fs::create_dir_all(place).map_err(|error| {
+            Failure::bad_input(format!("cannot make the directory of snapshots: {error}"))
+                .at_path(place)
+                .hint("name a directory that is there, or whose parent can be written")
+        })?;
+    }
+    Ok(SnapshotOrders { save: save.map(|place| (place, every.unwrap_or(1))), restore })
 }
 
-impl SnapshotOrders {
-    /// What the command line asks for. Whatever is to be taken up is looked at as a whole: nothing starts on a snapshot that is damaged
-    /// or belongs elsewhere.
-    pub(crate) fn prepare(options: &CheckpointOptions, plan: &Plan) -> Result<Self, Failure> {
-        let CheckpointOptions { checkpoint, every, restore } = options;
-        if checkpoint.is_none() && restore.is_none() {
-            return Ok(Self::default());
+/// Opens the snapshots of one rank.
+pub(crate) fn of_rank(orders: &SnapshotOrders, plan: &Plan, rank: NodeId) -> Result<Checkpoints, String> {
+    let chosen = orders.restore.as_ref().map(|(_, chosen)| *chosen);
+    let resume = match &orders.restore {
+        Some((place, chosen)) => {
+            let saved =
+                FileSaved::open(place, &Identity::of(plan, rank.index(), chosen.epoch), chosen.number)?;
+            Some(Box::new(saved) as _)
         }
-        if !matches!(plan.job.kind, JobKind::Collective(_)) {
-            let what = format!("job {} has no checkpoints", plan.job.kind.name());
-            return Err(Failure::bad_input(what)
-                .hint("say --job collective, or leave --checkpoint and --restore out"));
-        }
-        let absolute = |path: &Path| {
-            std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()).at_path(path))
-        };
-        let restore = restore.as_deref().map(absolute).transpose()?;
-        let restore =
-            restore.map(|place| Chosen::find(&place, plan).map(|chosen| (place, chosen))).transpose()?;
-        let save = checkpoint.as_deref().map(absolute).transpose()?;
-        if let Some(place) = &save {
-            std::fs::create_dir_all(place).map_err(|error| {
-                Failure::bad_input(format!("cannot make the directory of snapshots: {error}"))
-                    .at_path(place)
-                    .hint("name a directory that is there, or whose parent can be written")
-            })?;
-        }
-        Ok(Self { save: save.map(|place| (place, every.unwrap_or(1))), restore })
-    }
-
-    /// One rank's part of it.
-    pub(crate) fn of_rank(&self, plan: &Plan, rank: NodeId) -> Result<Checkpoints, String> {
-        let chosen = self.restore.as_ref().map(|(_, chosen)| *chosen);
-        let resume = match &self.restore {
-            Some((place, chosen)) => {
-                let saved =
-                    FileSaved::open(place, &Identity::of(plan, rank.index(), chosen.epoch), chosen.number)?;
-                Some(Box::new(saved) as _)
-            }
-            None => None,
-        };
-        let identity = Identity::of(plan, rank.index(), chosen.map_or(1, |chosen| chosen.epoch + 1));
-        let save = self.save.as_ref().map(|(place, every)| {
-            let before = chosen.map_or(0, |chosen| chosen.number);
-            (*every, Box::new(FileVault::new(place.clone(), identity, before)) as _)
-        });
-        Ok(Checkpoints { save, resume })
-    }
+        None => None,
+    };
+    let identity = Identity::of(plan, rank.index(), chosen.map_or(1, |chosen| chosen.epoch + 1));
+    let save = orders.save.as_ref().map(|(place, every)| {
+        let before = chosen.map_or(0, |chosen| chosen.number);
+        (*every, Box::new(FileVault::new(place.clone(), identity, before)) as _)
+    });
+    Ok(Checkpoints { save, resume })
 }

@@ -36,7 +36,7 @@ impl FileVault {
         let hidden = format!(".{}.{}", name(self.identity.rank, number), std::process::id());
         let beside = self.directory.join(hidden);
         let header = serde_json::to_vec(&Header { identity: self.identity.clone(), head: head.clone() })?;
-        let file = BufWriter::new(crate::exclusive::create(&beside)?);
+        let file = BufWriter::new(crate::machine::exclusive::create(&beside)?);
         let mut open = Open { number, beside, file, sum: Xxh3::new() };
         open.put(MAGIC)?;
         open.put(&(header.len() as u32).to_le_bytes())?;

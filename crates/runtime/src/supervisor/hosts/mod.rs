@@ -19,9 +19,9 @@ use self::message::{Difference, Identity, SEALED_VERSION, Stage, WORD_BYTES_MAX}
 use self::others::Others;
 use self::peer_transport::PeerTransport;
 use super::rack::{Ending, Rack, Step, TICK_NS};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::here::Here;
+use crate::machine::here::Here;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
 
 /// Words heard per interface and tick at most: a flood must not keep the supervisor from its own rack. More than a socket
 /// keeps, so that what is left there after a look is what has come since.

@@ -17,6 +17,8 @@ pub(crate) enum Step {
     StatusKnown,
     /// The log of this member cannot be written.
     LogFailed(usize),
+    /// Something is wrong that does not end the run.
+    Warn(String),
     /// A seat told of an event.
     Happened(EventRecord),
     /// Somebody got further.
