@@ -1,7 +1,7 @@
 //! `rackloom check`: the plan as both engines would run it, or every mistake of the file.
 
+use rackloom_control::source::Overrides;
 use rackloom_runtime::machine::capacity;
-use rackloom_runtime::request::source::Overrides;
 use rackloom_runtime::request::work::RackRequest;
 
 use crate::arguments::{CheckArguments, Output, SchemaOf};

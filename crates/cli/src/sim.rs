@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use rackloom_control::report::injected::InjectedFaults;
+use rackloom_control::source::{Job as JobName, Overrides};
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
@@ -14,10 +16,8 @@ use rackloom_protocol::{MemberRole, NodeId, PortId};
 use rackloom_runtime::capture;
 use rackloom_runtime::outcome::findings::{self, Findings};
 use rackloom_runtime::outcome::headway::Headway;
-use rackloom_runtime::outcome::injected::InjectedFaults;
 use rackloom_runtime::outcome::{expectations, meta};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
-use rackloom_runtime::request::source::{Job as JobName, Overrides};
 use rackloom_runtime::request::work::{RackRequest, Work};
 use rackloom_simulator::{Happening, LinkStatistics, Simulation, Stalled};
 

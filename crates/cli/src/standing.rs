@@ -1,8 +1,8 @@
 //! `rackloom up`, `status`, `inject` and `down`: control of standing racks.
 
+use rackloom_control::request::RackStatus;
 use rackloom_jobs::report::{Report, Verdict};
 use rackloom_plan::JobKind;
-use rackloom_runtime::control::request::RackStatus;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::outcome::findings::exit_of;
 use rackloom_runtime::request::work::read_faults;

@@ -6,13 +6,13 @@
 //!
 //! This crate does not read arguments, print or exit. Results are values, warnings go to a [`run::RackObserver`].
 //!
-//! Reading order: `request` (from options and files to a plan) · `machine` (what the host provides) · `outcome` (how a run ends) · `control`
-//! (messages between processes) · `supervisor` · `seat` · `run` and `standing` · `capture` (frames in files).
+//! Reading order: `request` (from options and files to a plan) · `machine` (what the host provides) · `outcome` (how a run ends) · `channel`
+//! (control sockets) · `supervisor` · `seat` · `run` and `standing` · `capture` (frames in files).
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // Only the command prints.
 
 pub mod capture;
-pub mod control;
+mod channel;
 pub mod machine;
 pub mod outcome;
 pub mod request;

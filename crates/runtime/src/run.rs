@@ -9,10 +9,10 @@ use crate::machine::program::Program;
 use crate::outcome::failure::Failure;
 use crate::outcome::headway::Headway;
 use crate::request::options::{LogOptions, RunOptions};
-use crate::request::source::Source;
 use crate::request::work::RackRequest;
 use crate::supervisor::{Alarms, Logs, Milestone, Supervisor, runtime};
 pub use crate::supervisor::{Conclusion, LOG_VARIABLE, sweep_names};
+use rackloom_control::source::Source;
 
 /// Receiver of what happens to a rack while it runs. Calls come from the supervisor's thread, and the supervisor waits for them. Frames do not.
 pub trait RackObserver {

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, ValueEnum};
 use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 
-use rackloom_runtime::request::source::SizeRange;
+use rackloom_control::source::SizeRange;
 
 use super::{DATA, FAULTS, WHAT};
 

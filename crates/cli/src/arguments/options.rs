@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
+use rackloom_control::source;
 use rackloom_runtime::request::options::{
     CheckpointOptions, LogOptions, ProcessOptions, RunOptions, UpOptions,
 };
-use rackloom_runtime::request::source;
 
 use super::{
     ArrayOptions, CaptureOptions, JobOptions, Logging, OnOff, Overrides, Processes, RunArguments, Transport,

@@ -8,7 +8,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args};
 use rackloom_plan::{AlgorithmName, CollectiveName, ElementName};
 
-use rackloom_runtime::request::source::{JobOptions, Overrides};
+use rackloom_control::source::{JobOptions, Overrides};
 
 use super::OUTPUT;
 use super::job::size;

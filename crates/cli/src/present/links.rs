@@ -4,8 +4,8 @@ use rackloom_jobs::report::PathReport;
 
 use super::table::{Column, Table};
 use super::units;
-use rackloom_runtime::control::links::{LinkStatus, PathStatus};
-use rackloom_runtime::control::request::{MemberStatus, RackStatus};
+use rackloom_control::links::{LinkStatus, PathStatus};
+use rackloom_control::request::{MemberStatus, RackStatus};
 
 /// More names than this are counted instead.
 const NAMES_MAX: usize = 8;

@@ -19,7 +19,7 @@ use super::sweep::sweep;
 use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
-use rackloom_runtime::outcome::injected;
+use rackloom_control::report::injected;
 
 /// More lines than this of any one section are counted instead.
 const LINES_MAX: usize = 40;

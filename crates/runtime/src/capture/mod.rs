@@ -13,7 +13,7 @@ pub use self::place::Place;
 pub use self::writer::{CaptureWriter, FrameSink, Patience};
 
 use crate::outcome::failure::Failure;
-use crate::request::source::CaptureOptions;
+use rackloom_control::source::CaptureOptions;
 
 /// Default of the largest capture of one link, in bytes.
 const BYTES_MAX_DEFAULT: u64 = 64 << 20;

@@ -5,5 +5,4 @@ pub mod expectations;
 pub mod failure;
 pub mod findings;
 pub mod headway;
-pub mod injected;
 pub mod meta;

@@ -4,5 +4,4 @@ pub mod arrays;
 pub mod options;
 pub mod overrides;
 pub mod snapshots;
-pub mod source;
 pub mod work;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::source::{ArrayOptions, CaptureOptions, Overrides, Wire};
+use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides, Wire};
 
 /// Options of racks of processes, for one job and for standing racks.
 #[derive(Clone, Debug, Default)]

@@ -8,8 +8,8 @@ use rackloom_plan::{
 };
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
-use super::source::{Job, JobOptions, OnOff, Overrides};
 use crate::outcome::failure::Failure;
+use rackloom_control::source::{Job, JobOptions, OnOff, Overrides};
 
 /// Replaces values of the plan.
 ///

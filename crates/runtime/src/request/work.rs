@@ -15,12 +15,14 @@ use rackloom_plan::{
 
 use super::arrays::{self, InputArrays};
 use super::options::{CheckpointOptions, ProcessOptions};
-use super::source::{ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source};
 use super::{overrides, snapshots};
 use crate::capture;
 use crate::machine::capacity;
 use crate::machine::here::Here;
 use crate::outcome::failure::Failure;
+use rackloom_control::source::{
+    ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
+};
 
 /// RackRequest for a rack, from which the plan and the job's inputs are built.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! What a seat does once the job is over and everything is healed: it asks its neighbours for a word, and says what it counts.
 //!
-//! The supervisor says who lives ([`crate::control::Order::Heal`]), and asks again as long as something is missing. What was measured
+//! The supervisor says who lives ([`rackloom_control::order::Order::Heal`]), and asks again as long as something is missing. What was measured
 //! stays as it was: the report is made before the first question, and only what the oracles saw is added to it.
 
 use rackloom_jobs::Seeds;

@@ -19,9 +19,9 @@ use super::serve::{Body, Seat};
 use super::sharing::{Own, Sharing};
 use super::stop::StopAt;
 use super::work::{Results, Work};
-use crate::control::Start;
 use crate::request::snapshots;
 use crate::request::work::{RackRequest, Work as CheckedWork};
+use rackloom_control::order::Start;
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {

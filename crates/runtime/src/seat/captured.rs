@@ -9,7 +9,7 @@ use rackloom_protocol::{Instant, MemberConfig};
 
 use crate::capture;
 use crate::capture::{CaptureWriter, FrameSink, Patience};
-use crate::control::Start;
+use rackloom_control::order::Start;
 
 /// One end of a link, with what writes about it.
 #[derive(Clone)]

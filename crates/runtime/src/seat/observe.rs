@@ -2,13 +2,12 @@
 
 use rackloom::Ports;
 use rackloom::seat::Grant;
+use rackloom::seat::report::{injected_faults, port_reports};
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, JobResult, MemberReport, MemberState, PortReport,
 };
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
-
-use crate::outcome::injected::InjectedFaults;
 
 /// The memory of one seat about its own life.
 #[derive(Debug)]
@@ -148,12 +147,7 @@ impl Observer {
 
     /// Counters of all ports, in port order.
     pub(super) fn ports(&self, member: &dyn Member, ports: &Ports) -> Vec<PortReport> {
-        let mut reports = PortReport::of_member(member, self.edges.iter().copied());
-        for (number, report) in reports.iter_mut().enumerate() {
-            report.injected = injected(ports, PortId(number as u16)).by_name();
-            report.dropped.extend(below_the_core(ports, PortId(number as u16)));
-        }
-        reports
+        port_reports(member, ports, self.edges.iter().copied())
     }
 
     /// Everything, as the report of this member.
@@ -168,7 +162,7 @@ impl Observer {
         let mut events = self.events.clone();
         let numbers = (0..member.port_count()).map(|port| PortId(port as u16));
         numbers
-            .filter_map(|port| injected(ports, port).record(now, self.name(), port))
+            .filter_map(|port| injected_faults(&ports.counters(port)).record(now, self.name(), port))
             .for_each(|line| events.push(line));
         MemberReport {
             name: self.name().to_owned(),
@@ -194,28 +188,4 @@ fn to_be_met(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
     met[own.index()] = false;
     met.iter_mut().zip(&graph.members).for_each(|(met, role)| *met &= *role == MemberRole::Endpoint);
     met
-}
-
-/// Received frames that never got as far as the core, by reason.
-fn below_the_core(ports: &Ports, port: PortId) -> impl Iterator<Item = (String, u64)> {
-    let counters = ports.counters(port);
-    let reasons = [
-        ("no-room", counters.kernel_drops),
-        ("too-long", counters.receive_errors),
-        ("vlan-tag", counters.tagged),
-        ("turned-away", counters.strangers),
-        ("bad-tag", counters.bad_tags),
-        ("replayed", counters.replays),
-    ];
-    reasons.into_iter().filter(|(_, count)| *count > 0).map(|(reason, count)| (reason.to_owned(), count))
-}
-
-fn injected(ports: &Ports, port: PortId) -> InjectedFaults {
-    let counters = ports.counters(port);
-    InjectedFaults {
-        dropped: counters.injected_drops,
-        corrupted: counters.injected_corruptions,
-        duplicated: counters.injected_duplicates,
-        reordered: counters.injected_reorders,
-    }
 }

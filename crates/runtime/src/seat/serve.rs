@@ -21,10 +21,13 @@ use super::conduct::Notices;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
 use super::work::Work;
-use crate::control::{Channel, Heard, NewCable, Notice, Order, SeatStatus};
+use crate::channel::seat::{Channel, Heard};
 use crate::machine::interruption::Interruption;
 use crate::machine::logging;
 use crate::units;
+use rackloom_control::grant::NewCable;
+use rackloom_control::notice::{Notice, SeatStatus};
+use rackloom_control::order::Order;
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
@@ -378,6 +381,12 @@ impl Seat {
                     if let (Body::Endpoint(work), false) = (&mut self.body, is_successor) {
                         work.sharing.seated(now, NodeId(member), process);
                     }
+                }
+                Heard::Message(Order::Unknown) => {
+                    return Err(io::Error::new(
+                        io::ErrorKind::InvalidData,
+                        "an order that this version does not have",
+                    ));
                 }
                 Heard::Message(Order::Start(_) | Order::Follow(_)) | Heard::Nothing => return Ok(false),
                 Heard::End => return Ok(true),

@@ -9,9 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 
-use crate::control::request::{Answer, Request};
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
+use rackloom_control::request::{Answer, Request};
 
 /// The longest answer: a report of the largest rack fits well within.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;

@@ -14,9 +14,9 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::control::BoundedLines;
-use crate::control::request::{Answer, Nothing, REQUEST_BYTES_MAX, Request};
+use crate::channel::bounded_lines::BoundedLines;
 use crate::supervisor::Attendance;
+use rackloom_control::request::{Answer, Nothing, REQUEST_BYTES_MAX, Request};
 
 /// Clients at one time; processes that took a seat do not count.
 const CLIENTS_MAX: usize = 32;

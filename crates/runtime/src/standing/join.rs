@@ -14,12 +14,14 @@ use rackloom::seat::answer;
 use rackloom_plan::WireKind;
 
 use super::rack::StandingRack;
-use crate::control::request::{Answer, Join, Joined, Request};
-use crate::control::{Channel, Start};
+use crate::channel::seat::Channel;
 use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::seat;
+use rackloom_control::order::Joined;
+use rackloom_control::order::Start;
+use rackloom_control::request::{Answer, Join, Request};
 
 /// How long the rack may take to hand over the seat.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -14,16 +14,17 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::door::{self, Asked, Counter, Reply};
 use super::state;
-use crate::control::request::{Answer, Injection, Joined, Nothing, Request};
-use crate::control::{Channel, Heard};
+use crate::channel::seat::{Channel, Heard};
 use crate::machine::directory::{Claim, RunDirectory};
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use crate::request::source::Source;
 use crate::request::work::RackRequest;
 use crate::run::RackObserver;
 use crate::supervisor::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
+use rackloom_control::order::Joined;
+use rackloom_control::request::{Answer, Injection, Nothing, Request};
+use rackloom_control::source::Source;
 
 /// What the launcher says.
 #[derive(Debug, Deserialize, Serialize)]

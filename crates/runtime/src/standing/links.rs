@@ -8,10 +8,10 @@ use rackloom_jobs::report::PortReport;
 use rackloom_plan::{LinkPlan, Plan};
 use rackloom_protocol::{MemberRole, NodeId, PortId};
 
-use crate::control::SeatStatus;
-use crate::control::links::{LinkCounters, LinkStatus, PathStatus};
-use crate::control::request::RackStatus;
 use crate::machine::here::Here;
+use rackloom_control::links::{LinkCounters, LinkStatus, PathStatus};
+use rackloom_control::notice::SeatStatus;
+use rackloom_control::request::RackStatus;
 
 /// Answers by place in the plan; `None` of a member that did not answer.
 pub(super) type Answers<'a> = [Option<&'a SeatStatus>];

@@ -3,7 +3,7 @@
 //! Reading order: [`up`] (start one) · [`rack`] (control one) · [`client`] (requests) · [`keeper`] (the supervisor in the background) ·
 //! [`door`] (its control socket) · [`state`] (its status) · [`links`] (traffic, losses and paths) · [`join`] (a seat in another process).
 //!
-//! Requests and answers are in [`crate::control::request`] and `docs/control-socket.md`. There is no daemon and no registry: the run
+//! Requests and answers are in [`rackloom_control::request`] and `docs/control-socket.md`. There is no daemon and no registry: the run
 //! directory holds one directory per rack ([`crate::machine::directory`]).
 
 mod client;

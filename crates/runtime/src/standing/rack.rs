@@ -6,9 +6,9 @@ use std::time::Duration;
 use rackloom_jobs::report::Report;
 
 use super::{client, links};
-use crate::control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
 use crate::machine::directory::RunDirectory;
 use crate::outcome::failure::Failure;
+use rackloom_control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
 
 /// Time within which a rack must answer a request.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);

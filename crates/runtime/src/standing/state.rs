@@ -5,9 +5,9 @@ use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
 
 use super::links;
-use crate::control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 use crate::supervisor::Supervisor;
 use crate::supervisor::rack::Seat;
+use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 
 /// The answer to `status`.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
@@ -125,8 +125,8 @@ fn state(seat: &Seat, has_job: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::SeatStatus;
     use crate::supervisor::rack::Rack;
+    use rackloom_control::notice::SeatStatus;
 
     /// A GPU node that has answered, otherwise than usual in one respect.
     fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {

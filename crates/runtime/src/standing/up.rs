@@ -12,16 +12,16 @@ use rackloom_protocol::{Edge, NodeId};
 
 use super::keeper::{Keep, Outcome};
 use super::rack::StandingRack;
-use crate::control::request::RackStatus;
-use crate::control::{Channel, Heard};
+use crate::channel::seat::{Channel, Heard};
 use crate::machine::directory::{RunDirectory, check_name};
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::request::options::UpOptions;
 use crate::request::overrides::member_named;
-use crate::request::source::Job;
 use crate::request::work::RackRequest;
+use rackloom_control::request::RackStatus;
+use rackloom_control::source::Job;
 
 /// Time within which links that have come up and have fallen back must be up again.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(30);

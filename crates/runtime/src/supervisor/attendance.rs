@@ -15,8 +15,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
 use super::process::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
-use crate::control::descriptors::{carrying_bytes, send_batch};
-use crate::control::{BoundedLines, Start};
+use crate::channel::bounded_lines::BoundedLines;
+use rackloom::seat::descriptors::{carrying_bytes, send_batch};
+use rackloom_control::order::Start;
 
 /// How long the taker may take to read its start.
 const HAND_OVER: Duration = Duration::from_secs(5);

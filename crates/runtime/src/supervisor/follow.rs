@@ -11,8 +11,8 @@ use rackloom_jobs::report::EventRecord;
 use super::Supervisor;
 use super::process::{Heard, Process};
 use super::rack::Step;
-use crate::control::Order;
-use crate::control::request::Joined;
+use rackloom_control::order::Joined;
+use rackloom_control::order::Order;
 
 impl Supervisor {
     /// See to it that the time comes.

@@ -49,13 +49,13 @@ use self::process::{Heard, Process};
 use self::rack::{Rack, Step, TICK_NS};
 use self::takeover::{Takeover, takeover};
 use self::wiring::Wiring;
-use crate::control::{Order, SharedServer, Start};
 use crate::machine::directory::Claim;
 use crate::machine::here::Here;
 use crate::machine::program::Program;
 use crate::outcome::failure::Failure;
 use crate::outcome::headway::Headway;
-use crate::request::source::Source;
+use rackloom_control::order::{Order, SharedServer, Start};
+use rackloom_control::source::Source;
 
 /// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
 const NAMING_SLACK_NS: u64 = 1_000_000_000;
@@ -420,7 +420,7 @@ impl Supervisor {
     }
 
     /// Everything a seat needs to begin.
-    fn start_of(&self, member: usize, grant: crate::control::Grant) -> Start {
+    fn start_of(&self, member: usize, grant: rackloom_control::grant::Grant) -> Start {
         let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
         let processes = self.rack.seats.iter().map(process).collect();
         let seats = self.rack.seats.iter().enumerate();

@@ -16,7 +16,7 @@ use rackloom_plan::{Plan, WireKind};
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use crate::request::source::Source;
+use rackloom_control::source::Source;
 
 /// For a killed supervisor's files to be closed.
 const PATIENCE: Duration = Duration::from_secs(10);

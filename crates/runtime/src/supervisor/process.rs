@@ -25,7 +25,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::attendance::{Attendance, hand_over};
 use super::wiring::Place;
-use crate::control::{BoundedLines, Notice, Order, Start};
+use crate::channel::bounded_lines::BoundedLines;
+use rackloom_control::notice::Notice;
+use rackloom_control::order::{Order, Start};
 
 /// Names what is logged.
 pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";

@@ -23,8 +23,8 @@ use rackloom_jobs::report::EventRecord;
 use self::seat::Followed;
 pub(crate) use self::seat::Seat;
 pub(crate) use self::step::{Ending, Step};
-use crate::control::Notice;
 use crate::outcome::headway::Headway;
+use rackloom_control::notice::Notice;
 
 /// Time between two calls of [`Rack::tick`].
 pub(crate) const TICK_NS: u64 = 50_000_000;

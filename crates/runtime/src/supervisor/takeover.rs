@@ -16,7 +16,7 @@ use super::bridged;
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring, joints};
-use crate::control::{Grant, NewCable};
+use rackloom_control::grant::{Grant, NewCable};
 
 /// Everything that the taker and its neighbours get.
 pub(super) struct Takeover {

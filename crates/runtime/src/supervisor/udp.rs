@@ -11,10 +11,10 @@ use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, PortId};
 
 use super::wiring::joints;
-use crate::control::Grant;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
+use rackloom_control::grant::Grant;
 
 /// Ends of links that have not been handed out.
 pub(super) struct UdpWiring {

@@ -21,10 +21,10 @@ use rackloom_protocol::{NodeId, Plane, PortId};
 use super::bridged;
 use super::packet::{PacketWiring, cables, first_interface};
 use super::udp::{UdpEnds, UdpWiring, grant};
-use crate::control::{Grant, SharedMemoryPort};
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
+use rackloom_control::grant::{Grant, SharedMemoryPort};
 
 /// Descriptors that one rack may need in the supervisor beyond the usual handful.
 fn raise_descriptor_limit() {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rackloom_jobs::arrays::file_name;
 
 use crate::outcome::failure::Failure;
-use crate::request::source::ArrayOptions;
+use rackloom_control::source::ArrayOptions;
 
 /// So many files an error names.
 const NAMED_MAX: usize = 4;

@@ -11,7 +11,7 @@ use rackloom_plan::Plan;
 use super::file::{Identity, name, parse};
 use super::read::inspect;
 use crate::outcome::failure::Failure;
-use crate::request::source::SnapshotSet;
+use rackloom_control::source::SnapshotSet;
 
 /// Returns the newest set in a directory that this plan can restore.
 pub(super) fn newest(directory: &Path, plan: &Plan) -> Result<SnapshotSet, Failure> {

@@ -20,8 +20,8 @@ use self::file::Identity;
 use self::read::FileSaved;
 use self::write::FileVault;
 use super::options::CheckpointOptions;
-use super::source::SnapshotOrders;
 use crate::outcome::failure::Failure;
+use rackloom_control::source::SnapshotOrders;
 
 /// Chooses the set of snapshots to restore and makes the directory for new ones. Checks the whole set: nothing starts on a snapshot
 /// that is damaged or belongs to another run.

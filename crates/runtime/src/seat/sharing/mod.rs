@@ -16,7 +16,7 @@ use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
 use rackloom::wires::Doorbell;
 use rackloom::{Clock, HostMemory};
 use rackloom_jobs::collective::Inputs;
-use rackloom_jobs::local::{is_shared, memory_of, moved_bytes, withheld_note};
+use rackloom_jobs::local::{count_direct, count_frames, is_shared, memory_of, moved_bytes, withheld_note};
 use rackloom_jobs::{Carried, PathReport, Seat, Seeds};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
@@ -25,7 +25,7 @@ use rackloom_protocol::{
 use rustix::fs::{Mode, OFlags, open};
 
 use self::peer::{Peer, Way};
-use crate::control::SharedServer;
+use rackloom_control::order::SharedServer;
 
 /// How often a seat looks who asks for its memory, and how its own questions fare.
 const LOOK_INTERVAL_NS: u64 = 2_000_000;
@@ -324,7 +324,7 @@ impl Seat for OnSeat<'_> {
                     let taken =
                         direct.handle_command(self.memory, &command, &mut |event| events.push(event))?;
                     if taken == Taken::Here {
-                        counts.count_direct(&command);
+                        count_direct(counts, &command);
                         // Without bytes it concerns only this side: a wait, a cancel.
                         return Ok(begun.map_or(Carried::Endpoint, |begun| Carried::Direct {
                             took_ns: Some(clock.now().since(begun)),
@@ -338,7 +338,7 @@ impl Seat for OnSeat<'_> {
             self.memory.settle();
         }
         self.endpoint.handle_command(now, command)?;
-        self.sharing.counts.count_frames(&command);
+        count_frames(&mut self.sharing.counts, &command);
         Ok(Carried::Endpoint)
     }
 

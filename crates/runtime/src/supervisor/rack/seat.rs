@@ -4,7 +4,7 @@ use rackloom_jobs::Portion;
 use rackloom_jobs::report::{EventRecord, MemberReport};
 use rackloom_jobs::rest::Rest;
 
-use crate::control::SeatStatus;
+use rackloom_control::notice::SeatStatus;
 
 /// Whether somebody follows a member in its seat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

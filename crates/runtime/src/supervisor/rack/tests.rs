@@ -5,7 +5,7 @@ use rackloom_jobs::report::{MemberReport, MemberState};
 use rackloom_jobs::rest::Rest;
 
 use super::*;
-use crate::control::SeatStatus;
+use rackloom_control::notice::SeatStatus;
 
 const WATCHDOG_NS: u64 = 10 * TICK_NS;
 

@@ -3,12 +3,12 @@
 //! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
 //! refuse fields they do not know, so that a misspelled wish is not granted as another one.
 
-use rackloom_jobs::report::{EventRecord, MemoryReport, PathReport, Report, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Start;
-use super::links::{LinkStatus, PathStatus};
+use crate::links::{LinkStatus, PathStatus};
+use crate::order::Joined;
+use crate::report::{EventRecord, MemoryReport, PathReport, Report, Verdict};
 
 /// Version of this language; grows when a line changes its meaning.
 pub const PROTOCOL: u32 = 1;
@@ -113,15 +113,6 @@ pub enum RefusalKind {
     /// It cannot be had, or not now.
     #[default]
     Refused,
-}
-
-/// A seat that was given away.
-#[derive(Debug, Deserialize, Serialize)]
-pub struct Joined {
-    /// The numbers under which `start` names the attached descriptors, in their order.
-    pub descriptors: Vec<i32>,
-    /// Everything the seat needs to begin.
-    pub start: Start,
 }
 
 /// How a rack is.

@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_jobs::report::EventRecord;
 use rackloom_protocol::{Instant, PortId};
+
+use super::events::EventRecord;
 
 /// What befell the frames that one port sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

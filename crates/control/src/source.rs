@@ -5,10 +5,11 @@
 
 use std::path::PathBuf;
 
-use rackloom::seal::KeyPlace;
 use rackloom_plan::{Sizes, WireKind};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
+
+use crate::key::KeyPlace;
 
 /// Request for a rack, as it crosses process boundaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]

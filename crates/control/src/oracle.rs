@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::report::is_zero;
+use crate::zero::is_zero;
 
 /// Number of findings of one oracle that are kept as text. Further findings are only counted.
 const TOLD_MAX: usize = 4;

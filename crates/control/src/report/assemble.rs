@@ -11,7 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
 use super::faults::FaultReport;
-use super::is_zero;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::meta::Meta;
@@ -19,6 +18,7 @@ use super::sweep::{self, SweepRow};
 use super::traffic::TrafficReport;
 use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
+use crate::zero::is_zero;
 
 /// Maximum number of names in a note that concerns many members.
 const NAMES_LISTED: usize = 8;

@@ -22,7 +22,7 @@ use self::history::{
 };
 use super::assemble::{Report, Verdict};
 use super::events::EventRecord;
-use crate::report::is_zero;
+use crate::zero::is_zero;
 
 /// Kind of the line that marks the begin or the end of a script's event.
 const KIND: &str = "fault";

@@ -7,6 +7,7 @@ mod assemble;
 mod events;
 mod fault_lines;
 pub mod faults;
+pub mod injected;
 mod member;
 mod memory;
 mod meta;
@@ -29,9 +30,3 @@ pub use meta::{HostReport, Meta, Versions};
 pub use refusals::Refusals;
 pub use sweep::SweepRow;
 pub use traffic::{TrafficPart, TrafficReport};
-
-/// Returns whether a count is zero. Such counts are left out of files.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
-pub(crate) const fn is_zero(count: &u64) -> bool {
-    *count == 0
-}

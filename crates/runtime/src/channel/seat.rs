@@ -9,11 +9,11 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rackloom::seat::descriptors;
 use rustix::net::sockopt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::descriptors;
 use crate::outcome::failure::Failure;
 
 /// A longer line from the supervisor is a mistake; its rack file fits well within.

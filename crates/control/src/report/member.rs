@@ -8,12 +8,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::events::EventLog;
-use super::is_zero;
 use super::memory::MemoryReport;
 use super::sweep::SweepRow;
 use super::traffic::TrafficPart;
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
+use crate::zero::is_zero;
 
 /// State of a member at the end of a run, as its engine saw it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

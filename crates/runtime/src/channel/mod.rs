@@ -1,0 +1,4 @@
+//! Control sockets: JSON, one message per line. The messages are in `crates/control`.
+
+pub(crate) mod bounded_lines;
+pub(crate) mod seat;
