@@ -118,6 +118,9 @@ cargo clippy --package rackloom --lib --no-default-features --locked -- -D warni
 step 'cargo doc --workspace'
 RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
 
+step 'scripts/book.sh'
+scripts/book.sh
+
 step "$test_command"
 readme_names_the_test_command
 run_tests

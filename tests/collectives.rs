@@ -150,7 +150,7 @@ fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
 }
 
 /// Every type with every operation, shape, wire or engine and loss: 504 racks. By hand, with `RACKLOOM_WHOLE_PRODUCT=1`
-/// (docs/lab-notes.md); the tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
+/// (docs/measuring.md); the tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
 #[test]
 fn everything_with_everything() {
     if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {

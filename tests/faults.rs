@@ -541,13 +541,13 @@ fn campaign(more: &[&str]) -> Ended {
 
 #[test]
 fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
-    let diary = scratch("campaign.txt");
-    let resume = ["--resume", diary.to_str().expect("a plain path")];
+    let results = scratch("campaign.txt");
+    let resume = ["--resume", results.to_str().expect("a plain path")];
     let first = campaign(&[&resume[..], &["--runs", "20"]].concat());
     assert_eq!(first.code, Some(0), "{}\n{}", first.stdout, first.stderr);
     assert!(first.stdout.contains("20 fault scripts"), "{}", first.stdout);
-    let mut numbers: Vec<u64> = std::fs::read_to_string(&diary)
-        .expect("the diary")
+    let mut numbers: Vec<u64> = std::fs::read_to_string(&results)
+        .expect("the results")
         .lines()
         .map(|line| line.strip_suffix(" pass").expect("it passed").parse().expect("a number"))
         .collect();
@@ -556,7 +556,31 @@ fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
     let second = campaign(&[&resume[..], &["--runs", "30"]].concat());
     assert!(second.stdout.contains("10 fault scripts"), "{}", second.stdout);
     assert!(second.stdout.contains("20 left out"), "{}", second.stdout);
-    let _ = std::fs::remove_file(diary);
+    let _ = std::fs::remove_file(results);
+}
+
+/// Returns the JSON result of a campaign, after it was checked against the schema that the command prints.
+fn campaign_result(text: &str) -> serde_json::Value {
+    let schema = serde_json::from_str(&rackloom(&["schema", "campaign"]).finish().stdout).expect("a schema");
+    let result = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let valid = jsonschema::validate(&schema, &result);
+    assert!(valid.is_ok(), "{}", valid.expect_err("it is not valid"));
+    result
+}
+
+#[test]
+fn a_campaign_writes_its_result_as_json() {
+    let ended = campaign(&["--runs", "20", "--json", "-"]);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("20 fault scripts"), "text goes to standard error: {}", ended.stderr);
+    let result = campaign_result(&ended.stdout);
+    let expected = serde_json::json!({"ran": 20, "runs": 20, "first": 1, "starved": 0, "left_out": 0, "engine": "sim", "verdict": "pass", "failures": []});
+    for (name, value) in expected.as_object().expect("an object") {
+        assert_eq!(result[name], *value, "{name}");
+    }
+    let refused = campaign(&["--runs", "20", "--json", "/dev/full/result"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert_eq!(refused.stdout, "", "the file is checked before the work");
 }
 
 /// A heartbeat that ended a suspicion was also the first one to say that the neighbour carries data again. The end of the link did not report it, so the

@@ -68,7 +68,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version (docs/lab-notes.md).
+/// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version (docs/measuring.md).
 #[test]
 fn coming_and_going_leaves_nothing() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);

@@ -161,6 +161,12 @@ impl Rackloom {
         self
     }
 
+    /// Runs the command in this folder.
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
     /// With a variable in its environment and in that of all its processes.
     pub(crate) fn in_environment(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);

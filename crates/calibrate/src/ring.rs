@@ -5,7 +5,7 @@
 //! consumer copies the whole of it to its place, which makes it a store, and gives its room back. Each side counts records
 //! and writes only its own count, in a cache line of its own, and remembers what it last saw of the other's.
 //!
-//! How far the sides are apart decides the figure, not what they do (`docs/lab-notes.md`): a consumer that is thousands of
+//! How far the sides are apart decides the figure, not what they do (`docs/measuring.md`): a consumer that is thousands of
 //! records behind reads whole lines at memory speed and hardly ever looks at the producer's count, one at the
 //! producer's heels takes that line away for every single record. So how much may be under way belongs to a [`Flow`].
 

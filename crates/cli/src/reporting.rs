@@ -80,11 +80,16 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     say(output, &present::report(report, style))
 }
 
-/// Write the report for machines, if they want it.
+/// Writes the report as JSON, if `--json` is given.
 pub(crate) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
+    write_json(output, report)
+}
+
+/// Writes a value as JSON to the file of `--json`, if the option is given.
+pub(crate) fn write_json(output: &Output, value: &impl serde::Serialize) -> Result<(), Failure> {
     let Some(path) = &output.json else { return Ok(()) };
     let write = || -> io::Result<()> {
-        let text = serde_json::to_string_pretty(report)? + "\n";
+        let text = serde_json::to_string_pretty(value)? + "\n";
         if output.json_on_stdout() {
             io::stdout().write_all(text.as_bytes())
         } else {

@@ -77,7 +77,7 @@ fn a_root_that_never_joins_is_waited_for_as_long_as_patience_lasts() {
             let mut values = [0_u8; 16];
             let broadcast = group.broadcast(&mut values, NodeId(0));
             // One member sleeps in a call, the other is a future that no thread wakes.
-            if group.place() == 1 { broadcast.wait() } else { block_on(broadcast) }.unwrap_err()
+            if group.rank() == 1 { broadcast.wait() } else { block_on(broadcast) }.unwrap_err()
         })
     });
     let is_named = |error: &Error| matches!(error, Error::NotJoined { peer: NodeId(0), waited_ms: 200 });
@@ -97,7 +97,7 @@ fn members_in_different_collectives_are_all_told() {
                         group.barrier().wait().unwrap();
                     }
                     let mut values = [1.0_f32; 10];
-                    let request = match group.place() {
+                    let request = match group.rank() {
                         0 => group.barrier(),
                         _ => group.all_reduce(&mut values, ReduceOperation::Sum),
                     };
@@ -238,7 +238,7 @@ fn members_that_do_not_agree_about_the_group_are_told_and_compute_nothing() {
     for (what, join) in joins {
         let groups = nodes.iter().enumerate().map(|(rank, node)| join(node, rank)).collect();
         let results = each(groups, |group| {
-            let (mut values, mine) = ([0_u16; 6000], [group.place() as u16; 2000]);
+            let (mut values, mine) = ([0_u16; 6000], [group.rank() as u16; 2000]);
             let gathered = group.all_gather(&mine, &mut values).wait_for(BOUND);
             gathered.map(|()| values[0])
         });

@@ -46,7 +46,7 @@ fn sum_of_all(members: usize, length: usize) -> Vec<i64> {
 
 /// Performs all nine collectives, one after another, with parts of this length.
 fn all_nine(group: &Group, part: usize) {
-    let (me, count) = (group.place(), group.members().len());
+    let (me, count) = (group.rank(), group.members().len());
     let root = group.members()[count - 1];
     let (mine, whole) = (given(me, part), given(me, part * count));
     let part_of = |from: usize, of: usize| given(from, part * count)[of * part..][..part].to_vec();
@@ -108,7 +108,7 @@ fn a_named_algorithm_is_used_for_what_it_can_do() {
 #[test]
 fn futures_end_as_calls_do_and_elements_have_their_type() {
     together(&ring(3), GroupOptions::new(9, KEY), |_, group| {
-        let me = group.place() as f32;
+        let me = group.rank() as f32;
         let mut values = vec![me + 0.5; 40_000];
         block_on(group.all_reduce(&mut values, ReduceOperation::Max)).unwrap();
         assert!(values.iter().all(|value| *value == 2.5));
@@ -238,7 +238,7 @@ fn whoever_gives_up_breaks_the_group_for_all() {
 #[test]
 fn members_that_do_different_things_are_told_so() {
     let results = together(&ring(2), GroupOptions::new(9, KEY), |_, group| {
-        let mut values = vec![1.0_f32; 10 + group.place()];
+        let mut values = vec![1.0_f32; 10 + group.rank()];
         let result = group.all_reduce(&mut values, ReduceOperation::Sum).wait();
         (result, group)
     });
@@ -276,7 +276,7 @@ fn what_does_not_fit_is_refused_before_anything_is_sent() {
 #[test]
 fn submitted_collectives_end_in_a_queue_while_the_application_does_something_else() {
     together(&ring(3), GroupOptions::new(9, KEY).staging(1 << 14), |node, group| {
-        let (me, count) = (group.place(), group.members().len());
+        let (me, count) = (group.rank(), group.members().len());
         let part = 5000;
         let mine = node.register(RegionOptions::new(1, KEY), given(me, part)).unwrap();
         let gathered = node.allocate(RegionOptions::new(2, KEY), (part * count * 8) as u64).unwrap();

@@ -1,7 +1,7 @@
-//! The names of algorithms, and the list of those that a job measures.
+//! Names of algorithms, and the list of those that a job measures.
 //!
-//! A list is a value of fixed size, because a plan copies its job. It holds one name, or several that differ. Which
-//! algorithm can do which collective is known elsewhere.
+//! A list has a fixed size, because plans copy their jobs. It holds one name, or several different names. The crate of
+//! the collectives decides which algorithm implements which collective.
 
 use core::fmt;
 
@@ -9,52 +9,52 @@ use crate::objection::{Objection, Subject};
 use crate::words::words;
 
 words! {
-    /// How a collective is done.
+    /// Names of algorithms of collectives.
     pub enum AlgorithmName {
-        /// Chosen by size, shape and the links.
+        /// Chosen by size, shape and links.
         #[default]
         Auto = "auto",
-        /// Each rank talks to the next one only.
+        /// Each rank sends to the next one only.
         Ring = "ring",
-        /// Two rings that run against each other.
+        /// Two rings in opposite directions.
         BidirectionalRing = "bidirectional-ring",
-        /// Everybody sends everything to everybody and reduces alone.
+        /// Every rank sends its whole input to every other rank, and each reduces alone.
         OneShot = "one-shot",
-        /// A direct reduce-scatter, then a direct all-gather.
+        /// Direct reduce-scatter, then direct all-gather.
         TwoShot = "two-shot",
         /// Recursive halving, then recursive doubling.
         HalvingDoubling = "halving-doubling",
-        /// Every pair at once.
+        /// All pairs concurrently.
         Direct = "direct",
         /// One partner after the other.
         Pairwise = "pairwise",
-        /// A binomial tree.
+        /// Binomial tree.
         Binomial = "binomial",
-        /// Along the ring, in segments that follow each other.
+        /// Along the ring, in pipelined segments.
         RingPipeline = "ring-pipeline",
         /// Signals at distances that double.
         Dissemination = "dissemination",
-        /// Ranks of one server first, then one leader per server.
+        /// First the ranks of one server, then one leader per server.
         TwoLevel = "two-level",
     }
 }
 
-/// Longest list: every name but `auto`.
+/// Longest list: every name except `auto`, with one spare entry.
 const NAMES_MAX: usize = AlgorithmName::ALL.len();
 
-/// The algorithms of a job: `auto`, one name, or several names in the order in which they are measured.
+/// Algorithms of a job: `auto`, one name, or several names in the order in which they are measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AlgorithmList {
     names: [AlgorithmName; NAMES_MAX],
-    /// Entries of `names` that count; at least one. The others hold the default.
+    /// Number of valid entries of `names`, at least one. The others hold the default.
     count: usize,
 }
 
 impl AlgorithmList {
-    /// The list of these names.
+    /// Returns the list of these names.
     ///
     /// # Errors
-    /// If there is no name, if a name stands twice, or if `auto` stands beside other names.
+    /// Returns an objection if there is no name, if a name is repeated, or if `auto` is combined with other names.
     pub fn new(listed: &[AlgorithmName]) -> Result<Self, Objection> {
         let refused = |message: String, hint: &str| Objection {
             about: Subject::Algorithm,
@@ -78,13 +78,13 @@ impl AlgorithmList {
         Ok(Self { names, count: listed.len() })
     }
 
-    /// The names, in the order in which they are measured.
+    /// Returns the names in the order in which they are measured.
     #[must_use]
     pub fn names(&self) -> &[AlgorithmName] {
         &self.names[..self.count]
     }
 
-    /// The only name; `None` if there are several.
+    /// Returns the only name, or `None` if there are several.
     #[must_use]
     pub fn single(&self) -> Option<AlgorithmName> {
         (self.count == 1).then_some(self.names[0])
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_keeps_its_order_and_refuses_what_cannot_be_measured() {
+    fn a_list_keeps_its_order_and_refuses_invalid_combinations() {
         use AlgorithmName::{Auto, Ring, TwoShot};
         let list = AlgorithmList::new(&[TwoShot, Ring]).unwrap();
         assert_eq!((list.names(), list.single()), (&[TwoShot, Ring][..], None));

@@ -1,13 +1,13 @@
-//! Loss by wrong bits: the longer a frame, the likelier one of its bits is wrong, and a frame with a wrong bit is lost.
+//! Loss by bit errors: a frame with a wrong bit is lost, so longer frames are lost more often.
 //!
-//! Bits fail alone and alike, so a frame of L bytes on the wire is lost with the probability `1 - (1 - rate)^8L`. Preamble and gap count
-//! among them, as they do for the rate of a link. What forward error correction leaves comes in bursts; those are elsewhere
-//! (`link.burst`).
+//! Bits fail independently with equal probability. A frame of L bytes on the wire is lost with the probability
+//! `1 - (1 - rate)^8L`. Preamble and gap count as bytes, as they do for the rate of a link. Errors that remain after forward error
+//! correction come in bursts, which `link.burst` models.
 
 use crate::headers::wire_bytes;
 use crate::random::{Chance, Stream};
 
-/// The bit errors of one direction of a link.
+/// Bit errors of one direction of a link.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitErrors {
     rate: f64,
@@ -19,15 +19,16 @@ impl BitErrors {
         Self { rate, stream }
     }
 
-    /// Whether this frame is lost.
+    /// Returns true if this frame is lost.
     pub(crate) fn lose(self, frame: u64, frame_bytes: usize) -> bool {
         let bits = wire_bytes(frame_bytes) as u64 * 8;
         Chance::new(any_of(self.rate, bits)).hits(self.stream.at(frame))
     }
 }
 
-/// The probability that any of so many things happens, each with this one. By squaring, with probabilities that something happens and not that
-/// nothing does: small ones keep all their digits, and every machine rounds alike.
+/// Returns the probability that at least one of `count` independent events with probability `one` happens. It squares
+/// probabilities that an event happens, and not that it does not happen: so small probabilities keep all their digits, and every machine
+/// rounds alike.
 fn any_of(one: f64, count: u64) -> f64 {
     let either = |left: f64, right: f64| left + right - left * right;
     let (mut all, mut power, mut left) = (0.0, one, count);
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_and_many_small_chances_add_up_as_logarithms_say() {
+    fn few_and_many_small_probabilities_agree_with_logarithms() {
         for (rate, bits) in [(1e-12, 34_000), (1e-6, 8 * 84), (1e-3, 12_345), (0.5, 2), (1.0, 1)] {
             let expected = -f64::exp_m1(bits as f64 * f64::ln_1p(-rate));
             assert!((any_of(rate, bits) / expected - 1.0).abs() < 1e-9, "{rate} {bits}");

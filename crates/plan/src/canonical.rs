@@ -1,7 +1,7 @@
-//! One spelling of a resolved plan, and its hash.
+//! Canonical text of a resolved plan, and its hash.
 //!
-//! Two files that differ in comments, order, units or spelled-out defaults ask for the same rack and hash alike. The
-//! spelling takes the plan apart by name: a new field does not compile until it is written here or left out on purpose.
+//! Two files that differ in comments, order, units or stated defaults describe the same rack and have equal hashes. The
+//! code destructures the plan by name: a new field does not compile until it is written here or left out on purpose.
 
 use std::fmt::Write;
 
@@ -24,12 +24,12 @@ use crate::of_link::OwnChannels;
 use crate::plan::{LinkPlan, LinkProfile, MemberPlan, MemoryOptions, Plan, ShareBy, TenantPlan};
 use crate::timing::{ForwardingPlan, SideLatency};
 
-/// Hash of everything that is configured; the seed is reported beside it.
+/// Returns the hash of the configuration. It excludes the seed, which reports state beside it.
 pub(crate) fn hash(plan: &Plan) -> u64 {
     xxh3_64(text(plan).as_bytes())
 }
 
-/// Identity on the wire. Zero is kept for "no rack".
+/// Returns the identity on the wire. Zero is reserved for "no rack".
 pub(crate) fn epoch(name: &str, config_hash: u64) -> u16 {
     let wide = xxh3_64_with_seed(name.as_bytes(), config_hash);
     let folded = (wide ^ (wide >> 16) ^ (wide >> 32) ^ (wide >> 48)) as u16;
@@ -37,7 +37,7 @@ pub(crate) fn epoch(name: &str, config_hash: u64) -> u16 {
 }
 
 fn text(plan: &Plan) -> String {
-    // Left out: the seed, what follows from the hash, and the credit choice, whose outcome stands at each link.
+    // Left out: the seed, values derived from the hash, and the credit choice, whose result is part of each link.
     let Plan { name, seed: _, epoch: _, config_hash: _, members, hosts, links, credit_choice: _, .. } = plan;
     let mut text = format!("rack {name:?}\n");
     settings(plan, &mut text);
@@ -79,9 +79,9 @@ fn settings(plan: &Plan, text: &mut String) {
         stated: _,
         reach: _,
         credit_choice: _,
-        // The path of a file of one host. What the key says is checked by every message.
+        // The path is specific to one host. Every sealed message proves that the keys are equal.
         security: _,
-        // The same frames at the same times, whatever they carry.
+        // Frames and their times are equal in all modes.
         payload: _,
         switch,
         wire,
@@ -109,7 +109,7 @@ fn settings(plan: &Plan, text: &mut String) {
         text,
         format_args!("wire {wire:?} checks {checks:?} ether_type {ether_type} ring_bytes {ring_bytes}"),
     );
-    // Said only where it is not the default, so that racks of before it hash as they did.
+    // Written only if it is not the default, so that racks from before this setting keep their hash.
     if *force_wire {
         line(text, format_args!("force_wire"));
     }
@@ -143,7 +143,7 @@ fn settings(plan: &Plan, text: &mut String) {
         let ChannelPlan { config, limits, datelines, levels_follow: _ } = channels;
         line(text, format_args!("channels {config:?} {limits:?} {datelines:?}"));
     }
-    // The derived spelling of a job names all of its settings.
+    // The derived text of a job contains all of its settings.
     let JobPlan { kind, bytes_max, rounds } = job;
     line(text, format_args!("job {kind:?} {bytes_max} {rounds}"));
     spell_expectations(expect, text);
@@ -169,7 +169,7 @@ fn spell_timers(timers: &LinkTimers, text: &mut String) {
     );
 }
 
-/// Said only where it is not the default, as for links, so that racks of before it hash as they did.
+/// Written only if it is not the default, as for links, so that racks from before this setting keep their hash.
 fn spell_forwarding(forwarding: &ForwardingPlan, text: &mut String) {
     if *forwarding == ForwardingPlan::default() {
         return;
@@ -256,13 +256,13 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
         reorder,
         seed,
         drop_frames,
-        // What they come to stands with the credits below.
+        // The resulting credits follow below.
         credits: _,
         channels,
         retry,
         pause,
     } = profile;
-    // A length takes the place of the delay, and only with a length does it matter what the cable is made of.
+    // A length replaces the delay, and the medium matters only with a length.
     let delay_ns = if length_mm.is_some() { LinkProfile::DELAY_DEFAULT_NS } else { *delay_ns };
     line(text, format_args!("profile {rate_bits_per_s:?} {delay_ns} {seed:?}"));
     if let Some(length_mm) = length_mm {
@@ -275,14 +275,14 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
     if *headers != HeaderProfile::default() {
         line(text, format_args!("headers {}", headers.name()));
     }
-    // Floating-point numbers by their bits: no rounding between what is asked for and what is hashed.
+    // Floating-point numbers are written as bits, so that they are not rounded.
     let faults = [loss, corrupt, duplicate, reorder].map(|rate| rate.to_bits());
     line(text, format_args!("faults {faults:x?} {:?} {:?}", drop_frames.forward, drop_frames.backward));
     if *bit_error_rate > 0.0 {
         line(text, format_args!("bit errors {:x}", bit_error_rate.to_bits()));
     }
     if let Some(retry) = retry {
-        // Said only where it is on, so that racks of before it hash as they did; the derived spelling names all fields.
+        // Written only if it is on, so that racks from before this setting keep their hash. The derived text contains all fields.
         line(text, format_args!("{retry:?}"));
     }
     if *channels != OwnChannels::default() {
@@ -308,7 +308,7 @@ fn spell_link(link: &LinkPlan, text: &mut String) {
 }
 
 fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
+    // Writing to a String does not fail.
     let _ = text.write_fmt(arguments);
     text.push('\n');
 }

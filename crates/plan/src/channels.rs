@@ -1,8 +1,8 @@
-//! The virtual channels that a rack file asks for, and what of them each link has.
+//! Virtual channels of a rack file, and their number and credits on each link.
 //!
-//! What a channel is stands in `rackloom_protocol::route::channels`. Here: which links are datelines, how credits are divided,
-//! and how many levels frames that climb at every hop need. Whether that keeps the rack from standing still is for
-//! [`crate::deadlock`].
+//! `rackloom_protocol::route::channels` defines virtual channels. This file holds the datelines, the division of credits, and the
+//! number of levels that frames need if they move up one level at every hop. [`crate::deadlock`] decides if the channels prevent
+//! deadlock.
 
 use rackloom_protocol::{ChannelConfig, NodeId, Rise};
 
@@ -10,33 +10,33 @@ use crate::check;
 use crate::of_link::OwnChannels;
 use crate::plan::{LinkProfile, Plan};
 
-/// What a file says about virtual channels.
+/// Virtual channels of a rack file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChannelPlan {
-    /// Classes, levels and arbiter, the same for all links.
+    /// Classes, levels and arbiter of all links.
     pub config: ChannelConfig,
-    /// Credits of each channel of a link that has no others of its own; equal shares if empty.
+    /// Credits of each channel of a link that has no limits of its own. Equal shares if empty.
     pub limits: Vec<u32>,
     /// Links that are datelines, by edge.
     pub datelines: Vec<u16>,
-    /// The file leaves the number of levels to the routes.
+    /// True if the file leaves the number of levels to the routes.
     pub(crate) levels_follow: bool,
 }
 
 impl ChannelPlan {
-    /// Whether frames that leave over this link climb.
+    /// Returns true if frames that leave over this link move up one level.
     #[must_use]
     pub fn is_dateline(&self, edge: u16) -> bool {
         self.datelines.contains(&edge)
     }
 
-    /// Into how many channels a link divides itself.
+    /// Returns the number of channels of a link.
     #[must_use]
     pub fn count_of(&self, link: &LinkProfile) -> usize {
         if link.channels.are_divided { self.config.count() } else { 1 }
     }
 
-    /// Credits of each channel of a link; equal shares if empty.
+    /// Returns the credits of each channel of a link. Equal shares if empty.
     #[must_use]
     pub fn limits_of<'l>(&'l self, link: &'l LinkProfile) -> &'l [u32] {
         match &link.channels {
@@ -46,7 +46,7 @@ impl ChannelPlan {
         }
     }
 
-    /// How many credits a channel has at least on a link with so many in all.
+    /// Returns the credits of the smallest channel of a link with `limit` credits in all.
     #[must_use]
     pub fn least_share(&self, link: &LinkProfile, limit: u32) -> u32 {
         let share = limit / (self.count_of(link) as u32).max(1);
@@ -55,7 +55,7 @@ impl ChannelPlan {
 }
 
 impl Plan {
-    /// Levels, where they follow from the routes: one for each link of the longest way between two GPU nodes.
+    /// Sets the number of levels, if it follows from the routes: one for each link of the longest path between two GPU nodes.
     pub(crate) fn settle_levels(&mut self) {
         if !self.channels.levels_follow {
             return;
@@ -63,12 +63,12 @@ impl Plan {
         self.channels.config.levels = match self.channels.config.rise {
             Rise::Never => 1,
             Rise::Dateline => 2,
-            Rise::Hop => u8::try_from(self.longest_way()).unwrap_or(u8::MAX).max(1),
+            Rise::Hop => u8::try_from(self.longest_path_links()).unwrap_or(u8::MAX).max(1),
         };
     }
 
-    /// Links between the two GPU nodes that are farthest apart.
-    fn longest_way(&self) -> u64 {
+    /// Returns the number of links between the two GPU nodes that are farthest apart.
+    fn longest_path_links(&self) -> u64 {
         let neighbours = check::neighbours(self);
         let count = self.endpoint_count();
         let farthest = |node| {

@@ -1,7 +1,7 @@
-//! Whether a plan can be run as it stands: ranges of single values, and values that contradict each other.
+//! Checks if a plan can run: ranges of single values, and values that contradict each other.
 //!
-//! The same checks judge a fresh file and a plan that a command line has changed. They work on the finished plan and ask
-//! [`Places`] only where to point. A value that could not be read is judged nowhere: it has been complained about.
+//! The checks apply to the plan of a file and to a plan that a command line has changed. They use the finished plan, and
+//! [`Positions`] only for positions. A value that could not be read is not checked, because it has been reported.
 
 mod channels;
 mod forwarding;
@@ -27,8 +27,8 @@ use rackloom_protocol::wire::layout::OPERATION_HEADER;
 use crate::job::JobPlan;
 use crate::mistake::{Complaint, Mistake, Source};
 use crate::objection::Objection;
-use crate::places::Places;
 use crate::plan::Plan;
+use crate::positions::Positions;
 use crate::quantity::{Unit, shown};
 use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES, Table, WINDOW_PACKETS_MAX};
 
@@ -43,24 +43,24 @@ const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [
     (0x9AC6, "another vendor"),
 ];
 
-/// Whether the job must fit into memory.
+/// Selects if the job must fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
     Judged,
-    /// Another job, or another size of it, is going to be put in its place.
+    /// Not checked, because the caller replaces the job or its size.
     Open,
 }
 
-/// Everything that is wrong with a plan; the judge has the last word, on the job of a plan that is whole otherwise.
+/// Returns all mistakes of a plan. `judge` is called last, for the job of a plan without other mistakes.
 pub(crate) fn mistakes(
     plan: &Plan,
     jobs: &[JobPlan],
-    places: &Places,
+    positions: &Positions,
     source: &Source<'_>,
     fit: Fit,
     judge: &dyn Fn(&Plan) -> Vec<Objection>,
 ) -> Vec<Mistake> {
-    let mut check = Inspection::new(plan, jobs, places, source, fit);
+    let mut check = Inspection::new(plan, jobs, positions, source, fit);
     check.settings();
     members::check(&mut check);
     links::check(&mut check);
@@ -73,30 +73,30 @@ pub(crate) fn mistakes(
     check.mistakes
 }
 
-/// As [`mistakes`], for a file whose shape could not be built.
+/// Returns all mistakes of a plan whose shape could not be built.
 pub(crate) fn mistakes_of_settings(
     plan: &Plan,
     jobs: &[JobPlan],
-    places: &Places,
+    positions: &Positions,
     source: &Source<'_>,
 ) -> Vec<Mistake> {
-    let mut check = Inspection::new(plan, jobs, places, source, Fit::Open);
+    let mut check = Inspection::new(plan, jobs, positions, source, Fit::Open);
     check.settings();
     check.mistakes
 }
 
-/// One pass over a plan.
+/// State of one check of a plan.
 struct Inspection<'run> {
     plan: &'run Plan,
-    /// All jobs that the file names; more than one is a mistake already.
+    /// All jobs that the file names. More than one is a mistake that has been reported.
     jobs: &'run [JobPlan],
-    places: &'run Places,
+    positions: &'run Positions,
     source: &'run Source<'run>,
     fit: Fit,
     mistakes: Vec<Mistake>,
-    /// Values that were found out of their range: what would follow from them is no mistake of its own.
+    /// Paths of values that are out of their range. Checks that depend on them are skipped.
     outside: BTreeSet<String>,
-    /// Whether a node was found to have less memory than the job's input and output.
+    /// True if a node has less memory than the job's input and output.
     job_is_too_large: bool,
 }
 
@@ -104,14 +104,14 @@ impl<'run> Inspection<'run> {
     const fn new(
         plan: &'run Plan,
         jobs: &'run [JobPlan],
-        places: &'run Places,
+        positions: &'run Positions,
         source: &'run Source<'run>,
         fit: Fit,
     ) -> Self {
         Self {
             plan,
             jobs,
-            places,
+            positions,
             source,
             fit,
             mistakes: Vec::new(),
@@ -120,32 +120,32 @@ impl<'run> Inspection<'run> {
         }
     }
 
-    /// Complain at the first of these paths that is written in the file.
+    /// Reports a mistake at the first of these paths that is written in the file.
     fn complain(&mut self, paths: &[&str], complaint: Complaint) {
-        let place = self.places.first_written(paths).and_then(|path| self.places.find(path));
-        let mistake = self.source.mistake(place, complaint);
-        // The same profile on many links is one mistake.
+        let position = self.positions.first_written(paths).and_then(|path| self.positions.find(path));
+        let mistake = self.source.mistake(position, complaint);
+        // A common profile of many links is reported once.
         if !self.mistakes.contains(&mistake) {
             self.mistakes.push(mistake);
         }
     }
 
-    /// Whether all of these values are what the user meant, and make sense by themselves.
+    /// Returns true if all of these values could be read and are in their ranges.
     fn intact(&self, paths: &[&str]) -> bool {
-        paths.iter().all(|path| self.places.is_intact(path) && !self.outside.contains(*path))
+        paths.iter().all(|path| self.positions.is_intact(path) && !self.outside.contains(*path))
     }
 
-    /// Whether this value and everything below it is.
+    /// Returns true if this value and all values below it could be read and are in their ranges.
     fn intact_below(&self, path: &str) -> bool {
-        self.places.is_intact_below(path) && !self.outside.iter().any(|outside| outside.starts_with(path))
+        self.positions.is_intact_below(path) && !self.outside.iter().any(|outside| outside.starts_with(path))
     }
 
-    /// Complain if a value lies outside the range that its key declares; whether it lies inside.
+    /// Reports a value outside the declared range of its key. Returns true if it is inside.
     fn within(&mut self, table: &Table, key: &str, value: impl Into<u64>) -> bool {
         self.within_at(&table.path_of(key), table, key, value)
     }
 
-    /// As [`Inspection::within`], for a table that stands in several places.
+    /// Reports a value outside the declared range of its key, for a table with several positions. Returns true if it is inside.
     fn within_at(&mut self, path: &str, table: &Table, key: &str, value: impl Into<u64>) -> bool {
         let value = value.into();
         let (least, most, unit) = table.range_of(key);
@@ -284,7 +284,7 @@ impl<'run> Inspection<'run> {
         let window = u64::from(transport.window_packets);
         let path = "transport.window_packets";
         if self.intact(&[path]) && window > WINDOW_PACKETS_MAX {
-            // Half of the 32-bit packet sequence would be the limit of the numbers; the bitmap is reached long before.
+            // The sequence numbers would permit half of their range. The limit of the bitmap is much lower.
             let message = format!(
                 "`{path}` is {window}: an acknowledgement can name {WINDOW_PACKETS_MAX} packets, and a window beyond \
                  half the sequence space could not tell new from old"

@@ -1,14 +1,14 @@
-//! Whether a rack can stand still for ever: the dependencies of its channels, and circles among them.
+//! Deadlock analysis of a rack: dependencies between channels, and cycles of them.
 //!
-//! A frame that has come in on one channel keeps a place there until the next one has a place free: the first channel *depends*
-//! on the second. Which follow each other is known from the routes (all shortest ways between GPU nodes, because a flow
-//! may take any of them) and from the rule by which frames climb. Where dependencies close no circle, some channel always moves
-//! (Dally and Seitz 1987). Where they do, a bubble may still keep the circle moving: one free place that frames
-//! from outside must leave.
+//! A frame that has arrived on one channel occupies a buffer there until the next channel has a free buffer: the first channel
+//! *depends* on the second. The dependencies follow from the routes (all shortest paths between GPU nodes, because a flow
+//! may take any of them) and from the rule by which frames change channels. If the dependencies have no cycle, some channel
+//! can always progress (Dally and Seitz 1987). If they have one, a bubble may still keep the cycle moving: one free buffer
+//! that new frames must not take.
 //!
-//! On a link that is not divided all channels are one place, whatever channel a frame has there and takes on the next link.
+//! On a link that is not divided, all channels share one buffer.
 //!
-//! Routes of a rack with broken links are others; they are not judged.
+//! Routes of a rack with broken links differ. They are not analysed.
 
 use std::collections::BTreeSet;
 
@@ -17,58 +17,58 @@ use rackloom_protocol::{Channel, Class, MemberRole, NodeId};
 use crate::check;
 use crate::plan::Plan;
 
-/// Places of a circle that a message names at most.
+/// Largest number of channels of a cycle that a message names.
 const SHOWN_MAX: usize = 9;
 
-/// What keeps a rack moving, or does not.
+/// Result of the deadlock analysis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// Nobody passes frames on.
+    /// No member forwards frames.
     NoTransit,
     /// Frames go up to a switch and down to a node.
     UpDown,
-    /// Routes close no circle.
+    /// Routes have no cycle.
     Acyclic,
-    /// Routes close circles, and frames climb to another channel before they have gone round.
+    /// Routes have cycles, and frames change to another channel before they have passed a whole cycle.
     Climbing,
-    /// Channels wait for each other in rings, and each keeps a bubble.
+    /// Dependencies are rings, and each ring keeps a bubble.
     Bubble,
     /// Channels may wait for each other for ever.
     Circle(Circle),
 }
 
-/// Channels that wait for each other, each for the next and the last for the first.
+/// Cycle of channels. Each waits for the next one, and the last waits for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Circle {
-    places: Vec<String>,
+    channels: Vec<String>,
     has_bubble: bool,
-    /// Links pause in place of giving credits.
+    /// True if links pause in place of giving credits.
     pauses: bool,
-    /// Nodes drain a request only when it is answered.
+    /// True if nodes drain a request only after they have answered it.
     until_answered: bool,
-    /// Links of the circle that are not divided into the rack's channels.
+    /// Links of the cycle that are not divided into the rack's channels.
     undivided: Vec<u16>,
 }
 
 impl Circle {
-    /// `n0->n1, n1->n2, n2->n0, and again n0->n1`.
+    /// Returns the cycle as text: `n0->n1, n1->n2, n2->n0, and again n0->n1`.
     #[must_use]
     pub fn words(&self) -> String {
-        let mut places = self.places.clone();
-        if places.len() > SHOWN_MAX {
-            let left_out = places.len() - (SHOWN_MAX - 1);
-            places.splice(SHOWN_MAX - 2..places.len() - 1, [format!("({left_out} more)")]);
+        let mut channels = self.channels.clone();
+        if channels.len() > SHOWN_MAX {
+            let left_out = channels.len() - (SHOWN_MAX - 1);
+            channels.splice(SHOWN_MAX - 2..channels.len() - 1, [format!("({left_out} more)")]);
         }
-        let first = self.places.first().map_or("", String::as_str);
-        format!("{}, and again {first}", places.join(", "))
+        let first = self.channels.first().map_or("", String::as_str);
+        format!("{}, and again {first}", channels.join(", "))
     }
 
-    /// Links of the circle that are not divided, by edge.
+    /// Returns the links of the cycle that are not divided, by edge.
     pub(crate) fn undivided(&self) -> &[u16] {
         &self.undivided
     }
 
-    /// What would help.
+    /// Returns advice that removes the cycle.
     pub(crate) fn hint(&self) -> &'static str {
         if !self.undivided.is_empty() {
             "leave the link's `channels` at `on`: where it is not divided, frames of all channels wait for each other; or \
@@ -90,7 +90,7 @@ impl Circle {
 }
 
 impl Safety {
-    /// In words, for who checks a file.
+    /// Returns a description for the user.
     #[must_use]
     pub fn words(&self) -> String {
         match self {
@@ -104,10 +104,10 @@ impl Safety {
     }
 }
 
-/// Judge a plan whose members reach each other.
+/// Analyses a plan whose members all reach each other.
 #[must_use]
 pub fn judge(plan: &Plan) -> Safety {
-    // A node that drains what comes only after it has answered waits too, whatever the shape.
+    // A node that drains requests only after it has answered them waits too, in every shape.
     if !plan.forwarding.rules.until_answered
         && let Some(simple) = by_shape(plan)
     {
@@ -117,21 +117,21 @@ pub fn judge(plan: &Plan) -> Safety {
     let Some(circle) = dependencies.circle() else {
         return if plan.channels.config.levels > 1 { Safety::Climbing } else { Safety::Acyclic };
     };
-    // A bubble is kept by counting, and a link that pauses counts nothing beforehand.
+    // A bubble needs counted buffers, and a link that pauses does not count in advance.
     let pauses = plan.links.iter().any(|link| link.profile.pause.is_some());
     let has_bubble = plan.forwarding.rules.bubble && !pauses;
     if has_bubble && dependencies.are_rings() {
         return Safety::Bubble;
     }
     let count = plan.channels.config.count();
-    let edge_of = |place: &Place| (place / count / 2) as u16;
+    let edge_of = |buffer: &Buffer| (buffer / count / 2) as u16;
     let is_undivided = |edge: &u16| !plan.links[usize::from(*edge)].profile.channels.are_divided;
     let mut undivided: Vec<u16> =
         circle.iter().map(edge_of).filter(|edge| count > 1 && is_undivided(edge)).collect();
     undivided.dedup();
-    let places = circle.into_iter().map(|place| name(plan, count, place)).collect();
+    let channels = circle.into_iter().map(|buffer| name(plan, count, buffer)).collect();
     Safety::Circle(Circle {
-        places,
+        channels,
         has_bubble,
         pauses,
         until_answered: plan.forwarding.rules.until_answered,
@@ -139,7 +139,7 @@ pub fn judge(plan: &Plan) -> Safety {
     })
 }
 
-/// What can be told without a look at every way: large racks are mostly stars and meshes.
+/// Returns the result if it follows from the shape without a search. Large racks are mostly stars and meshes.
 fn by_shape(plan: &Plan) -> Option<Safety> {
     let neighbours = check::neighbours(plan);
     let nodes = plan.endpoint_count();
@@ -150,16 +150,16 @@ fn by_shape(plan: &Plan) -> Option<Safety> {
         return Some(Safety::NoTransit);
     }
     let joins_nodes_to_switches = |link: &crate::LinkPlan| is_node(&link.edge.a) != is_node(&link.edge.b);
-    // Then every two nodes are two links apart, and no way leads through a third.
+    // Then every two nodes are two links apart, and no shortest path has a third link.
     let has_hub = neighbours[nodes..].iter().any(|switch| others(switch) == nodes);
     (has_hub && plan.links.iter().all(joins_nodes_to_switches)).then_some(Safety::UpDown)
 }
 
-/// A channel of a direction of a link: (edge * 2 + backward) * channels + channel.
-type Place = usize;
+/// Index of a channel of one direction of a link: (edge * 2 + backward) * channels + channel.
+type Buffer = usize;
 
-fn name(plan: &Plan, count: usize, place: Place) -> String {
-    let (direction, channel) = (place / count, place % count);
+fn name(plan: &Plan, count: usize, buffer: Buffer) -> String {
+    let (direction, channel) = (buffer / count, buffer % count);
     let edge = plan.links[direction / 2].edge;
     let (from, to) = if direction.is_multiple_of(2) { (edge.a, edge.b) } else { (edge.b, edge.a) };
     let ends = format!("{}->{}", plan.members[from.index()].name, plan.members[to.index()].name);
@@ -167,16 +167,16 @@ fn name(plan: &Plan, count: usize, place: Place) -> String {
     if is_divided { format!("{ends} channel {channel}") } else { ends }
 }
 
-/// The place that a channel's frames take: that of the first, where the link is not divided.
-fn shared(plan: &Plan, place: Place) -> Place {
+/// Returns the buffer that a channel uses: that of the first channel, if the link is not divided.
+fn shared(plan: &Plan, buffer: Buffer) -> Buffer {
     let count = plan.channels.config.count();
-    let is_divided = plan.links[place / count / 2].profile.channels.are_divided;
-    if is_divided { place } else { place / count * count }
+    let is_divided = plan.links[buffer / count / 2].profile.channels.are_divided;
+    if is_divided { buffer } else { buffer / count * count }
 }
 
-/// Which places wait for which.
+/// Dependencies between buffers.
 struct Dependencies {
-    successors: Vec<BTreeSet<Place>>,
+    successors: Vec<BTreeSet<Buffer>>,
 }
 
 impl Dependencies {
@@ -184,7 +184,7 @@ impl Dependencies {
         let count = plan.channels.config.count();
         let mut dependencies = Self { successors: vec![BTreeSet::new(); plan.links.len() * 2 * count] };
         let neighbours = check::neighbours(plan);
-        // By member: directions that leave it, and where to.
+        // By member: outgoing directions and their destinations.
         let mut leaving = vec![Vec::new(); plan.members.len()];
         for (edge, link) in plan.links.iter().enumerate() {
             leaving[link.edge.a.index()].push((edge * 2, link.edge.b));
@@ -196,7 +196,7 @@ impl Dependencies {
         dependencies
     }
 
-    /// Everything on its way to one node, from the farthest members inwards.
+    /// Adds the dependencies of all frames to one node, from the farthest members inwards.
     fn toward(
         &mut self,
         plan: &Plan,
@@ -209,7 +209,7 @@ impl Dependencies {
         let mut members: Vec<(u64, usize)> =
             hops.iter().enumerate().filter_map(|(member, hops)| Some(((*hops)?, member))).collect();
         members.sort_unstable_by(|one, other| other.cmp(one));
-        let mut arriving: Vec<BTreeSet<Place>> = vec![BTreeSet::new(); hops.len()];
+        let mut arriving: Vec<BTreeSet<Buffer>> = vec![BTreeSet::new(); hops.len()];
         for (distance, member) in members.into_iter().filter(|(distance, _)| *distance > 0) {
             let held = std::mem::take(&mut arriving[member]);
             let is_source = plan.members[member].role == MemberRole::Endpoint;
@@ -218,13 +218,13 @@ impl Dependencies {
                     continue;
                 }
                 let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
-                let place = |channel: Channel| direction * count + channel.index();
+                let buffer = |channel: Channel| direction * count + channel.index();
                 let mut taken = BTreeSet::new();
                 if is_source {
-                    taken.extend(Class::ALL.map(|class| place(config.first(class, over_dateline))));
+                    taken.extend(Class::ALL.map(|class| buffer(config.first(class, over_dateline))));
                 }
                 for from in &held {
-                    let to = place(config.next(Channel((from % count) as u8), over_dateline));
+                    let to = buffer(config.next(Channel((from % count) as u8), over_dateline));
                     self.successors[shared(plan, *from)].insert(shared(plan, to));
                     taken.insert(to);
                 }
@@ -237,8 +237,8 @@ impl Dependencies {
         }
     }
 
-    /// Requests that have come to their node wait for the answers to leave, on any link.
-    fn answers(&mut self, plan: &Plan, requests: BTreeSet<Place>, leaving: &[(usize, NodeId)]) {
+    /// Adds dependencies of requests at their node on the answers that leave it, on any link.
+    fn answers(&mut self, plan: &Plan, requests: BTreeSet<Buffer>, leaving: &[(usize, NodeId)]) {
         let config = &plan.channels.config;
         let count = config.count();
         for request in requests {
@@ -255,8 +255,8 @@ impl Dependencies {
         }
     }
 
-    /// A circle, if there is one.
-    fn circle(&self) -> Option<Vec<Place>> {
+    /// Returns a cycle, if there is one.
+    fn circle(&self) -> Option<Vec<Buffer>> {
         let mut is_done = vec![false; self.successors.len()];
         let mut is_on_path = vec![false; self.successors.len()];
         for start in 0..self.successors.len() {
@@ -268,8 +268,8 @@ impl Dependencies {
             while let Some((here, left)) = path.last_mut() {
                 match left.next() {
                     Some(next) if is_on_path[*next] => {
-                        let first = path.iter().position(|(place, _)| place == next).unwrap_or(0);
-                        return Some(path[first..].iter().map(|(place, _)| *place).collect());
+                        let first = path.iter().position(|(buffer, _)| buffer == next).unwrap_or(0);
+                        return Some(path[first..].iter().map(|(buffer, _)| *buffer).collect());
                     }
                     Some(next) if !is_done[*next] => {
                         is_on_path[*next] = true;
@@ -286,24 +286,25 @@ impl Dependencies {
         None
     }
 
-    /// Whether all circles are single rings that only a member's own frames enter: there a bubble suffices.
+    /// Returns true if all cycles are single rings that only a member's own frames enter. A bubble suffices for these.
     fn are_rings(&self) -> bool {
         let group = self.groups();
         let mut size = vec![0_usize; group.iter().max().map_or(0, |most| most + 1)];
         group.iter().for_each(|group| size[*group] += 1);
-        self.successors.iter().enumerate().all(|(place, successors)| {
-            let inside = successors.iter().filter(|next| group[**next] == group[place]).count();
-            let enters = successors.iter().any(|next| group[*next] != group[place] && size[group[*next]] > 1);
+        self.successors.iter().enumerate().all(|(buffer, successors)| {
+            let inside = successors.iter().filter(|next| group[**next] == group[buffer]).count();
+            let enters =
+                successors.iter().any(|next| group[*next] != group[buffer] && size[group[*next]] > 1);
             inside <= 1 && !enters
         })
     }
 
-    /// For each place the group of those that it waits for and that wait for it (Kosaraju).
+    /// Returns for each buffer its strongly connected component (Kosaraju).
     fn groups(&self) -> Vec<usize> {
         let count = self.successors.len();
         let mut waits_for_it = vec![Vec::new(); count];
-        for (place, successors) in self.successors.iter().enumerate() {
-            successors.iter().for_each(|next| waits_for_it[*next].push(place));
+        for (buffer, successors) in self.successors.iter().enumerate() {
+            successors.iter().for_each(|next| waits_for_it[*next].push(buffer));
         }
         let mut order = Vec::with_capacity(count);
         let mut is_seen = vec![false; count];
@@ -311,9 +312,9 @@ impl Dependencies {
             walk(
                 start,
                 &mut is_seen,
-                |place| self.successors[place].iter().copied().collect(),
-                |place| {
-                    order.push(place);
+                |buffer| self.successors[buffer].iter().copied().collect(),
+                |buffer| {
+                    order.push(buffer);
                 },
             );
         }
@@ -321,7 +322,12 @@ impl Dependencies {
         let mut is_seen = vec![false; count];
         for start in order.into_iter().rev() {
             if !is_seen[start] {
-                walk(start, &mut is_seen, |place| waits_for_it[place].clone(), |place| group[place] = number);
+                walk(
+                    start,
+                    &mut is_seen,
+                    |buffer| waits_for_it[buffer].clone(),
+                    |buffer| group[buffer] = number,
+                );
                 number += 1;
             }
         }
@@ -329,12 +335,12 @@ impl Dependencies {
     }
 }
 
-/// Depth first from a place over those not yet seen; `leave` each after all behind it.
+/// Visits all unseen buffers that can be reached from one, depth first, and calls `leave` after all successors.
 fn walk(
-    start: Place,
+    start: Buffer,
     is_seen: &mut [bool],
-    successors: impl Fn(Place) -> Vec<Place>,
-    mut leave: impl FnMut(Place),
+    successors: impl Fn(Buffer) -> Vec<Buffer>,
+    mut leave: impl FnMut(Buffer),
 ) {
     if std::mem::replace(&mut is_seen[start], true) {
         return;
@@ -378,20 +384,20 @@ mod tests {
     #[test]
     fn a_ring_is_a_circle_and_a_bubble_a_dateline_or_hops_keep_it_moving() {
         let Safety::Circle(circle) = judged(RING) else { panic!("{:?}", judged(RING)) };
-        assert_eq!(circle.places.len(), 8, "{circle:?}");
+        assert_eq!(circle.channels.len(), 8, "{circle:?}");
         assert!(circle.words().starts_with("n0->n1, n1->n2, "), "{}", circle.words());
         assert_eq!(with_bubble(RING), Safety::Bubble);
         for rise in ["dateline", "hop"] {
             assert_eq!(judged(&format!("{RING}channels: {{rise: {rise}}}")), Safety::Climbing, "{rise}");
         }
-        // Classes alone are as many circles as there are lanes, and levels that are too few are none.
+        // Classes alone give one cycle per lane, and too few levels do not help.
         assert!(matches!(judged(&format!("{RING}channels: by-class")), Safety::Circle(_)));
         let few = judged(&format!("{RING}channels: {{rise: hop, levels: 2}}"));
         assert!(matches!(&few, Safety::Circle(circle) if circle.words().contains("channel 4")), "{few:?}");
     }
 
     #[test]
-    fn a_dateline_in_the_way_of_one_ring_only_leaves_the_other() {
+    fn a_dateline_on_one_ring_leaves_the_cycle_of_the_other() {
         let both = "channels: {rise: dateline, datelines: [d--a, d--a#1]}";
         assert_eq!(judged(&format!("{TORUS}{both}")), Safety::Climbing);
         let one = "channels: {rise: dateline, datelines: [d--a]}";
@@ -399,29 +405,29 @@ mod tests {
     }
 
     #[test]
-    fn where_a_link_is_not_divided_lanes_and_levels_meet_again() {
+    fn an_undivided_link_joins_lanes_and_levels() {
         let divided = "channels: {rise: dateline}\n";
         assert_eq!(judged(&format!("{RING}{divided}")), Safety::Climbing);
-        // The dateline is n7--n0, and frames go four links at most: two links on, both levels meet.
+        // The dateline is n7--n0, and frames cross at most four links: two links on, both levels meet.
         let with_one =
             |undivided: &str| judged(&format!("{RING}{divided}links: {{{undivided}: {{channels: off}}}}"));
         let Safety::Circle(circle) = with_one("n1--n2") else { panic!("{:?}", with_one("n1--n2")) };
-        assert!(circle.places.iter().any(|place| place == "n1->n2"), "{circle:?}");
+        assert!(circle.channels.iter().any(|buffer| buffer == "n1->n2"), "{circle:?}");
         assert!(circle.hint().contains("at `on`") && circle.undivided.len() == 1, "{circle:?}");
-        // Nobody comes this far on the upper level, and there nobody is on the lower one.
+        // No frame gets this far on the upper level, and no frame is on the lower level there.
         assert_eq!((with_one("n3--n4"), with_one("n7--n0")), (Safety::Climbing, Safety::Climbing));
         let star = "shape: {star: {nodes: 4}}\nchannels: by-class\nlinks: {n0--s0: {channels: off}}";
         assert_eq!(judged(star), Safety::UpDown);
     }
 
     #[test]
-    fn a_bubble_does_not_suffice_where_rings_share_their_traffic() {
+    fn a_bubble_does_not_suffice_if_rings_share_traffic() {
         assert!(matches!(with_bubble(TORUS), Safety::Circle(circle) if circle.hint().contains("rise: hop")));
         assert_eq!(judged(&format!("{TORUS}channels: {{rise: hop}}")), Safety::Climbing);
     }
 
     #[test]
-    fn nodes_that_drain_only_what_they_have_answered_want_a_channel_for_answers() {
+    fn nodes_that_drain_only_answered_requests_need_a_channel_for_answers() {
         let star = "name: s\nshape: {star: {nodes: 4}}\nforwarding: {drain: answered, deadlock: allow}\n";
         let judged = |channels: &str| judge(&Plan::parse(&format!("{star}{channels}"), "rack.yaml").unwrap());
         let Safety::Circle(circle) = judged("") else { panic!("one channel is a circle") };

@@ -1,4 +1,4 @@
-//! What a rack file that says nothing gets.
+//! Default values of settings that a rack file does not state.
 //!
 //! Public descriptions of scale-up fabrics publish few of these numbers; `docs/topology-file.md` marks which are ours.
 //! The values suit real processes that share a few cores: heartbeats are rare enough to cost nothing there.
@@ -12,25 +12,25 @@ use crate::job::{JobKind, JobPlan};
 use crate::of_link::OwnCredits;
 use crate::plan::WireKind;
 
-/// Largest frame: 4096 bytes of a put behind 130 bytes of headers, up to a multiple of 16. Fifteen bytes less would cut every
-/// 4 KiB block in two.
+/// Largest frame: 4096 bytes of a put and 130 bytes of headers, rounded up to a multiple of 16. Fifteen bytes less would split every
+/// 4 KiB block.
 pub(crate) const FRAME_BYTES_MAX: u16 = 4240;
 /// IEEE 802 "local experimental EtherType 1".
 pub(crate) const ETHER_TYPE: u16 = 0x88B5;
-/// Not assigned to anybody, and below the ports that systems give out.
+/// Port that is not assigned, and below the ports that systems assign dynamically.
 pub(crate) const UDP_PORT: u16 = 26_000;
 pub(crate) const RING_BYTES: u32 = 1 << 20;
 pub(crate) const RDMA_THRESHOLD_BYTES: u32 = 4096;
 pub(crate) const OUTSTANDING_LOADS_MAX: u32 = 64;
 pub(crate) const MEMORY_BYTES: u64 = 16 << 20;
-/// The least that a receiver keeps after a hole.
+/// Least number of packets that a receiver keeps after a gap.
 pub(crate) const REORDER_PACKETS_MIN: u32 = 128;
-/// What the bitmap of an acknowledgement can name.
+/// Number of packets that the bitmap of an acknowledgement can name.
 pub(crate) const REORDER_PACKETS_MAX: u32 = BITMAP_BYTES_MAX as u32 * 8;
 pub(crate) const WATCHDOG_NS: u64 = 30_000_000_000;
-/// What credits may fill of the receive buffer that the kernel grants everybody (`docs/decisions/credits-in-truesize.md`).
+/// Credits of one link in the default receive buffer of the kernel, in bytes (`docs/decisions/credits-in-truesize.md`).
 const PACKET_BUFFER_BYTES: u32 = 160 << 10;
-/// Less, because a datagram socket keeps back a part of what has been read.
+/// Credits on the udp wire, in bytes. They are fewer, because a datagram socket keeps a part of the bytes that have been read.
 const UDP_BUFFER_BYTES: u32 = 120 << 10;
 
 pub(crate) const TRANSPORT: TransportConfig = TransportConfig {
@@ -50,7 +50,7 @@ pub(crate) const PACKING: PackingConfig =
 
 pub(crate) const JOB: JobPlan = JobPlan { kind: JobKind::Litmus, bytes_max: 1 << 20, rounds: 1 };
 
-/// Timers; the hold-down follows from the detection time unless it is replaced.
+/// Timers. The hold-down follows from the detection time unless it is stated.
 pub(crate) const TIMERS: LinkTimers = LinkTimers {
     heartbeat_interval_ns: 100_000_000,
     heartbeat_miss_max: 5,
@@ -60,37 +60,37 @@ pub(crate) const TIMERS: LinkTimers = LinkTimers {
     hello_interval_ns: 2_000_000,
 };
 
-/// A receiver keeps whatever the sender may have in flight.
+/// Returns the number of packets that a receiver keeps: all packets that the sender may have in flight.
 pub(crate) fn reorder_packets(window_packets: u32) -> u32 {
     window_packets.clamp(REORDER_PACKETS_MIN, REORDER_PACKETS_MAX)
 }
 
-/// Whoever sets the interval wants to hear of a death within so many of them, at rest as well.
+/// Returns the number of intervals between heartbeats of an idle link, such that a stated interval also bounds detection at rest.
 pub(crate) const fn heartbeat_rest(heartbeat_interval_ns: u64) -> u32 {
     if heartbeat_interval_ns == TIMERS.heartbeat_interval_ns { TIMERS.heartbeat_rest } else { 1 }
 }
 
-/// A link stays down for twice the time that it takes to notice.
+/// Returns twice the detection time: a link stays down for that long.
 pub(crate) const fn hold_down_ns(heartbeat_interval_ns: u64, heartbeat_miss_max: u32) -> u64 {
     heartbeat_interval_ns.saturating_mul(heartbeat_miss_max as u64).saturating_mul(2)
 }
 
-/// What the file says about credits.
+/// Credit settings of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CreditChoice {
     pub(crate) unit_bytes: Option<u16>,
     pub(crate) overhead_bytes: Option<u16>,
     pub(crate) limit: Option<u32>,
-    /// Freed bytes between updates; a quarter of the limit if the file leaves it open.
+    /// Freed bytes between updates. `None` is a quarter of the limit.
     pub(crate) update_spacing_bytes: Option<u64>,
-    /// Whether lost frames leak their credits.
+    /// True if the credits of lost frames are lost as well.
     pub(crate) leaks: bool,
-    /// Width of the counters whose rule is kept; 32 bits if the file leaves it open.
+    /// Width of the counters in bits. The limit stays within their range. `None` is 32 bits.
     pub(crate) counter_bits: Option<u8>,
 }
 
 impl CreditChoice {
-    /// With what one link has in place of it.
+    /// Returns the settings of one link: its own where stated, else those of the rack.
     pub(crate) fn of_link(self, own: OwnCredits) -> Self {
         Self {
             limit: own.limit.or(self.limit),
@@ -100,7 +100,7 @@ impl CreditChoice {
         }
     }
 
-    /// How credits of this kind come back.
+    /// Returns the rules by which these credits return.
     pub(crate) fn updates(self, credits: CreditConfig) -> CreditUpdates {
         let usual = credits.usual_updates();
         let in_credits =
@@ -111,8 +111,8 @@ impl CreditChoice {
         }
     }
 
-    /// The file's word where there is one, else what the wire can hold: half of a ring, or a socket's buffer as
-    /// the kernel accounts for it (about 1 KiB per frame on top of the bytes).
+    /// Returns the stated credits, or else the credits that the wire can hold: half of a ring, or the buffer of a socket in the
+    /// kernel's accounting (about 1 KiB per frame in addition to its bytes).
     pub(crate) fn resolve(self, wire: WireKind, ring_bytes: u32) -> CreditConfig {
         let (unit_bytes, overhead_bytes, room_bytes) = match wire {
             WireKind::SharedMemory => (128, 16, ring_bytes / 2),
@@ -123,7 +123,7 @@ impl CreditChoice {
         CreditConfig {
             unit_bytes,
             overhead_bytes: self.overhead_bytes.unwrap_or(overhead_bytes),
-            // A unit of zero is reported by the checks; here it must only not divide.
+            // The checks report a unit of zero. Here it must only not divide.
             limit: self.limit.unwrap_or(room_bytes / u32::from(unit_bytes.max(1))),
         }
     }

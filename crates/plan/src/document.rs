@@ -1,13 +1,13 @@
-//! YAML text as a tree in which every value knows its place.
+//! YAML text as a tree of values with positions.
 //!
-//! Why a tree and not one `struct` per table: a derived reader stops at the first thing it does not like, and a rack
-//! file deserves to hear about all its mistakes at once. `serde-saphyr` does the YAML; the tree keeps what was written,
-//! so that `0.01`, `off` and `007` reach the readers of values as text, never as a guess about their type.
+//! A tree is used in place of one `struct` per table, because a derived reader stops at the first error, and a reader of a rack
+//! file reports all mistakes at once. `serde-saphyr` parses the YAML. The tree keeps scalars as written,
+//! so that `0.01`, `off` and `007` reach the readers of values as text, without a guess of their type.
 //!
-//! A key that stands twice is noted and hides nothing: what its tables say is read together, and of single values and lists
-//! the first counts.
+//! A repeated key is recorded and hides nothing: repeated tables are merged, and of repeated values and lists
+//! the first is used.
 //!
-//! The tree knows nothing about racks.
+//! The tree is independent of racks.
 
 mod raw;
 pub(crate) mod settings;
@@ -18,23 +18,23 @@ use std::collections::btree_map::Entry as Slot;
 use serde_saphyr::options::DuplicateKeyPolicy;
 use serde_saphyr::{Location, Spanned};
 
-use crate::mistake::{Complaint, Place, quoted};
+use crate::mistake::{Complaint, Position, quoted};
 use raw::Raw;
 
-/// A rack file larger than this is refused unread, in bytes.
+/// Largest size of a rack file, in bytes. A larger file is refused without parsing.
 pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
 
-/// A value and its place.
+/// Value with its position.
 #[derive(Debug)]
 pub(crate) struct Value {
-    pub(crate) place: Place,
+    pub(crate) position: Position,
     pub(crate) content: Content,
 }
 
-/// What stands there.
+/// Content of a value.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// Nothing, `null` or `~`.
+    /// Empty, `null` or `~`.
     Empty,
     /// A scalar, as written.
     Text(String),
@@ -44,26 +44,26 @@ pub(crate) enum Content {
     Table(Vec<Entry>),
 }
 
-/// One line of a table.
+/// Key and value of a table.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) key_place: Place,
+    pub(crate) key_position: Position,
     pub(crate) value: Value,
-    /// Whether it stands in a table whose key stands twice, and not in the first of the two.
+    /// True if the entry is in a repeated table, and not in the first one of that key.
     pub(crate) is_of_repetition: bool,
 }
 
-/// A whole file.
+/// Tree of a whole file.
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) value: Value,
-    /// Keys that stand a second time, each with its place there.
-    pub(crate) repetitions: Vec<(Place, Complaint)>,
+    /// Repeated keys, with the position of the repetition.
+    pub(crate) repetitions: Vec<(Position, Complaint)>,
 }
 
 impl Content {
-    /// For messages: "expected a table, found a list".
+    /// Returns the kind for messages: "expected a table, found a list".
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Empty => "nothing",
@@ -74,8 +74,8 @@ impl Content {
     }
 }
 
-/// Read one YAML document. A syntax error is the one mistake that hides all others.
-pub(crate) fn parse(text: &str) -> Result<Document, (Option<Place>, Complaint)> {
+/// Parses one YAML document. A syntax error hides all other mistakes.
+pub(crate) fn parse(text: &str) -> Result<Document, (Option<Position>, Complaint)> {
     if text.len() > FILE_BYTES_MAX {
         let message = format!("the file has {} bytes, more than {FILE_BYTES_MAX}", text.len());
         let hint = "describe a regular rack by a `shape` instead of lists, or leave out comments";
@@ -85,12 +85,12 @@ pub(crate) fn parse(text: &str) -> Result<Document, (Option<Place>, Complaint)> 
     let value = match raw(text, DuplicateKeyPolicy::Error) {
         Ok(raw) => keeper.keep(raw),
         Err(serde_saphyr::Error::DuplicateMappingKey { key, location }) => {
-            let value = keeper.keep(raw(text, DuplicateKeyPolicy::LastWins).map_err(placed)?);
-            // Of keys that are numbers the reader hands over the last alone; the first of those it has named here.
-            keeper.repeated(place_of(location), key.as_deref().unwrap_or("?"));
+            let value = keeper.keep(raw(text, DuplicateKeyPolicy::LastWins).map_err(with_position)?);
+            // If keys are numbers, the parser yields the last one only. It has named the first repetition here.
+            keeper.repeated(position_of(location), key.as_deref().unwrap_or("?"));
             value
         }
-        Err(error) => return Err(placed(error)),
+        Err(error) => return Err(with_position(error)),
     };
     let mut document = Document { value, repetitions: keeper.repetitions.into_values().collect() };
     settings::apply(text, &mut document)?;
@@ -106,57 +106,57 @@ fn raw(text: &str, duplicate_keys: DuplicateKeyPolicy) -> Result<Spanned<Raw>, s
     serde_saphyr::from_str_with_options(text, options)
 }
 
-fn placed(error: serde_saphyr::Error) -> (Option<Place>, Complaint) {
-    let place = error.location().filter(|location| location.line() > 0).map(place_of);
-    (place, in_our_words(&error))
+fn with_position(error: serde_saphyr::Error) -> (Option<Position>, Complaint) {
+    let position = error.location().filter(|location| location.line() > 0).map(position_of);
+    (position, user_complaint(&error))
 }
 
-/// The reader's messages speak to programmers where a user of the file can do something else.
-fn in_our_words(error: &serde_saphyr::Error) -> Complaint {
+/// Converts an error of the parser, whose messages address programmers, for a user of the file.
+fn user_complaint(error: &serde_saphyr::Error) -> Complaint {
     match error {
         serde_saphyr::Error::MultipleDocuments { .. } => {
             Complaint::about("the file holds more than one document").hint("one file describes one rack")
         }
         other => {
             let message = other.to_string();
-            // The place is shown apart, with the line and a caret.
+            // The position is shown separately, with the line and a caret.
             let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
             Complaint::about(message).hint(hint_for(message))
         }
     }
 }
 
-/// What to look at, from what the reader says; it knows the text and not what was meant.
+/// Returns a hint for a message of the parser.
 fn hint_for(message: &str) -> &'static str {
     let message = message.to_ascii_lowercase();
-    let says = |word: &str| message.contains(word);
-    if says("recursive") || says("alias") || says("anchor") {
+    let contains = |word: &str| message.contains(word);
+    if contains("recursive") || contains("alias") || contains("anchor") {
         "an alias stands for something that was named before it; write the value itself"
-    } else if says("bracket") || says("brace") || says("flow") {
+    } else if contains("bracket") || contains("brace") || contains("flow") {
         "look for a bracket or brace that is opened and not closed, or closed and not opened"
-    } else if says("mapping values") || says("not allowed") {
+    } else if contains("mapping values") || contains("not allowed") {
         "one key stands on a line; put text with `: ` in it into quotes"
-    } else if says("quot") {
+    } else if contains("quot") {
         "look for a quotation mark that is not closed"
-    } else if says("tab") || says("indent") {
+    } else if contains("tab") || contains("indent") {
         "indent with blanks, as deep as the other keys of the same table"
     } else {
         "the text is no YAML from here on; docs/topology-file.md shows how a rack file looks"
     }
 }
 
-/// Turns what the reader hands over into the tree.
+/// Converts the values of the parser into the tree.
 struct Keeper<'text> {
     text: &'text str,
-    repetitions: BTreeMap<(u32, u32), (Place, Complaint)>,
+    repetitions: BTreeMap<(u32, u32), (Position, Complaint)>,
 }
 
-/// A table whose key stands several times: its lines one after the other, each with the number of the table it is from.
+/// Entries of all tables of a repeated key, each with the number of its table.
 type Lines = Vec<(u32, Spanned<String>, Spanned<Raw>)>;
 
 impl Keeper<'_> {
     fn keep(&mut self, raw: Spanned<Raw>) -> Value {
-        let place = place_of(raw.referenced);
+        let position = position_of(raw.referenced);
         let content = match raw.value {
             Raw::Empty => Content::Empty,
             Raw::Scalar(scalar) => {
@@ -167,10 +167,10 @@ impl Keeper<'_> {
                 Content::Table(self.table(entries.into_iter().map(|(key, value)| (0, key, value)).collect()))
             }
         };
-        Value { place, content }
+        Value { position, content }
     }
 
-    /// The lines of a table, those of one key together.
+    /// Returns the entries of a table, with repeated keys merged.
     fn table(&mut self, lines: Lines) -> Vec<Entry> {
         let mut index_of = BTreeMap::new();
         let mut kept: Vec<(u32, Spanned<String>, Vec<Spanned<Raw>>)> = Vec::new();
@@ -183,9 +183,9 @@ impl Keeper<'_> {
                 Slot::Occupied(slot) => {
                     let (first_table, _, values) = &mut kept[*slot.get()];
                     values.push(value);
-                    // Two tables of one key have been complained about as a whole.
+                    // A repeated table has been reported as a whole.
                     if *first_table == table {
-                        self.repeated(place_of(key.defined), &key.value);
+                        self.repeated(position_of(key.defined), &key.value);
                     }
                 }
             }
@@ -204,24 +204,27 @@ impl Keeper<'_> {
                 let lines = tables.flat_map(|(number, entries)| {
                     entries.into_iter().map(move |(key, value)| (number, key, value))
                 });
-                Value { place: place_of(referenced), content: Content::Table(self.table(lines.collect())) }
+                Value {
+                    position: position_of(referenced),
+                    content: Content::Table(self.table(lines.collect())),
+                }
             }
             single => self.keep(single),
         };
-        let key_place = place_of(key.referenced);
-        Entry { key_place, key: key.value, value, is_of_repetition: table > 0 }
+        let key_position = position_of(key.referenced);
+        Entry { key_position, key: key.value, value, is_of_repetition: table > 0 }
     }
 
-    fn repeated(&mut self, place: Place, key: &str) {
-        // An alias shows the same lines again.
-        self.repetitions.entry((place.line, place.column)).or_insert_with(|| {
+    fn repeated(&mut self, position: Position, key: &str) {
+        // An alias visits the same lines again.
+        self.repetitions.entry((position.line, position.column)).or_insert_with(|| {
             let complaint = Complaint::about(format!("the key {} stands here twice", quoted(key)));
-            (place, complaint.hint("keep one of them, or write what both say in one place"))
+            (position, complaint.hint("keep one of them, or write what both say in one place"))
         });
     }
 }
 
-/// The characters of a plain scalar in the file; `None` if it is quoted, so that the unquoted text counts.
+/// Returns the characters of a plain scalar in the file, or `None` if it is quoted, so that the unquoted text is used.
 fn as_written(location: Location, text: &str) -> Option<&str> {
     let start = usize::try_from(location.span().byte_offset()?).ok()?;
     let length = usize::try_from(location.span().byte_len()?).ok()?;
@@ -231,9 +234,9 @@ fn as_written(location: Location, text: &str) -> Option<&str> {
     (plain && !written.is_empty()).then_some(written)
 }
 
-fn place_of(location: Location) -> Place {
+fn position_of(location: Location) -> Position {
     let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-    Place {
+    Position {
         line: narrow(location.line()),
         column: narrow(location.column()),
         length: narrow(location.span().len()),
@@ -245,29 +248,29 @@ mod tests {
     use super::*;
 
     fn show(value: &Value) -> String {
-        let place = format!("{}:{}+{}", value.place.line, value.place.column, value.place.length);
+        let position = format!("{}:{}+{}", value.position.line, value.position.column, value.position.length);
         match &value.content {
-            Content::Empty => format!("empty@{place}"),
-            Content::Text(text) => format!("{text}@{place}"),
+            Content::Empty => format!("empty@{position}"),
+            Content::Text(text) => format!("{text}@{position}"),
             Content::List(items) => {
-                format!("[{}]@{place}", items.iter().map(show).collect::<Vec<_>>().join(" "))
+                format!("[{}]@{position}", items.iter().map(show).collect::<Vec<_>>().join(" "))
             }
             Content::Table(entries) => {
                 let entries: Vec<_> = entries
                     .iter()
                     .map(|entry| {
-                        let place = entry.key_place;
+                        let position = entry.key_position;
                         format!(
                             "{}@{}:{}+{}={}",
                             entry.key,
-                            place.line,
-                            place.column,
-                            place.length,
+                            position.line,
+                            position.column,
+                            position.length,
                             show(&entry.value)
                         )
                     })
                     .collect();
-                format!("{{{}}}@{place}", entries.join(" "))
+                format!("{{{}}}@{position}", entries.join(" "))
             }
         }
     }
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_characters_and_survive_comments_lists_and_aliases() {
+    fn positions_count_characters_and_are_right_after_comments_lists_and_aliases() {
         let text = "# c\nlist:\n  - 5 # five\n  - {x: y}\né: z\nanchor: &a 7\nalias: *a\n";
         let shown = show(&parse(text).unwrap().value);
         for part in
@@ -305,27 +308,27 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_document_is_refused_with_its_place() {
+    fn text_that_is_no_single_document_is_refused_with_its_position() {
         for (text, line, part) in [
             ("a: [1", 1, "bracket"),
             ("a: b: c", 1, "not allowed"),
             ("---\na: 1\n---\nb: 1", 4, "more than one document"),
             ("&a [*a]", 1, "recursive"),
         ] {
-            let (place, complaint) = parse(text).unwrap_err();
-            assert_eq!(place.map(|place| place.line), Some(line), "{text}");
+            let (position, complaint) = parse(text).unwrap_err();
+            assert_eq!(position.map(|position| position.line), Some(line), "{text}");
             assert!(complaint.message.contains(part), "{}", complaint.message);
         }
     }
 
     #[test]
-    fn a_key_that_stands_twice_is_noted_and_its_tables_are_read_together() {
+    fn a_repeated_key_is_recorded_and_its_tables_are_merged() {
         let text =
             "a: 1\nt: {x: 1, y: [5]}\na: 2\nt: {x: 7, z: 3, z: 4}\n1: {}\n1: {}\nl: &l {p: 0, p: 1}\nm: *l\n";
         let document = parse(text).unwrap();
-        let places: Vec<_> =
-            document.repetitions.iter().map(|(place, _)| (place.line, place.column)).collect();
-        assert_eq!(places, [(3, 1), (4, 1), (4, 17), (7, 14)]);
+        let positions: Vec<_> =
+            document.repetitions.iter().map(|(position, _)| (position.line, position.column)).collect();
+        assert_eq!(positions, [(3, 1), (4, 1), (4, 17), (7, 14)]);
         assert!(document.repetitions[0].1.message.contains("`a` stands here twice"));
         let shown = show(&document.value);
         for part in ["a@1:1+1=1@", "{x@2:5+1=1@", "z@4:11+1=3@"] {
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_stand_twice_are_noted_too() {
+    fn repeated_number_keys_are_recorded_too() {
         let document = parse("5: a\n5: b\n").unwrap();
         assert_eq!(document.repetitions.len(), 1);
         assert_eq!(document.repetitions[0].0.line, 2);

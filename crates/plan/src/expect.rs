@@ -1,35 +1,35 @@
-//! What the report holds a run against.
+//! Expectations that a report compares a run with.
 //!
-//! The plan states expectations; whoever has seen the run judges them.
+//! The plan states expectations. The jobs crate compares them with the result.
 
 use rackloom_protocol::NodeId;
 
 use crate::words::words;
 
-/// What a run shall end like. What is `None` is not judged.
+/// Expected end of a run. A field that is `None` is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expectations {
-    /// What the job itself ends with.
+    /// Expected result of the job.
     pub verdict: ExpectedVerdict,
-    /// Whether every operation must end without an error or an unknown outcome, also where the job tolerates one.
+    /// True if every operation must end without an error and without an unknown outcome, even if the job tolerates one.
     pub operations_complete: bool,
-    /// Longest time from the first frame to the end of the job.
+    /// Longest time from the first frame to the end of the job, in nanoseconds.
     pub elapsed_max_ns: Option<u64>,
-    /// Fewest packets that all nodes together send again.
+    /// Fewest packets that all nodes together retransmit.
     pub retransmitted_min: Option<u64>,
-    /// Most packets that all nodes together send again.
+    /// Most packets that all nodes together retransmit.
     pub retransmitted_max: Option<u64>,
-    /// Exactly these members are lost by the end, in ascending order.
+    /// Members that are lost by the end, in ascending order. No other member may be lost.
     pub nodes_lost: Vec<NodeId>,
 }
 
 words! {
-    /// What a job ends with.
+    /// Result of a job.
     pub enum ExpectedVerdict {
-        /// All that the job checks is right.
+        /// All checks of the job succeed.
         #[default]
         Pass = "pass",
-        /// Something is not: the rack shows an outage.
+        /// Some check fails: the rack demonstrates an outage.
         Fail = "fail",
     }
 }

@@ -1,13 +1,12 @@
-//! What a frame's headers would take on published fabrics, beside what they take here.
+//! Sizes of frame headers on published fabrics, in place of those of Rackloom.
 //!
-//! Our own frames carry generous headers, because they must work on any Ethernet. Whoever asks how efficient a fabric
-//! with 8-byte headers is wants *its* bytes on the link. So a link may name a profile: the frame's operations and their
-//! payload are counted, the profile's headers are put around them, and that is what the link's rate is divided by. The
-//! profiles follow public descriptions; "like" means that no conformance is claimed, and two of EthLink's numbers are not
-//! published at all.
+//! Rackloom's frames carry large headers, because they must work on any Ethernet. A study of a fabric with 8-byte headers
+//! needs *that fabric's* bytes on the link. For this reason a link may name a profile: the frame's operations and their
+//! payload are counted, the profile's headers are added, and the sum is divided by the link's rate. The
+//! profiles follow public descriptions. "Like" means that no conformance is claimed. Two of EthLink's numbers are not
+//! published.
 //!
-//! Accounting changes no byte of any frame and judges nothing. Both counts are always kept: bytes really on the wire, and
-//! bytes accounted.
+//! Accounting changes no byte of any frame. Both counts are kept: bytes on the wire, and bytes accounted.
 
 use rackloom_protocol::AtomicKind;
 use rackloom_protocol::wire::FrameKind;
@@ -23,10 +22,10 @@ const FRAME_BYTES_MIN: usize = 64;
 /// Preamble, start delimiter and inter-frame gap.
 const PREAMBLE_AND_GAP_BYTES: usize = 20;
 
-/// Whose headers are counted.
+/// Fabric whose headers are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeaderProfile {
-    /// Our own, as they are on the wire.
+    /// Rackloom's own headers, as on the wire.
     #[default]
     Own,
     /// SUE-Lite-like: a 6-byte header in place of Ethernet's.
@@ -41,7 +40,7 @@ pub enum HeaderProfile {
     Roce,
 }
 
-/// Bytes of one profile's headers.
+/// Header sizes of one profile, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Headers {
     /// Once per frame, before the operations.
@@ -52,7 +51,7 @@ struct Headers {
     trailer: usize,
 }
 
-/// Bytes that a frame of `frame_bytes` occupies on the wire: check, padding, preamble and gap included.
+/// Returns the bytes that a frame of `frame_bytes` occupies on the wire, with check, padding, preamble and gap.
 #[must_use]
 pub const fn wire_bytes(frame_bytes: usize) -> usize {
     on_the_wire(frame_bytes + CHECK_BYTES)
@@ -66,7 +65,7 @@ impl HeaderProfile {
     /// All profiles, the default first.
     pub const ALL: [Self; 6] = [Self::Own, Self::SueLite, Self::Sue, Self::Esun, Self::EthLink, Self::Roce];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -79,7 +78,7 @@ impl HeaderProfile {
         }
     }
 
-    /// The sums are written out in `docs/experiments.md`, with their sources.
+    /// Returns the header sizes, or `None` for Rackloom's own. `docs/experiments.md` derives them, with sources.
     const fn headers(self) -> Option<Headers> {
         let (frame, operation, trailer) = match self {
             Self::Own => return None,
@@ -92,10 +91,10 @@ impl HeaderProfile {
         Some(Headers { frame, operation, trailer })
     }
 
-    /// Bytes that this frame of ours would occupy on a wire of the profile; padding, preamble and gap included.
+    /// Returns the bytes that a frame would occupy on a wire of the profile, with padding, preamble and gap.
     ///
-    /// A frame of operations has the profile's headers around them. An acknowledgement is headers alone. Whatever is said
-    /// to a neighbour counts as an Ethernet frame with the same body, because profiles do not say how they say it.
+    /// A frame of operations has the profile's headers around them. An acknowledgement consists of headers alone. Frames between
+    /// neighbours count as Ethernet frames with the same body, because the profiles do not describe them.
     #[must_use]
     pub fn wire_bytes(self, frame: &[u8]) -> usize {
         let Some(headers) = self.headers() else { return wire_bytes(frame.len()) };
@@ -108,13 +107,13 @@ impl HeaderProfile {
     }
 }
 
-/// Bytes of a frame's operations, with `header` bytes before each.
+/// Returns the bytes of a frame's operations, with `header` bytes before each.
 fn operations(frame: &[u8], header: usize) -> usize {
     let operations = Operations::new(frame.get(OPERATIONS..).unwrap_or_default());
     operations.map_while(Result::ok).filter(Operation::is_numbered).map(|one| header + payload(&one)).sum()
 }
 
-/// Bytes that an operation brings along: what is written or answered, and the operands of an atomic.
+/// Returns the bytes that an operation carries: data written or returned, and the operands of an atomic.
 const fn payload(operation: &Operation<'_>) -> usize {
     match operation {
         Operation::Store { data, .. }
@@ -138,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame of ours with these operations.
+    /// Returns a frame with these operations.
     fn frame(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         let mut frame = vec![0; OPERATIONS];
         frame[VERSION_KIND] = 0x10 | kind as u8;
@@ -151,7 +150,7 @@ mod tests {
         frame(FrameKind::Data, &vec![Operation::Store { offset: 0, data: &data }; count])
     }
 
-    /// Efficiency in per mille, rounded.
+    /// Returns the efficiency in per mille, rounded.
     fn efficiency(profile: HeaderProfile, count: usize, bytes: usize) -> usize {
         let wire = profile.wire_bytes(&stores(count, bytes));
         (count * bytes * 2_000 + wire) / (2 * wire)
@@ -180,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_carries_no_operations_is_a_smallest_frame() {
+    fn a_frame_without_operations_has_the_smallest_size() {
         for profile in HeaderProfile::ALL {
             assert_eq!(
                 profile.wire_bytes(&frame(FrameKind::Heartbeat, &[])[..FABRIC]),
@@ -194,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_are_none_are_counted_all_the_same() {
+    fn invalid_frames_are_counted_too() {
         for profile in HeaderProfile::ALL {
             for bytes in [&[][..], &[0xff; 15], &[0xff; 87], &[0x11; 200]] {
                 assert!(profile.wire_bytes(bytes) >= 84, "{}", profile.name());

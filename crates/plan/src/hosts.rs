@@ -1,9 +1,9 @@
-//! Hosts: a rack that several machines run together, each its own share.
+//! Hosts: machines that run parts of one rack.
 //!
-//! All machines read the same file, so all agree on members, links and epoch; what differs is whom each one starts. A
-//! link whose ends run on different hosts leaves the machine at an interface that the file names, and is a packet wire
-//! whatever the wire within the hosts is; on the udp wire it leaves at an address, for a port that follows from the link's
-//! number, and may cross routers. A file without hosts is a rack of one machine.
+//! All machines read the same file, so they have equal members, links and epoch. Each machine starts its own members. A link whose
+//! ends run on different hosts leaves the machine at an interface that the file names. It is a packet wire even if the wire within the
+//! hosts is another one. On the udp wire it leaves at an address instead. Its port follows from the link's number, and it may cross
+//! routers. A file without hosts is a rack of one machine.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -12,33 +12,33 @@ use rackloom_protocol::{Edge, NodeId};
 
 use crate::plan::{Plan, WireKind};
 
-/// One machine, and what it runs.
+/// Describes one machine and the members that it runs.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPlan {
     /// Name, unique in the rack.
     pub name: String,
-    /// Who runs there.
+    /// Members that the host runs.
     pub members: Vec<NodeId>,
-    /// Where links to other hosts leave.
+    /// Interface of links to other hosts.
     pub interface: Option<String>,
-    /// Where single links leave instead, by edge index.
+    /// Interfaces of single links, by edge index. They replace `interface`.
     pub interfaces: BTreeMap<usize, String>,
-    /// Where links to other hosts leave on the udp wire, and where the host is found.
+    /// Address of links to other hosts on the udp wire, and address of the host's supervisor.
     pub address: Option<Ipv4Addr>,
-    /// Where single links leave instead, by edge index.
+    /// Addresses of single links, by edge index. They replace `address`.
     pub addresses: BTreeMap<usize, Ipv4Addr>,
 }
 
 impl HostPlan {
-    /// The interface at which a link leaves, by edge index, if it is named.
+    /// Returns the interface of a link, by edge index, or `None` if the file names none.
     #[must_use]
     pub fn interface_of(&self, edge: usize) -> Option<&str> {
         self.interfaces.get(&edge).or(self.interface.as_ref()).map(String::as_str)
     }
 
-    /// The address at which a link leaves, by edge index, if it is named.
+    /// Returns the address of a link, by edge index, or `None` if the file names none.
     #[must_use]
     pub fn address_of(&self, edge: usize) -> Option<Ipv4Addr> {
         self.addresses.get(&edge).copied().or(self.address)
@@ -46,19 +46,19 @@ impl HostPlan {
 }
 
 impl Plan {
-    /// The host with this name.
+    /// Returns the host with this name, or `None`.
     #[must_use]
     pub fn host_named(&self, name: &str) -> Option<&HostPlan> {
         self.hosts.iter().find(|host| host.name == name)
     }
 
-    /// The host that runs a member; `None` in a rack of one machine.
+    /// Returns the host that runs a member, or `None` in a rack of one machine.
     #[must_use]
     pub fn host_of(&self, member: NodeId) -> Option<&HostPlan> {
         self.hosts.iter().find(|host| host.members.contains(&member))
     }
 
-    /// Whether a link joins two hosts.
+    /// Returns true if a link joins two hosts.
     #[must_use]
     pub fn joins_hosts(&self, edge: &Edge) -> bool {
         match (self.host_of(edge.a), self.host_of(edge.b)) {
@@ -67,7 +67,7 @@ impl Plan {
         }
     }
 
-    /// What carries the frames of a link between real processes.
+    /// Returns the medium of a link between real processes.
     #[must_use]
     pub fn wire_of(&self, edge: &Edge) -> WireKind {
         match self.wire {
@@ -77,7 +77,7 @@ impl Plan {
         }
     }
 
-    /// Where a link is found on a host, by edge index: its port is the same at both ends.
+    /// Returns address and port of a link on a host, by edge index. The port is equal at both ends.
     #[must_use]
     pub fn udp_place(&self, host: &HostPlan, edge: usize) -> Option<SocketAddrV4> {
         let port = usize::from(self.udp_port) + 1 + edge;

@@ -1,79 +1,79 @@
-//! What the rack shall do: the jobs and their settings.
+//! Jobs of a rack and their settings.
 //!
-//! Collectives, algorithms, operators and element types stand here as names only. Whoever runs them holds what they mean
-//! and translates by name; whether an algorithm can do a collective is known there and not here.
+//! Collectives, algorithms, operators and element types are names in this file. The crates that run them define their meaning and
+//! translate by name. They also decide which algorithm implements which collective.
 
 use rackloom_protocol::NodeId;
 
 use crate::algorithm::AlgorithmList;
 use crate::words::words;
 
-/// What the rack shall do.
+/// Job of a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobPlan {
-    /// Which job, with its own settings.
+    /// Kind of the job, with its own settings.
     pub kind: JobKind,
     /// Largest transfer of the litmus, in bytes.
     pub bytes_max: u32,
-    /// How often the litmus goes through all of its operations.
+    /// Number of times that the litmus performs all of its operations.
     pub rounds: u32,
 }
 
-/// The jobs.
+/// Kinds of jobs, with their settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum JobKind {
-    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner.
+    /// Every ordered pair of nodes performs every kind of operation, and the owner checks every byte.
     #[default]
     Litmus,
     /// One collective over all nodes.
     Collective(CollectivePlan),
-    /// How long single operations take.
+    /// Measures the time of single operations.
     Latency(Sweep),
-    /// How much many operations move.
+    /// Measures the throughput of many operations.
     Bandwidth(Sweep),
-    /// Many messages at once, between whom a pattern says.
+    /// Many concurrent messages. A pattern determines senders and receivers.
     Traffic(TrafficPlan),
-    /// Bring the links up and end.
+    /// Brings the links up and ends.
     None,
 }
 
 impl JobKind {
-    /// Whether a fault can wait for a place in it, a run and a step.
+    /// Returns true if a fault can be triggered by a run and a step of the job.
     #[must_use]
-    pub const fn has_places(&self) -> bool {
+    pub const fn has_steps(&self) -> bool {
         !matches!(self, Self::None)
     }
 }
 
-/// One collective, and how often.
+/// Collective, with sizes and numbers of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectivePlan {
-    /// What is promised.
+    /// Collective to perform.
     pub collective: CollectiveName,
-    /// How it is done. Several names are measured one after the other.
+    /// Algorithms to use. Several algorithms are measured one after the other.
     pub algorithm: AlgorithmList,
-    /// Into how many segments [`crate::AlgorithmName::RingPipeline`] cuts the array.
+    /// Number of segments into which [`crate::AlgorithmName::RingPipeline`] splits the array.
     pub segments: u32,
-    /// How values are combined, where the collective combines them.
+    /// Operator that combines values, for collectives that reduce.
     pub op: OperatorName,
     /// Type of one element.
     pub element: ElementName,
-    /// Sizes of the whole array and how often each is done.
+    /// Sizes of the whole array and number of repetitions of each.
     pub sweep: Sweep,
-    /// The node that gives or gets, where the collective has one.
+    /// Root of the collective, if it has one.
     pub root: NodeId,
-    /// What becomes of it when ranks are lost.
+    /// Reaction to the loss of ranks.
     pub on_loss: OnLoss,
 }
 
-/// A pattern of traffic, and how much of it.
+/// Pattern of traffic, and its amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficPlan {
-    /// Who sends to whom.
+    /// Pattern that determines senders and receivers.
     pub pattern: PatternName,
-    /// Bytes of one message.
+    /// Size of one message, in bytes.
     pub bytes: u64,
-    /// Messages of each flow; of each node where targets are drawn.
+    /// Messages of each flow. If targets are drawn at random, messages of each node.
     pub messages: u32,
 }
 
@@ -83,30 +83,30 @@ impl Default for TrafficPlan {
     }
 }
 
-/// Sizes, and how often each is done.
+/// Sizes to measure, and number of repetitions of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sweep {
-    /// The sizes.
+    /// Sizes to measure.
     pub sizes: Sizes,
-    /// How often each size is measured.
+    /// Number of measured repetitions of each size.
     pub repetitions: u32,
-    /// How often each size is done before, unmeasured.
+    /// Number of unmeasured repetitions of each size before the measured ones.
     pub warm_up: u32,
 }
 
 /// One size, or several that grow by a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
-    /// The first, in bytes.
+    /// First size, in bytes.
     pub from_bytes: u64,
-    /// No size is larger, in bytes.
+    /// Upper bound of all sizes, in bytes.
     pub to_bytes: u64,
-    /// Each is so many times the one before.
+    /// Ratio of each size to the one before.
     pub factor: u32,
 }
 
 words! {
-    /// What a collective promises.
+    /// Names of collectives.
     pub enum CollectiveName {
         /// Every rank ends with the reduction of all inputs.
         #[default]
@@ -131,52 +131,53 @@ words! {
 }
 
 words! {
-    /// What becomes of a collective when ranks are lost.
+    /// Reaction of a collective to the loss of ranks.
     pub enum OnLoss {
-        /// Every rank breaks off with an error that names whom it lost.
+        /// Every rank aborts with an error that names the lost ranks.
         #[default]
         BreakOff = "break-off",
-        /// Those who still reach each other do it again among themselves.
+        /// The ranks that still reach each other repeat the collective among themselves.
         Shrink = "shrink",
     }
 }
 
 words! {
-    /// Who sends to whom.
+    /// Patterns of traffic.
     pub enum PatternName {
-        /// Each node to one other, and from one other.
+        /// Each node sends to one other node and receives from one other node.
         #[default]
         Permutation = "permutation",
-        /// Each node to nodes drawn at random.
+        /// Each node sends to nodes drawn at random.
         Uniform = "uniform",
-        /// All nodes to the first.
+        /// All nodes send to the first one.
         Incast = "incast",
-        /// Each node to all others alike.
+        /// Each node sends equal amounts to all others.
         AllToAll = "all-to-all",
-        /// Each node to all others, of which the k-th gets a k-th of the first: tokens to experts.
+        /// Each node sends to all others. The k-th receiver gets 1/k of the bytes of the first, like tokens of experts.
         Experts = "experts",
-        /// Each node to the next, what came from the one before.
+        /// Each node forwards to the next node what it receives from the previous one.
         Pipeline = "pipeline",
-        /// Each node to all others, round by round: a round begins where one has come from everybody. Trains of all-reduces.
+        /// Each node sends to all others, round by round. A round begins after the previous round has arrived from all nodes, as in
+        /// trains of all-reduces.
         TensorParallel = "tensor-parallel",
-        /// Half of the nodes each to one of the other half: caches of keys and values.
+        /// Each node of one half sends to one node of the other half, like caches of keys and values.
         KvCache = "kv-cache",
-        /// Each node to nodes drawn at random, in acknowledged stores: flags and other small words.
+        /// Each node sends acknowledged stores to nodes drawn at random, like flags and other words.
         SmallStores = "small-stores",
     }
 }
 
 words! {
-    /// How values are combined.
+    /// Operators that combine values.
     pub enum OperatorName {
-        /// Added.
+        /// Sum.
         #[default]
         Sum = "sum",
-        /// The least.
+        /// Minimum.
         Min = "min",
-        /// The greatest.
+        /// Maximum.
         Max = "max",
-        /// Multiplied.
+        /// Product.
         Prod = "prod",
     }
 }
@@ -203,11 +204,11 @@ words! {
 }
 
 impl JobKind {
-    /// The names of all jobs.
+    /// Names of all jobs.
     pub const NAMES: &'static [&'static str] =
         &["litmus", "collective", "latency", "bandwidth", "traffic", "none"];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -220,7 +221,7 @@ impl JobKind {
         }
     }
 
-    /// The job with this name and the settings that a file gets which gives none.
+    /// Returns the job with this name and default settings, or `None`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let jobs = [
@@ -234,7 +235,7 @@ impl JobKind {
         jobs.into_iter().find(|job| job.name() == name)
     }
 
-    /// Sizes and repetitions, where the job has them.
+    /// Returns sizes and repetitions, or `None` if the job has none.
     #[must_use]
     pub const fn sweep(&self) -> Option<&Sweep> {
         match self {
@@ -246,8 +247,8 @@ impl JobKind {
 }
 
 impl JobPlan {
-    /// Memory that the largest step takes at every node at least, in bytes, without working space: the largest transfer
-    /// of the litmus, else source and target, or a rank's input and output.
+    /// Returns the least memory that the largest step needs at every node, in bytes, without working space. It is the largest
+    /// transfer of the litmus, or source and target, or input and output of a rank.
     #[must_use]
     pub fn memory_bytes_min(&self, ranks: usize) -> u64 {
         let largest = |sweep: &Sweep| sweep.sizes.largest_bytes();
@@ -273,25 +274,25 @@ impl JobPlan {
 }
 
 impl CollectiveName {
-    /// Whether it combines values, so that an operator means something to it.
+    /// Returns true if the collective combines values, so that an operator applies.
     #[must_use]
     pub const fn takes_operator(self) -> bool {
         matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
     }
 
-    /// Whether one node gives or gets, so that a root means something to it.
+    /// Returns true if the collective has a root.
     #[must_use]
     pub const fn takes_root(self) -> bool {
         matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
     }
 
-    /// Whether it carries an array, so that a size and a type mean something to it.
+    /// Returns true if the collective carries an array, so that a size and a type apply.
     #[must_use]
     pub const fn moves_data(self) -> bool {
         !matches!(self, Self::Barrier)
     }
 
-    /// The words of those of which this is true, for hints: `broadcast, reduce, gather, scatter`.
+    /// Returns the names of the collectives for which `is_true` holds, for hints: `broadcast, reduce, gather, scatter`.
     #[must_use]
     pub fn listed(is_true: impl Fn(Self) -> bool) -> String {
         let words = Self::ALL.iter().filter(|one| is_true(**one)).map(|one| one.name());
@@ -315,7 +316,7 @@ impl Default for CollectivePlan {
 }
 
 impl ElementName {
-    /// Size of one element in bytes.
+    /// Returns the size of one element in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -328,13 +329,13 @@ impl ElementName {
 }
 
 impl Sweep {
-    /// What a latency job measures unless told otherwise.
+    /// Default sizes and repetitions of a latency job.
     pub const LATENCY: Self = Self {
         sizes: Sizes { from_bytes: 8, to_bytes: 4 << 10, factor: 2 },
         repetitions: 1000,
         warm_up: 100,
     };
-    /// What a bandwidth job measures unless told otherwise.
+    /// Default sizes and repetitions of a bandwidth job.
     pub const BANDWIDTH: Self = Self {
         sizes: Sizes { from_bytes: 4 << 10, to_bytes: 1 << 20, factor: 4 },
         repetitions: 20,
@@ -343,25 +344,25 @@ impl Sweep {
 }
 
 impl Sizes {
-    /// How sizes grow unless told otherwise.
+    /// Default growth of sizes.
     pub(crate) const FACTOR: u32 = 2;
 
-    /// One size alone.
+    /// Returns a list with one size.
     #[must_use]
     pub const fn one(bytes: u64) -> Self {
         Self { from_bytes: bytes, to_bytes: bytes, factor: Self::FACTOR }
     }
 
-    /// All sizes, in bytes, ascending.
+    /// Returns all sizes, in bytes, ascending.
     pub fn iter(self) -> impl Iterator<Item = u64> {
-        // A size that does not grow would never end.
+        // Stop at a size that does not grow, because it would repeat for ever.
         let grow = move |size: &u64| {
             size.checked_mul(self.factor.into()).filter(|next| *next > *size && *next <= self.to_bytes)
         };
         std::iter::successors((self.from_bytes <= self.to_bytes).then_some(self.from_bytes), grow)
     }
 
-    /// The largest size, in bytes; 0 if there is none.
+    /// Returns the largest size in bytes, or 0 if there is none.
     #[must_use]
     pub fn largest_bytes(self) -> u64 {
         self.iter().last().unwrap_or(0)
@@ -380,9 +381,9 @@ mod tests {
         assert_eq!(sizes(8, 100, 3), [8, 24, 72]);
         assert_eq!(sizes(0, 0, 2), [0], "the empty array is a size");
         assert_eq!(sizes(9, 8, 2), [] as [u64; 0]);
-        assert_eq!(sizes(0, 8, 2), [0], "what does not grow ends");
+        assert_eq!(sizes(0, 8, 2), [0], "a size that does not grow ends the list");
         assert_eq!(sizes(7, 8, 1), [7]);
-        assert_eq!(sizes(1 << 62, u64::MAX, 4), [1 << 62], "what overflows ends");
+        assert_eq!(sizes(1 << 62, u64::MAX, 4), [1 << 62], "a size that overflows ends the list");
         assert_eq!(Sizes { from_bytes: 8, to_bytes: 100, factor: 3 }.largest_bytes(), 72);
     }
 
@@ -395,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_leads_back_to_its_variant() {
+    fn every_name_leads_back_to_its_variant() {
         assert!(CollectiveName::ALL.iter().all(|one| CollectiveName::from_name(one.name()) == Some(*one)));
         assert_eq!(CollectiveName::ALL.len(), CollectiveName::NAMES.len());
         assert_eq!(OperatorName::from_name("mean"), None);
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_collective_takes_follows_from_what_it_promises() {
+    fn settings_of_a_collective_follow_from_its_kind() {
         assert_eq!(
             CollectiveName::listed(CollectiveName::takes_operator),
             "all-reduce, reduce-scatter, reduce"
@@ -413,14 +414,14 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_holds_its_input_and_its_output() {
+    fn a_rank_needs_memory_for_input_and_output() {
         let needed = |collective, bytes| {
             let sweep = Sweep { sizes: Sizes::one(bytes), repetitions: 1, warm_up: 0 };
             let kind = JobKind::Collective(CollectivePlan { collective, sweep, ..CollectivePlan::default() });
             JobPlan { kind, bytes_max: 1, rounds: 1 }.memory_bytes_min(4)
         };
         assert_eq!(needed(CollectiveName::AllReduce, 1000), 2000);
-        assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "a quarter in, the whole out");
+        assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "input is a quarter, output is the whole");
         assert_eq!(needed(CollectiveName::Scatter, 1001), 1252, "the largest part counts");
         assert_eq!(needed(CollectiveName::Barrier, 1000), 0);
     }

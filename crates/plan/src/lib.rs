@@ -1,12 +1,12 @@
-//! What the user asked for, as checked data.
+//! Description of a rack and its job, read from a file and checked.
 //!
-//! A rack file (`docs/topology-file.md`) becomes a [`Plan`]: text, then a tree in which every value knows its place
-//! (`document`), then values with their units (`read`, `quantity`), the shape expanded to members and links (`shape`),
-//! and at last the whole judged (`check`). Every key, its range and its meaning are declared once (`schema`). All mistakes are reported at once, each with line, column, caret and hint.
-//! The simulator and the running nodes are given the same plan; [`impair`] decides for both what a link does to a frame, and
-//! [`faults`] what happens to the rack meanwhile.
+//! A rack file (`docs/topology-file.md`) becomes a [`Plan`] in these steps: text, a tree in which every value has its position
+//! (`document`), values with their units (`read`, `quantity`), members and links of the shape (`shape`),
+//! and checks of the result (`check`). Every key is declared once with its range and meaning (`schema`). All mistakes are reported at
+//! once, each with line, column, caret and hint. The simulator and the running nodes use the same plan. [`impair`] decides for both
+//! which frames a link loses or changes, and [`faults`] which faults are active.
 //!
-//! This crate opens no socket, starts no process and knows no clock.
+//! This crate opens no socket, starts no process and reads no clock.
 #![forbid(unsafe_code)]
 
 mod algorithm;
@@ -31,8 +31,8 @@ mod objection;
 mod of_link;
 mod pause;
 mod pick;
-mod places;
 mod plan;
+mod positions;
 mod quantity;
 mod random;
 mod read;

@@ -1,9 +1,10 @@
-//! The local path: how nodes of one server reach each other's memory without a frame.
+//! Local path: access to the memory of other nodes of the same server without frames.
 //!
-//! [`Plan::memory_peers`] decides, for both engines, whose memory a node uses directly. Processes map that memory. In virtual time the
-//! operations of a server share one path: each takes its bytes over the rate, one operation after the other, and then the latency.
+//! [`Plan::memory_peers`] decides for both engines whose memory a node uses directly. Processes map that memory. In virtual time the
+//! operations of a server share one path: each occupies it for its bytes divided by the rate, one operation after the other, and
+//! then waits for the latency.
 //!
-//! Which single operations take the path is decided by the jobs crate. Nothing here moves bytes or knows a clock.
+//! The jobs crate decides which operations take the path. This file moves no bytes and reads no clock.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +12,17 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::plan::Plan;
 
-/// The local path of one server.
+/// Latency and rate of the local path of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalPath {
-    /// Time from the end of an operation's transfer until its bytes are visible.
+    /// Time from the end of an operation's transfer until its bytes are visible, in nanoseconds.
     pub latency_ns: u64,
-    /// Bits per second of all operations of the server together; `None` is without limit.
+    /// Rate of all operations of the server together, in bits per second. `None` is unlimited.
     pub rate_bits_per_s: Option<u64>,
 }
 
 impl LocalPath {
-    /// Time that `bytes` occupy the path.
+    /// Returns the time that `bytes` occupy the path, in nanoseconds.
     #[must_use]
     pub fn transfer_ns(&self, bytes: u64) -> u64 {
         let Some(rate) = self.rate_bits_per_s.filter(|rate| *rate > 0) else { return 0 };
@@ -30,24 +31,24 @@ impl LocalPath {
     }
 }
 
-/// Measured between two processes on one host; see `docs/decisions/direct-or-wire.md`.
+/// Values measured between two processes on one host. See `docs/decisions/direct-or-wire.md`.
 impl Default for LocalPath {
     fn default() -> Self {
         Self { latency_ns: 150, rate_bits_per_s: Some(320_000_000_000) }
     }
 }
 
-/// The local paths of a rack.
+/// Local paths of a rack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LocalPlan {
-    /// Of every server that has no path of its own.
+    /// Path of every server that has none of its own.
     pub of_rack: LocalPath,
-    /// Of single servers, by name.
+    /// Paths of single servers, by name.
     pub of_servers: BTreeMap<String, LocalPath>,
 }
 
 impl LocalPlan {
-    /// The path of the server with this name.
+    /// Returns the path of the server with this name.
     #[must_use]
     pub fn of(&self, server: &str) -> LocalPath {
         self.of_servers.get(server).copied().unwrap_or(self.of_rack)
@@ -55,8 +56,8 @@ impl LocalPlan {
 }
 
 impl Plan {
-    /// The GPU nodes whose memory `node` uses without a frame, unless the plan has `force_wire`: those of the same server and tenant
-    /// whose memory is of the same kind (the host's, or a device's that can open the other's).
+    /// Returns the GPU nodes whose memory `node` uses without a frame if `force_wire` is off. They are in the same server
+    /// and tenant, and their memory is of the same kind: of the host, or of a device that can open the other device's memory.
     ///
     /// # Panics
     /// If the plan has no such member.
@@ -73,13 +74,13 @@ impl Plan {
         others.filter(|other| kind(node) == kind(*other)).collect()
     }
 
-    /// Whether some GPU nodes use each other's memory without a frame.
+    /// Returns true if some GPU nodes use each other's memory without a frame.
     #[must_use]
     pub fn has_local_paths(&self) -> bool {
         !self.force_wire && self.has_memory_peers()
     }
 
-    /// Whether some GPU nodes could use each other's memory without a frame, were it not for `force_wire`.
+    /// Returns true if some GPU nodes could use each other's memory without a frame with `force_wire` off.
     #[must_use]
     pub fn has_memory_peers(&self) -> bool {
         let is_endpoint = |node: &NodeId| self.members[node.index()].role == MemberRole::Endpoint;

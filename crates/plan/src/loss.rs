@@ -1,9 +1,9 @@
-//! Loss that is not the same for every frame: bursts, and frames of one kind.
+//! Loss that depends on the frame: bursts, and loss of frames of one kind.
 //!
-//! Bursts follow Gilbert and Elliott: a link is good or bad, before each frame it may change sides, and only a bad link
-//! loses frames in this way. A burst lasts `1 / leave` frames in the mean, and the link is bad for `enter / (enter + leave)`
-//! of the frames. Loss by kind takes the place of `loss` for frames of that kind, so that what an acknowledgement or a
-//! credit costs can be seen by itself.
+//! Bursts follow Gilbert and Elliott. A link is good or bad, it may change state before each frame, and only a bad link
+//! loses frames by this model. The mean length of a burst is `1 / leave` frames, and the link is bad for `enter / (enter + leave)`
+//! of the frames. Loss by kind replaces `loss` for frames of that kind. It shows the cost of losing acknowledgements or
+//! credits alone.
 
 use rackloom_protocol::wire::FrameKind;
 
@@ -22,18 +22,18 @@ const KINDS: [(FrameKind, &str); 11] = [
     (FrameKind::Pause, "pause"),
 ];
 
-/// The names alone, in the same order.
+/// Names of the kinds, in the order of [`KINDS`].
 pub(crate) const KIND_NAMES: &[&str] = &{
     let mut names = [""; KINDS.len()];
-    let mut place = 0;
-    while place < KINDS.len() {
-        names[place] = KINDS[place].1;
-        place += 1;
+    let mut index = 0;
+    while index < KINDS.len() {
+        names[index] = KINDS[index].1;
+        index += 1;
     }
     names
 };
 
-/// When a link loses frames in bursts.
+/// Parameters of burst losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Burst {
     /// Probability that a good link turns bad before a frame.
@@ -45,7 +45,7 @@ pub struct Burst {
 }
 
 impl Burst {
-    /// Share of all frames that such a link loses in the long run.
+    /// Returns the share of all frames that such a link loses in the long run.
     #[must_use]
     pub fn mean_loss(&self) -> f64 {
         let sides = self.enter + self.leave;
@@ -53,64 +53,64 @@ impl Burst {
     }
 }
 
-/// Probability of loss of frames of single kinds.
+/// Probability of loss for frames of single kinds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LossByKind {
-    /// Zero where nothing is said.
+    /// Zero if not stated.
     by_kind: [f64; KINDS.len()],
-    /// One bit for each kind of which something is said.
-    said: u16,
+    /// One bit for each kind that is stated.
+    stated: u16,
 }
 
 impl LossByKind {
-    /// Kinds of frames with their names in files.
+    /// Returns the kinds of frames with their names in files.
     pub fn kinds() -> impl Iterator<Item = (FrameKind, &'static str)> {
         KINDS.into_iter()
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name, or `None`.
     pub(crate) fn kind_named(name: &str) -> Option<FrameKind> {
         Self::kinds().find(|(_, known)| *known == name).map(|(kind, _)| kind)
     }
 
-    /// What the file says about this kind.
+    /// Returns the probability for this kind, or `None` if it is not stated.
     #[must_use]
     pub fn of(&self, kind: FrameKind) -> Option<f64> {
-        let place = place(kind)?;
-        (self.said & 1 << place != 0).then_some(self.by_kind[place])
+        let index = index(kind)?;
+        (self.stated & 1 << index != 0).then_some(self.by_kind[index])
     }
 
-    /// Say something about this kind.
+    /// Sets the probability for this kind. `None` makes it unstated.
     pub fn set(&mut self, kind: FrameKind, probability: Option<f64>) {
-        if let Some(place) = place(kind) {
-            self.by_kind[place] = probability.unwrap_or(0.0);
-            let bit = 1 << place;
-            self.said = if probability.is_some() { self.said | bit } else { self.said & !bit };
+        if let Some(index) = index(kind) {
+            self.by_kind[index] = probability.unwrap_or(0.0);
+            let bit = 1 << index;
+            self.stated = if probability.is_some() { self.stated | bit } else { self.stated & !bit };
         }
     }
 
-    /// For each kind the larger of both.
+    /// Returns the larger probability of both for each kind.
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
-        // What is not said is zero, so that the larger of both is what is said.
-        let larger = |place: usize| self.by_kind[place].max(other.by_kind[place]);
-        Self { by_kind: std::array::from_fn(larger), said: self.said | other.said }
+        // Unstated probabilities are zero, so the larger one is the stated one.
+        let larger = |index: usize| self.by_kind[index].max(other.by_kind[index]);
+        Self { by_kind: std::array::from_fn(larger), stated: self.stated | other.stated }
     }
 
-    /// The same in part.
+    /// Returns all probabilities multiplied by `share`.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
-        Self { by_kind: self.by_kind.map(|probability| probability * share), said: self.said }
+        Self { by_kind: self.by_kind.map(|probability| probability * share), stated: self.stated }
     }
 
-    /// Whether frames of any kind can be lost by this.
+    /// Returns true if frames of any kind can be lost.
     #[must_use]
     pub fn loses(&self) -> bool {
         self.by_kind.iter().any(|probability| *probability > 0.0)
     }
 }
 
-fn place(kind: FrameKind) -> Option<usize> {
+fn index(kind: FrameKind) -> Option<usize> {
     KINDS.iter().position(|(one, _)| *one == kind)
 }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_has_a_word_of_its_own() {
+    fn each_kind_has_a_name_of_its_own() {
         let mut loss = LossByKind::default();
         assert!(!loss.loses());
         loss.set(FrameKind::Ack, Some(0.25));

@@ -1,43 +1,43 @@
-//! What is wrong with a rack file, said so that the next edit fixes it.
+//! Mistakes in a rack file, each with a position, a message and a hint.
 //!
-//! A mistake has a place (line, column), a message and a hint; none can be made without one. [`PlanError`] carries every mistake that was
-//! found, not the first one, and prints them the way a good compiler does: the line, a caret, the hint.
+//! The types permit no mistake without a hint. [`PlanError`] holds all mistakes of a file. It prints them like a compiler: the line,
+//! a caret, the hint.
 //!
-//! This file finds no mistakes; it shows them.
+//! This file finds no mistakes. It formats them.
 
 use core::fmt;
 
 use crate::document::settings;
 
-/// A range of characters in the file. Lines and columns count from one; line 0 is "nowhere in the file".
+/// Range of characters in the file. Lines and columns count from one. Line 0 means that the position is not in the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     pub(crate) line: u32,
     pub(crate) column: u32,
     pub(crate) length: u32,
 }
 
-/// One thing that is wrong.
+/// One mistake in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
-    /// What is wrong, in lower case.
+    /// Description of the mistake, in lower case.
     pub message: String,
-    /// Line in the file, from one; 0 if the mistake has no place there.
+    /// Line in the file, from one. 0 if the mistake has no position in the file.
     pub line: u32,
-    /// Column in characters, from one; 0 if the mistake has no place in the file.
+    /// Column in characters, from one. 0 if the mistake has no position in the file.
     pub column: u32,
-    /// What to write instead, or to look at.
+    /// Correct value, or advice.
     pub hint: String,
-    /// The line of the file with a caret below, ready to print.
+    /// Line of the file with a caret below, formatted for output.
     pub snippet: Option<String>,
 }
 
-/// Every mistake of one file.
+/// All mistakes of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanError {
-    /// The file, or what stood in for one.
+    /// Name of the file or of the text.
     pub origin: String,
-    /// What is wrong, in the order of the file. Never empty.
+    /// Mistakes in the order of the file. Never empty.
     pub mistakes: Vec<Mistake>,
 }
 
@@ -66,22 +66,22 @@ impl fmt::Display for PlanError {
 }
 
 impl Mistake {
-    /// Blanks as wide as the line number, so that the parts of one mistake line up.
+    /// Returns blanks as wide as the line number, so that the parts of one mistake are aligned.
     fn gutter(&self) -> String {
         " ".repeat(if self.line == 0 { 1 } else { self.line.to_string().len() })
     }
 }
 
-/// A complaint about a value, before it has a place.
+/// Message and hint about a value, without a position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Complaint {
     pub(crate) message: String,
     pub(crate) hint: String,
-    /// Whether it is about a number that its type cannot hold, so that whoever knows the range should name it.
+    /// True if the number is too large for its type. A caller that has the range replaces the hint by the range.
     pub(crate) is_beyond_type: bool,
 }
 
-/// The beginning of a complaint. It cannot be told to anybody before it has a hint, so that no mistake is shown without.
+/// Message of a complaint without a hint. Only [`Unhinted::hint`] makes a complaint of it, so every mistake has a hint.
 #[must_use]
 pub(crate) struct Unhinted {
     message: String,
@@ -92,17 +92,17 @@ impl Complaint {
         Unhinted { message: message.into() }
     }
 
-    /// Another message with the same hint.
+    /// Replaces the message and keeps the hint.
     pub(crate) fn reworded(self, message: impl Into<String>) -> Self {
         Self { message: message.into(), ..self }
     }
 
-    /// The same about a number that its type cannot hold.
+    /// Marks the complaint as one about a number that is too large for its type.
     pub(crate) fn beyond_type(self) -> Self {
         Self { is_beyond_type: true, ..self }
     }
 
-    /// The same message with another hint.
+    /// Replaces the hint and keeps the message.
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }
@@ -114,7 +114,7 @@ impl Unhinted {
     }
 }
 
-/// The text that mistakes point into.
+/// Text that mistakes point into.
 pub(crate) struct Source<'text> {
     origin: &'text str,
     lines: Vec<&'text str>,
@@ -125,45 +125,45 @@ impl<'text> Source<'text> {
         Self { origin, lines: text.lines().collect() }
     }
 
-    /// Give a complaint its place.
-    pub(crate) fn mistake(&self, place: Option<Place>, complaint: Complaint) -> Mistake {
-        let place = place.unwrap_or_default();
+    /// Adds a position to a complaint.
+    pub(crate) fn mistake(&self, position: Option<Position>, complaint: Complaint) -> Mistake {
+        let position = position.unwrap_or_default();
         let Complaint { message, hint, .. } = complaint;
-        let line = (place.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
+        let line = (position.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
         if let Some(setting) = line.and_then(|line| settings::shown(line)) {
-            // It stands in no file.
-            let snippet = Some(snippet_of(&setting, " ", place));
+            // The setting is on the command line and in no file.
+            let snippet = Some(snippet_of(&setting, " ", position));
             return Mistake { message, line: 0, column: 0, hint, snippet };
         }
-        let snippet = self.snippet(place);
-        Mistake { message, line: place.line, column: place.column, hint, snippet }
+        let snippet = self.snippet(position);
+        Mistake { message, line: position.line, column: position.column, hint, snippet }
     }
 
-    /// All mistakes as one error: in the order of the file, each once.
+    /// Returns all mistakes as one error, in the order of the file, without duplicates.
     pub(crate) fn error(&self, mut mistakes: Vec<Mistake>) -> PlanError {
         mistakes.sort_by_key(|mistake| (mistake.line, mistake.column));
         mistakes.dedup();
         PlanError { origin: self.origin.to_owned(), mistakes }
     }
 
-    fn snippet(&self, place: Place) -> Option<String> {
-        let line = self.lines.get((place.line as usize).checked_sub(1)?)?;
-        Some(snippet_of(line, &place.line.to_string(), place))
+    fn snippet(&self, position: Position) -> Option<String> {
+        let line = self.lines.get((position.line as usize).checked_sub(1)?)?;
+        Some(snippet_of(line, &position.line.to_string(), position))
     }
 }
 
-/// A line with its number and carets below the place.
-fn snippet_of(line: &str, number: &str, place: Place) -> String {
+/// Returns a line with its number and carets below the position.
+fn snippet_of(line: &str, number: &str, position: Position) -> String {
     let blank = " ".repeat(number.len());
-    let before = place.column.saturating_sub(1) as usize;
+    let before = position.column.saturating_sub(1) as usize;
     let room = line.chars().count().saturating_sub(before);
-    let carets = "^".repeat((place.length as usize).clamp(1, room.max(1)));
+    let carets = "^".repeat((position.length as usize).clamp(1, room.max(1)));
     let padding = " ".repeat(before.min(line.chars().count()));
     let shown = printable(line);
     format!("{blank} |\n{number} | {shown}\n{blank} | {padding}{carets}")
 }
 
-/// Text of the user for a message: quoted, and harmless to a terminal.
+/// Returns text of the user for a message: quoted, and without characters that control a terminal.
 pub(crate) fn quoted(text: &str) -> String {
     const LENGTH_MAX: usize = 60;
     let mut shown: String = text.chars().take(LENGTH_MAX).collect();
@@ -173,19 +173,20 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("`{}`", printable(&shown))
 }
 
-/// One column per character, no control characters.
+/// Replaces control characters, so that each character takes one column.
 fn printable(line: &str) -> String {
     line.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// The candidate that `word` was probably meant to be. Names that differ in their numbers only are no typing errors.
+/// Returns the candidate that is most similar to `word`, if it is similar enough. Names that differ in their numbers only are not
+/// considered.
 pub(crate) fn nearest<'name>(
     word: &str,
     candidates: impl IntoIterator<Item = &'name str>,
 ) -> Option<&'name str> {
     let letters =
         |text: &str| text.chars().filter(|character| !character.is_ascii_digit()).collect::<String>();
-    // A guess is a kindness, not a duty: hostile files must not make it expensive.
+    // Limits the cost of the search for hostile files.
     const WORD_CHARACTERS_MAX: usize = 64;
     const CANDIDATES_MAX: usize = 1_000;
     let length = word.chars().count();
@@ -203,7 +204,7 @@ pub(crate) fn nearest<'name>(
         .map(|(_, candidate)| candidate)
 }
 
-/// How many characters must change, come, go, or swap with their neighbour (optimal string alignment).
+/// Returns the number of characters that must be changed, added, removed or swapped with a neighbour (optimal string alignment).
 fn edits(left: &str, right: &str) -> usize {
     let (left, right): (Vec<char>, Vec<char>) = (left.chars().collect(), right.chars().collect());
     let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
@@ -232,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn typing_errors_are_guessed_and_other_numbers_are_not() {
+    fn similar_names_are_proposed_and_other_numbers_are_not() {
         let keys = ["rate", "delay", "loss", "corrupt"];
         for (typed, meant) in [("los", "loss"), ("dealy", "delay"), ("corupt", "corrupt"), ("rat", "rate")] {
             assert_eq!(nearest(typed, keys), Some(meant));
@@ -246,10 +247,10 @@ mod tests {
     fn carets_stay_below_the_value() {
         let source = Source::new("file", "a: é\tb\n");
         let mistake =
-            source.mistake(Some(Place { line: 1, column: 6, length: 9 }), Complaint::about("m").hint("h"));
+            source.mistake(Some(Position { line: 1, column: 6, length: 9 }), Complaint::about("m").hint("h"));
         assert_eq!(mistake.snippet.as_deref(), Some("  |\n1 | a: é b\n  |      ^"));
         let beyond =
-            source.mistake(Some(Place { line: 7, column: 1, length: 1 }), Complaint::about("m").hint("h"));
+            source.mistake(Some(Position { line: 7, column: 1, length: 1 }), Complaint::about("m").hint("h"));
         assert_eq!(beyond.snippet, None);
     }
 }

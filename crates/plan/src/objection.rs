@@ -1,39 +1,39 @@
-//! What somebody who knows more than this crate has against a plan.
+//! Objections to a plan by crates above this one.
 //!
-//! A plan holds collectives and algorithms as names; whoever can do them knows which of them go together and how much
-//! working space they take. Such a judge is handed to [`crate::Plan::parse_judged`] and sees the finished plan; what it
-//! says is shown among the other mistakes of the file, at the place where the value is written.
+//! A plan holds collectives and algorithms as names. The crates that implement them decide which combinations are possible and
+//! how much working space they need. They pass a function to [`crate::Plan::parse_judged`], which receives the finished plan.
+//! Its objections are shown among the other mistakes of the file, at the position of the value.
 //!
-//! This file judges nothing.
+//! This file checks no plan.
 
 use core::fmt;
 
-/// What an objection is about, so that it can be shown where that is written.
+/// Subject of an objection. It determines the position that a message points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// The job, or which collective it is.
+    /// Job, or choice of the collective.
     Collective,
-    /// How the collective is done.
+    /// Choice of the algorithm.
     Algorithm,
-    /// The memory of the node that has least of it, against the sizes of the job.
+    /// Memory of the node that has least of it, compared with the sizes of the job.
     Memory,
-    /// Who belongs to which tenant.
+    /// Assignment of nodes to tenants.
     Tenants,
 }
 
-/// Why the job of a plan cannot be done.
+/// Reason why the job of a plan is not possible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
-    /// What it is about.
+    /// Subject of the objection.
     pub about: Subject,
-    /// What is wrong, in lower case.
+    /// Description, in lower case.
     pub message: String,
-    /// What to write instead.
+    /// Correct value, or advice.
     pub hint: String,
 }
 
 impl Objection {
-    /// From the words of an error, `what is wrong; hint: what to do`.
+    /// Splits the text of an error, `description; hint: advice`, into message and hint.
     #[must_use]
     pub fn from_words(about: Subject, words: &str) -> Self {
         const HINT_MISSING: &str = "docs/topology-file.md says what a job takes";

@@ -1,25 +1,25 @@
-//! What one link has of credits and channels in place of what the rack says for all.
+//! Credits and channels of one link that replace those of the rack.
 //!
-//! How frames find their channel is the rack's and the same everywhere; whether a link divides itself by it, how, and how its credits
-//! come back, is the link's. Whether a rack with such links can stand still is for [`crate::deadlock`].
+//! The mapping of frames to channels is a property of the rack. The division into channels, and the return of credits, are
+//! properties of the link. [`crate::deadlock`] decides if a rack with such links can deadlock.
 
-/// Credits of each direction of a link; `None` is as all links have it.
+/// Credits of each direction of a link. `None` takes the value of the rack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OwnCredits {
-    /// How many.
+    /// Number of credits.
     pub limit: Option<u32>,
     /// Freed bytes between updates.
     pub update_spacing_bytes: Option<u64>,
-    /// Whether the credits of lost frames come back.
+    /// True if the credits of lost frames return.
     pub resync: Option<bool>,
 }
 
-/// What a link makes of the channels of its rack.
+/// Use of the rack's channels by one link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnChannels {
-    /// Each has a queue and credits of its own; otherwise all share one of each.
+    /// True if each channel has a queue and credits of its own. Otherwise all channels share one queue and one set of credits.
     pub are_divided: bool,
-    /// Credits of each, in place of what the rack says.
+    /// Credits of each channel. If empty, the limits of the rack hold.
     pub limits: Vec<u32>,
 }
 

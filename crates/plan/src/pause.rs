@@ -1,8 +1,8 @@
-//! Pauses (PFC-like) as a rack file asks for them, and what follows from the link where the file leaves it open.
+//! Pauses (PFC-like) of a rack file, and defaults that follow from the link.
 //!
-//! Headroom is for what is under way when a receiver asks for a pause. Where a link has a rate that is known: how long the word
-//! takes to get to the sender and to take effect, and the cable once more for what has left by then. Between real processes
-//! no file knows it; what is lost there the transport repeats.
+//! Headroom stores frames that are in flight when a receiver sends a pause. If the rate of the link is stated, it is the time until the
+//! pause arrives and takes effect, plus one delay of the cable for frames sent before that. Between real processes this time is not
+//! known, and the transport retransmits frames that are lost there.
 
 use rackloom_protocol::PauseConfig;
 use rackloom_protocol::wire::layout::OPERATIONS;
@@ -11,32 +11,32 @@ use crate::headers::{HeaderProfile, wire_bytes};
 use crate::plan::LinkProfile;
 use crate::retry::Clock;
 
-/// What an unlimited rate counts as where quanta must last some time (ours).
+/// Rate that stands for an unlimited rate in the duration of quanta, in bits per second (ours).
 const RATE_OF_UNLIMITED: u64 = 100_000_000_000;
-/// A pause between real processes lasts at least as long, because they are not always running (ours).
+/// Shortest pause between real processes, because they do not run all the time (ours).
 const PAUSE_WALL_NS: u64 = 20_000_000;
 const PICOSECONDS_PER_SECOND: u64 = 1_000_000_000_000;
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const XOFF_BYTES: u32 = 64 << 10;
-/// Ethernet and link header, and how many quanta.
+/// Ethernet header, link header and number of quanta.
 const PAUSE_FRAME_BYTES: usize = 48;
 
-/// What a file says about pauses.
+/// Pauses of a rack file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PausePlan {
-    /// Bytes of a channel above which its sender is paused.
+    /// Number of bytes in a channel above which the receiver pauses the sender.
     pub xoff_bytes: u32,
-    /// Bytes at which it may go on; `None` is half of that.
+    /// Number of bytes at which the sender may resume. `None` is half of `xoff_bytes`.
     pub xon_bytes: Option<u32>,
-    /// Room above xoff; `None` is what is under way.
+    /// Buffer above xoff, in bytes. `None` is the number of bytes that can be in flight.
     pub headroom_bytes: Option<u32>,
-    /// Less headroom than that is accepted: somebody wants to see what is lost.
+    /// True if less headroom is accepted, to demonstrate the loss.
     pub allows_short_headroom: bool,
-    /// For how long a pause is asked.
+    /// Duration of a pause, in quanta of 512 bit times.
     pub quanta: u16,
-    /// Between a pause that is heard and no more data.
+    /// Time from the arrival of a pause until its sender stops, in nanoseconds.
     pub response_delay_ns: u64,
-    /// How long data may be paused; 0 is for ever.
+    /// Longest pause of data, in nanoseconds. 0 is unlimited.
     pub watchdog_ns: u64,
 }
 
@@ -55,13 +55,13 @@ impl Default for PausePlan {
 }
 
 impl PausePlan {
-    /// Bytes at which a paused sender may go on.
+    /// Returns the number of bytes at which a paused sender may resume.
     #[must_use]
     pub fn xon_bytes(&self) -> u32 {
         self.xon_bytes.unwrap_or(self.xoff_bytes / 2)
     }
 
-    /// Room above xoff on a link, where each of its channels may have `room_bytes` in all.
+    /// Returns the buffer above xoff on a link, in bytes, if each channel may have `room_bytes` in all.
     #[must_use]
     pub fn headroom_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16, room_bytes: u64) -> u32 {
         self.headroom_bytes.unwrap_or_else(|| {
@@ -71,14 +71,14 @@ impl PausePlan {
         })
     }
 
-    /// Bytes that can come after a frame has made a receiver ask for a pause, that frame's own included: the word waits for a
-    /// largest frame to leave, and meets one that has just begun. `None` where the rate says nothing.
+    /// Returns the number of bytes that can arrive after a frame has caused a pause, including that frame. The pause waits until a
+    /// largest frame has left, and the sender may just have begun another one. Returns `None` if the rate is unlimited.
     #[must_use]
     pub fn under_way_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16) -> Option<u64> {
         let rate = profile.rate_bits_per_s?.max(1);
         let takes_ps =
             |bytes: u64| u128::from(bytes * 8) * u128::from(PICOSECONDS_PER_SECOND) / u128::from(rate);
-        // Under headers of another kind a frame may take as little as what it carries.
+        // With headers of another profile a frame may take as few bytes as its payload.
         let accounted = match profile.headers {
             HeaderProfile::Own => wire_bytes(frame_bytes_max.into()),
             _ => usize::from(frame_bytes_max).saturating_sub(OPERATIONS),
@@ -91,7 +91,7 @@ impl PausePlan {
         Some(u64::try_from(frames).unwrap_or(u64::MAX).saturating_mul(frame_bytes_max.into()))
     }
 
-    /// What the core is told.
+    /// Returns the configuration for the protocol core.
     #[must_use]
     pub fn config(
         &self,
@@ -124,7 +124,7 @@ mod tests {
 
     const ROOM: u64 = 100 << 10;
 
-    // 976 + 24 bytes last 80 ns at 100 Gbit/s, a word of 84 bytes 6.72 ns; 500 ns each way.
+    // 976 + 24 bytes last 80 ns at 100 Gbit/s, a pause of 84 bytes 6.72 ns; 500 ns in each direction.
     #[test]
     fn headroom_follows_rate_cable_frame_and_response() {
         let link = |delay_ns| LinkProfile {
@@ -133,7 +133,7 @@ mod tests {
             ..LinkProfile::default()
         };
         let plan = PausePlan::default();
-        // 80 + 6.72 + 1000 = 1086.72 ns: 14 frames begin in it, and one made the receiver speak.
+        // 80 + 6.72 + 1000 = 1086.72 ns: 14 frames begin in this time, and one frame caused the pause.
         assert_eq!(plan.headroom_bytes(&link(500), 976, ROOM), 15 * 976);
         let slow = PausePlan { response_delay_ns: 800, ..plan };
         assert_eq!(slow.headroom_bytes(&link(500), 976, ROOM), 25 * 976);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantum_is_512_bits_of_the_link_and_a_pause_of_processes_outlives_their_sleep() {
+    fn a_quantum_is_512_bits_and_a_pause_between_processes_has_a_minimum() {
         let plan = PausePlan::default();
         let link = LinkProfile { rate_bits_per_s: Some(400_000_000_000), ..LinkProfile::default() };
         assert_eq!(plan.config(&link, 976, ROOM, Clock::Virtual).pause_ns(1_000), 1_280);

@@ -1,13 +1,13 @@
-//! Single frames of data, picked by what they carry: operations of some kinds, or packet numbers within a range.
+//! Selection of single data frames by kinds of operations, or by a range of packet numbers.
 //!
-//! For faults that are to meet an operation rather than a share of all traffic. A pick reads a frame as it leaves, without using any
-//! of it; frames that carry no operations are never picked.
+//! Faults use it to affect an operation rather than a share of all traffic. A pick reads a frame as it leaves and does not change
+//! it. Frames without operations are never picked.
 
 use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{OPERATIONS, PSN, u32_at};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 
-/// Operations as they are packed into frames, in the order of their bits.
+/// Names of operations in frames, in the order of their bits.
 pub(crate) const OPERATION_NAMES: &[&str] = &[
     "store",
     "load",
@@ -25,42 +25,43 @@ pub(crate) const OPERATION_NAMES: &[&str] = &[
     "refusal",
 ];
 
-/// Which frames are meant.
+/// Selection of frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pick {
-    /// One bit for each kind of operation, of which a frame must carry one; all kinds if there is none.
+    /// One bit for each kind of operation. A frame must carry one of them. Zero permits all kinds.
     operations: u16,
     /// First and last packet number.
     sequence: Option<(u32, u32)>,
 }
 
 impl Pick {
-    /// Frames that carry an operation of one of these kinds (places in [`OPERATION_NAMES`]), and whose packet number lies in this range.
+    /// Returns a selection of frames that carry an operation of one of these kinds (indices in [`OPERATION_NAMES`]) and whose packet
+    /// number is in this range.
     pub(crate) fn new(operations: impl IntoIterator<Item = usize>, sequence: Option<(u32, u32)>) -> Self {
-        Self { operations: operations.into_iter().fold(0, |bits, place| bits | 1 << place), sequence }
+        Self { operations: operations.into_iter().fold(0, |bits, index| bits | 1 << index), sequence }
     }
 
-    /// Whether it picks by anything.
+    /// Returns true if the selection has a condition.
     pub(crate) fn is_any(&self) -> bool {
         *self != Self::default()
     }
 
-    /// The names of the operations, in order.
+    /// Returns the names of the operations, in order.
     pub(crate) fn operations(&self) -> impl Iterator<Item = &'static str> {
         let bits = self.operations;
         OPERATION_NAMES
             .iter()
             .enumerate()
-            .filter(move |(place, _)| bits & 1 << place != 0)
+            .filter(move |(index, _)| bits & 1 << index != 0)
             .map(|(_, name)| *name)
     }
 
-    /// First and last packet number.
+    /// Returns the first and last packet number, or `None` if all numbers match.
     pub(crate) const fn sequence(&self) -> Option<(u32, u32)> {
         self.sequence
     }
 
-    /// Whether this frame is meant.
+    /// Returns true if the frame matches.
     #[must_use]
     pub fn meets(&self, frame: &[u8]) -> bool {
         if FrameKind::peek(frame) != Some(FrameKind::Data) || frame.len() < OPERATIONS {
@@ -72,15 +73,15 @@ impl Pick {
     }
 }
 
-/// One bit for each kind of operation in a frame.
+/// Returns one bit for each kind of operation in a frame.
 fn carried(operations: &[u8]) -> u16 {
     Operations::new(operations)
         .map_while(Result::ok)
-        .filter_map(|one| place(&one))
-        .fold(0, |bits, place| bits | 1 << place)
+        .filter_map(|one| index(&one))
+        .fold(0, |bits, index| bits | 1 << index)
 }
 
-const fn place(operation: &Operation<'_>) -> Option<u16> {
+const fn index(operation: &Operation<'_>) -> Option<u16> {
     Some(match operation {
         Operation::Store { .. } => 0,
         Operation::Load { .. } => 1,
@@ -107,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    /// A frame of data with these operations, as far as a pick looks at it.
+    /// Returns a data frame with these operations, with the fields that a pick reads.
     fn frame(number: u32, operations: &[Operation<'_>]) -> Vec<u8> {
         let mut frame = vec![0; OPERATIONS];
         frame[VERSION_KIND] = FrameKind::Data as u8;
@@ -117,8 +118,8 @@ mod tests {
     }
 
     fn named(names: &[&str]) -> Pick {
-        let place = |name: &&str| OPERATION_NAMES.iter().position(|known| known == name).expect("a name");
-        Pick::new(names.iter().map(place), None)
+        let index = |name: &&str| OPERATION_NAMES.iter().position(|known| known == name).expect("a name");
+        Pick::new(names.iter().map(index), None)
     }
 
     #[test]
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_has_a_place_of_its_own() {
+    fn each_name_has_a_bit_of_its_own() {
         let pick = Pick::new(0..OPERATION_NAMES.len(), None);
         assert!(pick.operations().eq(OPERATION_NAMES.iter().copied()));
         assert!(pick.is_any() && !Pick::default().is_any());

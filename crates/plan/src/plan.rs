@@ -1,10 +1,10 @@
-//! The plan: what the user asked for, resolved and checked.
+//! Resolved and checked description of a rack and of its job.
 //!
-//! Every default is filled in, every shape is expanded to members and links, every link has its profile and credits.
-//! The simulator and the running nodes are given the identical plan, which is why they run the identical rack.
+//! Every default is filled in, every shape is expanded to members and links, and every link has its profile and credits.
+//! The simulator and the running nodes receive the identical plan. For this reason they run the identical rack.
 //!
-//! A plan opens nothing and starts nothing. It is made by [`Plan::read`] or [`Plan::parse`]; what a command line changes
-//! afterwards goes through [`Plan::change`] and its kin, and [`Plan::check`] judges the result again.
+//! A plan opens no file descriptor and starts no process. [`Plan::read`] and [`Plan::parse`] make it. A command line changes it
+//! with [`Plan::change`] and related methods, and [`Plan::check`] checks the result again.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ use crate::mistake::{Complaint, PlanError, Source};
 use crate::objection::Objection;
 use crate::of_link::{OwnChannels, OwnCredits};
 use crate::pause::PausePlan;
-use crate::places::Places;
+use crate::positions::Positions;
 use crate::read;
 use crate::retry::{Clock, RetryPlan};
 use crate::text::{Unreadable, text_of};
@@ -38,125 +38,125 @@ use crate::timers::{Reach, Stated};
 use crate::timing::{ForwardingPlan, Medium, SideLatency};
 use crate::words::words;
 
-/// A rack and what it shall do.
+/// Describes a rack and the job that it runs.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Name of the rack.
     pub name: String,
-    /// Seed of everything random. Not part of the configuration hash: a report names both.
+    /// Seed of all random numbers. Not part of the configuration hash: a report states both.
     pub seed: u64,
-    /// Identity of the rack on the wire, from name and configuration hash; never zero.
+    /// Identity of the rack on the wire, derived from name and configuration hash. Never zero.
     pub epoch: u16,
-    /// Hash of everything below and of the name, not of comments or spelling.
+    /// Hash of the name and of all fields below. It does not depend on comments or spelling.
     pub config_hash: u64,
-    /// Members by [`NodeId`]: endpoints first, then switches.
+    /// Members, indexed by [`NodeId`]: endpoints first, then switches.
     pub members: Vec<MemberPlan>,
-    /// Machines that run the rack together; none if one runs all of it.
+    /// Machines that run the rack together. Empty if one machine runs all of it.
     pub hosts: Vec<HostPlan>,
-    /// Links by edge index.
+    /// Links, indexed by edge.
     pub links: Vec<LinkPlan>,
-    /// Who may take part. Not part of the configuration hash: the path is one host's.
+    /// Authentication of members. Not part of the configuration hash, because the path of the key differs between hosts.
     pub security: SecurityPlan,
-    /// What joins the nodes of a star.
+    /// Kind of device that joins the nodes of a star.
     pub switch: SwitchKind,
-    /// What carries the frames between real processes. Change it with [`Plan::set_wire`].
+    /// Medium of the frames between real processes. Change it with [`Plan::set_wire`].
     pub wire: WireKind,
-    /// Whether GPU nodes of one server talk in frames only, and do not map each other's memory.
+    /// True if GPU nodes of one server use frames only and do not map each other's memory.
     pub force_wire: bool,
-    /// The paths between memories of nodes of one server; in virtual time.
+    /// Paths between the memories of nodes of one server, in virtual time.
     pub local: LocalPlan,
-    /// When the end-to-end check is on.
+    /// When frames carry the end-to-end check.
     pub checks: Checks,
-    /// Liveness of links, between real processes; see [`Plan::timers_on`].
+    /// Timers that detect dead links between real processes. See [`Plan::timers_on`].
     pub timers: LinkTimers,
-    /// Retransmission, windows, acknowledgements, between real processes; see [`Plan::transport_on`].
+    /// Retransmission, windows and acknowledgements between real processes. See [`Plan::transport_on`].
     pub transport: TransportConfig,
     /// How small operations share a frame.
     pub packing: PackingConfig,
-    /// Which way packets take where several lead to a node.
+    /// Selection among several paths to a node.
     pub paths: PathConfig,
-    /// What it takes a member to pass a frame on; in virtual time.
+    /// Forwarding of frames by a member, in virtual time.
     pub forwarding: ForwardingPlan,
     /// Virtual channels of every link.
     pub channels: ChannelPlan,
-    /// Largest frame, Ethernet header included.
+    /// Largest frame in bytes, Ethernet header included.
     pub frame_bytes_max: u16,
-    /// Outstanding loads per peer.
+    /// Largest number of outstanding loads per peer.
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
-    /// On the udp wire between hosts: port of the supervisors' words. Those of links are above it.
+    /// UDP port of messages between supervisors, on the udp wire between hosts. Links use the ports above it.
     pub udp_port: u16,
-    /// Size of the shared-memory ring of one link direction; a power of two.
+    /// Size of the shared-memory ring of one link direction, in bytes. A power of two.
     pub ring_bytes: u32,
-    /// Operations larger than this take the bulk path.
+    /// Operations larger than this number of bytes take the bulk path.
     pub rdma_threshold_bytes: u32,
-    /// What becomes of the bytes that long transfers carry, in virtual time.
+    /// Treatment of the payload of long transfers, in virtual time.
     pub payload: PayloadMode,
-    /// What the rack shall do.
+    /// Job of the rack.
     pub job: JobPlan,
-    /// What the report holds the run against.
+    /// Expectations that the report compares the run with.
     pub expect: Expectations,
-    /// Quotas of the tenants that the file names, by number.
+    /// Quotas of the tenants that the file names, in ascending order of tenant numbers.
     pub tenants: Vec<TenantPlan>,
-    /// A run without progress for this long ends.
+    /// A run without progress for this time ends, in nanoseconds.
     pub watchdog_ns: u64,
-    /// The timing keys that the file states. Not part of the configuration hash: real processes take the values above.
+    /// Timing keys that the file states. Not part of the configuration hash: real processes take the values above.
     pub(crate) stated: Stated,
-    /// Times of the links, from which open timers follow in virtual time.
+    /// Times of the links, from which unstated timers follow in virtual time.
     pub(crate) reach: Reach,
-    /// What the file says about credits; the rest follows from the wire.
+    /// Credit settings of the file. Unstated ones follow from the wire.
     pub(crate) credit_choice: CreditChoice,
 }
 
-/// One seat or switch.
+/// Describes one GPU node or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberPlan {
     /// Name, unique in the rack.
     pub name: String,
-    /// GPU node or switch.
+    /// Kind of member: GPU node or switch.
     pub role: MemberRole,
-    /// Partition of the seat.
+    /// Tenant of the member.
     pub tenant: Tenant,
-    /// The server that the member sits in. Members of one server may share memory; by default nobody does.
+    /// Server that contains the member. Members of one server may share memory. By default each member has a server of its own.
     pub server: String,
-    /// Memory of the node in bytes; 0 for a switch.
+    /// Memory of the node in bytes. 0 for a switch.
     pub memory_bytes: u64,
-    /// How the memory is held.
+    /// Placement of the memory.
     pub memory: MemoryOptions,
 }
 
-/// How a node's memory is held.
+/// Placement of a node's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryOptions {
-    /// In huge pages.
+    /// True if the memory is in huge pages.
     pub huge_pages: bool,
-    /// Kept from being swapped out.
+    /// True if the memory is never swapped out.
     pub locked: bool,
-    /// On this NUMA node of the machine; `None` is anywhere.
+    /// NUMA node of the machine that holds the memory. `None` is any.
     pub numa_node: Option<u16>,
-    /// On this device; `None` is memory of the host.
+    /// Device that holds the memory. `None` is memory of the host.
     pub device: Option<MemoryDevice>,
-    /// How memory of a device is handed to other processes.
+    /// Method by which other processes open memory of a device.
     pub share: ShareBy,
-    /// The device whose kernels use memory of the host in place, if one is to.
+    /// Device whose kernels use memory of the host in place. `None` if no device does.
     pub mapped: Option<MemoryDevice>,
 }
 
-/// How memory of a device is handed to other processes of the server.
+/// Method by which other processes of the server open memory of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShareBy {
-    /// Each region by a handle of its own.
+    /// Each region has a handle of its own.
     #[default]
     Handle,
-    /// All regions out of one pool, by its descriptor and a pointer for each.
+    /// All regions are in one pool, which has one descriptor, and each region has a pointer into it.
     Pool,
 }
 
 impl ShareBy {
     pub(crate) const NAMES: &'static [&'static str] = &["handle", "pool"];
 
-    /// As rack files name it.
+    /// Returns the name in rack files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -166,17 +166,17 @@ impl ShareBy {
     }
 }
 
-/// What holds a node's memory in place of the host.
+/// Device that holds a node's memory in place of the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryDevice {
-    /// The GPU of this number.
+    /// GPU with this number.
     Cuda(u16),
-    /// A fake one, which is late and in odd order as this seed says.
+    /// Fake device. The seed determines how late and in which order its copies end.
     Fake(u32),
 }
 
 impl MemoryDevice {
-    /// What rack files and command lines call `cuda:0` or `fake:7`, if it is a device.
+    /// Returns the device that `cuda:0` or `fake:7` names in rack files and command lines, or `None` if the text names none.
     #[must_use]
     pub fn named(text: &str) -> Option<Self> {
         match text.split_once(':')? {
@@ -196,59 +196,61 @@ impl fmt::Display for MemoryDevice {
     }
 }
 
-/// Who may take part in a rack.
+/// Authentication of the members of a rack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecurityPlan {
-    /// Where the secret is; `None` is a rack without authentication. As the file says it, until whoever starts the rack resolves it.
+    /// Path of the file with the secret. `None` is a rack without authentication. The path is as written in the file until the
+    /// program that starts the rack resolves it.
     pub key_file: Option<PathBuf>,
 }
 
-/// What a tenant may have.
+/// Quota of one tenant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantPlan {
-    /// Which one.
+    /// Number of the tenant.
     pub tenant: Tenant,
-    /// Memory of all its nodes together, in bytes.
+    /// Largest sum of the memory of all its nodes, in bytes.
     pub memory_bytes_max: u64,
 }
 
-/// One link.
+/// Describes one link.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
     /// `n0--n1`: the names of both ends, `edge.a` first.
     pub name: String,
     /// Ends, ports and plane.
     pub edge: Edge,
-    /// What the link does to frames.
+    /// Properties of the link.
     pub profile: LinkProfile,
     /// Credits of each direction.
     pub credits: CreditConfig,
-    /// How they come back.
+    /// Rules by which credits return.
     pub updates: CreditUpdates,
 }
 
-/// What a link does to frames, the same in both directions.
+/// Properties of a link, equal in both directions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkProfile {
-    /// Bits per second; `None` is as fast as the wire can.
+    /// Rate in bits per second. `None` is as fast as the wire permits.
     pub rate_bits_per_s: Option<u64>,
-    /// Time on the cable, unless that has a length. See [`LinkProfile::DELAY_DEFAULT_NS`] and [`LinkProfile::latency_ns`].
+    /// Propagation delay in nanoseconds, used if `length_mm` is `None`. See [`LinkProfile::DELAY_DEFAULT_NS`] and
+    /// [`LinkProfile::latency_ns`].
     pub delay_ns: u64,
-    /// Length of the cable; takes the place of the delay.
+    /// Length of the cable in millimetres. Replaces `delay_ns`.
     pub length_mm: Option<u64>,
-    /// What the cable is made of.
+    /// Material of the cable.
     pub medium: Medium,
-    /// What the devices at both ends add.
+    /// Latency of the devices at both ends.
     pub sides: SideLatency,
-    /// Whose headers the rate is divided by; in virtual time.
+    /// Headers that count against the rate, in virtual time.
     pub headers: HeaderProfile,
     /// Probability that a frame is lost.
     pub loss: f64,
-    /// When it loses several frames in a row, beside that.
+    /// Parameters of burst losses, in addition to `loss`.
     pub burst: Option<Burst>,
-    /// Loss of frames of single kinds, in place of `loss`.
+    /// Probability of loss for frames of single kinds. Replaces `loss` for these kinds.
     pub loss_by_kind: LossByKind,
-    /// Probability that a bit on the wire is wrong, and its frame lost.
+    /// Probability that a bit on the wire is wrong. A frame with a wrong bit is lost.
     pub bit_error_rate: f64,
     /// Probability that a bit of a frame is flipped.
     pub corrupt: f64,
@@ -256,21 +258,21 @@ pub struct LinkProfile {
     pub duplicate: f64,
     /// Probability that a frame is overtaken by later ones.
     pub reorder: f64,
-    /// Seed of this link's faults, in place of the plan's.
+    /// Seed of this link's faults. Replaces the plan's seed.
     pub seed: Option<u64>,
-    /// Data frames to lose exactly, by number.
+    /// Numbers of data frames that are lost.
     pub drop_frames: DropFrames,
-    /// Credits of each direction, in place of those that all links have.
+    /// Credits of each direction. Replaces the credits of the rack.
     pub credits: OwnCredits,
-    /// What it makes of the rack's channels.
+    /// Use of the rack's channels by this link.
     pub channels: OwnChannels,
-    /// Link-level retry; `None` is off.
+    /// Link-level retry. `None` is off.
     pub retry: Option<RetryPlan>,
-    /// Pauses in place of credits; `None` is off.
+    /// Pauses in place of credits. `None` is off.
     pub pause: Option<PausePlan>,
 }
 
-/// Data frames to lose, counted from one, per direction.
+/// Numbers of data frames to lose, counted from one, per direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DropFrames {
     /// From `edge.a` to `edge.b`.
@@ -279,7 +281,7 @@ pub struct DropFrames {
     pub backward: Vec<u64>,
 }
 
-/// What carries frames between real processes.
+/// Medium that carries frames between real processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WireKind {
     /// A ring in shared memory per link direction.
@@ -287,32 +289,32 @@ pub enum WireKind {
     SharedMemory,
     /// AF_PACKET on a pair of Ethernet devices.
     Packet,
-    /// The same frames in UDP datagrams.
+    /// UDP datagrams with the frames as payload.
     Udp,
 }
 
 words! {
-    /// What becomes of the bytes that long transfers carry, in virtual time. When they come, and what is told of them, is the same.
+    /// Treatment of the payload of long transfers, in virtual time. Times and events are equal in all modes.
     pub enum PayloadMode {
-        /// They are moved.
+        /// All bytes are moved.
         #[default]
         Full = "full",
-        /// A fingerprint of each block is moved in their place, and checks compare fingerprints.
+        /// A fingerprint of each block is moved in place of its bytes, and checks compare fingerprints.
         Shadow = "shadow",
-        /// Nothing is moved, and nothing can be checked.
+        /// No bytes are moved, so data cannot be checked.
         Elided = "elided",
     }
 }
 
-/// When frames carry the end-to-end check.
+/// Condition under which frames carry the end-to-end check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Checks {
-    /// When something can corrupt a frame: a wire of the kernel's, or a link that is told to.
+    /// Frames carry it if they can be corrupted: on a wire of the kernel, or on a link with corruption.
     #[default]
     Auto,
-    /// Always.
+    /// Frames always carry it.
     Always,
-    /// Never; a plan with corruption is refused.
+    /// Frames never carry it. A plan with corruption is refused.
     Never,
 }
 
@@ -320,7 +322,7 @@ impl WireKind {
     /// All wires, the default first.
     pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Packet, Self::Udp];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -332,11 +334,11 @@ impl WireKind {
 }
 
 impl LinkProfile {
-    /// Delay of a link whose file says nothing. Small next to any software path, so that a real wire need not add it
-    /// where a profile asks for nothing else.
+    /// Delay of a link for which the file states none, in nanoseconds. It is small compared with any software path. A real wire
+    /// need not add it if the profile sets nothing else.
     pub const DELAY_DEFAULT_NS: u64 = 500;
 
-    /// Whether frames can be lost, corrupted, duplicated or reordered.
+    /// Returns true if frames can be lost, corrupted, duplicated or reordered.
     #[must_use]
     pub fn has_faults(&self) -> bool {
         let rates = [self.loss, self.bit_error_rate, self.corrupt, self.duplicate, self.reorder];
@@ -374,10 +376,11 @@ impl Default for LinkProfile {
 }
 
 impl Plan {
-    /// Read a rack file.
+    /// Reads a rack file.
     ///
     /// # Errors
-    /// Every mistake of the file, with line, column and hint; or one without a place if the file cannot be read.
+    /// Returns every mistake of the file, with line, column and hint. If the file cannot be read, returns one mistake without
+    /// a position.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let origin = path.display().to_string();
         let text = text_of(path).map_err(|Unreadable { message, hint }| {
@@ -387,19 +390,19 @@ impl Plan {
         Self::parse(&text, &origin)
     }
 
-    /// Read a rack from text; `origin` stands for the file in messages.
+    /// Reads a rack from text. `origin` is the name of the file in messages.
     ///
     /// # Errors
-    /// Every mistake of the text, with line, column and hint.
+    /// Returns every mistake of the text, with line, column and hint.
     pub fn parse(text: &str, origin: &str) -> Result<Self, PlanError> {
         Self::parse_judged(text, origin, |_| Vec::new())
     }
 
-    /// The same, with a judge who knows what the job takes. It is asked only if job and shape are whole, and what it says
-    /// is one of the file's mistakes.
+    /// Reads a rack from text and calls `judge` for objections to its job. `judge` runs only if job and shape could be read.
+    /// Its objections are added to the mistakes of the file.
     ///
     /// # Errors
-    /// Every mistake of the text and every objection, with line, column and hint.
+    /// Returns every mistake of the text and every objection, with line, column and hint.
     pub fn parse_judged(
         text: &str,
         origin: &str,
@@ -408,42 +411,42 @@ impl Plan {
         read::rack(text, origin, Fit::Judged, &judge)
     }
 
-    /// The same for somebody who changes the job afterwards and then asks [`Plan::check`]: whether the file's own job fits
-    /// into memory is left open.
+    /// Reads a rack from text for a caller that replaces the job and then calls [`Plan::check`]. Does not check that the job
+    /// of the file fits into memory.
     ///
     /// # Errors
-    /// Every other mistake of the text, with line, column and hint.
+    /// Returns every other mistake of the text, with line, column and hint.
     pub fn parse_for_another_job(text: &str, origin: &str) -> Result<Self, PlanError> {
         read::rack(text, origin, Fit::Open, &|_| Vec::new())
     }
 
-    /// Judge the plan again, after a command line has changed it.
+    /// Checks the plan again after a command line has changed it.
     ///
     /// # Errors
-    /// Every value that is out of range or contradicts another; without places, because no file is at hand.
+    /// Returns every value that is out of range or contradicts another one. Positions are absent, because no file is given.
     pub fn check(&self) -> Result<(), PlanError> {
         let source = Source::new(&self.name, "");
         let mistakes =
-            check::mistakes(self, &[self.job], &Places::default(), &source, Fit::Judged, &|_| Vec::new());
+            check::mistakes(self, &[self.job], &Positions::default(), &source, Fit::Judged, &|_| Vec::new());
         if mistakes.is_empty() { Ok(()) } else { Err(source.error(mistakes)) }
     }
 
-    /// Bytes that authentication adds to each frame: a counter and a tag.
+    /// Number of bytes that authentication adds to each frame: a counter and a tag.
     pub const SEAL_BYTES: u16 = 16;
 
-    /// Whether frames and messages between hosts carry tags.
+    /// Returns true if frames and messages between hosts carry tags.
     #[must_use]
     pub const fn is_sealed(&self) -> bool {
         self.security.key_file.is_some()
     }
 
-    /// Largest frame as the wires carry it, Ethernet header and seal included.
+    /// Returns the largest frame on the wire in bytes, Ethernet header and seal included.
     #[must_use]
     pub const fn wire_bytes_max(&self) -> u16 {
         if self.is_sealed() { self.frame_bytes_max + Self::SEAL_BYTES } else { self.frame_bytes_max }
     }
 
-    /// Members and links as the protocol core wants them.
+    /// Returns members and links as a graph of the protocol core.
     #[must_use]
     pub fn graph(&self) -> Graph {
         Graph {
@@ -452,7 +455,7 @@ impl Plan {
         }
     }
 
-    /// What a member that runs as a real process is told at birth.
+    /// Returns the configuration of a member that runs as a real process.
     ///
     /// # Panics
     /// If the plan has no such member.
@@ -461,7 +464,7 @@ impl Plan {
         self.member_config_on(Clock::Wall, node, incarnation)
     }
 
-    /// What a member is told at birth. The clocks differ in timers that the file leaves open.
+    /// Returns the configuration of a member. It depends on the clock in timers that the file leaves open.
     ///
     /// # Panics
     /// If the plan has no such member.
@@ -511,13 +514,14 @@ impl Plan {
         profile.pause.map(|pause| pause.config(profile, self.frame_bytes_max, room_bytes, clock))
     }
 
-    /// What frames of one channel of a link that pauses may fill: a quarter of a ring stays free for control frames.
+    /// Returns the bytes that frames of one channel may fill on a link with pauses. A quarter of a ring stays free for
+    /// control frames.
     #[must_use]
     pub fn channel_room_bytes(&self, link: &LinkProfile) -> u64 {
         u64::from(self.ring_bytes) / 4 * 3 / self.channels.count_of(link) as u64
     }
 
-    /// Whether frames carry the end-to-end check.
+    /// Returns true if frames carry the end-to-end check.
     #[must_use]
     pub fn end_to_end_check(&self) -> bool {
         match self.checks {
@@ -532,20 +536,20 @@ impl Plan {
         }
     }
 
-    /// Number of GPU nodes (ranks).
+    /// Returns the number of GPU nodes (ranks).
     #[must_use]
     pub fn endpoint_count(&self) -> usize {
         self.members.iter().filter(|member| member.role == MemberRole::Endpoint).count()
     }
 
-    /// The member with this name.
+    /// Returns the member with this name, or `None`.
     #[must_use]
     pub fn node_named(&self, name: &str) -> Option<NodeId> {
         let index = self.members.iter().position(|member| member.name == name)?;
         u16::try_from(index).ok().map(NodeId)
     }
 
-    /// The servers, in the order of their first members, each with its members.
+    /// Returns the servers with their members, in the order of their first members.
     #[must_use]
     pub fn servers(&self) -> Vec<(&str, Vec<NodeId>)> {
         let mut servers: Vec<(&str, Vec<NodeId>)> = Vec::new();
@@ -560,7 +564,7 @@ impl Plan {
         servers
     }
 
-    /// Whether two members sit in one server and may share memory.
+    /// Returns true if two members are in one server and may share memory.
     ///
     /// # Panics
     /// If the plan has no such member.
@@ -569,15 +573,15 @@ impl Plan {
         self.members[left.index()].server == self.members[right.index()].server
     }
 
-    /// The ranks that sit in a server, in ascending order.
+    /// Returns the ranks in a server, in ascending order.
     #[must_use]
     pub fn ranks_of_server(&self, server: &str) -> Vec<NodeId> {
-        // Endpoints come first, so a rank's number is its node's.
+        // Endpoints come first, so the rank and the node number are equal.
         let ranks = (0..).zip(&self.members).take(self.endpoint_count());
         ranks.filter(|(_, member)| member.server == server).map(|(number, _)| NodeId(number)).collect()
     }
 
-    /// For each rank, the place of its server among [`Plan::servers`].
+    /// Returns for each rank the index of its server in [`Plan::servers`].
     #[must_use]
     pub fn server_of_each_rank(&self) -> Vec<usize> {
         let servers = self.servers();
@@ -587,29 +591,29 @@ impl Plan {
         ranks.map(|rank| index_of[rank.server.as_str()]).collect()
     }
 
-    /// Memory that the job takes at every node at least, in bytes; see [`JobPlan::memory_bytes_min`].
+    /// Returns the least memory that the job needs at every node, in bytes. See [`JobPlan::memory_bytes_min`].
     #[must_use]
     pub fn memory_needed_by_job(&self) -> u64 {
         self.job.memory_bytes_min(self.endpoint_count())
     }
 
-    /// Change anything, as a command line does. Credits, configuration hash and epoch follow; [`Plan::check`] judges.
+    /// Applies a change of a command line, and updates credits, configuration hash and epoch. Call [`Plan::check`] afterwards.
     pub fn change(&mut self, change: impl FnOnce(&mut Self)) {
         change(self);
         self.settle();
     }
 
-    /// Change the profile of every link, and what follows from it.
+    /// Changes the profile of every link, and updates the values that follow from it.
     pub fn override_links(&mut self, change: impl Fn(&mut LinkProfile)) {
         self.change(|plan| plan.links.iter_mut().for_each(|link| change(&mut link.profile)));
     }
 
-    /// Change the wire, and what follows from it: credits too, where the file does not fix them.
+    /// Changes the wire, and updates the values that follow from it. These include credits that the file does not state.
     pub fn set_wire(&mut self, wire: WireKind) {
         self.change(|plan| plan.wire = wire);
     }
 
-    /// Compute again what follows from the rest: credits, configuration hash, epoch.
+    /// Computes credits, configuration hash and epoch from the other fields.
     pub(crate) fn settle(&mut self) {
         let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
         let shares = self.links_per_interface();

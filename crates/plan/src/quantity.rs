@@ -1,11 +1,11 @@
-//! Numbers with units, read exactly: `4MiB`, `1.5us`, `100Gbit/s`, `1%`.
+//! Numbers with units, parsed exactly: `4MiB`, `1.5us`, `100Gbit/s`, `1%`.
 //!
-//! A bare number is refused where a unit is due: "500" of what? Fractions are fine as long as the result is a whole
-//! number of the base unit (bytes, nanoseconds, bits per second, millimetres). Nothing here judges whether a value is sensible.
+//! A number without a unit is refused if a unit is required. Fractions are accepted if the result is a whole
+//! number of the base unit (bytes, nanoseconds, bits per second, millimetres). Ranges are checked elsewhere.
 
 use crate::mistake::{Complaint, quoted};
 
-/// A family of units: names and what one of each is in the base unit.
+/// Family of units: names, and the size of each unit in the base unit.
 pub(crate) struct Family {
     what: &'static str,
     example: &'static str,
@@ -50,30 +50,30 @@ pub(crate) const LENGTHS: Family = Family {
     units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
 };
 
-/// What a probability is.
+/// Hint for a value that is no probability.
 pub(crate) const PROBABILITY_HINT: &str = "a probability lies within 0 and 1, or 0% and 100%";
 
-/// A size in bytes.
+/// Reads a size in bytes.
 pub(crate) fn bytes(text: &str) -> Result<u64, Complaint> {
     BYTES.read(text)
 }
 
-/// A time in nanoseconds.
+/// Reads a time in nanoseconds.
 pub(crate) fn nanoseconds(text: &str) -> Result<u64, Complaint> {
     TIMES.read(text)
 }
 
-/// A length in millimetres.
+/// Reads a length in millimetres.
 pub(crate) fn millimetres(text: &str) -> Result<u64, Complaint> {
     LENGTHS.read(text)
 }
 
-/// A rate in bits per second; `None` is `unlimited`.
+/// Reads a rate in bits per second. `None` is `unlimited`.
 pub(crate) fn rate(text: &str) -> Result<Option<u64>, Complaint> {
     if text == "unlimited" { Ok(None) } else { RATES.read(text).map(Some) }
 }
 
-/// A probability, as a number or in per cent.
+/// Reads a probability, written as a number or in per cent.
 pub(crate) fn probability(text: &str) -> Result<f64, Complaint> {
     let (number, divisor) = text.strip_suffix('%').map_or((text, 1.0), |number| (number.trim_end(), 100.0));
     let value = number.parse::<f64>().map(|value| value / divisor).map_err(|_| {
@@ -86,7 +86,7 @@ pub(crate) fn probability(text: &str) -> Result<f64, Complaint> {
     }
 }
 
-/// A whole number, decimal or with `0x`, that fits its type.
+/// Reads a whole number, decimal or with `0x`, that fits its type.
 pub(crate) fn whole<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     let digits = text.strip_prefix("0x").map_or((text, 10), |digits| (digits, 16));
     let value = match digits {
@@ -106,7 +106,7 @@ pub(crate) fn whole<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     }
 }
 
-/// A number with three decimal places at most, in thousandths.
+/// Reads a number with at most three decimal places, in thousandths.
 pub(crate) fn thousandths<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     let about = |what: &str| Complaint::about(format!("{} {what}", quoted(text)));
     let (ones, decimals) = text.split_once('.').unwrap_or((text, "0"));
@@ -127,7 +127,7 @@ pub(crate) fn thousandths<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     })
 }
 
-/// How a value is written in messages.
+/// Base unit of a value, for messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Unit {
     Bytes,
@@ -138,7 +138,7 @@ pub(crate) enum Unit {
     Count,
 }
 
-/// A value as a user would write it: in the largest unit that shows it whole.
+/// Formats a value like a user would write it: in the largest unit in which it is a whole number.
 pub(crate) fn shown(value: u64, unit: Unit) -> String {
     let family = match unit {
         Unit::Bytes => &BYTES,
@@ -193,7 +193,7 @@ impl Family {
         })
     }
 
-    /// How a quantity is written, as a regular expression.
+    /// Returns a regular expression for quantities of the family.
     pub(crate) fn pattern(&self) -> String {
         let units: Vec<&str> = self.units.iter().map(|(name, _)| *name).collect();
         format!(r"[0-9]+(\.[0-9]+)? *({})", units.join("|"))
@@ -208,7 +208,7 @@ impl Family {
     }
 }
 
-/// `12.50` as (1250, 2): the digits, and how many of them follow the point.
+/// Parses `12.50` as (1250, 2): the digits, and the number of decimal places.
 fn decimal(text: &str) -> Option<(u128, u32)> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if whole.is_empty() || text.ends_with('.') || fraction.contains('.') {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_reads_back() {
+    fn a_formatted_value_reads_back() {
         for value in [0, 1, 1_000, 4_224, 4_096, 1 << 20, 3_000_000_000] {
             assert_eq!(bytes(&shown(value, Unit::Bytes)), Ok(value));
             assert_eq!(nanoseconds(&shown(value, Unit::Nanoseconds)), Ok(value));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_exact_or_not_a_quantity_is_refused() {
+    fn inexact_values_and_other_texts_are_refused() {
         let refused =
             ["", "ns", ".5us", "5.us", "1.2.3us", "-5ns", "1e3ns", "0.5ns", "5", "5 fortnights", "5MS"];
         for text in refused {

@@ -1,14 +1,14 @@
-//! Numbers that look random and can be asked for in any order.
+//! Random numbers with random access.
 //!
-//! A counter-based generator: number *i* of a stream is a hash of the stream's key and *i*, so there is no state to
-//! keep in step. Asking for one number more never moves another. The hash is the finaliser of SplitMix64 (Steele, Lea,
+//! A counter-based generator: number *i* of a stream is a hash of the stream's key and *i*, so there is no state. A use of
+//! one more number does not change any other number. The hash is the finaliser of SplitMix64 (Steele, Lea,
 //! Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): add a multiple of the golden ratio, then two
-//! rounds of xor-shift and multiply. Good for deciding which frame to lose; of no use for secrets.
+//! rounds of xor-shift and multiply. It is suitable for decisions about frame loss, and unsuitable for secrets.
 
-/// 2^64 divided by the golden ratio, made odd: multiples of it are spread evenly over 64 bits.
+/// 2^64 divided by the golden ratio, made odd. Its multiples are spread evenly over 64 bits.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A stream of numbers, named by its key.
+/// Stream of random numbers, identified by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     key: u64,
@@ -19,13 +19,13 @@ impl Stream {
         Self { key: mix(key) }
     }
 
-    /// Number `index` of the stream.
+    /// Returns number `index` of the stream.
     pub(crate) const fn at(&self, index: u64) -> u64 {
         mix(self.key.wrapping_add(index.wrapping_mul(GOLDEN)))
     }
 }
 
-/// Every bit of the input moves about half of the bits of the output.
+/// Mixes a value: each bit of the input changes about half of the bits of the output.
 const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(GOLDEN);
     let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -33,29 +33,29 @@ const fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Map a random number onto `0..bound` without division (multiply and take the high half).
+/// Maps a random number onto `0..bound` without division (multiply and take the high half).
 pub(crate) const fn below(random: u64, bound: u64) -> u64 {
     ((random as u128 * bound as u128) >> 64) as u64
 }
 
-/// Number `place` of those that belong to a seed, from 0 to below 1: for whoever draws times or places at random.
+/// Returns number `place` of the stream of a seed, from 0 to below 1. Used for random times and offsets.
 #[must_use]
 pub fn random_share(seed: u64, place: u64) -> f64 {
-    // Seeds that follow each other must not give the same numbers one place on.
+    // Adjacent seeds must not give the same numbers with a shift of one.
     const APART: u64 = 0x2545_F491_4F6C_DD1D;
     let state = seed.wrapping_mul(APART).wrapping_add(place.wrapping_mul(GOLDEN));
     (mix(state) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
-/// A probability as an integer, so that every machine decides alike.
+/// Probability as an integer, so that every machine decides alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chance {
-    /// Out of 2^53: the finest step that every `f64` between 0 and 1 can be rounded to.
+    /// Numerator over 2^53: the finest step that every `f64` between 0 and 1 can be rounded to.
     threshold: u64,
 }
 
 impl Chance {
-    /// Anything that is not between 0 and 1 counts as the nearer end, and what is no number as never.
+    /// Returns the chance of a probability. A value outside 0 to 1 is clamped, and NaN counts as 0.
     pub(crate) fn new(probability: f64) -> Self {
         Self { threshold: (probability.clamp(0.0, 1.0) * (1_u64 << 53) as f64) as u64 }
     }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn chances_hit_as_often_as_they_say() {
+    fn chances_hit_with_their_probability() {
         let stream = Stream::new(7);
         let hits = |probability: f64| {
             (0..100_000).filter(|index| Chance::new(probability).hits(stream.at(*index))).count()

@@ -1,48 +1,48 @@
-//! Link-level retry as a rack file asks for it, and what follows from the link where the file leaves it open.
+//! Link-level retry of a rack file, and default timers that follow from the link.
 //!
-//! The replay timer belongs to the control loop of the link. In virtual time the loop is known from rate, delay and frame
-//! size; between real processes it is made of scheduling, and no number of the file tells it. So the one plan gives a
-//! different timer to each clock, unless the file names one.
+//! The replay timer depends on the control loop of the link. In virtual time the loop follows from rate, delay and frame
+//! size. Between real processes it depends on scheduling, which the file does not describe. So each clock has its own
+//! timer, unless the file states one.
 
 use rackloom_protocol::{FlushPolicy, RetryConfig};
 
 use crate::headers::wire_bytes;
 use crate::plan::LinkProfile;
 
-/// Replay timer between real processes: well above what a busy host makes a neighbour wait, and well below the least
-/// timeout of the transport.
+/// Replay timer between real processes, in nanoseconds. It is well above the delay of a neighbour on a busy host and well below the
+/// least timeout of the transport.
 const REPLAY_TIMER_WALL_NS: u64 = 3_000_000;
 
-/// How many times its first value a replay timer may grow to between real processes (ours).
+/// Largest ratio of a replay timer to its first value between real processes (ours).
 const REPLAY_BACK_OFF_MAX: u64 = 64;
 
-/// What carries time where a member runs.
+/// Clock under which a member runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// Real processes.
+    /// Time of the host, for real processes.
     Wall,
-    /// The simulator.
+    /// Simulated time.
     Virtual,
 }
 
-/// What a file says about link-level retry.
+/// Link-level retry of a rack file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPlan {
-    /// Width of the sequence numbers whose rule is kept.
+    /// Width of the sequence numbers in bits. The window stays below half of their range.
     pub sequence_bits: u8,
-    /// Frames that may be unacknowledged.
+    /// Largest number of unacknowledged frames.
     pub outstanding_frames: u32,
-    /// Bytes that may be unacknowledged.
+    /// Largest number of unacknowledged bytes.
     pub outstanding_bytes: u32,
-    /// Received bytes after which an acknowledgement leaves at once.
+    /// Number of received bytes after which an acknowledgement is sent at once.
     pub ack_spacing_bytes: u32,
-    /// Longest time that an acknowledgement waits; `None` is a quarter of the replay timer.
+    /// Longest delay of an acknowledgement, in nanoseconds. `None` is a quarter of the replay timer.
     pub ack_delay_ns: Option<u64>,
-    /// Time without progress until a replay; `None` follows from the clock and the link.
+    /// Time without progress until a replay, in nanoseconds. `None` follows from the clock and the link.
     pub replay_timer_ns: Option<u64>,
-    /// Replays in a row that may bring nothing.
+    /// Largest number of consecutive replays without progress.
     pub replay_count_max: u8,
-    /// What becomes of frames once the replays are used up.
+    /// Treatment of frames after the last replay.
     pub flush: FlushPolicy,
 }
 
@@ -62,21 +62,21 @@ impl Default for RetryPlan {
 }
 
 impl RetryPlan {
-    /// The replay timer on a link.
+    /// Returns the replay timer of a link, in nanoseconds.
     #[must_use]
     pub fn replay_timer_ns(&self, profile: &LinkProfile, frame_bytes_max: u16, clock: Clock) -> u64 {
         self.replay_timer_ns.unwrap_or_else(|| match clock {
             Clock::Wall => REPLAY_TIMER_WALL_NS.max(loop_ns(profile, frame_bytes_max).saturating_mul(3)),
             Clock::Virtual => {
                 let loop_ns = loop_ns(profile, frame_bytes_max);
-                // The preset has an upper end. On a link longer than that it would send everything twice.
+                // The preset has an upper bound. On a longer link it would send every frame twice.
                 RetryConfig::timer_for_loop_ns(loop_ns).max(loop_ns.saturating_mul(2))
             }
         })
     }
 
-    /// Longest value of a replay timer. On a host the neighbour may be without a processor for long, and sending everything again at
-    /// the same pace would take the processor that it waits for; in virtual time, and where the file names the timer, it never grows.
+    /// Returns the largest value of a replay timer, in nanoseconds. On a busy host a neighbour may not run for a long time, and
+    /// repeated replays would take processor time from it. In virtual time, and if the file states the timer, it does not grow.
     fn replay_timer_max_ns(&self, replay_timer_ns: u64, clock: Clock) -> u64 {
         match (self.replay_timer_ns, clock) {
             (None, Clock::Wall) => replay_timer_ns.saturating_mul(REPLAY_BACK_OFF_MAX),
@@ -84,7 +84,7 @@ impl RetryPlan {
         }
     }
 
-    /// What the core is told.
+    /// Returns the configuration for the protocol core.
     #[must_use]
     pub fn config(&self, profile: &LinkProfile, frame_bytes_max: u16, clock: Clock) -> RetryConfig {
         let replay_timer_ns = self.replay_timer_ns(profile, frame_bytes_max, clock);
@@ -102,7 +102,7 @@ impl RetryPlan {
     }
 }
 
-/// From the first bit of a largest frame to the end of the acknowledgement that waited behind another largest one.
+/// Returns the time from the first bit of a largest frame to the end of an acknowledgement that waits for another largest frame.
 pub(crate) fn loop_ns(profile: &LinkProfile, frame_bytes_max: u16) -> u64 {
     let bits = wire_bytes(frame_bytes_max.into()) as u64 * 8;
     let frame_ns = profile

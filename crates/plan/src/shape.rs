@@ -1,12 +1,12 @@
 //! Shapes as members and links, with ports in a fixed order.
 //!
-//! Endpoints are `n0..`, the switches of a star `s0..`, one per plane. A link is named after its two ends, `a--b`. Ports
-//! are numbered from zero without gaps: around a ring port 0 leads to the next node and port 1 to the previous one; in
-//! a star port *p* leads to plane *p*; in a full mesh ports go by ascending neighbour. Further links of a pair that has
-//! one already are told apart by a number: `a--b#1`. Where a bridge is the hub of a star, ports go by plane, and within it by
-//! ascending neighbour.
+//! Endpoints are `n0..`, the switches of a star `s0..`, one per plane. The name of a link consists of its two ends: `a--b`. Ports
+//! are numbered from zero without gaps. In a ring, port 0 leads to the next node and port 1 to the previous one. In
+//! a star, port *p* leads to plane *p*. In a full mesh, ports are in ascending order of neighbours. Further links of a pair have
+//! a number: `a--b#1`. If a bridge is the hub of a star, ports are in order of planes, and within a plane in
+//! ascending order of neighbours.
 //!
-//! Sizes are judged before a shape is built (`read::topology`), so building always ends.
+//! Sizes are checked before a shape is built (`read::topology`), so building always ends.
 
 use std::collections::BTreeMap;
 
@@ -14,30 +14,30 @@ use rackloom_protocol::{Edge, MemberRole, NodeId, Plane, PortId};
 
 use crate::hub::SwitchKind;
 
-/// Members and links, before anything else is known about them.
+/// Members and links of a shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) members: Vec<(String, MemberRole)>,
     pub(crate) links: Vec<(String, Edge)>,
-    /// What joins the nodes where no member does.
+    /// Device that joins the nodes if no member does.
     pub(crate) switch: SwitchKind,
-    /// Its last link closes a ring.
+    /// True if the last link closes a ring.
     pub(crate) is_ring: bool,
     ports: Vec<u16>,
     member_index: BTreeMap<String, NodeId>,
-    /// The links of each pair, by both ends, the smaller first.
+    /// Links of each pair of members, the smaller number first.
     link_index: BTreeMap<(NodeId, NodeId), Vec<usize>>,
 }
 
 impl Shape {
-    /// Each node linked to the next, the last to the first. Two nodes share one link.
+    /// Builds a ring: each node is linked to the next, and the last to the first. Two nodes share one link.
     pub(crate) fn ring(nodes: u16) -> Self {
         let mut shape = Self::with_nodes(nodes);
         let count = if nodes == 2 { 1 } else { nodes };
         for node in 0..count {
             let next = (node + 1) % nodes;
-            // The last link of the ring meets node 0 at its port 1, as every link meets the node that it leads to; a
-            // ring of two has only one link, and with it only port 0.
+            // The last link of the ring uses port 1 of node 0, because port 1 leads to the previous node. A ring of two
+            // has only one link and therefore only port 0.
             let edge = Edge {
                 a: NodeId(node),
                 a_port: PortId(0),
@@ -51,7 +51,7 @@ impl Shape {
         shape
     }
 
-    /// Each node linked to the switch of each plane.
+    /// Builds a star: each node is linked to the switch of each plane.
     pub(crate) fn star(nodes: u16, planes: u8) -> Self {
         let mut shape = Self::with_nodes(nodes);
         for plane in 0..planes {
@@ -63,21 +63,21 @@ impl Shape {
         shape
     }
 
-    /// Each node linked to each other node through the bridge of each plane.
+    /// Builds a star with bridges: each node is linked to each other node through the bridge of each plane.
     pub(crate) fn bridged_star(nodes: u16, planes: u8) -> Self {
         let mut shape = Self { switch: SwitchKind::Bridge, ..Self::with_nodes(nodes) };
         (0..planes).for_each(|plane| shape.join_all(nodes, Plane(plane)));
         shape
     }
 
-    /// Each node linked to each other node.
+    /// Builds a full mesh: each node is linked to each other node.
     pub(crate) fn full_mesh(nodes: u16) -> Self {
         let mut shape = Self::with_nodes(nodes);
         shape.join_all(nodes, Plane(0));
         shape
     }
 
-    /// Add a member; endpoints must come before switches.
+    /// Adds a member. Endpoints must be added before switches.
     pub(crate) fn add_member(&mut self, name: String, role: MemberRole) -> NodeId {
         let node = NodeId(self.members.len() as u16);
         self.member_index.insert(name.clone(), node);
@@ -86,18 +86,18 @@ impl Shape {
         node
     }
 
-    /// Link two members at the next free port of each.
+    /// Links two members at the next free port of each.
     pub(crate) fn join(&mut self, a: NodeId, b: NodeId, plane: Plane) {
         let (a_port, b_port) = (PortId(self.ports[a.index()]), PortId(self.ports[b.index()]));
         self.add(Edge { a, a_port, b, b_port, plane });
     }
 
-    /// The member with this name.
+    /// Returns the member with this name, or `None`.
     pub(crate) fn member_named(&self, name: &str) -> Option<NodeId> {
         self.member_index.get(name).copied()
     }
 
-    /// The link with this name, whichever end is named first.
+    /// Returns the link with this name, with its ends in either order, or `None`.
     pub(crate) fn link_named(&self, name: &str) -> Option<usize> {
         let (ends, number) = match name.split_once('#') {
             None => (name, 0),
@@ -111,7 +111,7 @@ impl Shape {
         self.links_between(self.member_named(left)?, self.member_named(right)?).get(number).copied()
     }
 
-    /// The links that join these two.
+    /// Returns the links that join two members.
     pub(crate) fn links_between(&self, left: NodeId, right: NodeId) -> &[usize] {
         self.link_index.get(&(left.min(right), left.max(right))).map_or(&[], Vec::as_slice)
     }
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_answers_to_both_orders_of_its_name() {
+    fn a_link_is_found_by_both_orders_of_its_name() {
         let ring = Shape::ring(4);
         assert_eq!(ring.link_named("n0--n3"), Some(3));
         assert_eq!(ring.link_named("n3--n0"), Some(3));

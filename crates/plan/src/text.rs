@@ -1,7 +1,6 @@
-//! The text of a rack file, or why there is none.
+//! Text of a rack file, or the reason why it cannot be read.
 //!
-//! A file that is absurdly large is not read to its end; whoever parses what came refuses it. What the text says is not
-//! looked at here.
+//! At most [`FILE_BYTES_MAX`] + 1 bytes are read. The parser refuses a text that is longer. This file does not interpret the text.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read};
@@ -9,19 +8,19 @@ use std::path::Path;
 
 use crate::document::FILE_BYTES_MAX;
 
-/// Why a file could not be read.
+/// Reason why a file could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
-    /// What is wrong, in lower case.
+    /// Description of the error, in lower case.
     pub message: String,
-    /// What to name instead, or to do with the file.
+    /// Action that helps.
     pub hint: &'static str,
 }
 
-/// The text of a file.
+/// Reads the text of a file.
 ///
 /// # Errors
-/// Whatever the system says, or that it is no text, with a hint.
+/// Returns the error of the system, or an error if the bytes are no text, with a hint.
 pub fn text_of(path: &Path) -> Result<String, Unreadable> {
     let mut bytes = Vec::new();
     File::open(path)
@@ -51,21 +50,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hint_fits_what_was_named() {
+    fn the_hint_fits_the_error() {
         let directory = text_of(Path::new("/")).expect_err("a directory has no text");
         assert!(directory.hint.contains("one file of this directory"), "{directory:?}");
-        let missing = text_of(Path::new("/nonexistent/rack.yaml")).expect_err("nobody made it");
+        let missing = text_of(Path::new("/nonexistent/rack.yaml")).expect_err("the file does not exist");
         assert!(missing.hint.contains("topologies/"), "{missing:?}");
     }
 
     #[test]
-    fn what_is_no_text_is_told_with_its_line() {
+    fn a_file_that_is_no_text_is_refused_with_the_line() {
         let name = format!("rackloom-text-{}.yaml", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, b"name: r\nseed: \xff\n").expect("the directory of temporary files is there");
-        let told = text_of(&path);
-        std::fs::remove_file(&path).expect("it was written above");
-        let told = told.expect_err("the bytes are no text");
-        assert!(told.message.contains("line 2") && told.hint.contains("UTF-8"), "{told:?}");
+        let found = text_of(&path);
+        std::fs::remove_file(&path).expect("the file was written above");
+        let found = found.expect_err("the bytes are no text");
+        assert!(found.message.contains("line 2") && found.hint.contains("UTF-8"), "{found:?}");
     }
 }

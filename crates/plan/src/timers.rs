@@ -1,8 +1,8 @@
-//! Timers that the rack file leaves open, resolved for each clock.
+//! Default timers, resolved for each clock.
 //!
-//! The timers that a [`Plan`] carries suit real processes: scheduling on a shared host decides how late a heartbeat or an acknowledgement
-//! is, and the transport measures round trips itself, above its lower bound. In virtual time nothing is late, so the open timers
-//! follow from the links of the plan. A key that the file states has its value on both clocks.
+//! The timers of a [`Plan`] suit real processes: scheduling on a shared host determines the delay of heartbeats and acknowledgements,
+//! and the transport measures round trips itself, above its lower bound. In virtual time there is no such delay, so timers that
+//! the file does not state follow from the links of the plan. A key that the file states has its value on both clocks.
 //!
 //! With *frame* the time of a largest frame on the slowest link, *hop* the largest sum of a link's latency, a frame and the latency of
 //! forwarding, and *path* a bound of the hops between two members, virtual time has (all factors are ours):
@@ -28,13 +28,13 @@ use crate::retry::Clock;
 
 const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 1_000..=200_000;
 const HEARTBEAT_NS_MIN: u64 = 50_000;
-/// Heartbeats of a rack of a thousand links would be most of what a simulation computes.
+/// With a fixed interval, heartbeats of a rack of a thousand links would be most of the work of a simulation.
 const HEARTBEAT_NS_PER_LINK: u64 = 400;
 const HELLO_NS_MIN: u64 = 20_000;
-/// Between real processes, where all links repeat what they lose: the transport waits until they have had the time to do so.
+/// Least timeout between real processes if all links have link-level retry. The transport waits until they have had time to replay.
 const REPEATING_LINKS_TIMEOUT_MIN_NS: u64 = 40_000_000;
 
-/// The timing keys that a rack file states.
+/// Set of timing keys that the rack file states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stated {
     pub(crate) heartbeat_interval: bool,
@@ -47,7 +47,7 @@ pub(crate) struct Stated {
     pub(crate) ack_delay: bool,
 }
 
-/// Times of the links of a plan from which open timers follow, in nanoseconds.
+/// Link times of a plan from which default timers follow, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reach {
     frame_ns: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// Takes one search over the links.
+    /// Computes the times with one search over the links.
     pub(crate) fn of(plan: &Plan) -> Self {
         let frame_ns = |link: &LinkPlan| {
             let bits = 8 * wire_bytes(plan.frame_bytes_max.into()) as u128;
@@ -74,7 +74,7 @@ impl Reach {
     }
 }
 
-/// A bound of the hops between two members: twice the distance of the farthest member from the first.
+/// Returns an upper bound of the hops between two members: twice the distance of the farthest member from the first.
 fn path_hops_max(plan: &Plan) -> u64 {
     let mut neighbours = vec![Vec::new(); plan.members.len()];
     for link in &plan.links {
@@ -96,7 +96,7 @@ fn path_hops_max(plan: &Plan) -> u64 {
 }
 
 impl Plan {
-    /// The timers of links on a clock, with what the file leaves open resolved.
+    /// Returns the link timers on a clock, with defaults resolved.
     #[must_use]
     pub fn timers_on(&self, clock: Clock) -> LinkTimers {
         let (stated, reach, mut timers) = (self.stated, self.reach, self.timers);
@@ -106,7 +106,7 @@ impl Plan {
         if !stated.heartbeat_interval {
             let of_links_ns = HEARTBEAT_NS_PER_LINK.saturating_mul(self.links.len() as u64);
             let interval_ns = HEARTBEAT_NS_MIN.max(of_links_ns).max(reach.hop_ns.saturating_mul(8));
-            // Nothing is longer than on real processes.
+            // No timer is longer than on real processes.
             timers.heartbeat_interval_ns = interval_ns.min(timers.heartbeat_interval_ns);
             if !stated.heartbeat_rest {
                 timers.heartbeat_rest = 1;
@@ -123,8 +123,8 @@ impl Plan {
         timers
     }
 
-    /// The transport on a clock, with what the file leaves open resolved. `ack_delay` < `timeout_min` <= `timeout_initial` <=
-    /// `timeout_max` holds if it holds for what the file states.
+    /// Returns the transport settings on a clock, with defaults resolved. `ack_delay` < `timeout_min` <= `timeout_initial` <=
+    /// `timeout_max` holds if it holds for the stated values.
     #[must_use]
     pub fn transport_on(&self, clock: Clock) -> TransportConfig {
         let (stated, reach, given) = (self.stated, self.reach, self.transport);
@@ -154,7 +154,7 @@ impl Plan {
     }
 }
 
-/// Stated values as they are, and open ones in order with them.
+/// Returns stated values unchanged, and defaults adjusted such that the order holds.
 fn fit(given: TransportConfig, open: TransportConfig, stated: Stated) -> TransportConfig {
     let mut times = [
         (stated.ack_delay, given.ack_delay_ns, open.ack_delay_ns),
@@ -164,7 +164,7 @@ fn fit(given: TransportConfig, open: TransportConfig, stated: Stated) -> Transpo
     ]
     .map(|(is_stated, given_ns, open_ns)| (is_stated, if is_stated { given_ns } else { open_ns }));
     for index in 1..times.len() {
-        // An acknowledgement leaves before the least timeout has passed.
+        // An acknowledgement is sent before the least timeout has passed.
         let gap_ns = u64::from(index == 1);
         if !times[index].0 {
             times[index].1 = times[index].1.max(times[index - 1].1.saturating_add(gap_ns));

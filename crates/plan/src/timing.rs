@@ -1,8 +1,8 @@
-//! How long a frame is under way: the cable, the devices at its ends, and members that pass frames on.
+//! Latency of a frame: the cable, the devices at its ends, and members that forward frames.
 //!
-//! A cable's delay follows from its length and medium; each side adds what its MAC, its PHY and its error correction take.
-//! Serialisation is not here: it follows from the rate and the frame. Times are kept in picoseconds where a cable makes
-//! them, because three metres of copper are 13.8 ns.
+//! The delay of a cable follows from its length and medium. Each side adds the latency of MAC, PHY and error correction.
+//! Serialisation is not included: it follows from rate and frame. Cable delays are in picoseconds, because three metres of copper
+//! take 13.8 ns.
 
 use rackloom_protocol::ForwardingConfig;
 
@@ -11,13 +11,13 @@ use crate::plan::LinkProfile;
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const MILLIMETRES_PER_METRE: u64 = 1_000;
 
-/// What a cable is made of.
+/// Material of a cable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Medium {
-    /// 4.6 ns per metre.
+    /// Copper, with 4.6 ns per metre.
     #[default]
     Copper,
-    /// 4.9 ns per metre: light in glass of refractive index 1.47 (ours).
+    /// Fibre, with 4.9 ns per metre: light in glass of refractive index 1.47 (ours).
     Fibre,
 }
 
@@ -25,7 +25,7 @@ impl Medium {
     /// All media, the default first.
     pub const ALL: [Self; 2] = [Self::Copper, Self::Fibre];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Medium {
         }
     }
 
-    /// What a signal takes for a metre of it.
+    /// Returns the propagation delay per metre, in picoseconds.
     #[must_use]
     pub const fn picoseconds_per_metre(self) -> u64 {
         match self {
@@ -44,7 +44,7 @@ impl Medium {
     }
 }
 
-/// What each side of a link adds to a frame's way, in both directions alike.
+/// Latency of each side of a link, equal in both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SideLatency {
     /// Medium access control.
@@ -56,20 +56,20 @@ pub struct SideLatency {
 }
 
 impl SideLatency {
-    /// All of one side.
+    /// Returns the sum of all stages, in nanoseconds.
     #[must_use]
     pub const fn total_ns(self) -> u64 {
         self.mac_ns + self.phy_ns + self.fec_ns
     }
 }
 
-/// When a member that passes a frame on may begin.
+/// Condition under which a member begins to forward a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForwardingMode {
-    /// When it has all of it.
+    /// The frame has arrived completely.
     #[default]
     StoreAndForward,
-    /// As soon as it begins to come in.
+    /// The frame has begun to arrive.
     CutThrough,
 }
 
@@ -77,7 +77,7 @@ impl ForwardingMode {
     /// All modes, the default first.
     pub const ALL: [Self; 2] = [Self::StoreAndForward, Self::CutThrough];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,25 +87,25 @@ impl ForwardingMode {
     }
 }
 
-/// What it takes a switch, or a node that relays for others, to pass a frame on.
+/// Forwarding of frames by a switch, or by a node that relays for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ForwardingPlan {
-    /// When it may begin.
+    /// Condition under which forwarding begins.
     pub mode: ForwardingMode,
-    /// What it adds.
+    /// Latency of forwarding, in nanoseconds.
     pub latency_ns: u64,
-    /// How it is done beside sending frames of one's own.
+    /// Rules for forwarded frames and the member's own frames, for example bubble flow control.
     pub rules: ForwardingConfig,
-    /// A rack that can stand still for ever is accepted: somebody wants to see it.
+    /// True if a rack that can deadlock is accepted, to demonstrate it.
     pub allows_deadlock: bool,
 }
 
 impl LinkProfile {
-    /// From one end to the other without serialisation: the cable, or what the file says in its place, and both sides.
+    /// Returns the latency from one end to the other in picoseconds, without serialisation: the cable, or `delay_ns`, and both sides.
     #[must_use]
     pub const fn latency_ps(&self) -> u64 {
         let propagation_ps = match self.length_mm {
-            // A length is at most some kilometres (checked), so nothing overflows.
+            // A length is at most some kilometres (checked), so this does not overflow.
             Some(length_mm) => {
                 length_mm.saturating_mul(self.medium.picoseconds_per_metre()) / MILLIMETRES_PER_METRE
             }
@@ -116,7 +116,7 @@ impl LinkProfile {
         )
     }
 
-    /// The same in whole nanoseconds, rounded up.
+    /// Returns the latency from one end to the other in nanoseconds, rounded up, without serialisation.
     #[must_use]
     pub const fn latency_ns(&self) -> u64 {
         self.latency_ps().div_ceil(PICOSECONDS_PER_NANOSECOND)

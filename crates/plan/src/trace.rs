@@ -1,4 +1,4 @@
-//! A trace of traffic: who moved how many bytes to or from whom, when, and how; one line each, as comma-separated values.
+//! Traces of traffic: time, source, destination, size and kind of each operation, as comma-separated values.
 //!
 //! ```text
 //! time, source, destination, bytes, kind
@@ -6,60 +6,60 @@
 //! 1us,  n1,     n0,          64,    store
 //! ```
 //!
-//! The first line names the columns. A time without a unit is in nanoseconds, a size without one in bytes, because that is how other
-//! tools write them. Lines may stand in any order of time. Empty lines, and those that begin with `#`, say nothing.
+//! The first line names the columns. A time without a unit is in nanoseconds and a size without one in bytes, as other
+//! tools write them. Lines may have any order of times. Empty lines, and lines that begin with `#`, are skipped.
 //!
-//! Nothing here moves anything.
+//! This file reads traces. It moves no data.
 
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::mistake::{Complaint, Mistake, Place, PlanError, Source, nearest, quoted};
+use crate::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
 use crate::plan::Plan;
 use crate::quantity::{bytes, nanoseconds, whole};
 use crate::words::words;
 
 const COLUMNS: [&str; 5] = ["time", "source", "destination", "bytes", "kind"];
-/// A file with more mistakes is not what it was taken for.
+/// A file with more mistakes is probably no trace.
 const MISTAKES_MAX: usize = 20;
 const BYTES_MAX: u64 = 1 << 30;
 const FETCH_ADD_BYTES: u64 = 8;
 
 words! {
-    /// What a line of a trace does.
+    /// Operation of a line of a trace.
     pub enum TraceKind {
-        /// The source writes to the destination, which counts it.
+        /// The source writes to the destination, which counts it. For any size.
         #[default]
         Put = "put",
-        /// The same in one acknowledged store.
+        /// The source writes to the destination in one acknowledged store.
         Store = "store",
-        /// The source reads at the destination.
+        /// The source reads from the destination in one load.
         Load = "load",
-        /// The same for large sizes.
+        /// The source reads from the destination. For large sizes.
         Get = "get",
-        /// The source adds one to a word at the destination.
+        /// The source adds one to a word of the destination.
         FetchAdd = "fetch-add",
     }
 }
 
-/// One line of a trace.
+/// Describes one line of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceLine {
-    /// When it begins, counted from when all nodes have met.
+    /// Start time, counted from the moment at which all nodes are connected, in nanoseconds.
     pub at_ns: u64,
-    /// Who does it.
+    /// Node that performs the operation.
     pub source: NodeId,
-    /// To whose memory.
+    /// Node whose memory is accessed.
     pub destination: NodeId,
-    /// How much.
+    /// Number of bytes.
     pub bytes: u64,
-    /// What.
+    /// Kind of operation.
     pub kind: TraceKind,
 }
 
-/// Read a trace; `origin` stands for the file in messages. Lines come back in the order of their times.
+/// Reads a trace. `origin` is the name of the file in messages. Returns lines in the order of their times.
 ///
 /// # Errors
-/// The mistakes of the text, with line, column and hint; the first twenty of them, if there are more.
+/// Returns the mistakes of the text, with line, column and hint. If there are more than twenty, returns the first twenty.
 pub fn read(text: &str, origin: &str, plan: &Plan) -> Result<Vec<TraceLine>, PlanError> {
     let file = Source::new(origin, text);
     let mut mistakes = Vec::new();
@@ -75,7 +75,7 @@ pub fn read(text: &str, origin: &str, plan: &Plan) -> Result<Vec<TraceLine>, Pla
             columns(number, line)
         };
         has_columns = true;
-        mistakes.extend(read.err().map(|(place, complaint)| file.mistake(Some(place), complaint)));
+        mistakes.extend(read.err().map(|(position, complaint)| file.mistake(Some(position), complaint)));
         if mistakes.len() == MISTAKES_MAX {
             break;
         }
@@ -96,56 +96,56 @@ fn nothing(file: &Source<'_>) -> Mistake {
     file.mistake(None, Complaint::about("the trace has no line that does anything").hint(hint))
 }
 
-type Misplaced = (Place, Complaint);
+type MistakeAt = (Position, Complaint);
 
-/// The values of a line, each with its place, without the blanks around them.
-fn values(number: u32, line: &str) -> Vec<(Place, &str)> {
+/// Returns the values of a line with their positions, without the blanks around them.
+fn values(number: u32, line: &str) -> Vec<(Position, &str)> {
     let mut column = 1;
-    let place = |value: &str, column: usize| {
+    let position = |value: &str, column: usize| {
         let blanks = value.chars().take_while(|character| character.is_whitespace()).count();
         let value = value.trim();
         let length = value.chars().count().max(1) as u32;
-        Place { line: number, column: (column + blanks) as u32, length }
+        Position { line: number, column: (column + blanks) as u32, length }
     };
     let mut values = Vec::new();
     for value in line.split(',') {
-        values.push((place(value, column), value.trim()));
+        values.push((position(value, column), value.trim()));
         column += value.chars().count() + 1;
     }
     values
 }
 
-fn columns(number: u32, line: &str) -> Result<(), Misplaced> {
+fn columns(number: u32, line: &str) -> Result<(), MistakeAt> {
     let found = values(number, line);
-    for ((place, value), expected) in found.iter().zip(COLUMNS) {
+    for ((position, value), expected) in found.iter().zip(COLUMNS) {
         if *value != expected {
             let message = format!("{} is not the column `{expected}`", quoted(value));
             let hint = format!("the first line is `{}`", COLUMNS.join(","));
-            return Err((*place, Complaint::about(message).hint(hint)));
+            return Err((*position, Complaint::about(message).hint(hint)));
         }
     }
     five(number, line, found.len())
 }
 
-fn five(number: u32, line: &str, found: usize) -> Result<(), Misplaced> {
+fn five(number: u32, line: &str, found: usize) -> Result<(), MistakeAt> {
     if found == COLUMNS.len() {
         return Ok(());
     }
-    let place = Place { line: number, column: 1, length: line.chars().count().max(1) as u32 };
+    let position = Position { line: number, column: 1, length: line.chars().count().max(1) as u32 };
     let message = format!("a line has {} values, found {found}", COLUMNS.len());
-    Err((place, Complaint::about(message).hint(format!("write `{}`", COLUMNS.join(",")))))
+    Err((position, Complaint::about(message).hint(format!("write `{}`", COLUMNS.join(",")))))
 }
 
-fn one(number: u32, line: &str, plan: &Plan) -> Result<TraceLine, Misplaced> {
+fn one(number: u32, line: &str, plan: &Plan) -> Result<TraceLine, MistakeAt> {
     let found = values(number, line);
     five(number, line, found.len())?;
     let at = |index: usize| found[index];
-    let places: Vec<Place> = found.iter().map(|(place, _)| *place).collect();
+    let positions: Vec<Position> = found.iter().map(|(position, _)| *position).collect();
     let read = |index: usize| {
-        let place = places[index];
+        let position = positions[index];
         move |complaint: Complaint| {
             let message = format!("`{}`: {}", COLUMNS[index], complaint.message);
-            (place, complaint.reworded(message))
+            (position, complaint.reworded(message))
         }
     };
     let is_bare = |text: &str| !text.is_empty() && text.chars().all(|character| character.is_ascii_digit());
@@ -190,7 +190,7 @@ fn kind(word: &str) -> Result<TraceKind, Complaint> {
     })
 }
 
-/// What an operation of this kind can move.
+/// Checks that an operation of this kind can move this number of bytes.
 fn sizes(kind: TraceKind, bytes: u64, plan: &Plan) -> Result<(), Complaint> {
     let straight = u64::from(plan.rdma_threshold_bytes);
     let (least, most, hint) = match kind {
@@ -242,8 +242,8 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_line_is_told_with_line_and_column() {
-        for (line, place, words) in [
+    fn every_bad_line_is_reported_with_line_and_column() {
+        for (line, position, words) in [
             ("5,n0,n1,64", (2, 1), "a line has 5 values, found 4"),
             ("5,n0,n1,64,put,now", (2, 1), "found 6"),
             ("soon,n0,n1,64,put", (2, 1), "`time`: `soon`"),
@@ -258,7 +258,7 @@ mod tests {
         ] {
             let error = trace(&format!("{COLUMN_LINE}{line}\n")).unwrap_err();
             let [mistake] = &error.mistakes[..] else { panic!("{error}") };
-            assert_eq!((mistake.line, mistake.column), place, "{error}");
+            assert_eq!((mistake.line, mistake.column), position, "{error}");
             assert!(mistake.message.contains(words), "{error}");
             assert!(!mistake.hint.is_empty() && mistake.snippet.is_some());
         }

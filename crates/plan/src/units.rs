@@ -1,28 +1,28 @@
-//! Quantities with their units as rack files write them, for those who take them from elsewhere: `4KiB`, `10us`, `3m`, `1%`.
+//! Quantities with units, in the notation of rack files: `4KiB`, `10us`, `3m`, `1%`.
 //!
-//! What is wrong with a value that is none is for the reader of files; here it is none.
+//! Other crates use it for their options. A text that is no quantity yields `None`, without a message.
 
 use crate::quantity;
 
-/// A size in bytes.
+/// Reads a size in bytes.
 #[must_use]
 pub fn size_bytes(text: &str) -> Option<u64> {
     quantity::bytes(text).ok()
 }
 
-/// A time in nanoseconds.
+/// Reads a time in nanoseconds.
 #[must_use]
 pub fn time_ns(text: &str) -> Option<u64> {
     quantity::nanoseconds(text).ok()
 }
 
-/// A length in millimetres.
+/// Reads a length in millimetres.
 #[must_use]
 pub fn length_mm(text: &str) -> Option<u64> {
     quantity::millimetres(text).ok()
 }
 
-/// A probability, as a number or in per cent.
+/// Reads a probability, written as a number or in per cent.
 #[must_use]
 pub fn probability(text: &str) -> Option<f64> {
     quantity::probability(text).ok()

@@ -1,8 +1,8 @@
-//! Enumerations that a file names by word.
+//! Enumerations with a name for each variant in files.
 //!
-//! The word stands beside the variant, once; readers, the JSON schema and the document take it from there.
+//! The name is written once, beside the variant. Readers, the JSON schema and the document take it from there.
 
-/// Declare an enumeration with a word for each variant: `ALL`, `NAMES`, `name`, `from_name` and `Display`.
+/// Declares an enumeration with a name for each variant: `ALL`, `NAMES`, `name`, `from_name` and `Display`.
 macro_rules! words {
     (
         $(#[$meta:meta])*
@@ -13,18 +13,18 @@ macro_rules! words {
         pub enum $name { $($(#[$variant_meta])* $variant,)+ }
 
         impl $name {
-            /// All of them, in the order of the document.
+            /// All variants, in the order of the document.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-            /// The words of all of them.
+            /// Names of all variants.
             pub const NAMES: &'static [&'static str] = &[$($word),+];
 
-            /// Its word in files, options and reports.
+            /// Returns the name in files, options and reports.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            /// The one with this word.
+            /// Returns the variant with this name, or `None`.
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|one| one.name() == name)

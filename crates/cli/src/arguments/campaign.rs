@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{OUTPUT, Overrides};
+use super::{OUTPUT, Output, Overrides};
 
 /// The engine that runs the fault scripts of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -45,6 +45,8 @@ pub(crate) struct CampaignArguments {
     /// Stop after this number of failures
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) failures_max: u64,
+    #[command(flatten)]
+    pub(crate) output: Output,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
 }

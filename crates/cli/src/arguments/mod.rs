@@ -64,7 +64,7 @@ pub(crate) enum Command {
     /// Print the frames of a capture, one line per frame
     #[command(after_help = EXITS)]
     Decode(DecodeArguments),
-    /// Print a JSON schema of rack files, fault scripts or reports
+    /// Print a JSON schema of rack files, fault scripts, reports or results of campaigns
     Schema(SchemaArguments),
     /// Start a rack in the background; it stays up until `rackloom down`
     #[command(after_help = EXITS)]
@@ -372,6 +372,8 @@ pub(crate) enum SchemaOf {
     Faults,
     /// JSON reports of `run`, `sim` and `down`
     Report,
+    /// JSON results of `campaign`
+    Campaign,
 }
 
 #[derive(Debug, Args)]

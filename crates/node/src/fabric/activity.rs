@@ -1,7 +1,7 @@
-//! Work of several operations that goes on by itself, turn by turn, whoever drives the node: submitted collectives.
+//! Work that consists of several operations and advances with each poll of the node: submitted collectives.
 //!
-//! An activity is looked at after every turn. It may make turns of its own, which look at no other. What has ended is kept until the
-//! lock is free, because it may hold the last handle of a region, which takes the lock when it goes.
+//! Activities advance after every poll, in the thread that drives the node. They may poll the node themselves; such a poll advances no other
+//! activity. Ended activities are kept until the lock is released: one may hold the last handle of a region, whose drop takes the lock.
 
 use rackloom_protocol::OperationId;
 
@@ -9,9 +9,9 @@ use super::core::Core;
 use super::error::Error;
 use super::table::Ended;
 
-/// Something that goes on.
+/// Work that advances with each poll.
 pub(super) trait Activity: Send {
-    /// Go on as far as possible; `None` while it waits.
+    /// Advances as far as possible. `None` while it waits.
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>>;
 }
 
@@ -29,38 +29,38 @@ impl std::fmt::Debug for Activities {
 }
 
 impl Activities {
-    /// Whether none goes on.
+    /// Returns `true` if there is no activity.
     pub(super) fn is_empty(&self) -> bool {
         self.running.is_empty()
     }
 
-    /// Everything, to be dropped without the lock.
+    /// Takes all activities, to be dropped without the lock.
     pub(super) fn take_all(&mut self) -> Vec<Box<dyn Activity>> {
         let running = std::mem::take(&mut self.running).into_iter().map(|(_, activity)| activity);
         running.chain(std::mem::take(&mut self.ended)).collect()
     }
 
-    /// Whether something waits to be dropped without the lock.
+    /// Returns `true` if ended activities wait to be dropped without the lock.
     pub(super) fn has_ended(&self) -> bool {
         !self.ended.is_empty()
     }
 
-    /// What has ended, to be dropped without the lock.
+    /// Takes the ended activities, to be dropped without the lock.
     pub(super) fn take_ended(&mut self) -> Vec<Box<dyn Activity>> {
         std::mem::take(&mut self.ended)
     }
 }
 
 impl Core {
-    /// Begin an activity; its end is that of `operation`.
+    /// Begins an activity. Its end completes `operation`.
     pub(super) fn begin(&mut self, operation: OperationId, activity: Box<dyn Activity>) {
         self.activities.running.push((operation, activity));
         self.advance_activities();
     }
 
-    /// Let every activity go on.
+    /// Advances every activity.
     pub(super) fn advance_activities(&mut self) {
-        // Empty also while they are being looked at: their own turns find none.
+        // The list is empty meanwhile, so polls by an activity find none.
         let mut running = std::mem::take(&mut self.activities.running);
         let mut place = 0;
         while place < running.len() {

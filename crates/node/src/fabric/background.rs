@@ -1,7 +1,7 @@
-//! The thread that keeps a node alive while the application computes.
+//! The background thread, which serves a node while the application computes.
 //!
-//! It sleeps on the doorbell, serves what comes, and stands aside as long as anybody else drives or visits the node often. It
-//! ends with the node.
+//! It sleeps at the doorbell, handles frames that arrive, and stands aside while another thread drives the node or visits it often. It ends with
+//! the node.
 
 use std::io;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use rackloom_protocol::Instant;
 use super::core::Core;
 use super::engine::Engine;
 
-/// Start it.
+/// Starts the thread.
 pub(super) fn start(engine: &Arc<Engine>) -> io::Result<JoinHandle<()>> {
     let name = format!("rackloom-{}", engine.node);
     let engine = Arc::clone(engine);
     Builder::new().name(name).spawn(move || live(&engine))
 }
 
-/// A turn of this thread's.
-fn turn(core: &mut Core) -> bool {
-    core.background_turns += 1;
-    core.turn()
+/// Polls the node, and counts the poll as one of this thread.
+fn poll(core: &mut Core) -> bool {
+    core.background_polls += 1;
+    core.poll()
 }
 
 fn live(engine: &Engine) {
@@ -30,23 +30,23 @@ fn live(engine: &Engine) {
     while !held.core().has_left {
         let core = held.core();
         if engine.is_attended() {
-            // Those who come and go are looked after now and then; one who drives for long says when he stops.
+            // Visits are checked now and then. A thread that drives for long wakes this thread when it stops.
             held = held.rest();
         } else if core.has_driver || !core.standby.is_empty() {
             held = held.stand_aside();
-        } else if turn(held.core()) {
+        } else if poll(held.core()) {
             if engine.is_wanted() || !held.core().table.to_wake.is_empty() {
-                held = held.give_way();
+                held = held.yield_lock();
             }
         } else if engine.stays_awake_for_tasks(held.core()) {
             if engine.is_wanted() {
-                held = held.give_way();
+                held = held.yield_lock();
             }
         } else {
             held = held.sleep(Instant::NEVER, false);
-            // Where there was no sleep, because a device is at work, the lock was not let go of either.
+            // `sleep` returns at once, with the lock still held, while a device is at work.
             if engine.is_wanted() {
-                held = held.give_way();
+                held = held.yield_lock();
             }
         }
     }
@@ -62,10 +62,10 @@ mod tests {
 
     const LOOKS: usize = 50;
 
-    /// Who lets the background thread in while he waits must not look like a visitor: it would come again after 100 us, for ever, and
-    /// each time the driver would have to give it the lock.
+    /// A waiting driver that lets the background thread in must not look like a visitor. Otherwise the thread would return every 100 us, and
+    /// take the lock from the driver each time.
     #[test]
-    fn who_waits_for_long_is_left_alone() {
+    fn a_long_wait_is_left_alone() {
         let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let [near, far] = fabric.nodes() else { unreachable!() };
@@ -79,14 +79,14 @@ mod tests {
                 }
                 driver.wait(far.wait_until(&words, 0, Condition::AtLeast, 1, near.id())).unwrap();
             });
-            // What keeps the driver awake.
+            // Traffic that keeps the driver awake.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     near.fetch_add(words.address(8), Width::Eight, 1).wait().unwrap();
                 }
                 near.store(words.address(0), &1_u64.to_ne_bytes()).wait().unwrap();
             });
-            // To look is to come in as well, so it is done rarely.
+            // The check takes the lock as well, so it is made rarely.
             let look = |_: &usize| {
                 thread::park_timeout(Duration::from_millis(10));
                 far.engine().hold_for_task().core().is_aside

@@ -1,8 +1,8 @@
-//! The bytes behind a region, wherever they come from, and the memory of a node made of them.
+//! The bytes of a region, of any origin, and the memory of a node that consists of them.
 //!
-//! Ours (pages of an anonymous file), an owned buffer of the caller's, or somebody else's bytes under an `unsafe`
-//! promise: the engine sees an address and a length, and never a Rust slice. Bytes on a GPU have no address here: whatever a
-//! window does not reach is asked of the device ([`super::on_device`]). Keys and permissions are the core's.
+//! The bytes are pages of an anonymous file, a buffer that the caller registered, or the caller's memory under an `unsafe` promise. The
+//! engine uses an address and a length, and never a Rust slice. Bytes on a GPU have no address here: accesses beyond a window go to
+//! the device ([`super::on_device`]). The core checks keys and access rights.
 
 use std::any::Any;
 use std::io;
@@ -21,17 +21,17 @@ use super::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
 use crate::window::Window;
 
-/// Most bytes that one read request of the core asks for.
+/// Longest read request of the core, in bytes.
 const READ_BYTES_MAX: usize = 256;
 
-/// Bytes at a fixed address, kept until the last handle and the last operation let go.
+/// Bytes at a fixed address, kept until the last handle is dropped and the last operation has ended.
 #[derive(Debug)]
 pub(super) struct Bytes {
     base: *mut u8,
     length: usize,
-    /// How many of them have an address here: all or none.
+    /// Number of bytes that have an address here: all or none.
     mapped: usize,
-    /// What keeps the address valid; nothing for memory of others.
+    /// Owner of the address. Nothing for memory of the caller.
     keeper: Keeper,
 }
 
@@ -50,7 +50,7 @@ unsafe impl Send for Bytes {}
 unsafe impl Sync for Bytes {}
 
 impl Bytes {
-    /// Zeroed pages of our own.
+    /// Allocates zeroed pages.
     pub(super) fn allocate(length: usize) -> io::Result<Self> {
         let pages = whole_pages(length as u64).filter(|pages| isize::try_from(*pages).is_ok());
         let file = sealed_memfd("rackloom-region", pages.ok_or(io::ErrorKind::OutOfMemory)?)?;
@@ -58,27 +58,27 @@ impl Bytes {
         Ok(Self { base: pages.base(), length, mapped: length, keeper: Keeper::Pages(pages) })
     }
 
-    /// A buffer that the caller hands over.
+    /// Takes over a buffer of the caller.
     pub(super) fn own<T: Element>(mut buffer: Vec<T>) -> Self {
         let (base, length) = (buffer.as_mut_ptr().cast(), size_of_val(buffer.as_slice()));
         Self { base, length, mapped: length, keeper: Keeper::Buffer(Box::new(buffer)) }
     }
 
-    /// Bytes of somebody else.
+    /// Uses memory of the caller.
     ///
     /// # Safety
-    /// `base` is valid for reads and writes of `length` bytes as long as the value lives, and nobody holds a Rust
-    /// reference to them meanwhile.
+    /// `base` is valid for reads and writes of `length` bytes while the value exists, and no Rust reference to these bytes
+    /// exists meanwhile.
     pub(super) unsafe fn borrow(base: *mut u8, length: usize) -> Self {
         Self { base, length, mapped: length, keeper: Keeper::Caller }
     }
 
-    /// Bytes on a device.
+    /// Uses bytes on a device.
     pub(super) fn on_device(bytes: DeviceBytes, length: usize) -> Self {
         Self { base: std::ptr::dangling_mut(), length, mapped: 0, keeper: Keeper::Device(bytes) }
     }
 
-    /// The device that has them, if one does.
+    /// Returns the device of the bytes, if they are on one.
     pub(super) const fn device(&self) -> Option<&DeviceBytes> {
         match &self.keeper {
             Keeper::Device(bytes) => Some(bytes),
@@ -86,7 +86,7 @@ impl Bytes {
         }
     }
 
-    /// Copy in, wherever they lie; visible to everybody when this returns.
+    /// Copies bytes in, to the host or the device. They are visible when this returns.
     pub(super) fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.device() {
             Some(device) => device.write(offset, bytes),
@@ -94,7 +94,7 @@ impl Bytes {
         }
     }
 
-    /// Copy out, wherever they lie.
+    /// Copies bytes out, from the host or the device.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         match self.device() {
             Some(device) => device.read(offset, out),
@@ -112,7 +112,7 @@ impl Bytes {
         unsafe { Window::over(self.base, self.mapped) }
     }
 
-    /// The buffer that was handed over, if one of this type was.
+    /// Returns the buffer of the caller, if its elements have this type.
     pub(super) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
         match self.keeper {
             Keeper::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
@@ -121,30 +121,30 @@ impl Bytes {
     }
 }
 
-/// The regions of one node, as the engine's memory.
+/// Regions of one node, as the engine's memory.
 #[derive(Debug)]
 pub(super) struct RegionMemory {
     regions: Vec<(RegionId, Arc<Bytes>)>,
     /// Regions without a handle, kept for the operations that still use them.
     retired: Vec<RegionId>,
-    /// Where regions lie that have no address here; opened with the first of them.
+    /// Device of regions that have no address here. Opened with the first of them.
     device: Option<Arc<DeviceMemory>>,
     account: Account,
-    /// Faults of memory, once there were any, and what time it is.
+    /// Memory faults and the current time. `None` until the first fault.
     faults: Option<Box<(Instant, MemoryFaults)>>,
     scratch: [u8; READ_BYTES_MAX],
 }
 
-/// How much memory the regions of one node are.
+/// Size counters of a node's regions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Account {
     /// Bytes of all regions now.
     pub(super) bytes: u64,
-    /// The same, at most so far.
+    /// Largest number of bytes so far.
     pub(super) bytes_high: u64,
-    /// Regions that were added.
+    /// Number of regions that were added.
     pub(super) added: u64,
-    /// Regions that have gone.
+    /// Number of regions that were removed.
     pub(super) removed: u64,
 }
 
@@ -170,28 +170,28 @@ impl RegionMemory {
         }
     }
 
-    /// The device, once there is one.
+    /// Returns the device, once it is open.
     pub(super) const fn device(&self) -> Option<&Arc<DeviceMemory>> {
         self.device.as_ref()
     }
 
-    /// From now on regions may lie there.
+    /// Sets the device for regions.
     pub(super) fn set_device(&mut self, device: Arc<DeviceMemory>) {
         self.device = Some(device);
     }
 
-    /// What of a region lies on the device.
+    /// Returns the bytes of a region on the device, if it is there.
     fn on_device(&self, region: RegionId) -> Option<&DeviceBytes> {
         self.device.as_ref()?;
         self.regions.iter().find(|(known, _)| *known == region).and_then(|(_, bytes)| bytes.device())
     }
 
-    /// Names of all regions.
+    /// Returns the numbers of all regions.
     pub(super) fn names(&self) -> Vec<RegionId> {
         self.regions.iter().map(|(region, _)| *region).collect()
     }
 
-    /// Answer requests of others as a fault script says from now on. [`Self::set_time`] has to follow from then on.
+    /// Applies memory faults of a fault script to requests of peers. [`Self::set_time`] has to be called from then on.
     pub(super) fn set_faults(
         &mut self,
         now: Instant,
@@ -201,14 +201,14 @@ impl RegionMemory {
         self.faults.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
     }
 
-    /// Set what time it is, for answers that come late.
+    /// Sets the current time, for delayed answers.
     pub(super) fn set_time(&mut self, now: Instant) {
         if let Some(faults) = &mut self.faults {
             faults.0 = now;
         }
     }
 
-    /// When the next late answer is due; [`Instant::NEVER`] if none is.
+    /// Returns the time of the next delayed answer, or [`Instant::NEVER`].
     pub(super) fn next_due(&self) -> Instant {
         self.faults.as_ref().map_or(Instant::NEVER, |faults| faults.1.next_due())
     }
@@ -221,18 +221,18 @@ impl RegionMemory {
     }
 
     pub(super) fn account(&mut self, uses: &Uses) -> Account {
-        // A region whose last handle has just gone counts no more.
+        // A region whose last handle was just dropped does not count.
         self.sweep(uses);
         self.account
     }
 
-    /// Remove a region as soon as no operation of this node uses it.
+    /// Removes a region as soon as no operation of this node uses it.
     pub(super) fn retire(&mut self, region: RegionId, uses: &Uses) {
         self.retired.push(region);
         self.sweep(uses);
     }
 
-    /// Remove what was retired and is no longer used.
+    /// Removes retired regions that are no longer used.
     pub(super) fn sweep(&mut self, uses: &Uses) {
         if self.retired.is_empty() {
             return;
@@ -250,7 +250,7 @@ impl RegionMemory {
         self.regions.iter().any(|(known, _)| *known == region)
     }
 
-    /// Whether a region of this name is only kept for operations that still use it.
+    /// Returns `true` if a region of this number is only kept for operations that still use it.
     pub(super) fn is_retired(&self, region: RegionId) -> bool {
         self.retired.contains(&region)
     }
@@ -271,7 +271,7 @@ impl RegionMemory {
     fn write_ranges(&self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> Result<(), MemoryFault> {
         let window = self.window(region)?;
         if ranges.len() > 1 {
-            // Small stores go anywhere: their lines come while the first of them are written, instead of one after another.
+            // Small stores have scattered targets. Their cache lines are fetched in parallel while the first of them are written.
             ranges.iter().for_each(|range| window.fetch(range.region_offset));
         }
         for range in ranges {
@@ -292,7 +292,7 @@ impl RegionMemory {
 }
 
 impl RegionMemory {
-    /// Answer a request, without faults.
+    /// Executes a request, without faults.
     fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         let region = request.region;
         if let Some(bytes) = self.on_device(region) {

@@ -1,9 +1,9 @@
-//! What a node's lock protects, and what is done with it in hand: turns and visits.
+//! State under a node's lock, and polling of the node.
 //!
-//! A *turn* takes what has arrived and sends what waits. A *visit* is the turn of somebody who comes and goes, and is none where somebody else
-//! is awake and makes one anyway. Operations go in through [`super::order`] and end in [`super::table`].
+//! A *poll* takes frames that have arrived and sends frames that are ready. A *visit* is a poll by a thread that then returns to its own work;
+//! it is skipped if a driver thread is awake and polls anyway. Operations enter through [`super::order`] and end in [`super::table`].
 //!
-//! This file knows neither threads nor bells: who may be here, and who is called afterwards, is [`super::held`]'s business.
+//! This file has no threads and no doorbells: [`super::held`] decides which thread holds the lock and which one is woken afterwards.
 
 use std::task::Waker;
 use std::time::Duration;
@@ -18,53 +18,53 @@ use super::order::BatchHint;
 use super::table::Table;
 use crate::runtime::Runtime;
 
-/// A visitor who sends looks for frames as well if nobody has for so long.
-const UNHEARD_NS_MAX: u64 = 10_000;
+/// Age of the last poll from which a visit that only sends also receives frames, in nanoseconds.
+const RECEIVE_AGE_NS_MAX: u64 = 10_000;
 
 pub(super) type Member = Runtime<Endpoint, RegionMemory>;
 
-/// What the lock protects.
+/// State of a node that its lock protects.
 #[derive(Debug)]
 pub(super) struct Core {
     /// `None` once the node has left.
     pub(super) member: Option<Box<Member>>,
     pub(super) table: Table,
-    /// Somebody drives.
+    /// A driver thread exists.
     pub(super) has_driver: bool,
-    /// The driver sleeps at the doorbell, since so many operations had ended.
+    /// The driver sleeps at the doorbell; the number of operations that had ended before.
     pub(super) driver_asleep: Option<u64>,
-    /// Who waits while somebody else drives.
+    /// Wakers of threads that wait while another thread drives.
     pub(super) standby: Vec<Waker>,
-    /// Tasks whose operation found no room: woken when something has happened, because that may have made room.
+    /// Wakers of tasks whose operation found no room. They are woken after each poll that changed something, because that may have made room.
     awaiting_room: Vec<Waker>,
-    /// Threads asleep at the doorbell, and until when at most.
+    /// Number of threads that sleep at the doorbell, and their latest deadline.
     pub(super) asleep: usize,
     pub(super) asleep_until: Instant,
-    /// They have been called and have not come yet.
+    /// The sleeping threads have been woken and do not run yet.
     pub(super) is_called: bool,
-    /// The background thread waits to be needed.
+    /// The background thread waits until it is needed.
     pub(super) is_aside: bool,
-    /// The background thread is about to look whether visits go on.
+    /// The background thread will soon check if visits continue.
     pub(super) is_resting: bool,
-    /// For how long it does so next, if not for the first time in a row.
+    /// Time until that check, if it is not the first one in a row.
     pub(super) rest: Duration,
-    /// A future is pending, and the background thread has not slept since.
+    /// A future is pending, and the background thread has not slept since it was polled.
     pub(super) is_entrusted: bool,
-    /// Visits since the background thread went to sleep at the doorbell.
+    /// Number of visits since the background thread began to sleep at the doorbell.
     pub(super) visits: u32,
-    /// A turn has been made since the lock was taken.
-    pub(super) has_turned: bool,
+    /// The node was polled since the lock was taken.
+    pub(super) has_polled: bool,
     pub(super) has_left: bool,
-    /// A [`super::Driver`] is about.
+    /// A [`super::Driver`] exists.
     pub(super) has_handler: bool,
-    /// Since the last turn.
+    /// Batch state since the last poll.
     pub(super) batch: BatchHint,
     pub(super) activities: Activities,
-    /// Faults that this seat plays, once there were any.
+    /// Faults that this seat plays. `None` until the first one is injected.
     pub(super) faults: Option<Box<SeatFaults>>,
-    /// Turns so far, and those of the background thread among them.
-    pub(super) turns: u64,
-    pub(super) background_turns: u64,
+    /// Number of polls, and of those the polls by the background thread.
+    pub(super) polls: u64,
+    pub(super) background_polls: u64,
 }
 
 impl Core {
@@ -84,27 +84,27 @@ impl Core {
             rest: Duration::ZERO,
             is_entrusted: false,
             visits: 0,
-            has_turned: false,
+            has_polled: false,
             has_left: false,
             has_handler: false,
             batch: BatchHint::default(),
             activities: Activities::default(),
             faults: None,
-            turns: 0,
-            background_turns: 0,
+            polls: 0,
+            background_polls: 0,
         }
     }
 
-    /// One turn. Returns whether anything happened.
-    pub(super) fn turn(&mut self) -> bool {
-        self.turns += 1;
-        self.has_turned = true;
+    /// Polls the node once. Returns `true` if something happened.
+    pub(super) fn poll(&mut self) -> bool {
+        self.polls += 1;
+        self.has_polled = true;
         self.batch = BatchHint::default();
         let Self { member: Some(member), table, faults, .. } = self else { return false };
         let before = table.ended_count;
         let now = member.look_at_stopwatch();
         let progress = match faults {
-            None => member.turn(now, &mut |event| table.hear(event)),
+            None => member.turn(now, &mut |event| table.handle_event(event)),
             Some(faults) => faults.poll(now, member, table),
         };
         if table.ended_count != before {
@@ -114,31 +114,31 @@ impl Core {
             self.advance_activities();
         }
         if progress {
-            self.wake_those_awaiting_room();
+            self.wake_waiting_for_room();
         }
         progress
     }
 
-    /// Wake this task once something has happened at the node: its operation found no room.
+    /// Wakes `waker` after the next poll that changes something: its operation found no room.
     pub(super) fn await_room(&mut self, waker: &Waker) {
         if !self.awaiting_room.iter().any(|known| known.will_wake(waker)) {
             self.awaiting_room.push(waker.clone());
         }
     }
 
-    /// Wake all tasks that wait for room. Each tries again, and waits again if there is none.
-    pub(super) fn wake_those_awaiting_room(&mut self) {
+    /// Wakes all tasks that wait for room. Each tries again, and waits again if there is no room.
+    pub(super) fn wake_waiting_for_room(&mut self) {
         self.table.to_wake.append(&mut self.awaiting_room);
     }
 
-    /// A turn of somebody who has only come to look, unless somebody else is awake and makes one anyway.
+    /// Polls the node once, unless a driver thread is awake and polls anyway.
     pub(super) fn visit(&mut self) {
         if !self.is_driven() {
-            self.turn();
+            self.poll();
         }
     }
 
-    /// What a look finds, at once or after a visit.
+    /// Returns the first result of `look`, before or after a visit.
     pub(super) fn visit_for<T>(&mut self, mut look: impl FnMut(&mut Self) -> Option<T>) -> Option<T> {
         look(self).or_else(|| {
             self.visit();
@@ -146,26 +146,26 @@ impl Core {
         })
     }
 
-    /// The same as a visit for somebody who has only come to send: what has arrived in the last few microseconds can wait for the one
-    /// who asks for it.
+    /// Visits the node on behalf of a caller that only sends. Frames that arrived in the last few microseconds are left for a caller that
+    /// polls.
     pub(super) fn visit_to_send(&mut self) {
         if self.is_driven() {
             return;
         }
         self.batch = BatchHint::default();
         let Self { member: Some(member), table, activities, faults, .. } = self else { return };
-        self.has_turned = true;
+        self.has_polled = true;
         let now = member.look_at_stopwatch();
-        if activities.is_empty() && faults.is_none() && now < member.last_receive() + UNHEARD_NS_MAX {
-            if member.finish(now, &mut |event| table.hear(event)) {
-                self.wake_those_awaiting_room();
+        if activities.is_empty() && faults.is_none() && now < member.last_receive() + RECEIVE_AGE_NS_MAX {
+            if member.finish(now, &mut |event| table.handle_event(event)) {
+                self.wake_waiting_for_room();
             }
         } else {
-            self.turn();
+            self.poll();
         }
     }
 
-    /// How long this node may be silent without a neighbour or a peer having doubts about it: a quarter of what they wait for at least.
+    /// Returns the time for which this node may be silent before a neighbour or a peer suspects it: a quarter of their timeouts.
     pub(super) fn patience_of_peers(&self) -> Duration {
         let Some(member) = &self.member else { return Duration::ZERO };
         let config = member.member().config();
@@ -173,24 +173,24 @@ impl Core {
         Duration::from_nanos(shortest_ns / 4)
     }
 
-    /// When so much time will have passed; `None` once the node has left.
+    /// Returns the time after `patience`; `None` once the node has left.
     pub(super) fn moment_in(&mut self, patience: Duration) -> Option<Instant> {
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         self.member.as_mut().map(|member| member.look_at_stopwatch() + patience_ns)
     }
 
-    /// Whether there is nothing more to wait for: the node has left, or it is late.
+    /// Returns `true` if the node has left, or `until` has passed.
     pub(super) fn is_over(&mut self, until: Instant) -> bool {
         let Some(member) = &mut self.member else { return true };
         self.has_left || until != Instant::NEVER && member.look_at_stopwatch() >= until
     }
 
-    /// What the core waits for, one line each.
+    /// Returns the conditions that the core waits for, one line each.
     pub(super) fn waiting_for(&self) -> Vec<String> {
         self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
     }
 
-    /// Whether a region without a handle is still there, for operations that use it.
+    /// Returns `true` if a region without a handle is kept for operations that use it.
     pub(super) fn keeps_retired(&mut self, region: RegionId) -> bool {
         let Self { member: Some(member), table, .. } = self else { return false };
         member.memory_mut().sweep(&table.uses);

@@ -1,7 +1,7 @@
-//! Which members have died, how often, and who wants to know; and which have left in order, which ends as much.
+//! Deaths and departures of members, and the wakers of callers that depend on several members.
 //!
-//! An operation watches the peer that it names; whoever depends on several members at once watches here. A member that comes
-//! back has died all the same.
+//! An operation watches only the peer that it names. A caller that depends on several members at once watches here. The death of a member counts
+//! even if it returns.
 
 use std::task::Waker;
 
@@ -9,19 +9,19 @@ use rackloom_protocol::{Event, NodeId};
 
 use super::error::Error;
 
-/// Deaths that this node has heard of.
+/// Deaths that this node has detected.
 #[derive(Debug, Default)]
 pub(super) struct Deaths {
     counts: Vec<u32>,
     total: u64,
-    /// Whose loss is no death. Few, if any.
+    /// Members that have left in order, whose loss is no death. Few, if any.
     left: Vec<NodeId>,
     watchers: Vec<Waker>,
 }
 
 impl Deaths {
-    /// Hear what the core says; whom to wake because of it.
-    pub(super) fn hear(&mut self, event: &Event) -> impl Iterator<Item = Waker> {
+    /// Handles an event of the core. Returns the wakers to be woken.
+    pub(super) fn handle_event(&mut self, event: &Event) -> impl Iterator<Item = Waker> {
         match event {
             Event::NodeLeft { node } => self.left.push(*node),
             Event::NodeReached { node } | Event::NodeRestarted { node } => {
@@ -44,7 +44,7 @@ impl Deaths {
         watchers.into_iter()
     }
 
-    /// What a loss is to be called: a member may have said before that it would leave.
+    /// Turns a loss into a departure, if the member announced that it would leave.
     pub(super) fn name(&self, error: Error) -> Error {
         match error {
             Error::PeerLost { peer, .. } if self.left.contains(&peer) => error.in_order(),
@@ -52,29 +52,29 @@ impl Deaths {
         }
     }
 
-    /// Deaths of all members together; grows with each.
+    /// Returns the number of deaths of all members. It grows with each death.
     pub(super) const fn total(&self) -> u64 {
         self.total
     }
 
-    /// How often a member has died.
+    /// Returns the number of deaths of a member.
     pub(super) fn of(&self, node: NodeId) -> u32 {
         self.counts.get(node.index()).copied().unwrap_or(0)
     }
 
-    /// Wake this one at the next death, unless it says before that it does not wait any more: [`Deaths::forget`].
+    /// Registers a waker for the next death. A caller that stops waiting calls [`Deaths::forget`].
     pub(super) fn watch(&mut self, waker: &Waker) {
         if !self.watchers.iter().any(|known| known.will_wake(waker)) {
             self.watchers.push(waker.clone());
         }
     }
 
-    /// This one does not wait any more.
+    /// Removes a waker of a caller that stops waiting.
     pub(super) fn forget(&mut self, waker: &Waker) {
         self.watchers.retain(|known| !known.will_wake(waker));
     }
 
-    /// How many wait.
+    /// Returns the number of wakers.
     #[cfg(test)]
     pub(super) fn watchers(&self) -> usize {
         self.watchers.len()

@@ -1,6 +1,6 @@
-//! Numbers that may lie in a region: any bit pattern is a value, and there is no padding.
+//! Numbers that regions may contain: every bit pattern is a value, and there is no padding.
 //!
-//! The fabric moves bytes and knows no types; in a region they lie as in this machine's memory.
+//! The fabric transfers bytes and has no types. In a region, numbers have the byte order of this machine.
 
 use rackloom_collectives::ElementType;
 
@@ -8,12 +8,12 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// A plain number. Sealed: the fabric relies on every bit pattern being a value.
+/// Plain number. Sealed: the fabric relies on every bit pattern being a value.
 ///
 /// Numbers are `Send` and `Sync`.
 pub trait Element: Copy + Default + Send + Sync + sealed::Sealed + 'static {}
 
-/// A number that collectives can reduce. Sealed: which ones there are, the arithmetic of `rackloom-collectives` says.
+/// Number that collectives can reduce. Sealed: `rackloom-collectives` defines the set and its arithmetic.
 ///
 /// Numbers are `Send` and `Sync`.
 pub trait Number: Element {
@@ -47,6 +47,6 @@ pub(super) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
 }
 
 pub(super) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
-    // SAFETY: needed because regions hold bytes. As above; and every bit pattern is a value, so any bytes may be written.
+    // SAFETY: needed because regions hold bytes. Sound for the reason above, and because every bit pattern is a value, so any bytes may be written.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

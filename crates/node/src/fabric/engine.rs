@@ -1,19 +1,18 @@
-//! One node's engine: its core, wires and memory under one lock, and the question who drives them.
+//! One node's engine: core, wires and memory under one lock, and the choice of the thread that drives them.
 //!
-//! At most one thread is the *driver*: it waits for something of its own and keeps the lock from turn to turn, but gives
-//! it up whenever somebody wants it and whenever it sleeps. Threads that find the place taken register a waker and park.
-//! The background thread ([`super::background`]) has the place when nobody is the driver.
+//! At most one thread is the *driver*. It waits for a result of its own, and keeps the lock from poll to poll. It releases the lock whenever
+//! another thread needs it and whenever it sleeps. Threads that find a driver register a waker and park. Without a driver, the
+//! background thread ([`super::background`]) drives.
 //!
-//! A node is *attended* as long as threads come back again and again and make turns of their own, as who submits, polls or waits
-//! does: the background thread then only looks now and then whether that goes on. Calling it after every visit would cost
-//! more than the visit, and so would a thread that waits for the lock: who leaves it must then wake that thread. Who only
-//! asks for something that is known already makes no turn and attends to nothing, however often it asks.
+//! A node is *attended* while threads submit, poll or wait often enough, and thereby poll the node. The background thread then only checks
+//! now and then that this continues. Waking it after each visit would cost more than the visit. If it waited for the lock, each release of
+//! the lock would have to wake it, which costs as much. A call that only reads known state does not poll, and does not make a node attended.
 //!
-//! A future that is pending drives nothing: whoever polled it does something else until it is woken. So a poll is no visit, and
-//! the background thread is *entrusted* with the node: it stays awake as long as a blocked thread would.
+//! A pending future drives nothing: its task does other work until it is woken. So a poll of a future is no visit. The background thread is
+//! *entrusted* with the node and stays awake as long as a blocked thread would.
 //!
-//! What the lock protects is a [`Core`]; every release of it goes through [`Held`], which settles who hears the doorbell next. This
-//! file knows no kinds of operations.
+//! The lock protects a [`Core`]. Every release goes through [`Held`], which chooses the thread that receives the next doorbell. This file
+//! does not depend on the kinds of operations.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -31,20 +30,20 @@ use crate::favoured::{Favour, Favoured, Inside};
 use crate::waiting::WaitPolicy;
 use crate::wires::Doorbell;
 
-/// Longest time that a thread parks while another drives: only a net, it is woken before.
+/// Longest time that a thread parks while another one drives. A safety net: the thread is woken earlier.
 const PARK: Duration = Duration::from_millis(10);
 
-/// One node.
+/// Engine of one node.
 #[derive(Debug)]
 pub(super) struct Engine {
     pub(super) node: NodeId,
     core: Favoured<Core>,
-    /// Threads that want the lock.
+    /// Number of threads that wait for the lock.
     wanted: AtomicUsize,
     pub(super) bell: Doorbell,
-    /// A visitor has made a turn since the background thread looked last.
+    /// A visitor has polled the node since the background thread checked last.
     pub(super) attended: AtomicBool,
-    /// The thread that stands aside.
+    /// The background thread, which waits until it is needed.
     background: OnceLock<Thread>,
     pub(super) clock: Clock,
     policy: WaitPolicy,
@@ -63,23 +62,23 @@ impl Engine {
         Self { node, core, wanted, bell, attended, background: OnceLock::new(), clock, policy }
     }
 
-    /// Take the lock; a driver that holds it gives it up at its next turn.
+    /// Takes the lock. A driver that holds it releases it after its current poll.
     pub(super) fn hold(&self) -> Held<'_> {
         self.hold_as(Role::Visitor)
     }
 
-    /// The same for the background thread, whose presence is no visit.
+    /// Takes the lock for the background thread, whose polls are no visits.
     pub(super) fn hold_in_background(&self) -> Held<'_> {
         self.background.get_or_init(std::thread::current);
         self.hold_as(Role::Background)
     }
 
-    /// The same for the poll of a future, which is no visit either.
+    /// Takes the lock for the poll of a future, which is no visit.
     pub(super) fn hold_for_task(&self) -> Held<'_> {
         self.hold_as(Role::Task)
     }
 
-    /// The same for a thread that is favoured: no lock, unless somebody else is inside.
+    /// Enters as the favoured thread: without the lock, unless another thread is inside.
     #[inline]
     pub(super) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
         self.held(Role::Visitor, self.core.enter_favoured(favour))
@@ -97,22 +96,22 @@ impl Engine {
         Held::new(self, role, core)
     }
 
-    /// Favour one thread. `None` if another one is, or if the kernel does not have what it takes.
+    /// Favours the calling thread. `None` if another thread is favoured, or the kernel does not support it.
     pub(super) fn appoint(&self) -> Option<Favour> {
         self.core.appoint()
     }
 
-    /// Favour it no more.
+    /// Ends the favour of a thread.
     pub(super) fn dismiss(&self, favour: Favour) {
         self.core.dismiss(favour);
     }
 
-    /// Whether a visitor has made a turn since the last time that this was asked.
+    /// Returns `true` if a visitor has polled the node since the last call.
     pub(super) fn is_attended(&self) -> bool {
         self.attended.swap(false, Ordering::Relaxed)
     }
 
-    /// Nobody attends to the node from now on.
+    /// Wakes the background thread: the node is not attended any more.
     pub(super) fn wake_from_rest(&self) {
         self.attended.store(false, Ordering::Relaxed);
         self.call_background();
@@ -138,8 +137,8 @@ impl Engine {
         self.wanted.load(Ordering::Acquire) > 0
     }
 
-    /// Live until `look` finds something; `None` once `until` has come or the node has left. `register` leaves a waker with whatever is
-    /// waited for.
+    /// Drives the node, or waits for its driver, until `look` returns a result. `None` at `until`, or when the node has left. `register`
+    /// stores a waker with the object that is waited for.
     pub(super) fn wait<T>(
         &self,
         until: Instant,
@@ -149,7 +148,7 @@ impl Engine {
         self.wait_from(self.hold(), until, look, register)
     }
 
-    /// The same for somebody who has the lock.
+    /// Waits like [`Engine::wait`], for a caller that has the lock.
     pub(super) fn wait_from<'e, T>(
         &'e self,
         mut held: Held<'e>,
@@ -171,7 +170,7 @@ impl Engine {
                 held.core().has_driver = false;
                 return found;
             }
-            // One for the whole wait: whoever knows it already does not keep it twice.
+            // One waker for the whole wait: lists that hold it already recognise it, and do not store it twice.
             let waker = parked.get_or_insert_with(|| Waker::from(Arc::new(Parked(std::thread::current()))));
             register(held.core(), waker);
             held.core().standby.push(waker.clone());
@@ -189,28 +188,28 @@ impl Engine {
         look: &mut impl FnMut(&mut Core) -> Option<T>,
     ) -> (Held<'e>, Option<T>) {
         loop {
-            let progress = held.core().turn();
+            let progress = held.core().poll();
             let found = look(held.core());
-            // The time of this turn will do: the next one is not far.
+            // The time of this poll is precise enough: the next poll follows soon.
             let is_over = held.core().member.as_ref().is_none_or(|member| member.last_turn() >= until);
             if found.is_some() || is_over {
                 return (held, found);
             }
             if !held.core().table.to_wake.is_empty() || self.is_wanted() {
-                held = held.give_way();
+                held = held.yield_lock();
             } else if !progress && !self.stays_awake(held.core()) {
                 held = held.sleep(until, true);
             }
         }
     }
 
-    /// The background thread, which has found nothing to do, on behalf of pending futures: whether to look again at once.
+    /// Returns `true` if the background thread, which found no work, polls again at once for pending futures.
     pub(super) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
         core.is_entrusted = core.is_entrusted && self.stays_awake(core);
         core.is_entrusted
     }
 
-    /// Look for a frame for as long as the policy says; true if there is something to do.
+    /// Polls the wires for as long as the policy allows. Returns `true` if there is work.
     fn stays_awake(&self, core: &mut Core) -> bool {
         let Some(member) = &mut core.member else { return false };
         for _ in 0..self.policy.pauses {
@@ -227,14 +226,14 @@ impl Engine {
         is_recent || member.ready()
     }
 
-    /// The node leaves, as abruptly as a process that dies: neighbours see the carrier go, everything here ends.
+    /// Leaves the fabric as abruptly as a process that dies: neighbours lose the carrier, and all operations end.
     pub(super) fn leave(&self) {
         let mut held = self.hold();
         let core = held.core();
         core.has_left = true;
         let member = core.member.take();
         core.table.end_all();
-        core.wake_those_awaiting_room();
+        core.wake_waiting_for_room();
         let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
         self.wake_from_rest();
@@ -245,7 +244,7 @@ impl Engine {
     }
 }
 
-/// A parked thread as a waker.
+/// A parked thread that a waker wakes.
 struct Parked(Thread);
 
 impl Wake for Parked {

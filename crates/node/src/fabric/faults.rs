@@ -1,6 +1,6 @@
-//! The faults that a taken seat plays, and a poll of the node under them.
+//! Faults that a joined seat plays, and polls of the node under these faults.
 //!
-//! They exist only once faults were injected, so a node without faults pays nothing for them.
+//! The state exists only after the first injection, so a node without faults has no cost.
 
 use rackloom_plan::faults::{Conditions, FaultAction};
 use rackloom_protocol::Instant;
@@ -11,7 +11,7 @@ use super::notices::NoticeSender;
 use super::table::Table;
 use crate::seat::FaultPlayer;
 
-/// The player of one seat and its way to the supervisor.
+/// Fault player of one seat, with its connection to the supervisor.
 #[derive(Debug)]
 pub(super) struct SeatFaults {
     player: FaultPlayer,
@@ -31,27 +31,27 @@ impl SeatFaults {
         Ok(())
     }
 
-    /// Another member has seen the trigger of this event.
+    /// Handles the trigger of this event, which another member has detected.
     pub(super) fn handle_set_off(&mut self, member: &mut Member, event: usize) {
         let now = member.now();
         self.player.handle_set_off(now, event);
         member.set_alarm(now);
     }
 
-    /// The conditions that a new cable at this port has to get.
+    /// Returns the conditions that a new cable at this port gets.
     pub(super) fn conditions(&self, port: usize) -> Option<&Conditions> {
         self.player.conditions(port)
     }
 
-    /// One poll of the node, and what is due then. Returns whether anything happened.
+    /// Polls the node once, and plays the fault actions that are due afterwards. Returns `true` if something happened.
     pub(super) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
         let Self { player, notice_sender } = self;
         member.memory_mut().set_time(now);
         let progress = member.turn(now, &mut |event| {
             player.handle_event(now, &event);
-            table.hear(event);
+            table.handle_event(event);
         });
-        // A broken connection ends the seat; its attendant finds that.
+        // A broken connection ends the seat. Its attendant detects that.
         let _ = notice_sender.flush();
         let actions =
             player.play(now, member.ports_mut(), || None, &mut &**notice_sender).unwrap_or_default();

@@ -1,69 +1,68 @@
-//! The driver's plain operations in flight: what is told when one ends, and nothing else.
+//! The driver's plain operations in flight: only the state that their completion needs.
 //!
-//! The driver begins and ends operations a million times a second, and asks for nothing but its context at their end. So they do not
-//! go through the table of all operations ([`super::table`]), whose entries know wakers and queues: an entry here is
-//! a few numbers, each written once and where it stays.
+//! A driver begins and ends millions of operations per second, and needs only its context at their end. So they are not in the table of
+//! all operations ([`super::table`]), whose entries have wakers and queues. An entry here is a few numbers, each written once and in place.
 //!
-//! Entries stand in a circle. Operations mostly end in the order in which they began, so the next free entry is the next one, and no
-//! list of free ones is kept.
+//! Entries form a ring. Operations mostly end in the order in which they began, so the next free entry is usually the next one, and there
+//! is no list of free entries.
 //!
-//! Their names have a bit of their own. Nothing here is woken, and nothing waits.
+//! The identifiers of these operations have a bit of their own. Nothing here wakes or waits.
 
 use rackloom_protocol::{NodeId, OperationId, RegionId};
 
-/// Set in the names of operations that are known here.
+/// Bit of the identifiers of these operations.
 const MINE: u64 = 1 << 31;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     context: u64,
-    /// Goes up with each use of the entry: a late word about an operation that is over meets nobody.
+    /// Grows with each use of the entry, so that a late event of an operation that has ended matches no entry.
     generation: u32,
     uses: Option<RegionId>,
     peer: NodeId,
     is_open: bool,
-    /// The driver that began it is gone.
+    /// The driver that began the operation was dropped.
     is_abandoned: bool,
-    /// The driver wants to hear nothing of it; a failure is told by the next flush.
+    /// The operation has no completion. The next flush reports a failure.
     is_posted: bool,
 }
 
-/// What was known of an operation that has ended.
+/// State of an operation that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Over {
-    /// What the driver gave with it; `None` if nobody is told.
+    /// Context of the driver. `None` if there is no completion.
     pub(super) context: Option<u64>,
     pub(super) peer: NodeId,
     pub(super) uses: Option<RegionId>,
-    /// The next flush tells of a failure.
+    /// The next flush reports a failure.
     pub(super) is_posted: bool,
 }
 
-/// All of them at one node.
+/// All plain operations of one node's driver.
 #[derive(Debug, Default)]
 pub(super) struct Handled {
     entries: Vec<Entry>,
-    /// The entry that is taken next, unless it is in use.
-    hand: usize,
+    /// Index of the entry that is used next, unless it is in use.
+    next_index: usize,
     open_count: usize,
 }
 
 impl Handled {
-    /// Whether an operation is known here and not in the table.
+    /// Returns `true` if the operation belongs here and not to the table.
     #[inline]
     pub(super) const fn names(operation: OperationId) -> bool {
         operation.0 & MINE != 0
     }
 
-    /// Give an operation a name.
+    /// Assigns an identifier to an operation.
     #[inline]
     pub(super) fn open(&mut self, context: u64, peer: NodeId, uses: Option<RegionId>) -> OperationId {
-        if self.entries.get(self.hand).is_none_or(|entry| entry.is_open) {
-            self.find_place();
+        if self.entries.get(self.next_index).is_none_or(|entry| entry.is_open) {
+            self.find_free_entry();
         }
-        let index = self.hand;
-        self.hand = if index + 1 == self.entries.len() { 0 } else { index + 1 };
+        let index = self.next_index;
+        self.next_index = if index + 1 == self.entries.len() { 0 } else { index + 1 };
         self.open_count += 1;
         let entry = &mut self.entries[index];
         entry.context = context;
@@ -76,7 +75,7 @@ impl Handled {
         OperationId(u64::from(entry.generation) << 32 | MINE | index as u64)
     }
 
-    /// The operation that was opened last is a posted one.
+    /// Marks the operation that was opened last as posted.
     #[inline]
     pub(super) fn post(&mut self, operation: OperationId) {
         if let Some(entry) = self.entries.get_mut((operation.0 & (MINE - 1)) as usize) {
@@ -84,20 +83,20 @@ impl Handled {
         }
     }
 
-    /// The next entry is in use by an operation that takes longer than those behind it, or all are.
+    /// Moves to a free entry, because the next one is in use by a longer operation. Adds entries if all are in use.
     #[cold]
-    fn find_place(&mut self) {
+    fn find_free_entry(&mut self) {
         if self.open_count == self.entries.len() {
-            self.hand = self.entries.len();
+            self.next_index = self.entries.len();
             self.entries.push(Entry::default());
             return;
         }
-        while self.entries[self.hand].is_open {
-            self.hand = if self.hand + 1 == self.entries.len() { 0 } else { self.hand + 1 };
+        while self.entries[self.next_index].is_open {
+            self.next_index = if self.next_index + 1 == self.entries.len() { 0 } else { self.next_index + 1 };
         }
     }
 
-    /// An operation is over. `None` if there is no such operation in flight.
+    /// Ends an operation. `None` if there is no such operation in flight.
     #[inline]
     pub(super) fn close(&mut self, operation: OperationId) -> Option<Over> {
         let index = (operation.0 & (MINE - 1)) as u32;
@@ -112,14 +111,14 @@ impl Handled {
         Some(Over { context, peer: entry.peer, uses: entry.uses, is_posted: entry.is_posted })
     }
 
-    /// The driver has gone: its operations go on, and nobody is told.
+    /// Drops the completions of a driver that is dropped. Its operations continue.
     pub(super) fn abandon(&mut self) {
         for entry in &mut self.entries {
             entry.is_abandoned = true;
         }
     }
 
-    /// Everything in flight.
+    /// Returns the identifiers of all operations in flight.
     pub(super) fn names_in_flight(&self) -> Vec<OperationId> {
         let in_flight = self.entries.iter().zip(0_u64..).filter(|(entry, _)| entry.is_open);
         in_flight
@@ -135,7 +134,7 @@ mod tests {
     const PEER: NodeId = NodeId(3);
 
     #[test]
-    fn an_operation_ends_once_and_under_its_own_name_only() {
+    fn an_operation_ends_once_and_only_under_its_identifier() {
         let mut handled = Handled::default();
         let first = handled.open(10, PEER, Some(RegionId(7)));
         let second = handled.open(11, PEER, None);
@@ -145,18 +144,18 @@ mod tests {
             handled.close(first),
             Some(Over { context: Some(10), peer: PEER, uses: Some(RegionId(7)), is_posted: false })
         );
-        assert_eq!(handled.close(first), None, "it is over");
+        assert_eq!(handled.close(first), None, "it has ended");
         let third = handled.open(12, PEER, None);
-        assert_eq!(handled.entries.len(), 2, "the place of the first is used again");
-        assert_ne!(first, third, "the place is the same, the name is not");
+        assert_eq!(handled.entries.len(), 2, "the entry of the first is used again");
+        assert_ne!(first, third, "one entry, two identifiers");
         assert_eq!(handled.close(first), None);
         assert_eq!(handled.close(third).and_then(|over| over.context), Some(12));
         assert_eq!(handled.names_in_flight(), [second]);
     }
 
-    /// Whatever is in use stays; what is free is found wherever it is, and none is made as long as there is any.
+    /// Entries in use stay. A free entry is found at any index, and none is added while one is free.
     #[test]
-    fn operations_that_take_long_are_passed_over() {
+    fn long_operations_keep_their_entries() {
         let mut handled = Handled::default();
         let mut open: Vec<OperationId> = (0..8).map(|context| handled.open(context, PEER, None)).collect();
         for round in 0..100_u64 {
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_told_of_what_a_driver_that_has_gone_began() {
+    fn operations_of_a_dropped_driver_have_no_completion() {
         let mut handled = Handled::default();
         let old = handled.open(1, PEER, Some(RegionId(7)));
         handled.abandon();

@@ -1,9 +1,9 @@
-//! The lock in somebody's hands, and who hears the doorbell when it is released.
+//! A guard of the node's lock, and the choice of the thread that gets the next doorbell when it is released.
 //!
-//! Whoever has the lock has it as a [`Held`], which is released in one way only: it is settled who listens from now on, and then those who have been
-//! served are woken, without the lock. All ways to sleep are here, because who sleeps releases the lock.
+//! All holders of the lock have a [`Held`]. Its release first chooses the thread that listens from now on, and then wakes the threads that were
+//! served, without the lock. All forms of sleep are in this file, because a thread that sleeps releases the lock.
 //!
-//! It decides nothing about what is done with the lock in hand.
+//! The file does not depend on the work that is done under the lock.
 
 use std::sync::atomic::Ordering;
 use std::task::Waker;
@@ -16,27 +16,27 @@ use super::core::{Core, Member};
 use super::engine::Engine;
 use crate::favoured::Inside;
 
-/// Longest sleep at the doorbell: also how soon a node at rest notices what nobody rings for.
+/// Longest sleep at the doorbell, in nanoseconds. It bounds the delay of events that ring no doorbell, for an idle node.
 const SLEEP_NS: u64 = 100_000_000;
-/// After how long the background thread looks for the first time whether an attended node still is. This is also how long a frame may
-/// wait when the visits stop; waking a thread on another processor takes as long.
+/// Time until the background thread first checks that an attended node still is. A frame may wait this long when the visits
+/// stop. Waking a thread on another processor takes as long.
 const REST_MIN: Duration = Duration::from_micros(100);
-/// The same for a node that has been attended for long. Each look takes some 40 us of a processor in a virtual machine, where a timer is a
-/// matter for the host: mostly of the very processor of the thread that attends to the node.
+/// Time between the checks of a node that has been attended for long. Each check takes some 40 us of a processor in a virtual machine, where
+/// the host handles timers: mostly of the processor that runs the attending thread.
 const REST_MAX: Duration = Duration::from_millis(2);
-/// Visits, while the background thread sleeps at the doorbell, after which it is told that the node is attended.
+/// Number of visits while the background thread sleeps at the doorbell, after which the thread is woken to see that the node is attended.
 const VISITS_UNTIL_ATTENDED: u32 = 8;
 
-/// Who has the lock.
+/// Kind of the thread that holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Visitor,
-    /// The poll of a future.
+    /// A task that polls a future.
     Task,
     Background,
 }
 
-/// The lock, which is only ever released after it is settled who listens.
+/// Guard of the lock. It is released only after the choice of the thread that listens.
 pub(super) struct Held<'e> {
     engine: &'e Engine,
     role: Role,
@@ -54,8 +54,8 @@ impl<'e> Held<'e> {
         self.core.as_deref_mut().expect("the lock is held until `self` is dropped")
     }
 
-    /// Let others have the lock for a moment, wake whom this one has served, and take it again.
-    pub(super) fn give_way(self) -> Self {
+    /// Releases the lock for a moment, wakes the threads that were served, and takes the lock again.
+    pub(super) fn yield_lock(self) -> Self {
         let (engine, role) = (self.engine, self.role);
         let contended = engine.is_wanted();
         drop(self);
@@ -65,7 +65,7 @@ impl<'e> Held<'e> {
         engine.hold_as(role)
     }
 
-    /// A future stays pending: the background thread drives on its behalf, at once and not when it next looks.
+    /// Hands a pending future over to the background thread, which drives on its behalf at once and not after its next check.
     pub(super) fn entrust(mut self) {
         let engine = self.engine;
         let core = self.core();
@@ -81,7 +81,7 @@ impl<'e> Held<'e> {
         }
     }
 
-    /// Sleep at the doorbell without the lock, at most until `until`.
+    /// Sleeps at the doorbell without the lock, at most until `until`.
     pub(super) fn sleep(mut self, until: Instant, as_driver: bool) -> Self {
         let (engine, role) = (self.engine, self.role);
         let now = engine.clock.now();
@@ -95,7 +95,7 @@ impl<'e> Held<'e> {
         }
         core.asleep_until = if core.asleep > 0 { core.asleep_until.min(due) } else { due };
         core.asleep += 1;
-        // Who was called before and has not quite woken may find the bell armed, and sleep on.
+        // A thread that was woken before, and does not run yet, may find the doorbell armed and sleep on.
         core.is_called = false;
         if as_driver {
             core.driver_asleep = Some(core.table.ended_count);
@@ -113,7 +113,7 @@ impl<'e> Held<'e> {
         held
     }
 
-    /// Wait until the background thread is called.
+    /// Waits until the background thread is woken.
     pub(super) fn stand_aside(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
         self.core().is_aside = true;
@@ -124,8 +124,8 @@ impl<'e> Held<'e> {
         held
     }
 
-    /// Leave the node to those who visit it, as long as they do, and do not touch the lock meanwhile. Who has come for some time is
-    /// believed to come for as long again.
+    /// Leaves the node to its visitors while their visits continue, without taking the lock meanwhile. Visits that have gone on for some
+    /// time are expected to go on for as long again.
     pub(super) fn rest(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
         let core = self.core();
@@ -144,7 +144,7 @@ impl<'e> Held<'e> {
         let core = held.core();
         core.is_resting = false;
         if core.has_driver {
-            // He has let this thread in, which looks like a visit; but he has been here all the time, and says when he goes.
+            // The driver has let this thread in, which looks like a visit. It drove all the time, and wakes this thread when it stops.
             engine.is_attended();
             core.rest = rest;
         } else {
@@ -153,8 +153,8 @@ impl<'e> Held<'e> {
         held
     }
 
-    /// Who has attended to the node goes, and says so: the background thread need not find it out.
-    pub(super) fn part(mut self) {
+    /// Releases the lock for a thread that stops attending to the node. Wakes the background thread, which need not detect that itself.
+    pub(super) fn stop_attending(mut self) {
         let engine = self.engine;
         let is_resting = std::mem::take(&mut self.core().is_resting);
         drop(self);
@@ -163,7 +163,7 @@ impl<'e> Held<'e> {
         }
     }
 
-    /// Who hears the next frame? The driver, if it is awake; else who sleeps at the doorbell; else somebody is called.
+    /// Chooses the thread that gets the next frame: the driver if it is awake, else a thread that sleeps at the doorbell, else a parked thread.
     fn settle(&mut self) {
         let (engine, role) = (self.engine, self.role);
         let core = self.core();
@@ -182,14 +182,14 @@ impl<'e> Held<'e> {
                 return;
             }
         }
-        // Who has been called comes when it gets a processor, and looks at everything; calling again would cost a system call each time.
+        // A thread that was woken checks everything when it runs. Waking it again would cost a system call each time.
         if core.asleep == 0 || core.is_called {
             return;
         }
-        if role == Role::Visitor && core.has_turned && !core.has_driver {
+        if role == Role::Visitor && core.has_polled && !core.has_driver {
             core.visits += 1;
             if core.visits > VISITS_UNTIL_ATTENDED {
-                // It finds the node attended and lets the bell be.
+                // The thread finds the node attended and does not arm the doorbell.
                 core.visits = 0;
                 core.is_called = true;
                 engine.bell.arm();
@@ -212,12 +212,12 @@ impl Drop for Held<'_> {
         if self.core.is_none() {
             return;
         }
-        if self.role == Role::Visitor && self.core().has_turned {
+        if self.role == Role::Visitor && self.core().has_polled {
             self.engine.attended.store(true, Ordering::Relaxed);
         }
         self.settle();
         let core = self.core();
-        core.has_turned = false;
+        core.has_polled = false;
         if core.table.to_wake.is_empty() && !core.activities.has_ended() {
             self.core = None;
             return;
@@ -230,7 +230,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// For how long an attended node is left alone next.
+/// Returns the time until the next check of an attended node.
 fn next_rest(rest: Duration, longest: Duration) -> Duration {
     longest.min(rest * 2)
 }
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_attends_for_long_is_looked_at_rarely_and_believed_for_no_longer_than_he_has_come() {
+    fn long_attendance_is_checked_rarely_and_never_later_than_its_duration() {
         let (mut attended, mut rest, mut looks) = (Duration::ZERO, REST_MIN, 0);
         while attended < Duration::from_secs(1) {
             assert!(rest <= attended + REST_MIN && rest <= REST_MAX);

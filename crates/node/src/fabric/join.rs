@@ -1,13 +1,12 @@
-//! A seat of a rack of other processes, taken by this one: [`Node::join`].
+//! Joining a rack of other processes: [`Node::join`] takes a vacant seat.
 //!
-//! The rack's control socket gives the seat to whoever asks first: the rack file, the seat's place in it, and the wires as
-//! descriptors (`docs/control-socket.md`). The plan is built again from the text, so identity, tenant and neighbours are the
-//! plan's and never the message's. The endpoint, its memory and its loop then live here, and the death of this process is
-//! the node's death.
+//! The rack's control socket grants the seat to the first process that requests it: the rack file, the seat's index, and the wires as
+//! descriptors (`docs/control-socket.md`). The plan is built again from the text, so identity, tenant and neighbours come from the plan and
+//! never from the message. The endpoint, its memory and its event loop then run in this process, and the death of the process is the
+//! death of the node.
 //!
-//! Not here: the packet wire, whose interfaces belong into a network namespace that a process can only enter as a whole and before its
-//! first thread, so that no library may do it; and memory that seats of one server map directly: everything goes in
-//! frames.
+//! The packet wire is not supported. Its interfaces are in a network namespace, which only a whole process can enter, before its
+//! first thread; a library must not do that. Memory that seats of one server map directly is not supported either: all operations use frames.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -34,25 +33,25 @@ use crate::seat::{answer, run_directory, wires};
 use crate::waiting::WaitPolicy;
 use crate::wires::{Doorbell, Ports};
 
-/// How long the rack may take to answer.
+/// Longest time that the rack may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Error of an answer to another request.
 const UNEXPECTED: &str = "the rack answers another request; hint: is it of another version?";
 
-/// In words, why a seat cannot be had.
+/// Reason, for the user, why a seat cannot be taken.
 type Why = String;
 
 impl Node {
-    /// Take a vacant seat of a rack that stands (`rackloom up --vacant SEAT`), or one whose process has died. `rack`: its name, or the
-    /// path of its directory; `seat`: its name in the rack file. Returns as soon as the seat is taken; neighbours
-    /// are reached a little later ([`Node::wait_until_reached`]).
+    /// Takes a vacant seat of a running rack (`rackloom up --vacant SEAT`), or a seat whose process has died. `rack` is the rack's name, or
+    /// the path of its directory. `seat` is the seat's name in the rack file. Returns as soon as the seat is taken. Neighbours are
+    /// reached a little later ([`Node::wait_until_reached`]).
     ///
-    /// The node lives in this process: with the last handle, or with the process, the node dies. The end of the rack is the
-    /// end of the node: every operation then ends with [`Error::Closed`]. Any number of seats may be taken by one process.
+    /// The node runs in this process: it ends with its last handle, or with the process. When the rack ends, the node ends, and
+    /// every operation ends with [`Error::Closed`]. One process may take any number of seats.
     ///
     /// # Errors
-    /// [`Error::Join`], in words: no such rack, no such seat, somebody sits there, or the rack is on the packet wire, whose
+    /// [`Error::Join`] with a reason: there is no such rack or seat, the seat is taken, or the rack uses the packet wire, whose
     /// seats are for whole processes (`rackloom seat --join`).
     pub fn join(rack: &str, seat: &str) -> Result<Self, Error> {
         take(rack, seat).map_err(|what| Error::Join { rack: rack.to_owned(), seat: seat.to_owned(), what })
@@ -61,25 +60,26 @@ impl Node {
 
 fn take(rack: &str, seat: &str) -> Result<Node, Why> {
     let stream = connect(rack)?;
-    let Answer::Status(status) = ask(&stream, &Request::Status(Nothing {}))?.0 else {
+    let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
         return Err(UNEXPECTED.to_owned());
     };
     let wire = wire_named(&status.wire)?;
-    let (Answer::Joined(joined), came) = ask(&stream, &Request::Join(Join { seat: seat.to_owned() }))? else {
+    let (Answer::Joined(joined), came) = request(&stream, &Request::Join(Join { seat: seat.to_owned() }))?
+    else {
         return Err(UNEXPECTED.to_owned());
     };
     let Came { mut wires, rest } = came;
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let Joined { descriptors, mut start } = *joined;
-    let unheard = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
-    let wake_thread = (wire == WireKind::Udp).then(|| listen_to(&wires)).transpose().map_err(unheard)?;
+    let unwatched = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
+    let wake_thread = (wire == WireKind::Udp).then(|| watch_wires(&wires)).transpose().map_err(unwatched)?;
     start.grant =
         answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
     let plan = plan(&start.source, wire, status.epoch)?;
-    sit(&plan, start, wake_thread, (stream, rest, later))
+    start_node(&plan, start, wake_thread, (stream, rest, later))
 }
 
-/// The wire that a rack says it is on, if a seat in the midst of a process can be on it.
+/// Returns the kind of the rack's wire, if a seat inside a process can use it.
 fn wire_named(name: &str) -> Result<WireKind, Why> {
     match WireKind::ALL.into_iter().find(|wire| wire.name() == name) {
         Some(WireKind::Packet) => Err("the rack is on the packet wire, whose interfaces lie in a network namespace that only a \
@@ -91,8 +91,8 @@ fn wire_named(name: &str) -> Result<WireKind, Why> {
     }
 }
 
-/// A bell of this process' own, rung when something comes over these wires.
-fn listen_to(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
+/// Makes a doorbell for this process, which is rung when data arrives on these wires.
+fn watch_wires(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
     let bell = Doorbell::create()?;
     let wake_thread = WakeThread::open(bell.clone())?;
     wires.iter().try_for_each(|wire| wake_thread.listen_to(wire))?;
@@ -112,14 +112,14 @@ fn connect(rack: &str) -> Result<UnixStream, Why> {
         .map_err(|error| format!("no rack at {}: {error}; hint: `rackloom up`", directory.display()))
 }
 
-/// What came along with an answer.
+/// Descriptors received with an answer.
 struct Came {
     wires: Vec<OwnedFd>,
     rest: Vec<u8>,
 }
 
 /// Sends a request. Returns the answer, and what came with it.
-fn ask(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
+fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
     let mut question = serde_json::to_vec(request).map_err(|error| error.to_string())?;
     question.push(b'\n');
     let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, PATIENCE)
@@ -135,7 +135,7 @@ fn ask(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
     }
 }
 
-/// The rack's plan once more, as far as a seat without a job needs it.
+/// Builds the rack's plan again, as far as a seat without a job needs it.
 fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
     let mut plan =
         Plan::parse_for_another_job(&source.text, &source.name).map_err(|error| error.to_string())?;
@@ -156,13 +156,13 @@ fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
     });
     plan.set_wire(wire);
     plan.security.key_file = source.key.resolve(plan.security.key_file.as_deref());
-    // The job is part of what the epoch is made of, and is not built again here: the rack says what it comes to.
+    // The job is part of the epoch, and is not built again here: the rack sends the resulting epoch.
     plan.epoch = epoch;
     Ok(plan)
 }
 
-/// Open everything and begin to live.
-fn sit(
+/// Opens the wires and starts the node.
+fn start_node(
     plan: &Plan,
     start: Start,
     listening: Option<(Doorbell, WakeThread)>,

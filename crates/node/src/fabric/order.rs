@@ -1,6 +1,6 @@
-//! The one way to the core: a command is given a name, its end goes to a sink.
+//! Submission of commands to the core: each gets an identifier, and its completion goes to a sink.
 //!
-//! Requests, batches, drivers and collectives all come through here; so an operation cannot behave differently in one of them.
+//! Requests, batches, drivers and collectives all use these methods, so an operation behaves the same in all of them.
 
 use rackloom_protocol::{
     Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
@@ -14,18 +14,18 @@ use super::posted::Flushes;
 use super::region::Region;
 use super::table::{Ended, Entry, Sink};
 
-/// What a request asks of the core, and a handle that keeps its memory in place until the core knows.
+/// Command of a request, and a handle that keeps its memory until the core has the command.
 #[derive(Clone, Debug)]
 pub(super) struct Order<'a> {
     pub(super) command: Command<'a>,
     #[expect(dead_code, reason = "kept to be given back when the core knows")]
     pub(super) hold: Option<Region>,
-    /// It is over as soon as the core has it; a store says so in its command.
+    /// The operation ends when the core accepts it. A store carries this in its command.
     pub(super) is_posted: bool,
 }
 
 impl Order<'_> {
-    /// The same, over as soon as the core has it.
+    /// Returns the order, posted.
     pub(super) fn posted(mut self) -> Result<Self, Error> {
         match &mut self.command {
             Command::Store { completion, .. } => *completion = Level::Accepted,
@@ -39,14 +39,14 @@ impl Order<'_> {
         Ok(self)
     }
 
-    /// Whose loss ends it.
+    /// Returns the peer whose loss ends the operation.
     pub(super) const fn peer(&self) -> Option<NodeId> {
         peer_of(&self.command)
     }
 }
 
 impl Core {
-    /// Give the core a command under a name.
+    /// Gives the core a command under a new identifier.
     // Inlined: a caller that knows its command and its sink writes both once, where they stay. Behind a call they are written field
     // by field and then copied as a whole, and such a copy waits until every field has left for the cache: a tenth of a store's time.
     #[inline(always)]
@@ -55,14 +55,14 @@ impl Core {
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let (uses, flushes) = (region_of(&command), Flushes::of(&command));
         let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
-        // The core asks commands for no time; that of the last turn saves a look at the clock.
+        // Commands need no precise time. The time of the last poll saves a clock reading.
         let now = member.last_turn();
         let is_silent = is_silent(&command);
         name(&mut command, operation);
         if let Err(refused) = member.member_mut().handle_command(now, command) {
             self.table.close(operation);
             let error = self.table.deaths.name(Error::from_refusal(refused, peer));
-            return Err(self.table.unsaid.take(flushes).unwrap_or(error));
+            return Err(self.table.unreported.take(flushes).unwrap_or(error));
         }
         if is_silent {
             self.table.succeed(operation);
@@ -70,17 +70,17 @@ impl Core {
         Ok(operation)
     }
 
-    /// Give the core what a request asks for. Of a posted one the sink hears at once.
+    /// Gives the core the command of a request. The sink of a posted one gets its completion at once.
     pub(super) fn give(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
         if !order.is_posted {
             return self.submit(order.command, sink);
         }
         let operation = self.submit(order.command, Sink::Posted)?;
-        self.table.tell(sink, operation, Ok(Ended::default()));
+        self.table.deliver(sink, operation, Ok(Ended::default()));
         Ok(operation)
     }
 
-    /// Give the core a store of the driver's.
+    /// Gives the core a store of the driver.
     // Inlined for the same reason.
     #[inline(always)]
     pub(super) fn submit_store(
@@ -98,7 +98,7 @@ impl Core {
         Ok(operation)
     }
 
-    /// Give the core stores of the driver's to `peer`, up to the first that is refused; how many were taken.
+    /// Gives the core stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
     #[inline]
     pub(super) fn submit_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
@@ -110,14 +110,14 @@ impl Core {
         });
         let (taken, refused) = member.member_mut().stores(peer, named, Level::Visible);
         let refused = refused.map(|refused| {
-            // The one that was asked for last, unless none was.
+            // The last identifier was not used, unless there was none.
             self.table.plain.close(last);
             self.table.deaths.name(Error::from_refusal(refused, Some(peer)))
         });
         (taken, refused)
     }
 
-    /// The same for posted ones.
+    /// Gives the core posted stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
     #[inline]
     pub(super) fn post_stores(&mut self, peer: NodeId, stores: &[Store<'_>]) -> (usize, Option<Error>) {
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
@@ -126,7 +126,7 @@ impl Core {
         (taken, refused.map(|refused| self.table.deaths.name(Error::from_refusal(refused, Some(peer)))))
     }
 
-    /// Give the core a command of the driver's: to the node `peer`, ended by one word of the core, with nothing to be told but that.
+    /// Gives the core a command of the driver to `peer` that ends with one event without a value.
     // Inlined for the same reason.
     #[inline(always)]
     pub(super) fn submit_plain(
@@ -149,27 +149,27 @@ impl Core {
         Ok(operation)
     }
 
-    /// What is over as soon as the core has it. It leaves now if that helps it to be there sooner: as long as others
-    /// are on their way and the open packet has room, it waits for company.
+    /// Gives the core a posted operation. It is sent now if that makes it arrive sooner. It waits for others to share its frame while packets
+    /// to the peer are in flight and the open packet has room.
     pub(super) fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
         let (command, peer) = (order.command, order.peer());
         if order.is_posted {
             self.submit(command, Sink::Posted)?;
         } else {
-            // It needs no name and no place in the table.
+            // A posted store needs no identifier and no slot in the table.
             let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
             let now = member.last_turn();
             let given = member.member_mut().handle_command(now, command);
             given.map_err(|refused| self.table.deaths.name(Error::from_refusal(refused, peer)))?;
         }
-        // One whole packet.
+        // The batch is one whole packet.
         if self.is_worth_sending(peer, 1) {
             self.visit_to_send();
         }
         Ok(())
     }
 
-    /// The same for a store of the driver's.
+    /// Gives the core a posted store of the driver.
     // Inlined for the same reason.
     #[inline(always)]
     pub(super) fn post_store(&mut self, target: &RemoteAddress, data: &[u8]) -> Result<(), Error> {
@@ -184,14 +184,14 @@ impl Core {
         Ok(())
     }
 
-    /// Whether what has just been given should leave now: nothing is on its way to the peer, or more packets than `batch` wait.
+    /// Returns `true` if the last command is to be sent now: nothing to the peer is in flight, or more packets than `batch` wait.
     #[inline]
     pub(super) fn is_worth_sending(&self, peer: Option<NodeId>, batch: usize) -> bool {
         let Some(member) = &self.member else { return false };
         peer.is_none_or(|peer| member.member().batch_wanted(peer, batch) == 0)
     }
 
-    /// The same for one operation after another to the same peer: until the next turn only their number changes.
+    /// Returns the result of [`Core::is_worth_sending`] for a sequence of operations to one peer. Until the next poll only their number changes.
     #[inline]
     pub(super) fn is_next_worth_sending(&mut self, peer: NodeId, batch: usize) -> bool {
         if self.batch.peer == Some(peer) && self.batch.wanted > 0 {
@@ -204,36 +204,36 @@ impl Core {
         wanted == 0
     }
 
-    /// End a wait or a receive, if it has not ended.
+    /// Cancels a wait or a receive, if it has not ended.
     pub(super) fn cancel(&mut self, operation: OperationId) {
         if let Some(member) = &mut self.member {
             let now = member.now();
-            // What has ended meanwhile needs no end.
+            // The command fails for an operation that has ended meanwhile. It needs no cancellation.
             let _ = member.member_mut().handle_command(now, Command::Cancel { operation });
         }
     }
 
-    /// Whether the plan has all of these as GPU nodes, this one among them or not.
+    /// Returns an error if one of `nodes` is not a GPU node of the plan. This node is allowed.
     pub(super) fn check_gpu_nodes(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
         let roles = &self.member()?.member().config().graph.members;
         let unknown = nodes.iter().find(|node| roles.get(node.index()) != Some(&MemberRole::Endpoint));
         unknown.map_or(Ok(()), |node| Err(Error::NoSuchNode(*node)))
     }
 
-    /// Whether somebody who is awake will make the next turn.
+    /// Returns `true` if a driver thread is awake and makes the next poll.
     pub(super) const fn is_driven(&self) -> bool {
         self.has_driver && self.driver_asleep.is_none()
     }
 }
 
-/// To whom the last operations went, and how many more of them may wait for company.
+/// Peer of the last operations, and the number of further operations that may wait for a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BatchHint {
     peer: Option<NodeId>,
     wanted: usize,
 }
 
-/// Whose loss ends the command.
+/// Returns the peer whose loss ends the command.
 pub(super) const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
     match command {
         Command::Store { target, .. }
@@ -250,7 +250,7 @@ pub(super) const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
     }
 }
 
-/// The region of this node's own that the command uses until it ends.
+/// Returns the region of this node that the command uses until it ends.
 const fn region_of(command: &Command<'_>) -> Option<RegionId> {
     match command {
         Command::Put { source: range, .. }
@@ -263,7 +263,7 @@ const fn region_of(command: &Command<'_>) -> Option<RegionId> {
     }
 }
 
-/// Whether the core says nothing about the end of a command.
+/// Returns `true` if the core emits no event for the end of the command.
 const fn is_silent(command: &Command<'_>) -> bool {
     matches!(command, Command::Store { completion: Level::Accepted, .. } | Command::Fence { .. })
 }

@@ -1,21 +1,21 @@
-//! Posted operations that have failed and of which nobody has been told: a flush says it.
+//! Failures of posted operations that no flush has reported.
 //!
-//! The core keeps this for posted stores, which it forgets as soon as it has taken them. Any other operation of which the caller wants no
-//! completion ends in the core as ever, and its failure waits here. One failure per peer is kept, the first: it is the reason of most that follow.
+//! The core keeps these for posted stores, which it forgets after it has accepted them. Other operations without a completion end in the core
+//! as usual, and their failures wait here. One failure per peer is kept, the first: it is the cause of most later ones.
 
 use rackloom_protocol::{Command, NodeId};
 
 use super::error::Error;
 
-/// Whose posted operations a flush speaks for.
+/// Set of posted operations that a flush covers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Flushes {
-    /// It is no flush.
+    /// None: the command is no flush.
     #[default]
     Nothing,
-    /// Those towards one peer.
+    /// Those to one peer.
     Peer(NodeId),
-    /// All.
+    /// Those to all peers.
     Everything,
 }
 
@@ -37,27 +37,27 @@ impl Flushes {
     }
 }
 
-/// Failures that no flush has told of.
+/// Failures that no flush has reported.
 #[derive(Debug, Default)]
-pub(super) struct Unsaid {
+pub(super) struct UnreportedFailures {
     failures: Vec<(NodeId, Error)>,
 }
 
-impl Unsaid {
-    /// A posted operation towards `peer` has failed.
+impl UnreportedFailures {
+    /// Records the failure of a posted operation to `peer`.
     pub(super) fn note(&mut self, peer: NodeId, error: Error) {
         if self.failures.iter().all(|(known, _)| *known != peer) {
             self.failures.push((peer, error));
         }
     }
 
-    /// What a flush has to say before anything else; it is said once.
+    /// Takes a failure that the flush reports before its own result. Each failure is reported once.
     pub(super) fn take(&mut self, flushes: Flushes) -> Option<Error> {
         let place = self.failures.iter().position(|(peer, _)| flushes.covers(*peer))?;
         Some(self.failures.remove(place).1)
     }
 
-    /// What a flush says that has ended in this way in the core. Its own word of a lost peer is the same word as that of what was posted.
+    /// Returns the result of a flush that has ended with `result` in the core. Its own loss of a peer equals the loss of operations posted to that peer.
     pub(super) fn settle<T>(&mut self, flushes: Flushes, result: Result<T, Error>) -> Result<T, Error> {
         if flushes == Flushes::Nothing || self.failures.is_empty() {
             return result;
@@ -98,26 +98,26 @@ mod tests {
     }
 
     #[test]
-    fn each_flush_says_one_failure_of_those_it_speaks_for() {
-        let mut unsaid = Unsaid::default();
-        unsaid.note(FIRST, refused(FIRST));
-        unsaid.note(SECOND, lost(SECOND));
-        unsaid.note(FIRST, lost(FIRST));
-        assert!(unsaid.settle(Flushes::Nothing, Ok(())).is_ok(), "no flush");
-        assert_eq!(peer_of(unsaid.settle(Flushes::Peer(SECOND), Ok(()))), Some(SECOND));
-        assert!(unsaid.settle(Flushes::Peer(SECOND), Ok(())).is_ok(), "it has been said");
-        let said = unsaid.settle(Flushes::Everything, Ok(())).unwrap_err();
+    fn each_flush_reports_one_failure_of_its_peers() {
+        let mut unreported = UnreportedFailures::default();
+        unreported.note(FIRST, refused(FIRST));
+        unreported.note(SECOND, lost(SECOND));
+        unreported.note(FIRST, lost(FIRST));
+        assert!(unreported.settle(Flushes::Nothing, Ok(())).is_ok(), "no flush");
+        assert_eq!(peer_of(unreported.settle(Flushes::Peer(SECOND), Ok(()))), Some(SECOND));
+        assert!(unreported.settle(Flushes::Peer(SECOND), Ok(())).is_ok(), "it has been reported");
+        let said = unreported.settle(Flushes::Everything, Ok(())).unwrap_err();
         assert!(matches!(said, Error::Refused { peer: FIRST, .. }), "the first of them: {said}");
-        assert!(unsaid.settle(Flushes::Everything, Ok(())).is_ok());
+        assert!(unreported.settle(Flushes::Everything, Ok(())).is_ok());
     }
 
     #[test]
-    fn a_loss_is_not_said_twice_and_a_refusal_is_not_lost_behind_it() {
-        let mut unsaid = Unsaid::default();
-        unsaid.note(FIRST, lost(FIRST));
-        unsaid.note(SECOND, refused(SECOND));
-        assert_eq!(peer_of(unsaid.settle(Flushes::Everything, Err(lost(FIRST)))), Some(FIRST));
-        assert_eq!(peer_of(unsaid.settle(Flushes::Everything, Ok(()))), Some(SECOND));
-        assert!(unsaid.take(Flushes::Everything).is_none());
+    fn a_loss_is_reported_once_and_does_not_hide_a_refusal() {
+        let mut unreported = UnreportedFailures::default();
+        unreported.note(FIRST, lost(FIRST));
+        unreported.note(SECOND, refused(SECOND));
+        assert_eq!(peer_of(unreported.settle(Flushes::Everything, Err(lost(FIRST)))), Some(FIRST));
+        assert_eq!(peer_of(unreported.settle(Flushes::Everything, Ok(()))), Some(SECOND));
+        assert!(unreported.take(Flushes::Everything).is_none());
     }
 }

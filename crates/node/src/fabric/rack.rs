@@ -1,8 +1,7 @@
-//! A whole rack inside one process: every seat and every switch of a plan.
+//! A whole rack inside one process: every node and every switch of a plan.
 //!
-//! Same core, same rings and same frames as between processes; link faults of the plan are applied too. Each node has
-//! its background thread, each switch a thread. For tests, examples and first contact: the members share the process's
-//! fate and its CPUs.
+//! Core, rings and frames are those of a rack of several processes. Link faults of the plan apply. Each node has a background thread, each
+//! switch a thread. It serves tests, examples and first steps: all members end with the process and share its CPUs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,24 +22,24 @@ use crate::waiting::WaitPolicy;
 use crate::wires::impaired::{Impaired, Timing};
 use crate::wires::{Device, Doorbell, Ports, shared_memory};
 
-/// A modelled rate below this is slower than the rings are by themselves.
-const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
-/// A modelled delay from this on is longer than software takes by itself.
-const FELT_DELAY_NS: u64 = 10_000;
-/// How long the links may take to come up.
+/// Rate below which a modelled link is slower than the rings.
+const SLOW_RATE_BITS_PER_S: u64 = 20_000_000_000;
+/// Delay from which a modelled link is slower than the software.
+const LONG_DELAY_NS: u64 = 10_000;
+/// Longest time that the links may take to come up.
 const UP_PATIENCE_NS: u64 = 20_000_000_000;
 
-/// A rack inside this process.
+/// Rack inside this process.
 ///
-/// `Send` and `Sync`. Fabrics share nothing: any number of them may live in one process. Nodes outlive the value they
-/// came from; what is dropped last does not matter.
+/// `Send` and `Sync`. Fabrics share nothing: one process may have any number of them. Nodes remain valid after the `Fabric` is dropped, and
+/// may be dropped in any order.
 #[derive(Debug)]
 pub struct Fabric {
     nodes: Vec<Node>,
 }
 
 impl Fabric {
-    /// All nodes and switches of a plan. Returns when every node reaches every other.
+    /// Starts all nodes and switches of a plan. Returns when every node reaches every other node.
     ///
     /// ```
     /// use rackloom::fabric::{Fabric, RegionOptions};
@@ -102,20 +101,20 @@ impl Fabric {
         Ok(())
     }
 
-    /// The GPU nodes, by their number in the plan.
+    /// Returns the GPU nodes, in the order of their numbers in the plan.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// Take the nodes out, for instance to give each to a thread and to let each die by itself.
+    /// Takes the nodes out, for example to move each to a thread or to let each end by itself.
     #[must_use]
     pub fn into_nodes(self) -> Vec<Node> {
         self.nodes
     }
 }
 
-/// Threads that drive switches; they end with the value.
+/// Threads that drive switches. They end when the value is dropped.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     running: Vec<(Arc<AtomicBool>, Doorbell, JoinHandle<()>)>,
@@ -146,7 +145,7 @@ impl Drop for Switches {
             bell.ring();
         }
         for (_, _, thread) in self.running.drain(..) {
-            // A switch that has panicked is gone as well.
+            // A switch whose thread has panicked has ended as well.
             let _ = thread.join();
         }
     }
@@ -154,7 +153,7 @@ impl Drop for Switches {
 
 type Wires = (Vec<Doorbell>, Vec<Vec<Option<Box<dyn Device>>>>);
 
-/// A doorbell per member and a device per port, each link a pair of rings.
+/// Makes a doorbell per member and a device per port. Each link is a pair of rings.
 fn wires(plan: &Plan) -> std::io::Result<Wires> {
     let bells = plan.members.iter().map(|_| Doorbell::create()).collect::<std::io::Result<Vec<_>>>()?;
     let graph = plan.graph();
@@ -166,8 +165,8 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
         let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
         let profile = &link.profile;
-        let felt = profile.latency_ns() >= FELT_DELAY_NS
-            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let felt = profile.latency_ns() >= LONG_DELAY_NS
+            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < SLOW_RATE_BITS_PER_S);
         let timing = felt.then(|| Timing::of(profile));
         let mut place = |member: usize, port: usize, device, direction| {
             let is_plain = !felt && !profile.has_faults();

@@ -1,7 +1,7 @@
-//! Memory that others may reach: named and keyed by its owner, and the owner's own view of it.
+//! Memory that peers may access: its number and key, and the owner's access to it.
 //!
-//! A region's bytes may change at any time under the hands of its owner, because peers write into them. So they are
-//! copied in and out; what must not be seen half-written is a word of 4 or 8 bytes, or follows a signal.
+//! Peers may write to a region at any time, so its bytes are copied in and out. Two reads are consistent: that of a word of 4 or 8 bytes, and
+//! that of data after its signal.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use super::element::{Element, bytes_of, bytes_of_mut};
 use super::engine::Engine;
 use super::error::Error;
 
-/// Name, key and permissions of a region, all chosen by its owner. How peers learn them is up to the program.
+/// Number, key and access rights of a region. The owner chooses all of them, and the program distributes them to peers.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegionOptions {
-    /// Name, unique at its owner.
+    /// Number of the region, unique at its owner.
     pub region: RegionId,
-    /// What callers must present.
+    /// Key that accesses must bear.
     pub key: Key,
-    /// What callers may do; everything unless changed.
+    /// Access rights of peers. All kinds of access unless changed.
     pub access: Access,
 }
 
 impl RegionOptions {
-    /// A region that may be read, written and used for atomics by whoever presents `key`.
+    /// Returns options for a region that accesses with `key` may read, write and update with atomics.
     #[must_use]
     pub const fn new(region: u32, key: u64) -> Self {
         Self { region: RegionId(region), key: Key(key), access: Access::ALL }
     }
 
-    /// The same with these permissions.
+    /// Sets the access rights.
     #[must_use]
     pub const fn access(mut self, access: Access) -> Self {
         self.access = access;
@@ -45,12 +45,11 @@ impl RegionOptions {
     }
 }
 
-/// A region of this process's own node. Clones are the same region; when the last one goes, remote access ends at once, and the
-/// name is free as soon as no operation of the node's own uses the bytes any more: at once if none is under way
-/// ([`super::Node::wait_until_free`]).
+/// Region of a node of this process. All clones refer to the same region. When the last one is dropped, remote access ends at once. The
+/// number is free when no operation of this node uses the bytes any more ([`super::Node::wait_until_free`]).
 ///
-/// `Send` and `Sync`. Every method may be called from several threads; two that touch the same bytes at the same time
-/// see or leave a mixture, except for aligned words of 4 or 8 bytes.
+/// `Send` and `Sync`. Several threads may call any method. Two calls that access the same bytes at the same time read or
+/// leave a mixture, except for aligned words of 4 or 8 bytes.
 #[derive(Clone, Debug)]
 pub struct Region {
     pub(super) inner: Arc<Inner>,
@@ -63,7 +62,7 @@ pub(super) struct Inner {
     pub(super) bytes: Arc<Bytes>,
 }
 
-/// Part of a [`Region`]: the local end of a transfer. Holds the region.
+/// Part of a [`Region`], as the local end of a transfer. Keeps the region.
 ///
 /// `Send` and `Sync`, as the region is.
 #[derive(Clone, Debug)]
@@ -73,14 +72,14 @@ pub struct Slice {
 }
 
 impl Region {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a region's length is chosen, not found out")]
     pub fn len(&self) -> u64 {
         self.inner.bytes.length()
     }
 
-    /// Where the region lies in the memory of a device, for kernels; `None` for memory of the host.
+    /// Returns the region's address in the memory of its device, for kernels. `None` for memory of the host.
     #[must_use]
     pub fn device_address(&self) -> Option<u64> {
         self.inner.bytes.device()?.address()
@@ -90,26 +89,26 @@ impl Region {
         &self.inner.engine
     }
 
-    /// Name, key and permissions.
+    /// Returns number, key and access rights.
     #[must_use]
     pub fn options(&self) -> RegionOptions {
         self.inner.options
     }
 
-    /// The owner.
+    /// Returns the owner.
     #[must_use]
     pub fn node(&self) -> NodeId {
         self.inner.engine.node
     }
 
-    /// What a peer needs to reach the byte at `offset`.
+    /// Returns the address with which peers access the byte at `offset`.
     #[must_use]
     pub fn address(&self, offset: u64) -> RemoteAddress {
         let RegionOptions { region, key, .. } = self.inner.options;
         RemoteAddress { node: self.node(), region, offset, key }
     }
 
-    /// Some bytes of the region, as source or destination of a transfer. An end beyond the region is refused when the
+    /// Returns a range of the region, as source or destination of a transfer. A range beyond the end of the region is refused when the
     /// slice is used.
     #[must_use]
     pub fn slice(&self, bytes: impl RangeBounds<u64>) -> Slice {
@@ -128,23 +127,23 @@ impl Region {
         Slice { region: self.clone(), range }
     }
 
-    /// Copy numbers into the region, `offset` in bytes.
+    /// Copies numbers into the region, at `offset` in bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if they do not fit; [`Error::Failed`] if a device that holds them has failed.
+    /// [`Error::Invalid`] if they do not fit; [`Error::Failed`] if the device of the region has failed.
     pub fn write<T: Element>(&self, offset: u64, values: &[T]) -> Result<(), Error> {
         self.inner.bytes.write(offset, bytes_of(values)).map_err(refused)
     }
 
-    /// Copy numbers out of the region, `offset` in bytes.
+    /// Copies numbers out of the region, from `offset` in bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the region has fewer bytes; [`Error::Failed`] if a device that holds them has failed.
+    /// [`Error::Invalid`] if the region has fewer bytes; [`Error::Failed`] if the device of the region has failed.
     pub fn read<T: Element>(&self, offset: u64, values: &mut [T]) -> Result<(), Error> {
         self.inner.bytes.read(offset, bytes_of_mut(values)).map_err(refused)
     }
 
-    /// One number, `offset` in bytes.
+    /// Returns the number at `offset`, in bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if it is outside of the region.
@@ -154,7 +153,7 @@ impl Region {
         Ok(value[0])
     }
 
-    /// Copy to another region where a device that holds both does it. False: none does.
+    /// Copies to another region on the same device. Returns `false` if no device holds both.
     pub(super) fn copy_on_device(&self, from: u64, to: &Self, at: u64, length: u64) -> Result<bool, Error> {
         let (Some(source), Some(target)) = (self.inner.bytes.device(), to.inner.bytes.device()) else {
             return Ok(false);
@@ -162,7 +161,7 @@ impl Region {
         target.combine(at, (source, from), length, None).map_err(refused)
     }
 
-    /// Combine values within the region, if a device holds it and does such work.
+    /// Combines values within the region on its device, if it has one that supports the arithmetic.
     pub(super) fn combine(
         &self,
         target: u64,
@@ -174,17 +173,17 @@ impl Region {
         device.combine(target, (device, source), length, how).map_err(refused)
     }
 
-    /// Wait until what was asked of a device that holds the region is visible.
+    /// Waits until all earlier requests to the region's device are visible.
     pub(super) fn settle(&self) -> Result<(), Error> {
         self.inner.bytes.device().map_or(Ok(()), |device| device.finish().map_err(refused))
     }
 
-    /// End remote access, wait for this node's own operations on the region, and give back the buffer if one of type
-    /// `T` was handed over with [`super::Node::register`]. When this returns, nobody touches the bytes any more.
+    /// Ends remote access, waits for this node's operations on the region, and returns the buffer if it was registered with
+    /// [`super::Node::register`] and has elements of type `T`. Afterwards nothing accesses the bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are other handles to the region (which stays as it is), [`Error::RegionInUse`] if a
-    /// wait or receive that nobody cancels still uses it after ten seconds (it is then kept for that operation and no longer).
+    /// [`Error::Invalid`] if there are other handles to the region, which stays registered; [`Error::RegionInUse`] if a wait or a receive
+    /// still uses it after ten seconds. The bytes are then kept until that operation ends.
     pub fn deregister<T: Element>(self) -> Result<Option<Vec<T>>, Error> {
         let inner = Arc::try_unwrap(self.inner).map_err(|_| {
             Error::Invalid("other handles or slices of the region are alive; hint: drop them first")
@@ -192,7 +191,7 @@ impl Region {
         let (engine, bytes) = (Arc::clone(&inner.engine), Arc::clone(&inner.bytes));
         let region = inner.options.region;
         drop(inner);
-        // Now nobody holds the bytes but the node's memory and this function.
+        // Now only the node's memory and this function hold the bytes.
         let until = engine.clock.now() + PATIENCE_NS;
         let is_free = engine.wait(
             until,
@@ -207,12 +206,12 @@ impl Region {
     }
 }
 
-/// How long operations may take to let go of a region: longer than any path takes to be declared dead.
+/// Longest time that operations may still use a region: longer than the detection of any dead path.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
 pub(super) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
 
-/// Memory's word in a caller's.
+/// Converts an error of the memory into an error of the public API.
 fn refused(fault: MemoryFault) -> Error {
     match fault {
         MemoryFault::Device => Error::Failed(OperationError::MemoryFailed),

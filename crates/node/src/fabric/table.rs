@@ -1,8 +1,8 @@
-//! Operations in flight: whom to tell when one ends, and what to keep until then.
+//! Operations in flight: where each completion goes, and what is kept until then.
 //!
-//! A slot is reused as soon as its end has been told, so nothing is allocated per operation once there are as many
-//! slots as operations were ever in flight at once. A name carries the slot's generation: a late word about an
-//! operation that is long over meets nobody.
+//! A slot is free again as soon as its completion is delivered. So nothing is allocated per operation once the table has as many slots as
+//! operations were ever in flight at once. An identifier contains the generation of its slot: a late event of an operation that
+//! has ended matches no slot.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -12,47 +12,47 @@ use rackloom_protocol::{Event, NodeId, OperationError, OperationId, RegionId};
 use super::deaths::Deaths;
 use super::error::Error;
 use super::handled::{Handled, Over};
-use super::posted::{Flushes, Unsaid};
+use super::posted::{Flushes, UnreportedFailures};
 use super::queue::{Completion, Queue};
 use super::uses::Uses;
 
-/// How an operation ended well.
+/// Result of an operation that completed successfully.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ended {
-    /// The old value of an atomic, the word that ended a wait, the length of a message; else 0.
+    /// Old value of an atomic, word that ended a wait, or length of a message in bytes. Otherwise 0.
     pub value: u64,
     /// Sender and tag of a received message.
     pub matched: Option<(NodeId, u64)>,
 }
 
-/// Who wants to know.
+/// Receiver of a completion.
 #[derive(Debug, Default)]
 pub(super) enum Sink {
-    /// Somebody who comes and asks.
-    Asker(Option<Waker>),
+    /// A request, which polls for it or is woken.
+    Request(Option<Waker>),
     /// A completion queue, with the caller's context.
     Queue(Arc<Queue>, u64),
     /// The node's driver, with its context.
     Driver(u64),
-    /// Nobody; a failure is told by the next flush.
+    /// None, since the operation is posted. The next flush reports a failure.
     Posted,
-    /// Nobody any more.
+    /// None: the completion is dropped.
     #[default]
-    Nobody,
+    Discard,
 }
 
-/// What is kept for an operation.
+/// State of an operation in flight.
 #[derive(Debug, Default)]
 pub(super) struct Entry {
     pub(super) sink: Sink,
     pub(super) peer: Option<NodeId>,
-    /// The operation's own memory.
+    /// Region of this node that the operation uses.
     pub(super) uses: Option<RegionId>,
     pub(super) matched: Option<(NodeId, u64)>,
-    /// What it speaks for, if it is a flush.
+    /// Posted operations that it covers, if it is a flush.
     pub(super) flushes: Flushes,
 }
 
@@ -74,21 +74,21 @@ struct Slot {
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// Who must be woken once the engine's lock is free.
+    /// Wakers to be called once the engine's lock is free.
     pub(super) to_wake: Vec<Waker>,
-    /// Operations that have ended so far.
+    /// Number of operations that have ended.
     pub(super) ended_count: u64,
     pub(super) deaths: Deaths,
-    /// The driver's plain operations; what else it has begun stands among the others.
+    /// The driver's plain operations. The driver's other operations are in `slots`.
     pub(super) plain: Handled,
-    /// What has ended of the driver's operations.
+    /// Completions of the driver.
     handled: Vec<Completion>,
-    /// Whom to wake when one of them ends.
+    /// Waker for the driver's next completion.
     pub(super) handled_waker: Option<Waker>,
     /// Regions that operations in flight use.
     pub(super) uses: Uses,
-    /// What went wrong with posted operations.
-    pub(super) unsaid: Unsaid,
+    /// Failures of posted operations that no flush has reported.
+    pub(super) unreported: UnreportedFailures,
 }
 
 const fn index_of(operation: OperationId) -> usize {
@@ -96,7 +96,7 @@ const fn index_of(operation: OperationId) -> usize {
 }
 
 impl Table {
-    /// Give an operation a name.
+    /// Assigns an identifier to an operation.
     #[inline(always)]
     pub(super) fn open(&mut self, entry: Entry) -> OperationId {
         self.uses.begin(entry.uses);
@@ -110,7 +110,7 @@ impl Table {
         OperationId(u64::from(slot.generation) << 32 | u64::from(index))
     }
 
-    /// Forget an operation.
+    /// Removes an operation.
     pub(super) fn close(&mut self, operation: OperationId) {
         let Some(slot) = self.slot(operation) else { return };
         if let State::InFlight(entry) = std::mem::replace(&mut slot.state, State::Free) {
@@ -125,7 +125,7 @@ impl Table {
         (slot.generation == generation && !matches!(slot.state, State::Free)).then_some(slot)
     }
 
-    /// Take the result of an operation that somebody asks for; `None` while it is in flight.
+    /// Takes the result of an operation of a request. `None` while it is in flight.
     pub(super) fn take(&mut self, operation: OperationId) -> Option<Result<Ended, Error>> {
         let Some(slot) = self.slot(operation) else { return Some(Err(Error::Closed)) };
         if !matches!(slot.state, State::Ended(_)) {
@@ -136,9 +136,9 @@ impl Table {
         Some(result)
     }
 
-    /// Whom to wake when the operation ends.
+    /// Sets the waker for the end of the operation.
     pub(super) fn set_waker(&mut self, operation: OperationId, waker: &Waker) {
-        if let Some(Slot { state: State::InFlight(Entry { sink: Sink::Asker(known), .. }), .. }) =
+        if let Some(Slot { state: State::InFlight(Entry { sink: Sink::Request(known), .. }), .. }) =
             self.slot(operation)
         {
             match known {
@@ -148,22 +148,22 @@ impl Table {
         }
     }
 
-    /// Nobody will ask any more; the operation goes on, and its memory stays until it ends.
+    /// Drops the completion. The operation continues, and its memory is kept until it ends.
     pub(super) fn abandon(&mut self, operation: OperationId) {
         if self.take(operation).is_none()
             && let Some(Slot { state: State::InFlight(entry), .. }) = self.slot(operation)
         {
-            entry.sink = Sink::Nobody;
+            entry.sink = Sink::Discard;
         }
     }
 
-    /// Whether any of the driver's operations has ended and has not been taken.
+    /// Returns `true` if the driver has completions.
     #[inline]
     pub(super) const fn has_handled(&self) -> bool {
         !self.handled.is_empty()
     }
 
-    /// Move what has ended of the driver's operations to the end of `completions`. Returns how many those are.
+    /// Moves the driver's completions to the end of `completions`. Returns their number.
     #[inline]
     pub(super) fn take_handled(&mut self, completions: &mut Vec<Completion>) -> usize {
         let count = self.handled.len();
@@ -175,30 +175,30 @@ impl Table {
         count
     }
 
-    /// The driver has gone: its operations go on, and nobody is told.
+    /// Drops the completions of a driver that is dropped. Its operations continue.
     pub(super) fn abandon_handled(&mut self) {
         self.handled.clear();
         self.handled_waker = None;
         self.plain.abandon();
         for slot in &mut self.slots {
             if let State::InFlight(Entry { sink: sink @ Sink::Driver(_), .. }) = &mut slot.state {
-                *sink = Sink::Nobody;
+                *sink = Sink::Discard;
             }
         }
     }
 
-    /// Hear what the core says.
+    /// Handles an event of the core.
     #[inline(always)]
-    pub(super) fn hear(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, event: Event) {
         match event {
             Event::Completed { operation, result } if Handled::names(operation) => {
                 self.end_plain(operation, result);
             }
-            event => self.hear_other(event),
+            event => self.handle_other_event(event),
         }
     }
 
-    fn hear_other(&mut self, event: Event) {
+    fn handle_other_event(&mut self, event: Event) {
         match event {
             Event::Completed { operation, result } => {
                 self.end_with(operation, |entry, deaths| {
@@ -218,7 +218,7 @@ impl Table {
                     entry.peer = Some(node);
                 }
             }
-            event => self.to_wake.extend(self.deaths.hear(&event)),
+            event => self.to_wake.extend(self.deaths.handle_event(&event)),
         }
     }
 
@@ -226,14 +226,14 @@ impl Table {
         self.end_with(operation, |_, _| result);
     }
 
-    /// The most frequent end by far: that of a plain operation of the driver's. Nothing is moved as a whole here that has been written
-    /// in parts just before (see [`super::order`]).
+    /// Ends a plain operation of the driver, which is by far the most frequent case. Reads fields one by one: a copy of the whole entry would
+    /// wait for the fields that were just written (see [`super::order`]).
     #[inline]
     fn end_plain(&mut self, operation: OperationId, result: Result<u64, OperationError>) {
         let Some(over) = self.plain.close(operation) else { return };
         self.ended_count += 1;
         self.uses.end(over.uses);
-        let Some(context) = over.context else { return self.end_unheard(&over, result) };
+        let Some(context) = over.context else { return self.end_without_completion(&over, result) };
         match result {
             Ok(value) => {
                 self.handled.push(Completion {
@@ -252,12 +252,12 @@ impl Table {
         }
     }
 
-    /// Nobody waits for it.
+    /// Ends a plain operation without a completion.
     #[inline]
-    fn end_unheard(&mut self, over: &Over, result: Result<u64, OperationError>) {
+    fn end_without_completion(&mut self, over: &Over, result: Result<u64, OperationError>) {
         if let (true, Err(error)) = (over.is_posted, result) {
             let error = self.deaths.name(Error::from_end(error, Some(over.peer)));
-            self.unsaid.note(over.peer, error);
+            self.unreported.note(over.peer, error);
         }
     }
 
@@ -274,21 +274,21 @@ impl Table {
         self.ended_count += 1;
         self.uses.end(entry.uses);
         let result = result(&entry, &self.deaths);
-        let result = self.unsaid.settle(entry.flushes, result);
-        if let Sink::Asker(waker) = entry.sink {
+        let result = self.unreported.settle(entry.flushes, result);
+        if let Sink::Request(waker) = entry.sink {
             self.slots[index_of(operation)].state = State::Ended(result);
             self.to_wake.extend(waker);
             return;
         }
         self.free.push(index_of(operation) as u32);
         match (entry.sink, entry.peer, result) {
-            (Sink::Posted, Some(peer), Err(error)) => self.unsaid.note(peer, error),
-            (sink, _, result) => self.tell(sink, operation, result),
+            (Sink::Posted, Some(peer), Err(error)) => self.unreported.note(peer, error),
+            (sink, _, result) => self.deliver(sink, operation, result),
         }
     }
 
-    /// Tell whoever does not come and ask.
-    pub(super) fn tell(&mut self, sink: Sink, operation: OperationId, result: Result<Ended, Error>) {
+    /// Delivers a result to all sinks except a request.
+    pub(super) fn deliver(&mut self, sink: Sink, operation: OperationId, result: Result<Ended, Error>) {
         match sink {
             Sink::Queue(queue, context) => {
                 self.to_wake.extend(queue.push(Completion { context, operation, result }));
@@ -297,21 +297,21 @@ impl Table {
                 self.handled.push(Completion { context, operation, result });
                 self.to_wake.extend(self.handled_waker.take());
             }
-            Sink::Asker(_) | Sink::Posted | Sink::Nobody => {}
+            Sink::Request(_) | Sink::Posted | Sink::Discard => {}
         }
     }
 
-    /// An operation that the core knows nothing of has ended.
+    /// Ends an operation that the core has not received.
     pub(super) fn conclude(&mut self, operation: OperationId, result: Result<Ended, Error>) {
         self.end(operation, result);
     }
 
-    /// An operation about whose end the core says nothing has been taken.
+    /// Ends an operation successfully whose end the core does not report.
     pub(super) fn succeed(&mut self, operation: OperationId) {
         self.end(operation, Ok(Ended::default()));
     }
 
-    /// The node leaves: everything in flight ends.
+    /// Ends all operations, because the node leaves.
     pub(super) fn end_all(&mut self) {
         for index in 0..self.slots.len() {
             let slot = &self.slots[index];

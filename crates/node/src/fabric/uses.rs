@@ -1,18 +1,18 @@
-//! Which regions of a node its own operations in flight use, and how many use each.
+//! Number of operations in flight that use each region of a node.
 //!
-//! Plain numbers under the engine's lock: an operation that held its region by a shared handle would pay two locked
-//! instructions for it. A region that is used stays in the node's memory ([`super::bytes::RegionMemory`]).
+//! These are plain numbers under the engine's lock. A shared handle per operation would cost two locked instructions. A region in use stays in
+//! the node's memory ([`super::bytes::RegionMemory`]).
 
 use rackloom_protocol::RegionId;
 
-/// Counts by region. A node's operations use few regions at a time.
+/// Counts by region. The operations of a node use few regions at a time.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
     counts: Vec<(RegionId, u32)>,
 }
 
 impl Uses {
-    /// One more operation uses the region.
+    /// Counts one more operation that uses the region.
     #[inline]
     pub(super) fn begin(&mut self, region: Option<RegionId>) {
         let Some(region) = region else { return };
@@ -22,7 +22,7 @@ impl Uses {
         }
     }
 
-    /// One operation less does.
+    /// Counts one operation less.
     #[inline]
     pub(super) fn end(&mut self, region: Option<RegionId>) {
         let Some(place) = region.and_then(|region| self.place(region)) else { return };
@@ -33,7 +33,7 @@ impl Uses {
         }
     }
 
-    /// Whether an operation in flight uses the region.
+    /// Returns `true` if an operation in flight uses the region.
     pub(super) fn of(&self, region: RegionId) -> bool {
         self.place(region).is_some()
     }

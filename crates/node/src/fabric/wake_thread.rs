@@ -1,8 +1,8 @@
-//! Rings a node's doorbell when something arrives on wires that ring none: sockets of the kernel's.
+//! A thread that rings a node's doorbell when data arrives on wires without a doorbell: the kernel's sockets.
 //!
-//! A node of the library sleeps on a doorbell, because that is what its other threads can ring. Neighbours in shared memory
-//! ring it themselves; for sockets a thread of this process does, which sleeps in the kernel until a datagram comes. So a
-//! sleeper is woken by way of one thread more; a node that is awake hears its wires directly and does not need it.
+//! A node of the library sleeps at a doorbell, because its other threads can ring that. Neighbours in shared memory ring it themselves. For
+//! sockets, this thread sleeps in the kernel until a datagram arrives, and then rings. So a wake through a socket takes one thread more. A node
+//! that is awake polls its wires directly and does not need the thread.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,12 +15,12 @@ use crate::wires::Doorbell;
 
 /// Marks the event that ends the thread.
 const OVER: u64 = 1;
-/// Marks what comes over a wire.
+/// Marks an event of a wire.
 const WIRE: u64 = 0;
-/// Events that are taken at a time; they all mean the same.
+/// Number of events that are taken at a time. All have the same effect.
 const EVENTS_MAX: usize = 16;
 
-/// The thread, for as long as this lives.
+/// Handle of the thread. Dropping it ends the thread.
 #[derive(Debug)]
 pub(super) struct WakeThread {
     epoll: Arc<OwnedFd>,
@@ -29,17 +29,17 @@ pub(super) struct WakeThread {
 }
 
 impl WakeThread {
-    /// Listen on behalf of whoever sleeps on `bell`, to nothing yet.
+    /// Starts the thread for threads that sleep at `bell`. It watches no wire yet.
     pub(super) fn open(bell: Doorbell) -> io::Result<Self> {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
         let over = eventfd(0, EventfdFlags::CLOEXEC)?;
         epoll::add(&epoll, &over, epoll::EventData::new_u64(OVER), epoll::EventFlags::IN)?;
         let events = Arc::clone(&epoll);
-        let thread = Builder::new().name("rackloom-ear".to_owned()).spawn(move || listen(&events, &bell))?;
+        let thread = Builder::new().name("rackloom-wake".to_owned()).spawn(move || listen(&events, &bell))?;
         Ok(Self { epoll, over, thread: Some(thread) })
     }
 
-    /// Listen to this wire too, until it is closed. What it holds already counts as having just come.
+    /// Watches a wire until it is closed. Data that it holds already counts as newly arrived.
     pub(super) fn listen_to(&self, wire: impl AsFd) -> io::Result<()> {
         let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
         Ok(epoll::add(&self.epoll, wire, epoll::EventData::new_u64(WIRE), flags)?)
@@ -48,9 +48,9 @@ impl WakeThread {
 
 impl Drop for WakeThread {
     fn drop(&mut self) {
-        // A counter that is full has been written to, which is all that is wanted.
+        // A full counter makes the write fail, but has been written before, which ends the thread as well.
         let _ = rustix::io::write(&self.over, &1_u64.to_ne_bytes());
-        // It calls nobody who could panic.
+        // The thread calls nothing that panics.
         self.thread.take().map(JoinHandle::join);
     }
 }
@@ -61,7 +61,7 @@ fn listen(epoll: &OwnedFd, bell: &Doorbell) {
         events.clear();
         match epoll::wait(epoll, rustix::buffer::spare_capacity(&mut events), None) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            // Nothing else can be wrong with a descriptor of one's own; a node without an ear still looks now and then.
+            // No other error is possible for this descriptor. A node without the thread still polls every 100 ms.
             Err(_) => return,
         }
         if events.iter().any(|event| event.data.u64() == OVER) {
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// Longer than anything here takes, shorter than a hang.
+    /// Longer than any step of the test, and short enough to end a hanging test.
     const BOUND: Duration = Duration::from_secs(20);
 
     fn sleep(bell: &Doorbell) -> Duration {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_wakes_the_sleeper_whether_it_comes_before_or_after() {
+    fn a_datagram_wakes_a_sleeper_before_and_after_it_sleeps() {
         let bell = Doorbell::create().unwrap();
         let wake_thread = WakeThread::open(bell.clone()).unwrap();
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -98,7 +98,7 @@ mod tests {
         wake_thread.listen_to(&socket).unwrap();
         assert!(sleep(&bell) < BOUND);
         for _ in 0..3 {
-            // Nobody has read what came before; what comes now is heard all the same.
+            // The earlier datagram was not read. A new one wakes all the same.
             bell.arm();
             let sender = std::thread::spawn(move || {
                 UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"now", address).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_with_its_value() {
+    fn dropping_the_handle_ends_the_thread() {
         let bell = Doorbell::create().unwrap();
         drop(WakeThread::open(bell).unwrap());
     }

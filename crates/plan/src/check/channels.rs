@@ -1,4 +1,4 @@
-//! Virtual channels: lanes without gaps, lists of the right length, credits for every channel, and no circle of waiting.
+//! Checks virtual channels: lanes without gaps, lengths of lists, credits of every channel, and deadlock.
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
@@ -6,7 +6,7 @@ use crate::check::Inspection;
 use crate::deadlock::{self, Safety};
 use crate::mistake::Complaint;
 
-/// What a file says of channels, by itself.
+/// Checks the channel settings alone.
 pub(super) fn settings(check: &mut Inspection<'_>) {
     let channels = &check.plan.channels;
     let config = &channels.config;
@@ -45,10 +45,10 @@ pub(super) fn settings(check: &mut Inspection<'_>) {
     idle(check);
 }
 
-/// Keys that mean nothing beside the others.
+/// Reports keys that have no effect in combination with the others.
 fn idle(check: &mut Inspection<'_>) {
     let config = &check.plan.channels.config;
-    let written = |check: &Inspection<'_>, path| check.places.first_written(&[path]).is_some();
+    let written = |check: &Inspection<'_>, path| check.positions.first_written(&[path]).is_some();
     if config.arbiter != ArbiterKind::Weighted && written(check, "channels.weights") {
         let complaint = Complaint::about("`channels.weights` mean nothing without `arbiter: weighted`");
         check.complain(&["channels.weights"], complaint.hint("add it, or leave the weights out"));
@@ -66,7 +66,7 @@ fn idle(check: &mut Inspection<'_>) {
     }
 }
 
-/// Whether the rack can stand still for ever. Only of a plan that is whole otherwise.
+/// Reports a rack that can deadlock. Only for a plan without other mistakes.
 pub(super) fn circles(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let paths = [

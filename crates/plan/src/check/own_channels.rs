@@ -1,4 +1,4 @@
-//! Channels of one link: only where the rack has several, and a list of the right length.
+//! Checks channels of one link: only if the rack has several, and with a list of the right length.
 
 use crate::check::Inspection;
 use crate::mistake::Complaint;

@@ -1,4 +1,4 @@
-//! Pauses: marks that leave room for what is under way, and no credits beside them.
+//! Checks pauses: marks that leave headroom, and no credits beside them.
 
 use crate::check::Inspection;
 use crate::mistake::Complaint;
@@ -63,7 +63,7 @@ fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_
     check.complain(&[&path, "frame_bytes_max"], Complaint::about(message).hint(hint));
 }
 
-/// Frames that wait to be passed on stay in the ring by which they came.
+/// Frames that wait for forwarding stay in the ring on which they arrived.
 fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
     let plan = check.plan;
     if plan.wire_of(&link.edge) != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
@@ -86,8 +86,8 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
     check.complain(&[&xoff, &headroom, "link.pfc", "ring_bytes"], Complaint::about(message).hint(hint));
 }
 
-/// What is said of credits where every link pauses: a wish that no link would hear, whether it stands on its own or under
-/// `link`. One link with credits hears it, and then it stands; what a single link says is judged by that link alone.
+/// Keys of credits, which have no effect if every link pauses, under `credits` or under `link`. If one link has credits, they have an
+/// effect. Entries of single links are checked for that link alone.
 const OF_CREDITS: [&str; 12] = [
     "credits.unit_bytes",
     "credits.overhead_bytes",
@@ -108,7 +108,7 @@ fn credits_beside(check: &mut Inspection<'_>) {
         return;
     }
     for path in OF_CREDITS {
-        if check.places.first_written(&[path]).is_some() && check.intact(&[path]) {
+        if check.positions.first_written(&[path]).is_some() && check.intact(&[path]) {
             let message = format!("`{path}` means nothing: every link has `pfc` in place of credits");
             let hint = "a link has one of the two: leave this out, or write `pfc: off` for some links";
             check.complain(&[path], Complaint::about(message).hint(hint));

@@ -1,4 +1,4 @@
-//! Link-level retry: windows that fit numbers and buffers, timers that fit the link.
+//! Checks link-level retry: windows that fit sequence numbers and buffers, and timers that fit the link.
 
 use rackloom_protocol::RetryConfig;
 
@@ -9,7 +9,7 @@ use crate::quantity::{Unit, shown};
 use crate::retry::{Clock, RetryPlan, loop_ns};
 use crate::schema;
 
-/// Link-level retry: windows that fit numbers and buffers, timers that fit the link.
+/// Checks the retry settings of one link.
 pub(super) fn check(
     check: &mut Inspection<'_>,
     link: &LinkPlan,
@@ -75,7 +75,7 @@ fn times(
         ["replay_timer", "ack_delay"].map(|key| path_of(check, &format!("llr.{key}")));
     let (profile, frame_bytes) = (&link.profile, check.plan.frame_bytes_max);
     let loop_ns = loop_ns(profile, frame_bytes);
-    // The shorter of the two timers, where the file leaves it open.
+    // The shorter of the two timers, if the file states none.
     let timer_ns = retry.replay_timer_ns(profile, frame_bytes, Clock::Virtual);
     if timer_ns < loop_ns {
         let message = format!(

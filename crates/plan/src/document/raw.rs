@@ -1,14 +1,14 @@
-//! What the YAML reader hands over, before places are attached.
+//! Values of the YAML parser, before positions are attached.
 //!
-//! Scalars come as text whatever the reader takes them for; tables come line by line, so that no line is lost. Nothing here
-//! knows where a value stands or whether a key stands twice.
+//! Scalars are text of any type. Tables are lists of entries, so that repeated keys are kept. This file handles neither
+//! positions nor repetitions.
 
 use core::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::Spanned;
 
-/// One value of the file.
+/// Value of the parser.
 pub(super) enum Raw {
     Empty,
     Scalar(String),

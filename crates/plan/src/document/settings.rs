@@ -1,20 +1,20 @@
 //! Settings of the command line (`--set link.loss=1%`) as lines at the end of a rack file's text.
 //!
-//! They travel with the text, so every process that reads it builds the same plan, and a mistake in one is found by the reader
-//! that finds it in the file. A YAML reader takes the lines for comments.
+//! They are part of the text, so every process that reads it builds the same plan, and mistakes in them are found by the same
+//! reader as mistakes in the file. A YAML parser takes the lines for comments.
 
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::{Content, Document, Entry, Keeper, Value, raw};
-use crate::mistake::{Complaint, Place};
+use crate::mistake::{Complaint, Position};
 
-/// What such a line begins with. As long as [`SHOWN`], so that columns are the same in messages.
+/// Beginning of such a line. It is as long as [`SHOWN`], so that columns are equal in messages.
 const MARK: &str = "#!set ";
-/// What messages show instead.
+/// Text that messages show in place of [`MARK`].
 const SHOWN: &str = "--set ";
 
-/// The text of a rack file with these settings, each `KEY=VALUE`, in place of the keys that it has. Keys of nested tables are
-/// joined by dots: `timers.heartbeat_interval=5ms`.
+/// Returns the text of a rack file with settings that replace keys of the file. Each setting is `KEY=VALUE`. Keys of nested tables
+/// are joined by dots: `timers.heartbeat_interval=5ms`.
 #[must_use]
 pub fn with_settings(text: &str, settings: &[String]) -> String {
     let mut text = text.to_owned();
@@ -22,22 +22,22 @@ pub fn with_settings(text: &str, settings: &[String]) -> String {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        // One setting is one line.
+        // One setting must be one line.
         text += &format!("{MARK}{}\n", setting.replace(['\n', '\r'], " "));
     }
     text
 }
 
-/// A line of the text as messages show it, if it is a setting.
+/// Returns a line of the text as messages show it, or `None` if it is no setting.
 pub(crate) fn shown(line: &str) -> Option<String> {
     line.strip_prefix(MARK).map(|setting| format!("{SHOWN}{setting}"))
 }
 
-/// Put the settings of the text in place of what the document says.
-pub(super) fn apply(text: &str, document: &mut Document) -> Result<(), (Option<Place>, Complaint)> {
+/// Replaces values of the document by the settings of the text.
+pub(super) fn apply(text: &str, document: &mut Document) -> Result<(), (Option<Position>, Complaint)> {
     for (number, line) in (1..).zip(text.lines()) {
         let Some(setting) = line.strip_prefix(MARK) else { continue };
-        let at = |column: usize, length: usize| Place {
+        let at = |column: usize, length: usize| Position {
             line: number,
             column: (MARK.len() + column + 1) as u32,
             length: length.max(1) as u32,
@@ -49,48 +49,48 @@ pub(super) fn apply(text: &str, document: &mut Document) -> Result<(), (Option<P
                 complaint.hint("write KEY=VALUE, such as `--set link.loss=1%`"),
             ));
         };
-        let place = at(path.chars().count() + 1, value.chars().count());
-        let mut value = read(value, place)?;
-        put_at(&mut value, place);
+        let position = at(path.chars().count() + 1, value.chars().count());
+        let mut value = read(value, position)?;
+        put_at(&mut value, position);
         let keys: Vec<_> = path.split('.').map(str::trim).collect();
         put(&mut document.value, &keys, value, at(0, path.chars().count()));
     }
     Ok(())
 }
 
-fn read(text: &str, place: Place) -> Result<Value, (Option<Place>, Complaint)> {
-    let read =
-        raw(text, DuplicateKeyPolicy::Error).map_err(|error| (Some(place), super::in_our_words(&error)))?;
+fn read(text: &str, position: Position) -> Result<Value, (Option<Position>, Complaint)> {
+    let read = raw(text, DuplicateKeyPolicy::Error)
+        .map_err(|error| (Some(position), super::user_complaint(&error)))?;
     Ok(Keeper { text, repetitions: std::collections::BTreeMap::new() }.keep(read))
 }
 
-/// Everything in this value stands on the line of the setting.
-fn put_at(value: &mut Value, place: Place) {
-    value.place = place;
+/// Sets all positions in this value to the line of the setting.
+fn put_at(value: &mut Value, position: Position) {
+    value.position = position;
     match &mut value.content {
         Content::Empty | Content::Text(_) => {}
-        Content::List(items) => items.iter_mut().for_each(|item| put_at(item, place)),
+        Content::List(items) => items.iter_mut().for_each(|item| put_at(item, position)),
         Content::Table(entries) => entries.iter_mut().for_each(|entry| {
-            entry.key_place = place;
-            put_at(&mut entry.value, place);
+            entry.key_position = position;
+            put_at(&mut entry.value, position);
         }),
     }
 }
 
-/// Put `value` at the path `keys` below `table`; tables that are missing on the way are made.
-fn put(table: &mut Value, keys: &[&str], value: Value, key_place: Place) {
+/// Sets the value at the path `keys` below `table`. Missing tables are added.
+fn put(table: &mut Value, keys: &[&str], value: Value, key_position: Position) {
     let Some((key, rest)) = keys.split_first() else {
         *table = value;
         return;
     };
     if !matches!(table.content, Content::Table(_)) {
-        *table = Value { place: key_place, content: Content::Table(Vec::new()) };
+        *table = Value { position: key_position, content: Content::Table(Vec::new()) };
     }
     let Content::Table(entries) = &mut table.content else { return };
     let found = entries.iter().position(|entry| entry.key == *key).unwrap_or_else(|| {
-        let value = Value { place: key_place, content: Content::Empty };
-        entries.push(Entry { key: (*key).to_owned(), key_place, value, is_of_repetition: false });
+        let value = Value { position: key_position, content: Content::Empty };
+        entries.push(Entry { key: (*key).to_owned(), key_position, value, is_of_repetition: false });
         entries.len() - 1
     });
-    put(&mut entries[found].value, rest, value, key_place);
+    put(&mut entries[found].value, rest, value, key_position);
 }

@@ -1,11 +1,11 @@
-//! Who says, for one member, which faults hold now. One per member, in both engines.
+//! Faults of one member over time. Both engines have one [`Conductor`] per member.
 //!
-//! It is told what it needs to know: events of the member (its links come up), how many data frames have left, where
-//! the job is, and the time. It answers with [`FaultAction`]s: what to change on an outgoing direction, or that the member shall
-//! stop or die. What holds is computed anew from all events that are on, so that overlapping faults leave nothing behind.
+//! Its inputs are events of the member (its links come up), the number of data frames sent, the progress of
+//! the job, and the time. Its outputs are [`FaultAction`]s: changes of an outgoing direction, or a stop or kill of the member.
+//! Active conditions are computed anew from all active events, so that overlapping faults leave no residue.
 //!
-//! A trigger that is seen here and concerns another member is told to the engine ([`Conductor::poll_tell`]), which lets that member's
-//! conductor know ([`Conductor::told`]). The conductor applies nothing and knows no clock.
+//! A trigger that is observed here and affects another member goes to the engine ([`Conductor::poll_tell`]), which passes it to the
+//! conductor of that member ([`Conductor::told`]). The conductor applies no fault and reads no clock.
 
 use std::collections::VecDeque;
 
@@ -14,69 +14,69 @@ use rackloom_protocol::{Event, Instant, LinkState, NodeId, PortId};
 use super::{Conditions, Fault, FaultEvent, FaultScript, MemoryConditions, Place, Trigger, Way};
 use crate::plan::Plan;
 
-/// What an engine has to do for a member.
+/// Action of a fault that an engine performs for a member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultAction {
-    /// For the report: this event of the script begins or ends here.
+    /// Report that an event of the script begins or ends.
     Say {
-        /// Its place in the script.
+        /// Index of the event in the script.
         event: usize,
-        /// Or ends.
+        /// True for a beginning, false for an end.
         begins: bool,
-        /// Which beginning of the event it is, counted from one. Beginnings that were over before the member looked are counted too.
+        /// Number of the beginning, counted from one. Beginnings that were over before the member polled are counted too.
         time: u64,
     },
-    /// Frames that leave in this direction meet these conditions from now on.
+    /// Apply conditions to frames of an outgoing direction from now on.
     Set {
-        /// The direction; its sender is this member.
+        /// Direction. This member is its sender.
         way: Way,
-        /// What holds.
+        /// Conditions to apply.
         conditions: Conditions,
     },
-    /// Lose the data frames with these numbers, counted from one for the next that leaves.
+    /// Lose single data frames of an outgoing direction.
     Drop {
-        /// The direction; its sender is this member.
+        /// Direction. This member is its sender.
         way: Way,
-        /// Which.
+        /// Numbers of the frames. 1 is the next data frame.
         numbers: Vec<u64>,
     },
-    /// This member's memory is like this from now on, for requests of others.
+    /// Apply conditions to this member's memory from now on, for requests of other members.
     Memory(MemoryConditions),
-    /// Revoke the keys of what the job has registered at this member.
+    /// Revoke the keys of all regions that the job has registered at this member.
     Revoke,
-    /// Stand still, and be set going again after this time.
+    /// Stop the member, and continue after a time.
     Pause {
-        /// How long.
+        /// Duration in nanoseconds.
         for_ns: u64,
     },
-    /// Die at once.
+    /// Kill the member at once.
     Kill {
-        /// By which event of the script, so that its end can be told when a new life begins.
+        /// Index of the event in the script. Its end is reported when a new incarnation begins.
         event: usize,
-        /// After how long a new life begins, if one does.
+        /// Time until a new incarnation begins, in nanoseconds. `None` if none does.
         restart_after_ns: Option<u64>,
     },
 }
 
-/// An event as this member sees it.
+/// State of one event at this member.
 #[derive(Clone, Debug)]
 struct Part {
-    /// By which the event is told.
+    /// Number of the event in actions and notifications.
     number: usize,
     event: FaultEvent,
-    /// From when time counts, if that is not when the links came up.
+    /// Time from which the trigger counts. `None` is the time at which the links came up.
     origin: Option<Instant>,
-    /// Directions that are this member's to change.
+    /// Affected directions that this member sends in.
     ways: Vec<Way>,
-    /// Whether it strikes this member itself.
-    strikes: bool,
-    /// Whether somebody else has a part in it.
+    /// True if this member itself is affected.
+    affects_member: bool,
+    /// True if other members are affected too.
     is_shared: bool,
-    /// Whether its trigger is seen here.
+    /// True if the trigger is observed at this member.
     is_watched: bool,
     since: Option<Instant>,
     is_on: bool,
-    /// How often its beginning has been acted upon.
+    /// Number of beginnings that have been handled.
     begun: u64,
 }
 
@@ -90,13 +90,13 @@ impl Part {
             Trigger::Frames { way, .. } => way.sender(plan) == member,
             Trigger::Reached { node, .. } => node == member,
         };
-        let is_alone = own.len() == ways.len() && members.iter().all(|struck| *struck == member);
+        let is_alone = own.len() == ways.len() && members.iter().all(|affected| *affected == member);
         Self {
             number,
             event: event.clone(),
             origin,
             ways: own,
-            strikes: members.contains(&member),
+            affects_member: members.contains(&member),
             is_shared: !is_alone && !matches!(event.trigger, Trigger::At(_)),
             is_watched,
             since: None,
@@ -105,8 +105,8 @@ impl Part {
         }
     }
 
-    fn has_a_part(&self) -> bool {
-        self.strikes || !self.ways.is_empty()
+    fn is_affected(&self) -> bool {
+        self.affects_member || !self.ways.is_empty()
     }
 
     fn strength(&self, now: Instant) -> Option<f64> {
@@ -114,50 +114,50 @@ impl Part {
     }
 }
 
-/// The faults of one member.
+/// Active faults of one member.
 #[derive(Clone, Debug)]
 pub struct Conductor {
     parts: Vec<Part>,
-    /// Ports that have never been up.
-    dark: Vec<bool>,
-    lit_at: Option<Instant>,
-    /// What each direction that may change is told to be like.
+    /// For each port, true if it has never been up and must come up first.
+    is_awaited: Vec<bool>,
+    links_up_at: Option<Instant>,
+    /// Conditions that are set on each direction with link faults.
     set: Vec<(Way, Conditions)>,
-    /// What this member's memory is told to be like.
+    /// Conditions that are set on this member's memory.
     memory: MemoryConditions,
     actions: VecDeque<FaultAction>,
-    tells: VecDeque<usize>,
-    wants_place: bool,
+    notifications: VecDeque<usize>,
+    needs_place: bool,
     place: Place,
 }
 
 impl Conductor {
-    /// The faults of `member`; `None` if it has no part in any and sees nothing that sets one off.
+    /// Returns the faults of `member`, or `None` if no fault affects it and it observes no trigger.
     #[must_use]
     pub fn new(script: &FaultScript, plan: &Plan, member: NodeId) -> Option<Self> {
         let mut conductor = Self::without_faults(plan, member);
         conductor.add(0, &script.events, plan, member, None);
         let is_seen = |part: &Part| part.is_watched && !matches!(part.event.trigger, Trigger::At(_));
-        conductor.parts.iter().any(|part| part.has_a_part() || is_seen(part)).then_some(conductor)
+        conductor.parts.iter().any(|part| part.is_affected() || is_seen(part)).then_some(conductor)
     }
 
-    /// Of a member that has no faults yet.
+    /// Returns a conductor without faults.
     #[must_use]
     pub fn without_faults(plan: &Plan, member: NodeId) -> Self {
         Self {
             parts: Vec::new(),
-            dark: vec![true; plan.graph().ports(member).len()],
-            lit_at: None,
+            is_awaited: vec![true; plan.graph().ports(member).len()],
+            links_up_at: None,
             set: Vec::new(),
             memory: MemoryConditions::default(),
             actions: VecDeque::new(),
-            tells: VecDeque::new(),
-            wants_place: false,
+            notifications: VecDeque::new(),
+            needs_place: false,
             place: Place::default(),
         }
     }
 
-    /// More faults, numbered from `first` on; their time counts from `origin`, or from when the links came up.
+    /// Adds faults, numbered from `first` on. Their time counts from `origin`, or from the moment at which the links came up.
     pub fn add(
         &mut self,
         first: usize,
@@ -175,73 +175,74 @@ impl Conductor {
             }
         }
         let is_place = |part: &Part| matches!(part.event.trigger, Trigger::Reached { .. });
-        self.wants_place |= parts.iter().any(|part| part.is_watched && is_place(part));
+        self.needs_place |= parts.iter().any(|part| part.is_watched && is_place(part));
         self.parts.extend(parts);
     }
 
-    /// The event that is told by this number.
+    /// Returns the event with this number.
     #[must_use]
     pub fn event(&self, number: usize) -> Option<&FaultEvent> {
         self.parts.iter().find(|part| part.number == number).map(|part| &part.event)
     }
 
-    /// The directions that may change, so that only those need somebody who can change them.
+    /// Returns the directions that link faults may affect. Only these need an impairment layer.
     pub fn ways(&self) -> impl Iterator<Item = Way> {
         self.set.iter().map(|(way, _)| *way)
     }
 
-    /// What holds now on this link, in the direction that is this member's to change; nothing if no fault will ever be there.
+    /// Returns the active conditions on an outgoing direction, or `None` if no fault ever affects it.
     #[must_use]
     pub fn conditions(&self, edge: u16) -> Option<&Conditions> {
         self.set.iter().find(|(way, _)| way.edge == edge).map(|(_, conditions)| conditions)
     }
 
-    /// Nobody waits for the links of these ports: whoever is at their other ends comes later.
+    /// Excludes ports from the wait for links, because the members at their other ends start later.
     pub fn does_not_await(&mut self, ports: impl IntoIterator<Item = PortId>) {
         for port in ports {
-            if let Some(dark) = self.dark.get_mut(port.index()) {
-                *dark = false;
+            if let Some(is_awaited) = self.is_awaited.get_mut(port.index()) {
+                *is_awaited = false;
             }
         }
     }
 
-    /// Whether every link that somebody waits for has been up.
+    /// Returns true if every link that must come up first has been up.
     #[must_use]
     pub const fn is_lit(&self) -> bool {
-        self.lit_at.is_some()
+        self.links_up_at.is_some()
     }
 
-    /// Something happened at the member. Time counts from the moment at which its last link has come up.
+    /// Handles an event of the member. Time counts from the moment at which its last link has come up.
     pub fn hear(&mut self, now: Instant, event: &Event) {
         let Event::LinkChanged { port, to: LinkState::Up, .. } = *event else { return };
-        let lights = self.dark.get_mut(port.index()).is_some_and(std::mem::take);
-        if lights && !self.dark.contains(&true) {
-            self.lit_at = Some(now);
+        let was_awaited = self.is_awaited.get_mut(port.index()).is_some_and(std::mem::take);
+        if was_awaited && !self.is_awaited.contains(&true) {
+            self.links_up_at = Some(now);
         }
     }
 
-    /// Another member has seen what sets this event off.
+    /// Handles a notification that another member has observed the trigger of this event.
     pub fn told(&mut self, now: Instant, event: usize) {
         let part = self.parts.iter_mut().find(|part| part.number == event);
-        if let Some(part) = part.filter(|part| part.has_a_part()) {
+        if let Some(part) = part.filter(|part| part.is_affected()) {
             part.since.get_or_insert(now);
             self.act(now);
         }
     }
 
-    /// A look after a turn: `data_frames` have been sent in a direction, and the job is at `place`.
+    /// Updates triggers and conditions. Call it after each poll of the member. `data_frames` returns the number of data frames sent in
+    /// a direction, and `place` the progress of the job.
     pub fn look(
         &mut self,
         now: Instant,
         data_frames: impl Fn(Way) -> u64,
         place: impl FnOnce() -> Option<Place>,
     ) {
-        if self.wants_place {
+        if self.needs_place {
             self.place = self.place.max(place().unwrap_or_default());
         }
-        let (here, lit_at, tells) = (self.place, self.lit_at, &mut self.tells);
+        let (here, links_up_at, notifications) = (self.place, self.links_up_at, &mut self.notifications);
         for part in &mut self.parts {
-            let Some(origin) = part.origin.or(lit_at) else { continue };
+            let Some(origin) = part.origin.or(links_up_at) else { continue };
             if part.since.is_some() || !part.is_watched {
                 continue;
             }
@@ -253,28 +254,28 @@ impl Conductor {
             if is_due {
                 part.since = Some(since);
                 if part.is_shared {
-                    tells.push_back(part.number);
+                    notifications.push_back(part.number);
                 }
             }
         }
         self.act(now);
     }
 
-    /// An event of the script that others must hear of.
+    /// Returns an event of the script whose trigger other members must be notified of.
     pub fn poll_tell(&mut self) -> Option<usize> {
-        self.tells.pop_front()
+        self.notifications.pop_front()
     }
 
-    /// What is to be done now.
+    /// Returns the next action to perform.
     pub fn poll(&mut self) -> Option<FaultAction> {
         self.actions.pop_front()
     }
 
-    /// When the next look is due, if nothing happens before.
+    /// Returns the time of the next call of [`Conductor::look`], if no other event comes first.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
-        let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.lit_at)) {
-            _ if !part.has_a_part() => None,
+        let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.links_up_at)) {
+            _ if !part.is_affected() => None,
             (Some(since), ..) => part.event.timing.next_change_ns(now.since(since)).map(|ns| since + ns),
             (None, Trigger::At(at_ns), Some(origin)) => Some(origin + at_ns),
             _ => None,
@@ -282,7 +283,7 @@ impl Conductor {
         self.parts.iter().filter_map(due).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Bring what holds up to date.
+    /// Updates the active conditions.
     fn act(&mut self, now: Instant) {
         for place in 0..self.parts.len() {
             self.begin_or_end(now, place);
@@ -304,8 +305,8 @@ impl Conductor {
     }
 
     fn act_on_memory(&mut self, now: Instant) {
-        let struck = self.parts.iter().filter(|part| part.strikes);
-        let holds = struck.filter_map(|part| match (&part.event.fault, part.strength(now)) {
+        let affected = self.parts.iter().filter(|part| part.affects_member);
+        let holds = affected.filter_map(|part| match (&part.event.fault, part.strength(now)) {
             (Fault::Memory { conditions, .. }, Some(strength)) => Some(conditions.scaled(strength)),
             _ => None,
         });
@@ -319,40 +320,40 @@ impl Conductor {
     fn begin_or_end(&mut self, now: Instant, place: usize) {
         let part = &mut self.parts[place];
         let number = part.number;
-        let Some(since) = part.since.filter(|_| part.has_a_part()) else { return };
+        let Some(since) = part.since.filter(|_| part.is_affected()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
         let begins = begun > part.begun;
-        let say = |begins, time| FaultAction::Say { event: number, begins, time };
+        let report = |begins, time| FaultAction::Say { event: number, begins, time };
         if part.is_on && (begins || !is_on) {
-            self.actions.push_back(say(false, part.begun));
+            self.actions.push_back(report(false, part.begun));
         }
         if begins {
-            self.actions.push_back(say(true, begun));
-            self.actions.extend(strike(part, is_on.then(|| now.since(since))));
+            self.actions.push_back(report(true, begun));
+            self.actions.extend(one_time_actions(part, is_on.then(|| now.since(since))));
         }
-        // A look that comes late finds an event over that it never saw on; it has begun and ended all the same.
+        // A late call finds that an event is over which it never found active. The event has begun and ended nevertheless.
         if begins && !is_on {
-            self.actions.push_back(say(false, begun));
+            self.actions.push_back(report(false, begun));
         }
         (part.begun, part.is_on) = (begun, is_on);
     }
 }
 
-/// What the beginning of an event does once. `on_since_ns` is nothing if it is over already: who looks late because of another pause
-/// does not stand still again for one that lies behind.
-fn strike(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
+/// Returns the one-time actions of the beginning of an event. `on_since_ns` is `None` if the event is over already: a member that polls
+/// late because of one pause does not stop again for another pause in the past.
+fn one_time_actions(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
     match &part.event.fault {
         Fault::Drop { numbers, .. } => {
             part.ways.iter().map(|way| FaultAction::Drop { way: *way, numbers: numbers.clone() }).collect()
         }
-        Fault::Pause(_) if part.strikes => {
+        Fault::Pause(_) if part.affects_member => {
             let left_ns = on_since_ns.and_then(|since_ns| part.event.timing.left_ns(since_ns));
             left_ns.map(|for_ns| FaultAction::Pause { for_ns }).into_iter().collect()
         }
-        Fault::Kill(_) if part.strikes => {
+        Fault::Kill(_) if part.affects_member => {
             vec![FaultAction::Kill { event: part.number, restart_after_ns: part.event.timing.for_ns }]
         }
-        Fault::Revoke(_) if part.strikes => vec![FaultAction::Revoke],
+        Fault::Revoke(_) if part.affects_member => vec![FaultAction::Revoke],
         Fault::Links { .. } | Fault::Memory { .. } | Fault::Revoke(_) | Fault::Pause(_) | Fault::Kill(_) => {
             Vec::new()
         }

@@ -1,10 +1,10 @@
-//! Faults as data: what befalls whom, when, and how a run under them must end.
+//! Fault scripts: faults, their targets and times, and the expected end of a run.
 //!
-//! A fault script (`docs/fault-scripts.md`) is read against a plan, so that every name in it is a link or a member of that
-//! rack (`read`, `select`). A [`Conductor`] per member then says what holds at each moment; the simulator and the running members
-//! drive the same one. [`Conditions`] is what a link direction is like while faults are on.
+//! A fault script (`docs/fault-scripts.md`) is read against a plan, so every name in it is a link or a member of that
+//! rack (`read`, `select`). One [`Conductor`] per member computes the active faults at each time. The simulator and the running
+//! members use the same type. [`Conditions`] describes the faults of one direction of a link.
 //!
-//! Nothing here applies a fault, judges a run, or knows a clock.
+//! This module applies no fault, evaluates no run, and reads no clock.
 
 mod conditions;
 mod conductor;
@@ -40,44 +40,44 @@ pub use memory::{MemoryConditions, MemoryFaults};
 pub use shrink::shrink;
 pub use timeline::Timing;
 
-/// Faults for one rack, and what must come of a run under them.
+/// Faults for one rack, and expectations of a run with them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultScript {
     /// Name of the scenario.
     pub name: String,
-    /// What happens, in the order of the file.
+    /// Faults, in the order of the file.
     pub events: Vec<FaultEvent>,
-    /// What must come of it.
+    /// Expectations of the run.
     pub expect: FaultExpectations,
 }
 
-/// One fault.
+/// One fault with its trigger and timing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaultEvent {
-    /// What it does, and to whom.
+    /// Kind and target of the fault.
     pub fault: Fault,
-    /// What sets it off.
+    /// Condition that starts the fault.
     pub trigger: Trigger,
-    /// What follows from there: how long, how often, how fast it grows.
+    /// Duration, repetition and growth, counted from the trigger.
     pub timing: Timing,
-    /// Kind and place as the file has them, for reports: `down n0->n1`.
+    /// Kind and target as written in the file, for reports: `down n0->n1`.
     pub label: String,
-    /// The line of the file.
+    /// Line of the file.
     pub line: u32,
 }
 
 impl FaultEvent {
-    /// The field that names which beginning a line is about, where the event may begin more than once.
+    /// Name of the field with the number of the beginning that a line is about, for events that may begin more than once.
     pub const TIME_FIELD: &'static str = "time";
 
-    /// The sentence that reports have for its beginning or its end.
+    /// Returns the text of the report line about a beginning or an end.
     #[must_use]
     pub fn line_text(&self, begins: bool) -> String {
         let verb = if begins { "begins" } else { "ends" };
         format!("{} {verb} (line {})", self.label, self.line)
     }
 
-    /// The fields that reports have beside that sentence. `number` counts events from 0, `time` their beginnings from 1.
+    /// Returns the fields of that report line. `number` counts events from 0, `time` their beginnings from 1.
     #[must_use]
     pub fn line_fields(&self, number: usize, time: u64, begins: bool) -> Vec<(&'static str, String)> {
         let mut fields = vec![("event", (number + 1).to_string()), ("begins", begins.to_string())];
@@ -88,35 +88,35 @@ impl FaultEvent {
     }
 }
 
-/// What a fault does, and to whom.
+/// Kind and target of a fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// These directions of links are like this, on top of what the rack file says of them.
+    /// Conditions on directions of links, in addition to the profiles of the rack file.
     Links {
-        /// Which directions.
+        /// Affected directions.
         ways: Vec<Way>,
-        /// What they are like.
+        /// Conditions on them.
         conditions: Conditions,
     },
-    /// These data frames are lost, counted from one and from the moment at which the event begins.
+    /// Loss of single data frames.
     Drop {
-        /// Which directions.
+        /// Affected directions.
         ways: Vec<Way>,
-        /// Which frames.
+        /// Numbers of the frames, counted from one at the beginning of the event.
         numbers: Vec<u64>,
     },
-    /// These members stand still, and go on when the event's time is over.
+    /// Members that stop, and continue when the event ends.
     Pause(Vec<NodeId>),
-    /// The memory of these GPU nodes is like this for requests of others.
+    /// Conditions on the memory of GPU nodes, for requests of other nodes.
     Memory {
-        /// Whose.
+        /// Affected nodes.
         members: Vec<NodeId>,
-        /// What it is like.
+        /// Conditions on their memory.
         conditions: MemoryConditions,
     },
-    /// These GPU nodes revoke the keys of what their jobs have registered.
+    /// GPU nodes that revoke the keys of all regions that their jobs have registered.
     Revoke(Vec<NodeId>),
-    /// These members die; when the event's time is over, a new life takes each one's place.
+    /// Members that are killed. When the event ends, a new incarnation of each member starts.
     Kill(Vec<NodeId>),
 }
 
@@ -125,19 +125,19 @@ pub enum Fault {
 pub struct Way {
     /// Index of the link in the plan.
     pub edge: u16,
-    /// Which direction.
+    /// Direction on that link.
     pub direction: Direction,
 }
 
-/// Phases of one round of a litmus, which are its steps.
+/// Number of phases in one round of a litmus. Each phase is a step.
 const LITMUS_PHASES: u64 = 6;
 
-/// How far a rank's part of a job is, for faults that wait for it.
+/// Progress of a rank in a job, for faults with a job trigger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The run in which it is, counted from one, runs that warm up included.
+    /// Number of the run, counted from one, warm-up runs included.
     pub run: u64,
-    /// The step of that run, counted from one.
+    /// Number of the step within the run, counted from one.
     pub step: u64,
 }
 
@@ -155,78 +155,78 @@ impl Place {
     }
 }
 
-/// What sets a fault off.
+/// Condition that starts a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// So long after all links of the member concerned have been up.
+    /// Time in nanoseconds, counted from the moment at which all links of the affected member have been up.
     At(u64),
-    /// So many data frames have been sent in this direction.
+    /// Number of data frames that have been sent in a direction.
     Frames {
-        /// Where.
+        /// Direction in which frames are counted.
         way: Way,
-        /// How many.
+        /// Number of frames.
         count: u64,
     },
-    /// The job has come to this place on this node.
+    /// Progress of the job on one node.
     Reached {
-        /// Whose part of the job.
+        /// Node whose progress counts.
         node: NodeId,
-        /// Where in it.
+        /// Run and step.
         place: Place,
     },
 }
 
-/// What must come of a run.
+/// Expectations of a run with faults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultExpectations {
-    /// How the job ends on those who live.
+    /// Expected end of the job on the surviving nodes.
     pub ends: Ending,
-    /// Exactly these members are lost by the end, in ascending order.
+    /// Members that are lost by the end, in ascending order. No other member may be lost.
     pub lost: Vec<NodeId>,
-    /// Which events must have happened.
+    /// Events that must have happened.
     pub happen: Happen,
-    /// Longest time from a fault to the first neighbour's notice of it.
+    /// Longest time from a fault to its first detection by a neighbour, in nanoseconds.
     pub detected_within_ns: Option<u64>,
-    /// Longest time from a fault to the last change of path that it causes.
+    /// Longest time from a fault to the last change of path that it causes, in nanoseconds.
     pub switched_within_ns: Option<u64>,
-    /// Longest time from the end of a fault until the links that it took are back.
+    /// Longest time from the end of a fault until the affected links are up again, in nanoseconds.
     pub recovered_within_ns: Option<u64>,
-    /// Longest time from the first frame to the end of the job.
+    /// Longest time from the first frame to the end of the job, in nanoseconds.
     pub elapsed_max_ns: Option<u64>,
     /// Least goodput of the job, in bits per second.
     pub goodput_min_bits_per_s: Option<u64>,
-    /// Fewest packets that all nodes together send again.
+    /// Fewest packets that all nodes together retransmit.
     pub retransmitted_min: Option<u64>,
-    /// Most packets that all nodes together send again.
+    /// Most packets that all nodes together retransmit.
     pub retransmitted_max: Option<u64>,
 }
 
 words! {
-    /// How a job ends on those who live. A wrong byte, an operation applied twice and a hang are never right.
+    /// Expected end of a job on the surviving nodes. A wrong byte, an operation that is applied twice and a hang always fail.
     pub enum Ending {
-        /// With everything right.
+        /// All results are correct.
         #[default]
         Right = "right",
-        /// With an error that names whom it lost.
+        /// The job ends with an error that names the lost nodes.
         Error = "clean-error",
-        /// With either.
+        /// Either of both.
         Either = "right-or-clean-error",
     }
 }
 
 words! {
-    /// Which events must have happened by the end.
+    /// Set of events that must have happened by the end.
     pub enum Happen {
-        /// All of them: what did not happen proves nothing.
+        /// All events. An event that has not happened proves nothing.
         #[default]
         All = "all",
-        /// The run may be over first.
+        /// Any set, because the run may end first.
         Any = "any",
     }
 }
 
 impl Way {
-    /// The member whose frames these are: who applies the fault.
+    /// Returns the member that sends in this direction. It applies the fault.
     #[must_use]
     pub fn sender(self, plan: &Plan) -> NodeId {
         let edge = plan.links[usize::from(self.edge)].edge;
@@ -236,7 +236,7 @@ impl Way {
         }
     }
 
-    /// `n0->n1`, with `#1` if it is the second of parallel links.
+    /// Returns the name: `n0->n1`, with `#1` for the second of parallel links.
     #[must_use]
     pub fn name(self, plan: &Plan) -> String {
         let link = &plan.links[usize::from(self.edge)];
@@ -249,7 +249,7 @@ impl Way {
 }
 
 impl Fault {
-    /// The directions of links that it touches.
+    /// Returns the affected directions of links.
     #[must_use]
     pub fn ways(&self) -> &[Way] {
         match self {
@@ -258,7 +258,7 @@ impl Fault {
         }
     }
 
-    /// The members that it strikes themselves.
+    /// Returns the affected members.
     #[must_use]
     pub fn members(&self) -> &[NodeId] {
         match self {
@@ -270,7 +270,7 @@ impl Fault {
         }
     }
 
-    /// Whether nothing comes through any more, so that somebody must notice.
+    /// Returns true if all frames are lost, so that a neighbour must detect it.
     #[must_use]
     pub fn takes_away(&self) -> bool {
         match self {
@@ -282,10 +282,11 @@ impl Fault {
 }
 
 impl FaultScript {
-    /// Read a script for the rack of `plan`.
+    /// Reads a script for the rack of `plan`.
     ///
     /// # Errors
-    /// Every mistake of the file, with line, column and hint; or one without a place if the file cannot be read.
+    /// Returns every mistake of the file, with line, column and hint. If the file cannot be read, returns one mistake without
+    /// a position.
     pub fn read(path: &Path, plan: &Plan) -> Result<Self, PlanError> {
         let origin = path.display().to_string();
         let text = text_of(path).map_err(|Unreadable { message, .. }| {
@@ -297,15 +298,15 @@ impl FaultScript {
         Self::parse(&text, &origin, plan)
     }
 
-    /// Read a script from text; `origin` stands for the file in messages.
+    /// Reads a script from text. `origin` is the name of the file in messages.
     ///
     /// # Errors
-    /// Every mistake of the text, with line, column and hint.
+    /// Returns every mistake of the text, with line, column and hint.
     pub fn parse(text: &str, origin: &str, plan: &Plan) -> Result<Self, PlanError> {
         read::script(text, origin, plan)
     }
 
-    /// Whether some event flips bits, so that frames must carry the end-to-end check.
+    /// Returns true if some event flips bits, so that frames must carry the end-to-end check.
     #[must_use]
     pub fn corrupts(&self) -> bool {
         self.events
@@ -313,7 +314,7 @@ impl FaultScript {
             .any(|event| matches!(&event.fault, Fault::Links { conditions, .. } if conditions.corrupt > 0.0))
     }
 
-    /// Whether some event picks frames by what they carry, so that whoever judges must see them whole.
+    /// Returns true if some event selects frames by their operations. [`crate::impair::Judge`] then needs all bytes of a frame.
     #[must_use]
     pub fn picks(&self) -> bool {
         let picks =
@@ -321,7 +322,7 @@ impl FaultScript {
         self.events.iter().any(|event| picks(&event.fault))
     }
 
-    /// Whether memory may refuse what is right, so that a job may end with such a refusal.
+    /// Returns true if memory may refuse a correct access, so that a job may end with a refusal.
     #[must_use]
     pub fn refuses(&self) -> bool {
         self.events.iter().any(|event| match &event.fault {
@@ -331,21 +332,21 @@ impl FaultScript {
         })
     }
 
-    /// The longest time for which a member stands still.
+    /// Returns the longest pause of a member, in nanoseconds.
     #[must_use]
     pub fn longest_pause_ns(&self) -> u64 {
         let pauses = self.events.iter().filter(|event| matches!(event.fault, Fault::Pause(_)));
         pauses.filter_map(|event| event.timing.for_ns).max().unwrap_or(0)
     }
 
-    /// Members that it kills for a time, so that somebody sits in their places afterwards.
+    /// Returns the members that are killed for a time and followed by a new incarnation.
     pub fn followed(&self) -> impl Iterator<Item = NodeId> {
         let brief = self.events.iter().filter(|event| event.timing.for_ns.is_some());
         let killed = brief.filter(|event| matches!(event.fault, Fault::Kill(_)));
         killed.flat_map(|event| event.fault.members()).copied()
     }
 
-    /// Whether it kills this member, for good or for a time, or expects it to be lost.
+    /// Returns true if the script kills this member, for good or for a time, or expects it to be lost.
     #[must_use]
     pub fn may_lose(&self, node: NodeId) -> bool {
         let kills =
@@ -353,7 +354,7 @@ impl FaultScript {
         self.expect.lost.contains(&node) || self.events.iter().any(kills)
     }
 
-    /// The members that it kills for good, in ascending order.
+    /// Returns the members that the script kills for good, in ascending order.
     #[must_use]
     pub fn kills(&self) -> Vec<NodeId> {
         let killed = self.events.iter().filter(|event| event.timing.for_ns.is_none());
@@ -368,7 +369,7 @@ impl FaultScript {
     }
 }
 
-/// Frames of these kinds are lost with this probability.
+/// Returns a loss with this probability for frames of these kinds.
 fn loss_of(kinds: &[rackloom_protocol::wire::FrameKind], rate: f64) -> LossByKind {
     let mut loss = LossByKind::default();
     kinds.iter().for_each(|kind| loss.set(*kind, Some(rate)));

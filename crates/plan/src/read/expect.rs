@@ -1,4 +1,4 @@
-//! `expect`: what the report holds the run against.
+//! Reads `expect`: expectations that the report compares the run with.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::read::topology::member_at;
 use crate::schema;
 use crate::shape::Shape;
 
-/// Read the expectations; without a shape, names mean nothing and are not looked up.
+/// Reads the expectations. Without a shape, names are not looked up.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Expectations {
     let fields = reader.open_under(rack, "expect", &schema::EXPECT);
     let base = Expectations::default();
@@ -25,7 +25,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
             && let Ok(name) = reader.scalar(item, &lost_path)
         {
             let complaint = Complaint::about(format!("{} stands here twice", quoted(name)));
-            reader.complain(item.place, complaint.hint("name each member once"));
+            reader.complain(item.position, complaint.hint("name each member once"));
         }
     }
     Expectations {

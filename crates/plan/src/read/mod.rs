@@ -1,7 +1,7 @@
-//! From text to a plan: read everything, then judge everything, then say everything that is wrong.
+//! Reads a rack file: text to a plan, or to all mistakes of the file.
 //!
-//! A syntax error is the only mistake that hides others. Every other value that cannot be read is complained about and
-//! replaced by its default, so that the rest of the file is read too.
+//! All tables are read first, and the result is checked afterwards. Only a syntax error hides other mistakes. Every other value that
+//! cannot be read is reported and replaced by its default, so that the rest of the file is read too.
 
 mod channels;
 mod expect;
@@ -33,7 +33,7 @@ use job::Jobs;
 use settings::bytes_as;
 pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
 
-/// Read a rack from text, and judge what is asked for.
+/// Reads a rack from text and checks it.
 pub(crate) fn rack(
     text: &str,
     origin: &str,
@@ -42,28 +42,28 @@ pub(crate) fn rack(
 ) -> Result<Plan, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
     let Read { plan, jobs, has_shape } = plan(&mut reader, &value);
-    let (source, mut mistakes, places) = reader.finish();
+    let (source, mut mistakes, positions) = reader.finish();
     if has_shape {
-        mistakes.extend(check::mistakes(&plan, &jobs, &places, &source, fit, judge));
+        mistakes.extend(check::mistakes(&plan, &jobs, &positions, &source, fit, judge));
     } else {
-        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &places, &source));
+        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &positions, &source));
     }
     if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
 }
 
-/// What the tables come to.
+/// Values of all tables.
 struct Read {
     plan: Plan,
     /// All jobs that the file names.
     jobs: Vec<JobPlan>,
-    /// Whether there is a shape to judge.
+    /// True if a shape could be built.
     has_shape: bool,
 }
 
-/// Read all tables.
+/// Reads all tables.
 fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
-    let shape = topology::read(reader, &rack, document.place);
+    let shape = topology::read(reader, &rack, document.position);
     let members = members::read(reader, &rack, shape.as_ref());
     let local = members::local(reader, &rack);
     let hosts = hosts::read(reader, &rack, shape.as_ref());
@@ -75,7 +75,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let channels = channels::read(reader, &rack, shape.as_ref());
     let has_shape = shape.is_some();
     let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
-    // Any wire will do here: `settle` gives every link its credits.
+    // The wire does not matter here: `settle` computes the credits of every link.
     let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
     let links = edges.into_iter().zip(profiles);
     let links = links
@@ -140,7 +140,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {
     if rack.find("name").is_none() {
         let complaint = Complaint::about("the rack has no `name`").hint("add a line like `name: ring-4`");
-        reader.complain(document.place, complaint);
+        reader.complain(document.position, complaint);
     }
     reader.value(rack, "name", String::new(), |text| {
         member_name(text)

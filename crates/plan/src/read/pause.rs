@@ -1,4 +1,4 @@
-//! `link.pfc`: pauses in place of credits.
+//! Reads `link.pfc`: pauses in place of credits.
 
 use crate::pause::PausePlan;
 use crate::quantity::{nanoseconds, whole};
@@ -6,7 +6,7 @@ use crate::read::fields::{Fields, Reader};
 use crate::read::settings::bytes_as;
 use crate::schema;
 
-/// `on`, `off`, or a table over what all links have.
+/// Reads `on`, `off`, or a table over the pauses of the rack.
 pub(crate) fn read(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,

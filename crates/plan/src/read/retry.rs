@@ -1,4 +1,4 @@
-//! `link.llr`: link-level retry.
+//! Reads `link.llr`: link-level retry.
 
 use rackloom_protocol::FlushPolicy;
 
@@ -8,7 +8,7 @@ use crate::read::settings::bytes_as;
 use crate::retry::RetryPlan;
 use crate::schema;
 
-/// `on`, `off`, or a table over what all links have.
+/// Reads `on`, `off`, or a table over the retry of the rack.
 pub(crate) fn read(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,

@@ -1,4 +1,4 @@
-//! Fault scripts: events and what must come of them.
+//! Declares fault scripts: events and expectations.
 
 use crate::faults::{Ending, FaultKind, FramePart, Happen};
 use crate::loss::KIND_NAMES;
@@ -6,11 +6,11 @@ use crate::pick::OPERATION_NAMES;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const DAY_NS: u64 = 24 * 3_600_000_000_000;
-/// Frames counted before a fault, and lost one by one.
+/// Largest number of frames counted before a fault, and of listed frames.
 const FRAMES_MAX: u64 = 1_000_000_000;
-/// Beginnings of one event.
+/// Largest number of beginnings of one event.
 const TIMES_MAX: u64 = 1_000_000;
-/// A flap faster than this is no cable's.
+/// Shortest period of a repeated fault. No cable flaps faster.
 pub(crate) const EVERY_NS_MIN: u64 = 100;
 
 pub(crate) static FAULTS: Table = table("fault script", KEYS);

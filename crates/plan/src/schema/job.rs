@@ -1,11 +1,11 @@
-//! What the rack shall do, and what the report holds the run against.
+//! Declares jobs and expectations.
 
 use crate::algorithm::AlgorithmName;
 use crate::expect::ExpectedVerdict;
 use crate::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
-/// No array of a job is larger than the largest memory.
+/// Largest array of a job: the largest memory.
 const BYTES_MAX: u64 = 64 << 30;
 const COUNT_MAX: u64 = 1_000_000;
 const SIZE: Kind = Kind::Size(0, BYTES_MAX);

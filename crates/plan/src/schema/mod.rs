@@ -1,10 +1,10 @@
-//! Every key that a rack file may contain, declared once.
+//! Declarations of all keys of rack files and fault scripts.
 //!
-//! A [`Table`] lists its [`Key`]s; a key has a [`Kind`] with the range of its values, a default and a meaning. From this
-//! one declaration follow the refusal of unknown keys (`read`), the ranges that are checked (`check`), the JSON schema
-//! for editors ([`json`]) and, held by a test, every row of `docs/topology-file.md`.
+//! A [`Table`] lists its [`Key`]s. A key has a [`Kind`] with the range of its values, a default and a meaning. This
+//! declaration determines the refusal of unknown keys (`read`), the ranges that are checked (`check`), the JSON schema
+//! for editors ([`json`]) and, enforced by a test, every row of `docs/topology-file.md`.
 //!
-//! Nothing here reads a value.
+//! This module reads no values.
 
 mod channels;
 mod faults;
@@ -35,77 +35,77 @@ pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMB
 
 use crate::quantity::{Unit, shown};
 
-/// The keys of one table.
+/// Declaration of one table.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Heading of the table in the document.
     pub(crate) name: &'static str,
-    /// Its keys, in the order of the document.
+    /// Keys of the table, in the order of the document.
     pub(crate) keys: &'static [Key],
-    /// How many of the keys a file may name.
+    /// Number of keys that a file may name.
     pub(crate) choose: Choose,
 }
 
-/// How many keys of a table a file names.
+/// Number of keys of a table that a file names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Choose {
-    /// Any of them.
+    /// Any number of keys.
     Any,
-    /// One: the table is a choice.
+    /// Exactly one key: the table is a choice.
     One,
 }
 
-/// One key.
+/// Declaration of one key.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// As the document shows it; [`REQUIRED`] if there is none.
+    /// Default as shown in the document, or [`REQUIRED`].
     pub(crate) default: &'static str,
     pub(crate) meaning: &'static str,
 }
 
-/// What stands in place of a default where a file must name the value.
+/// Default of a key that a file must state.
 pub(crate) const REQUIRED: &str = "required";
 
-/// What a value looks like. Ranges include both ends.
+/// Form of a value. Ranges include both ends.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// A name of a rack, member or server.
+    /// Name of a rack, member or server.
     Name,
-    /// A list of names.
+    /// List of names.
     Names,
-    /// A whole number.
+    /// Whole number.
     Count(u64, u64),
-    /// A list of whole numbers, counted from one.
+    /// List of whole numbers, counted from one.
     Counts,
-    /// A size in bytes.
+    /// Size in bytes.
     Size(u64, u64),
-    /// A time in nanoseconds.
+    /// Time in nanoseconds.
     Time(u64, u64),
     /// Bits per second, or `unlimited`.
     Rate(u64, u64),
-    /// A length in millimetres.
+    /// Length in millimetres.
     Length(u64, u64),
-    /// A number from 0 to 1, or per cent.
+    /// Number from 0 to 1, or per cent.
     Probability,
-    /// A number with three decimal places at most, in thousandths.
+    /// Number with at most three decimal places, in thousandths.
     Factor(u64, u64),
     /// `true` or `false`.
     Flag,
-    /// One of a few words.
+    /// One of several words.
     Word(&'static [&'static str]),
-    /// A table.
+    /// Table.
     Table(&'static Table),
-    /// A list of tables.
+    /// List of tables.
     List(&'static Table),
-    /// Tables by the names of things.
+    /// Tables by names.
     TableBy(By, &'static Table),
     /// By server: a list of names, or a table that holds one.
     Servers(&'static Table),
-    /// A list of links by name.
+    /// List of links by name.
     LinkNames,
-    /// A name by link.
+    /// Name by link.
     NameByLink,
     /// Lists of counts, by direction of the link.
     CountsByDirection,
@@ -113,17 +113,17 @@ pub(crate) enum Kind {
     Way,
     /// Places in a rack: links, directions, members, planes; one or a list.
     Where,
-    /// A list of a few words.
+    /// List of several words.
     WordList(&'static [&'static str]),
-    /// A GPU, or a fake one.
+    /// GPU, or a fake device.
     Device,
-    /// A path of a file.
+    /// Path of a file.
     Path,
     /// One of two forms.
     Either(&'static [Self; 2]),
 }
 
-/// What the keys of a table with free keys name.
+/// Meaning of the free keys of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Member,
@@ -133,33 +133,33 @@ pub(crate) enum By {
     Host,
 }
 
-/// Declare a key.
+/// Declares a key.
 const fn key(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
     Key { name, kind, default, meaning }
 }
 
-/// Declare a table of which any keys may be named.
+/// Declares a table that permits any number of keys.
 const fn table(name: &'static str, keys: &'static [Key]) -> Table {
     Table { name, keys, choose: Choose::Any }
 }
 
 impl Table {
-    /// The key with this name.
+    /// Returns the key with this name.
     pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// The names of the keys.
+    /// Returns the names of the keys.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
         self.keys.iter().map(|key| key.name)
     }
 
-    /// The names of the keys as a list in a sentence.
+    /// Returns the names of the keys as a list in a sentence.
     pub(crate) fn listed(&self) -> String {
         self.names().collect::<Vec<_>>().join(", ")
     }
 
-    /// Where a key of this table stands in the file, if the table stands in one place: `timers.hold_down`.
+    /// Returns the path of a key in the file, for a table with one position: `timers.hold_down`.
     pub(crate) fn path_of(&self, key: &str) -> String {
         if self.name == RACK.name || self.name == FAULTS.name {
             key.to_owned()
@@ -168,22 +168,22 @@ impl Table {
         }
     }
 
-    /// The range of a key's values and their unit, if it has one.
+    /// Returns the range of a key's values and their unit, or `None` if it has no range.
     pub(crate) fn range_if_any(&self, key: &str) -> Option<(u64, u64, Unit)> {
         self.find(key).and_then(|key| key.kind.range())
     }
 
-    /// The range of a key's values and their unit.
+    /// Returns the range of a key's values and their unit.
     ///
     /// # Panics
-    /// If the table has no such key or the key no range: the declaration and the check have parted.
+    /// If the table has no such key or the key has no range: declaration and check do not match.
     pub(crate) fn range_of(&self, key: &str) -> (u64, u64, Unit) {
         self.range_if_any(key).unwrap_or_else(|| unreachable!("`{key}` of `{}` has no range", self.name))
     }
 }
 
 impl Kind {
-    /// Least, most and unit of a number; of the first form that has them.
+    /// Returns least, most and unit of a number, or of the first form that has them.
     fn range(&self) -> Option<(u64, u64, Unit)> {
         match self {
             Self::Count(least, most) => Some((*least, *most, Unit::Count)),
@@ -197,7 +197,7 @@ impl Kind {
         }
     }
 
-    /// What a user writes here, for the document and the hints of editors.
+    /// Returns a description of the form, for the document and the hints of editors.
     pub(crate) fn words(&self) -> String {
         let what = match self {
             Self::Count(..) => "count",
@@ -249,7 +249,7 @@ impl Kind {
 }
 
 impl Table {
-    /// A link to the table's section of the document.
+    /// Returns a link to the table's section of the document.
     fn anchor(&self) -> String {
         format!("[{}](#{})", self.name, self.name.replace('.', ""))
     }

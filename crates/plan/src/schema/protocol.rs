@@ -1,4 +1,4 @@
-//! How the protocol is set: liveness of links, reliability, packing, credits.
+//! Declares the protocol settings: timers, transport, packing, forwarding, credits.
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 
@@ -9,14 +9,14 @@ const MICROSECOND_NS: u64 = 1_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
-/// The selective acknowledgement names the packets of one window, one bit each.
+/// Largest window: the selective acknowledgement has one bit for each of its packets.
 pub(crate) const WINDOW_PACKETS_MAX: u64 = BITMAP_BYTES_MAX as u64 * 8;
-/// Operations of a frame are counted in one byte; the core keeps a few for its own.
+/// Largest number of operations per frame: the count is one byte, and the core reserves a few.
 const OPERATIONS_MAX: u64 = 250;
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) static TIMERS: Table = table("timers", TIMER_KEYS);
-/// What `timers` may be.
+/// Forms of `timers`.
 pub(crate) const TIMERS_FORMS: Kind = Kind::Either(&[Kind::Word(&["auto"]), Kind::Table(&TIMERS)]);
 pub(crate) static TRANSPORT: Table = table("transport", TRANSPORT_KEYS);
 pub(crate) static PATHS: Table = table(

@@ -1,4 +1,4 @@
-//! The top level of the file.
+//! Declares the top level of the file.
 
 use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
@@ -11,13 +11,13 @@ use crate::schema::{
     table,
 };
 
-/// Headers of a data frame, Ethernet header included.
+/// Headers of a data frame in bytes, Ethernet header included.
 pub(crate) const HEADER_BYTES: u64 = OPERATIONS as u64;
-/// The reply to one load request, which is never split, must fit.
+/// Smallest frame: the reply to one load, which is never split, must fit.
 pub(crate) const FRAME_BYTES_MIN: u64 = HEADER_BYTES + OPERATION_HEADER as u64 + LOAD_BYTES_MAX as u64;
-/// An Ethernet frame of a 9000-byte MTU.
+/// Largest frame: an Ethernet frame of a 9000-byte MTU.
 const FRAME_BYTES_MAX: u64 = 9014;
-/// The core takes nothing larger on the Load/Store path.
+/// Largest transfer of the Load/Store path in the protocol core.
 const STORE_BYTES_MAX: u64 = 16 << 10;
 const MILLISECOND_NS: u64 = 1_000_000;
 const DAY_NS: u64 = 24 * 3_600_000 * MILLISECOND_NS;

@@ -1,17 +1,17 @@
-//! Departure of a member: its message is repeated until every neighbour has answered it, or a fixed number of times.
+//! Departure of a member: its message is repeated until all neighbours have answered, or a fixed number of times.
 //!
-//! Wires may lose it, and nobody acknowledges it: that a neighbour has heard is seen by its link, which ends. It does not wait for what
-//! was begun before; who leaves in order sees to that first.
+//! Wires may lose the message, and no acknowledgement exists for it: a link that goes down shows that the neighbour
+//! has received it. The departure does not wait for operations; the caller ends them first.
 
 use super::Endpoint;
 use crate::time::Instant;
 
-/// It is said so often.
+/// Largest number of transmissions of the message.
 const SAID_MAX: u32 = 8;
-/// And so often in a heartbeat's interval.
+/// Number of transmissions per heartbeat interval.
 const SAID_PER_INTERVAL: u64 = 4;
 
-/// How far a member is with its departure.
+/// Progress of a departure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Departure {
     said: u32,
@@ -20,7 +20,8 @@ pub struct Departure {
 
 impl Departure {
     // W-50
-    /// Say it, if it is time. When to come again at the latest; `None` if it is over: everybody has heard, or it was said often enough.
+    /// Sends the departure if it is due. Returns the latest time of the next call, or `None` if all neighbours have
+    /// received it or the limit of transmissions is reached.
     pub fn advance(&mut self, now: Instant, endpoint: &mut Endpoint) -> Option<Instant> {
         if self.said > 0 && (endpoint.is_parted() || self.said == SAID_MAX && now >= self.due) {
             return None;
@@ -33,7 +34,7 @@ impl Departure {
         Some(self.due)
     }
 
-    /// Whether it has been said at all.
+    /// Returns true if the departure was sent at least once.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
         self.said > 0

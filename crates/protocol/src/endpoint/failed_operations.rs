@@ -1,11 +1,11 @@
-//! Operations of a stream that did not happen, for the signals that count them.
+//! Failed operations of a stream, for the signals that count them.
 //!
-//! A signal says that its data is there. So what was refused, what memory failed to do and what its sender gave up is kept here by
-//! number, and a signal that counts any of it is refused in its turn: when it is about to be asked of memory, for then memory has answered for what
-//! was asked before it.
+//! A signal states that its data is visible. So operations that were refused, that failed in memory, or that their
+//! sender gave up are kept here by number. A signal that counts any of them is refused when it is about to be issued
+//! to memory, because memory has answered all earlier requests then.
 //!
-//! A signal counts what stands right before it. Of everything before the first operation that is not visible yet only the last thing can
-//! still matter, so not much is kept, however much is refused.
+//! A signal counts the operations directly before it. Of all failures before the first operation that is not visible,
+//! only the last one can still matter. So few ranges are kept, however many operations are refused.
 
 use alloc::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::error::OperationError;
 use crate::ids::Class;
 use crate::link::credits::is_ahead;
 
-/// Operations that did not happen, and what their sender has been told; nothing, if it has given them up itself.
+/// Range of failed operations, and the error reported to their sender; no error if the sender gave them up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     first: u32,
@@ -24,12 +24,12 @@ struct Range {
     error: Option<OperationError>,
 }
 
-/// Of one stream, in the order of their numbers.
+/// Failed operations of one stream, ordered by number.
 #[derive(Debug, Default)]
 pub(super) struct FailedOperations(Vec<Range>);
 
 impl FailedOperations {
-    /// Operations from `first` to before `end` did not happen. Everything before `visible` has been carried out.
+    /// Records that the operations from `first` to before `end` failed. All operations before `visible` are complete.
     pub(super) fn note(&mut self, first: u32, end: u32, error: Option<OperationError>, visible: u32) {
         let place = self.0.iter().rposition(|known| !is_ahead(known.first, first)).map_or(0, |last| last + 1);
         match place.checked_sub(1).map(|last| &mut self.0[last]) {
@@ -40,7 +40,7 @@ impl FailedOperations {
         self.0.drain(..past.saturating_sub(1));
     }
 
-    /// What was said of the last of these operations that did not happen, if one did not.
+    /// Returns the error of the last failed operation of a range, if any has failed.
     fn find(&self, first: u32, end: u32) -> Option<Option<OperationError>> {
         let meets = |known: &&Range| first != end && is_ahead(known.end, first) && is_ahead(end, known.first);
         self.0.iter().rev().find(meets).map(|known| known.error)
@@ -48,7 +48,7 @@ impl FailedOperations {
 }
 
 impl Endpoint {
-    /// Operations of this stream did not happen.
+    /// Records failed operations of a stream.
     pub(super) fn note_spoilt(
         &mut self,
         peer: &mut Peer,
@@ -62,7 +62,7 @@ impl Endpoint {
     }
 
     // W-40
-    /// Signals that are next to be asked of memory, and whose data is not there, are not asked for.
+    /// Refuses the signals at the front of the memory queue whose data is not visible.
     #[cold]
     pub(super) fn refuse_hollow_signals(&mut self) {
         while let Some(pending) = self.memory.next_signal().copied() {
@@ -70,7 +70,7 @@ impl Endpoint {
             let Some(mut peer) = self.peers.get_mut(pending.node.index()).and_then(Option::take) else {
                 return;
             };
-            // Of a life that is over nobody knows any more what became of the data, and nobody waits.
+            // After the end of the peer's incarnation the state of the data is unknown, and no peer waits.
             let found = if peer.generation == pending.generation {
                 peer.failed_operations[class.index()].find(first.wrapping_sub(counted), first)
             } else {

@@ -1,4 +1,4 @@
-//! Tagged messages: sends, receives, and the meeting of the two.
+//! Tagged messages: sends, receives, and their matching.
 
 use super::Endpoint;
 use super::memory_queue::Purpose;
@@ -20,7 +20,8 @@ use crate::transport::packet::PayloadSource;
 use crate::wire::packed::{Operation, message_header};
 
 impl Endpoint {
-    // ---- the sender's side -----------------------------------------------------------------------------------------
+    // ---- the sender's side
+    // -----------------------------------------------------------------------------------------
 
     pub(super) fn start_send(
         &mut self,
@@ -83,7 +84,7 @@ impl Endpoint {
         peer.outstanding[Class::Request.index()].visible.push_back(wait);
     }
 
-    /// The receiver asks for the data of an offer.
+    /// Handles a pull: the receiver requests the data of an offer.
     pub(super) fn serve_pull(
         &mut self,
         peer: &mut Peer,
@@ -109,7 +110,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The receiver has taken a message: an eager one's budget comes back, an offered one's send ends.
+    /// Handles the receiver's confirmation of a message: returns the budget of an eager one, ends the send of an
+    /// offered one.
     pub(super) fn take_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let outstanding = &mut peer.outstanding[Class::Request.index()];
         match outstanding.reply(number) {
@@ -159,7 +161,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A message or an offer came in. Returns whether memory must act before it is served.
+    /// Handles a received message or offer. Returns true if memory must act before it is served.
     pub(super) fn take_message(&mut self, peer: &mut Peer, message: Unexpected) -> bool {
         if let Some(posted) = self.matching.take_posted(peer.node, message.tag) {
             let end = message.number.wrapping_add(1);
@@ -172,8 +174,8 @@ impl Endpoint {
         false
     }
 
-    /// A receive and a message have found each other. Returns whether the message's operation is served by memory;
-    /// `end` is what to serve then.
+    /// Delivers a message to its receive. Returns true if memory must act before the message's operation is served up
+    /// to `end`.
     fn meet(&mut self, peer: &mut Peer, posted: &Posted, message: &Unexpected, end: Option<u32>) -> bool {
         let &Unexpected { tag, length, number, .. } = message;
         let (operation, source) = (posted.operation, peer.node);
@@ -219,13 +221,14 @@ impl Endpoint {
         self.memory.write(pending(peer, into.region, purpose), lease, mark);
     }
 
-    /// Tell the sender that a message has been taken.
+    /// Notifies the sender that a message was received.
     pub(super) fn tell_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let reply = Operation::Received { operation: number, cost };
         peer.senders[Class::Reply.index()].append(None, &reply);
     }
 
-    /// If this transfer was the data of a message, its sender is told how it ended, and the receive's result is the length.
+    /// Ends the transfer of a message's data: notifies its sender of the result, and ends the receive with the
+    /// length.
     pub(super) fn finish_pull(
         &mut self,
         peer: &mut Peer,
@@ -236,7 +239,7 @@ impl Endpoint {
         let index = peer.pulls.iter().position(|(known, ..)| class == Class::Bulk && *known == number);
         let Some(index) = index else { return result };
         let (_, offer, length) = peer.pulls.swap_remove(index);
-        // Whoever does not know the offer (any more) is not told of it.
+        // A peer without the offer gets no notification.
         let error = result.err().filter(|error| *error != OperationError::NoSuchRegion);
         match error.and_then(OperationError::wire_code) {
             // W-54
@@ -249,13 +252,13 @@ impl Endpoint {
         result.map(|_| length)
     }
 
-    /// A node is lost: receives that name it end, and its offers are worth nothing.
+    /// Ends the receives that name a lost node, and removes its offers.
     pub(super) fn fail_receives(&mut self, node: NodeId) {
         self.matching.forget_offers(node);
         self.end_receives(Some(node));
     }
 
-    /// Receives from anybody end when nobody is left. Who has never met anybody still waits for the first to come.
+    /// Ends receives from any source when no peer is left. A node that never had a peer waits for the first one.
     pub(super) fn fail_receives_from_anybody(&mut self) {
         let count = self.config().graph.endpoint_count() as u16;
         let others = || (0..count).map(NodeId).filter(|node| *node != self.config().node);

@@ -1,14 +1,13 @@
-//! What order a rack promises: what an endpoint does for it, and the oracle that watches whether it holds.
+//! Order scopes of a rack: how an endpoint keeps them, and the oracle that checks them.
 //!
-//! A receiver that takes packets of a sequence in turn keeps every promise within a class. Two promises take more or allow
-//! more. *Pair* reaches over classes: a command waits until what was asked for in the other class is visible. *Region* binds
-//! only puts that touch the same 256 bytes: those go one after the other, and all others are written as they come, before
-//! their turn. *Path* and *none* write every put as it comes. A signal always waits for the parts of its put (W-35), and under
-//! *path* whatever came the same way waits behind it (W-46).
+//! A receiver that executes packets in sequence keeps every promise within a class. Two scopes need more or allow
+//! more. *Pair* orders both classes: a command waits until the operations of the other class are visible. *Region*
+//! orders only puts that touch the same 256 bytes. Such puts go one after the other, and all others are written in
+//! order of arrival. *Path* and *none* write every put on arrival. A signal always waits for the parts of its put
+//! (W-35), and under *path* later packets on the same path wait behind it (W-46).
 //!
-//! The [`Witness`] knows nothing of how this is done. It sees each packet at the moment it is carried out and says when the
-//! promise is broken: under *region* by the lines that puts write, under *path* by where packets came in, else by their
-//! numbers.
+//! The [`Witness`] is independent of the implementation. It checks each packet when it is executed: under *region* by
+//! the lines that puts write, under *path* by the ports of arrival, else by packet numbers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,12 +23,12 @@ use crate::planted::{PlantedBug, is_planted};
 use crate::wire::frame::FabricHeader;
 use crate::wire::packed::{Operation, Operations};
 
-/// Bytes that keep their order under [`OrderScope::Region`].
+/// Unit of order under [`OrderScope::Region`], in bytes.
 const LINE_BYTES: u64 = 256;
-/// Lines that a witness remembers per peer; one that meets another's place takes it.
+/// Lines that a witness remembers per peer. A line that maps to the slot of another replaces it.
 const LINES_WATCHED: usize = 4096;
 
-/// Lines of 256 bytes that a put touches, or a part of one.
+/// Lines of 256 bytes that a put, or a part of one, touches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Lines {
     region: RegionId,
@@ -48,25 +47,25 @@ impl Lines {
     }
 }
 
-/// How a command stands to what was asked for before it in the other class.
+/// Relation of a command to earlier commands of the other class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Across {
-    /// All of that is visible, or nobody minds.
+    /// The earlier commands are visible, or their order does not matter.
     Follows,
-    /// It has to wait for it.
+    /// The command must wait for them.
     Waits,
-    /// It should, and does not: its number.
+    /// The command should wait but does not; its number.
     Overtakes { number: u32 },
 }
 
-// ---- what an endpoint does -----------------------------------------------------------------------------------------
+// ---- order at the sender ---------------------------------------------------------------------------------------
 
-/// Puts under way to one node, where those that overlap must not be so at the same time.
+/// Puts in flight to one node, of which overlapping ones must not be in flight together.
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
-    /// With the number of the last operation of each.
+    /// Number of the last operation of each put, and its lines.
     under_way: VecDeque<(u32, Lines)>,
-    /// The next put touches what one under way touches.
+    /// True if the next put touches the lines of one in flight.
     pub(super) blocks: bool,
 }
 
@@ -78,7 +77,7 @@ impl Overlaps {
 }
 
 impl Endpoint {
-    /// How a command of this class stands to those of the other class; it matters under *pair* alone.
+    /// Returns the relation of a command of this class to the other class. It matters only under *pair*.
     #[inline]
     pub(super) fn across_classes(&self, peer: &Peer, class: Class) -> Across {
         if self.config().paths.order == OrderScope::Pair {
@@ -104,7 +103,7 @@ impl Endpoint {
         }
     }
 
-    /// A command that stands like this has begun: it may have broken the promise.
+    /// Reports a violation if a command has begun that should have waited.
     #[inline]
     pub(super) fn note_across(&mut self, across: Across, class: Class) {
         if let Across::Overtakes { number } = across {
@@ -113,7 +112,7 @@ impl Endpoint {
         }
     }
 
-    /// Under *region*: a put is wholly in packets.
+    /// Under *region*: records that all of a put is in packets.
     pub(super) fn note_cut(&mut self, peer: &mut Peer, bulk: Bulk) {
         if !self.orders_regions() {
             return;
@@ -128,7 +127,7 @@ impl Endpoint {
         self.judge_overlap(peer);
     }
 
-    /// Under *region*: whether the next put must wait. Something was cut, asked for or has become visible.
+    /// Under *region*: decides again if the next put must wait, after packets were cut, queued or became visible.
     #[inline]
     pub(super) fn judge_overlap(&self, peer: &mut Peer) {
         if self.orders_regions() {
@@ -142,7 +141,7 @@ impl Endpoint {
         paths.order == OrderScope::Region && paths.keeps_order
     }
 
-    /// Whether a packet that comes before its turn may be carried out; `place` and `port`: how long before, and where it came in.
+    /// Returns true if a held packet may be executed early. `place` is its slot, `port` its port of arrival.
     pub(super) fn takes_early(
         &self,
         peer: &Peer,
@@ -161,7 +160,7 @@ impl Endpoint {
             return true;
         }
         // W-46
-        // What came the same way before and waits, for its signal's data as a rule, is not to be overtaken here.
+        // W-46: earlier packets on this path, which usually are signals that wait for data, must not be overtaken.
         let overtakes = || {
             paths.order == OrderScope::Path && peer.receivers[header.class.index()].holds_before(place, port)
         };
@@ -185,7 +184,7 @@ fn judge_front(peer: &mut Peer) {
 }
 
 // W-35
-/// Whether a packet holds nothing but data of puts, and signals all of whose data is there.
+/// Returns true if a packet has only data of puts, and signals whose data is all visible.
 fn is_complete_put(peer: &Peer, header: &FabricHeader, operations: &[u8]) -> bool {
     let mut number = header.first_operation;
     for operation in Operations::new(operations) {
@@ -205,21 +204,21 @@ fn is_complete_put(peer: &Peer, header: &FabricHeader, operations: &[u8]) -> boo
     number != header.first_operation
 }
 
-// ---- the oracle ----------------------------------------------------------------------------------------------------
+// ---- order oracle ----------------------------------------------------------------------------------------------
 
-/// Watches whether what one node sends is carried out in the order that is promised.
+/// Checks that packets of one node are executed in the promised order.
 #[derive(Debug)]
 pub(super) struct Witness {
     scope: OrderScope,
-    /// By class: the packet that should be carried out next.
+    /// Next packet number to execute, by class.
     next: [u32; Class::COUNT],
-    /// Under *path*: the last packet by way and class.
+    /// Under *path*: the last packet by port and class.
     ways: Vec<(PortId, Class, u32)>,
-    /// Under *region*: by place of the line, who wrote it last.
+    /// Under *region*: the last writer, by slot of the line.
     lines: Vec<Option<Written>>,
 }
 
-/// Who wrote a line last: the packet, and where its put begins.
+/// Last writer of a line: the packet, and the start of its put.
 #[derive(Clone, Copy, Debug)]
 struct Written {
     region: RegionId,
@@ -233,7 +232,7 @@ impl Witness {
         Self { scope, next: [0; Class::COUNT], ways: Vec::new(), lines: Vec::new() }
     }
 
-    /// A packet is carried out. The promise, if that breaks it.
+    /// Checks a packet that is executed. Returns the violated scope, if any.
     #[inline]
     pub(super) fn see(
         &mut self,
@@ -250,7 +249,7 @@ impl Witness {
         (!holds).then_some(self.scope)
     }
 
-    /// The same where packets are carried out in their turn, so that no more than their numbers counts.
+    /// Checks a packet by its number only, where packets are executed in sequence.
     #[inline]
     pub(super) fn see_number(&mut self, class: Class, psn: u32) -> Option<OrderScope> {
         let counts = matches!(self.scope, OrderScope::Pair | OrderScope::Class);
@@ -265,7 +264,7 @@ impl Witness {
         is_next
     }
 
-    /// What is sent again comes behind what was sent in the meantime, and is as late as it is.
+    /// A retransmitted packet is later than packets sent in the meantime, and is not late itself.
     fn follows_on_its_way(&mut self, header: &FabricHeader, port: PortId) -> bool {
         if header.again {
             return true;
@@ -298,7 +297,7 @@ impl Witness {
         follows
     }
 
-    /// A line is written. Parts of one put may come in any order.
+    /// Records the writer of a line. Parts of one put may come in any order.
     fn write(&mut self, new: Written) -> bool {
         self.lines.resize(LINES_WATCHED, None);
         let stirred =

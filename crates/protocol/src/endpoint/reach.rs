@@ -1,4 +1,4 @@
-//! Routes, losses, returns and new lives of remote nodes, and the clocks of streams.
+//! Routes, losses, returns and new incarnations of remote nodes, and the timers of streams.
 
 use alloc::boxed::Box;
 
@@ -15,7 +15,7 @@ use crate::time::Instant;
 use crate::transport::receiver::Receiver;
 
 impl Endpoint {
-    /// The forwarder's table or the known lives have changed: follow.
+    /// Follows a change of the forwarding table or of the known incarnations.
     pub(super) fn follow_routes(&mut self, now: Instant) {
         if !self.forwarder.routes_changed && self.forwarder.new_lives.is_empty() {
             return;
@@ -113,8 +113,8 @@ impl Endpoint {
         self.forwarder.routes_changed = true;
     }
 
-    /// No path leads to the peer, or its life is over: what the caller asked of it ends now. Nothing sent may be called
-    /// undone; nothing unsent is left behind.
+    /// Ends the operations towards a peer that has no path or whose incarnation is over. Operations that were sent
+    /// have an unknown outcome; unsent ones are discarded.
     fn fail_peer(&mut self, peer: &mut Peer, is_over: bool) {
         let posted = peer.posted_in_flight();
         for class in [Class::Request, Class::Bulk] {
@@ -125,7 +125,7 @@ impl Endpoint {
                 self.end_waiting(wait.command, Err(loss(was_sent(wait.first))));
             }
             for wait in replies.into_iter().filter(|wait| !wait.is_over) {
-                // A load or get that is lost has changed nothing.
+                // A lost load or get has changed nothing.
                 let has_effect = matches!(wait.kind, ReplyKind::Value | ReplyKind::Offer);
                 let may_have_happened = has_effect && was_sent(wait.number);
                 self.end_part(wait.group, Err(loss(may_have_happened)));
@@ -161,7 +161,7 @@ impl Endpoint {
 
     fn fail_waits(&mut self, node: NodeId) {
         self.fail_receives(node);
-        // What the node wrote before it was lost counts: each word is looked at once more.
+        // Writes of the node from before its loss count: each awaited word is read once more.
         for index in 0..self.words.len() {
             let wait = &mut self.words[index];
             if wait.depends_on == Some(node) && !core::mem::replace(&mut wait.is_last, true) {
@@ -170,7 +170,7 @@ impl Endpoint {
         }
     }
 
-    /// Retransmission timeouts and held-back acknowledgements.
+    /// Handles retransmission timeouts and delayed acknowledgements.
     pub(super) fn handle_stream_timeouts(&mut self, now: Instant) {
         self.next_deadline = Instant::NEVER;
         for index in 0..self.known.len() {

@@ -1,11 +1,11 @@
-//! Buffers that a node does not give back yet.
+//! Buffers that a node keeps back, as an injected fault.
 //!
-//! A node of ours drains whatever comes: a frame's credits are free as soon as it has been taken. Real ones may not. A
-//! responder without room for more answers leaves requests where they are until answers have left, and a consumer may stop
-//! altogether. Here such a node is played: frames are taken as ever, and their credits are kept back. That is what it
-//! takes to see why answers want a channel of their own.
+//! A node drains all frames: the credits of a frame are free as soon as it is accepted. Real nodes may not. A
+//! responder without room for more answers leaves requests queued until answers have left, and a consumer may stop
+//! completely. This file emulates such a node: frames are accepted as usual, and their credits are kept back. The
+//! fault shows why answers need a channel of their own.
 //!
-//! Nobody does this unless told to.
+//! It is off by default.
 
 use alloc::vec::Vec;
 
@@ -15,12 +15,12 @@ use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::switch::forwarder::Withheld;
 use crate::switch::waits::Wait;
 
-/// Credits of frames that have been taken and count as not drained.
+/// Credits of frames that were accepted and count as not drained.
 #[derive(Debug, Default)]
 pub(super) struct Undrained {
     kept: Vec<Kept>,
     is_stopped: [bool; Class::COUNT],
-    /// Whether any class is stopped, or requests wait for their answers to leave.
+    /// True if any class is stopped, or requests wait for their answers to leave.
     is_in_use: bool,
 }
 
@@ -38,7 +38,8 @@ impl Undrained {
 }
 
 impl Endpoint {
-    /// Stop draining a class, or go on: what arrives while stopped keeps its credits. A fault that somebody injects.
+    /// Stops or resumes draining a class, as an injected fault. Frames that arrive while it is stopped keep their
+    /// credits.
     pub fn stop_draining(&mut self, class: Class, stopped: bool) {
         self.undrained.is_stopped[class.index()] = stopped;
         self.undrained.is_in_use =
@@ -48,13 +49,13 @@ impl Endpoint {
         }
     }
 
-    /// Whether what has been taken may keep its credits.
+    /// Returns true if accepted frames may keep their credits.
     #[inline]
     pub(super) const fn keeps_buffers_back(&self) -> bool {
         self.undrained.is_in_use
     }
 
-    /// A data frame for this node has been taken.
+    /// Records that a data frame for this node was accepted.
     #[inline]
     pub(super) fn note_taken(
         &mut self,
@@ -74,7 +75,7 @@ impl Endpoint {
         }
     }
 
-    /// Answers to a node may have left, or there were none to be given.
+    /// Frees the credits of requests whose answers may have left.
     #[inline]
     pub(super) fn drain_answered(&mut self, peer: &Peer) {
         if self.undrained.kept.is_empty() {
@@ -101,7 +102,8 @@ impl Endpoint {
         });
     }
 
-    /// Where frames of this node's own wait for credits while it keeps others' back: one more step of a circle.
+    /// Returns the waits of this node's own frames for credits while it keeps back those of others: one more step of
+    /// a circle.
     pub(super) fn own_waits(&self) -> Vec<Wait> {
         if self.undrained.kept.is_empty() {
             return Vec::new();

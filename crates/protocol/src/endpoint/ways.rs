@@ -1,11 +1,11 @@
-//! Several ways to one node at a time: which way the next packets of a stream take.
+//! Several paths to one node at a time: choice of the path of each packet.
 //!
-//! A port serves who stands in its line. A stream with one way has one place in one line. A stream whose packets take ways
-//! of their own draws a *ticket* for each packet that it has ready, and the policy says in whose line the ticket waits; the
-//! packet itself is chosen when the ticket's turn comes, so that what is lost goes first. A few tickets per way let a busy
-//! way fall behind without idling the others.
+//! A port serves the streams in its queue. A stream with one path has one entry in one queue. A stream whose packets
+//! choose paths puts one *ticket* per ready packet into a queue, and the policy chooses the queue. The packet itself
+//! is chosen when its ticket is served, so that lost packets go first. The few tickets per path let a busy path fall
+//! behind without idling the others.
 //!
-//! Acknowledgements take one way: they are cumulative, and nobody waits behind them.
+//! Acknowledgements use one path: they are cumulative and block nothing.
 
 use alloc::vec::Vec;
 
@@ -16,17 +16,17 @@ use crate::ids::{Class, NodeId, PortId};
 use crate::operation::bulk::Bulk;
 use crate::route::table::{STEP, stir};
 
-/// Tickets of one stream per way. A random choice needs more of them to keep all ways busy than one in turn.
+/// Tickets of one stream per path. A random choice needs more of them than round robin to keep all paths busy.
 const TICKETS_PER_WAY: u16 = 2;
 const TICKETS_PER_WAY_AT_RANDOM: u16 = 8;
 
-/// The ways to one node, where packets choose among several; empty where a stream has one.
+/// Paths to one node among which packets choose; empty if a stream has one path.
 #[derive(Debug)]
 pub(super) struct Ways {
     ports: Vec<PortId>,
-    /// Tickets of one stream at most.
+    /// Largest number of tickets of one stream.
     pub(super) tickets_max: u16,
-    /// Which way is next in turn.
+    /// Index of the next path in round robin.
     turn: usize,
     random: u32,
 }
@@ -34,31 +34,31 @@ pub(super) struct Ways {
 impl Ways {
     pub(super) fn new(source: NodeId, target: NodeId) -> Self {
         let random = (u32::from(source.0) << 16 | u32::from(target.0)).wrapping_mul(0x2c1b_3c6d);
-        // Single packets to many nodes begin on different ways.
+        // Single packets to many nodes begin on different paths.
         let turn = usize::from(source.0) + usize::from(target.0);
         Self { ports: Vec::new(), tickets_max: 1, turn, random }
     }
 
-    /// Whether packets of one stream go several ways.
+    /// Returns true if packets of one stream use several paths.
     #[inline]
     pub(super) const fn are_several(&self) -> bool {
         self.tickets_max > 1
     }
 
-    /// The way after the last one.
+    /// Returns the next path in round robin.
     fn in_turn(&mut self) -> PortId {
         self.turn = (self.turn + 1) % self.ports.len();
         self.ports[self.turn]
     }
 
-    /// Any way: a counter, well stirred.
+    /// Returns a pseudo-random path, from a hashed counter.
     fn at_random(&mut self) -> PortId {
         self.random = self.random.wrapping_add(STEP);
         let share = u64::from(stir(self.random)) * self.ports.len() as u64;
         self.ports[(share >> 32) as usize]
     }
 
-    /// The way on which least waits; among equals the next in turn.
+    /// Returns the path with the shortest queue; the next in round robin among equals.
     fn least(&mut self, waiting: impl Fn(PortId) -> usize) -> PortId {
         let count = self.ports.len();
         let places = (1..=count).map(|step| (self.turn + step) % count);
@@ -68,7 +68,7 @@ impl Ways {
 }
 
 impl Endpoint {
-    /// Ask the table again which ways lead to the peer. Returns those that no longer do.
+    /// Looks the paths to the peer up in the table. Returns those that are no longer there.
     pub(super) fn find_ways(&mut self, peer: &mut Peer) -> Vec<PortId> {
         let policy = self.config().paths.policy;
         if !policy.is_per_packet() {
@@ -82,7 +82,7 @@ impl Endpoint {
         lost
     }
 
-    /// Draw tickets until every packet that is ready has one, or as many are out as may be.
+    /// Adds tickets until every ready packet has one, or the limit is reached.
     #[cold]
     pub(super) fn spread_tickets(&mut self, peer: &mut Peer, class: Class) {
         let wanted = self.packets_ready(peer, class);
@@ -102,7 +102,7 @@ impl Endpoint {
         }
     }
 
-    /// Packets that a stream could send now, not counted further than its tickets reach.
+    /// Number of packets that a stream could send now, limited by its tickets.
     fn packets_ready(&self, peer: &Peer, class: Class) -> u16 {
         let sender = &peer.senders[class.index()];
         let most = usize::from(peer.ways.tickets_max);
@@ -117,7 +117,7 @@ impl Endpoint {
         most.min(sender.ready() + uncut.min(room)) as u16
     }
 
-    /// Packets that a long transfer has still to be cut into.
+    /// Number of packets into which a long transfer must still be cut.
     fn packets_of(&self, bulk: &Bulk) -> usize {
         let rest = match bulk {
             Bulk::Put { source, position, .. } => source.length - position,

@@ -1,84 +1,89 @@
-//! When to say "I live", and when the neighbour's silence means something.
+//! Heartbeat timing: when to send one, and when a neighbour is overdue or dead.
 //!
-//! A neighbour is late after one interval and a half, and dead `miss_max` intervals after its last heartbeat; so death is
-//! noticed within `((k-1)T + d, kT + d]` of the event. A member that was itself not running when a deadline passed (the
-//! host stalled it) does not blame the neighbour: it grants one more interval and reads its queue first. And a member whose
-//! own heartbeats leave late knows that its host is busy, so it waits for the neighbour's as much longer as its own were late
-//! since the last one heard, at most twice as long in all. One that notices an overdue heartbeat late waits as much longer as it was
-//! late, because it cannot have seen what came meanwhile. In virtual time nobody is late.
+//! A neighbour is late after one and a half intervals, and dead `miss_max` intervals after its last heartbeat. Death
+//! is therefore detected within `((k-1)T + d, kT + d]` of the event. A member that was not running when a deadline
+//! passed (its host stalled) grants one more interval and reads its queue first. A member whose own heartbeats leave
+//! late runs on a busy host: it extends the neighbour's deadline by the lateness of its own heartbeats since the last
+//! received one, at most to twice the usual wait. A member that notices an overdue heartbeat late extends the
+//! deadline by that lateness, because it cannot have read what arrived meanwhile. In virtual time no member is late.
 //!
-//! A neighbour on the same host may be alive without a processor. Time that it has spent waiting for one is no silence: the engine
-//! measures it and passes it in with [`Heartbeats::excuse`]. Such evidence moves a death to a later time and never causes one.
+//! A neighbour on the same host may be alive without a processor. The engine measures the time that it waits for one
+//! and passes it to [`Heartbeats::excuse`]; this time is not silence. Such evidence delays a death and never causes
+//! one.
 //!
-//! A link that carries nothing else may rest: its heartbeats come several intervals apart, and each says when the next one is
-//! due. If that one stays out, the neighbour goes on as usual: it is late, then the link is suspect, whose heartbeats ring
-//! the sleeper's bell and are answered at once, and the silence that follows must last the usual number of intervals.
+//! A link without other traffic may rest: its heartbeats are several intervals apart, and each states when the next
+//! one is due. If that one does not come, the neighbour is late as usual and the link becomes suspect. The heartbeats
+//! of a suspect link wake a resting neighbour and are answered at once, and the silence that follows must last the
+//! usual number of intervals.
 //!
-//! All links of a member beat at the same instants, so that an idle member wakes once per interval, however many links it has.
-//! The members of a rack do so in a fixed order, and those that follow one another in the plan, which often are neighbours, more
-//! than a fifth of the interval apart: longer than a scheduler is late now and then. So a neighbour's beat is always there or always
-//! not yet there when a member looks, and it need not look again. (Members that beat a few microseconds apart overtook one
-//! another, and looked twice as often: `docs/lab-notes.md`.)
+//! All links of a member send heartbeats at the same instants, so that an idle member wakes once per interval,
+//! however many links it has. The members of a rack use phases of the interval in a fixed order. Members with
+//! consecutive numbers, which often are neighbours, are more than a fifth of the interval apart, which is longer than
+//! usual scheduling delays. So a neighbour's heartbeat has always, or never yet, arrived when a member polls, and it
+//! need not poll again. (Members whose phases were a few microseconds apart overtook one another and polled twice as
+//! often: `docs/measuring.md`.)
 
 use super::Overdue;
 use crate::config::LinkTimers;
 use crate::ids::NodeId;
 use crate::time::Instant;
 
-/// Places in the interval at which members beat: most of a millisecond apart with the usual interval.
-const PLACES: u64 = 96;
-/// From one member's place to that of the next: a number without a divisor in common with the above, so that all are taken, and
-/// such that members whose numbers differ by little, or by a power of two, are far apart.
-const PLACES_TO_NEXT: u64 = 37;
-/// Parts of the interval by which members that share a place are apart: few enough that the largest rack fits into its places.
+/// Number of phases in the interval: a millisecond apart, or nearly, with the usual interval.
+const PHASES: u64 = 96;
+/// Phases from one member to the next. It has no divisor in common with `PHASES`, so that all are used. Members whose
+/// numbers differ by little, or by a power of two, are far apart.
+const PHASES_TO_NEXT: u64 = 37;
+/// Parts of the interval by which members of equal phase differ: small enough that the largest rack fits into one
+/// phase.
 const SHARERS_PER_INTERVAL: u64 = 1 << 18;
 
-/// One link's heartbeat clock.
+/// Heartbeat state of one link.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeats {
     interval_ns: u64,
-    /// The member beats whenever the time is this much more than a multiple of the interval.
+    /// Offset of this member's heartbeats from multiples of the interval, in nanoseconds.
     phase_ns: u64,
     miss_max: u64,
     next_send: Instant,
-    last_heard: Instant,
-    /// Time of the last heartbeat. Unlike `last_heard`, it is not moved when this member itself was not running.
+    last_received: Instant,
+    /// Time of the last heartbeat. Unlike `last_received`, it is not moved after this member itself was not running.
     silent_since: Instant,
-    /// Intervals between heartbeats at rest.
+    /// Intervals between heartbeats of a resting link.
     rest_max: u64,
-    /// Intervals from the last heartbeat sent to the next one, as it said.
+    /// Intervals from the last heartbeat sent to the next one, as stated in it.
     resting: u64,
-    /// Intervals from the last heartbeat heard to the next one, as it said.
+    /// Intervals from the last heartbeat received to the next one, as stated in it.
     promised: u64,
-    /// Frames of this link that were heartbeats, sent and heard.
+    /// Heartbeats of this link, sent and received.
     beats: u64,
-    /// Frames of this link that were none, when the last heartbeat left.
+    /// Other frames of this link, sent and received, when the last heartbeat left.
     traffic: u64,
-    /// How late this end's own heartbeats were since then, all together.
+    /// Sum of the lateness of this end's own heartbeats since the last received one, in nanoseconds.
     late_ns: u64,
-    /// Part of the silence during which the neighbour is known to have had no processor.
+    /// Part of the silence in which the neighbour had no processor, in nanoseconds.
     excused_ns: u64,
-    /// How long after it was due this end noticed that the neighbour's heartbeat is overdue. `None`: it has not noticed yet.
+    /// Delay with which this end noticed that a heartbeat is overdue, in nanoseconds. `None` if it has not noticed
+    /// yet.
     noticed_late_ns: Option<u64>,
     /// Number of the last heartbeat sent.
     pub sent: u32,
-    /// Number of the last heartbeat heard.
+    /// Number of the last heartbeat received.
     pub heard: u32,
 }
 
-/// What the silence means.
+/// State of a neighbour by the time since its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Nothing yet.
+    /// No heartbeat is overdue.
     OnTime,
     /// A heartbeat is overdue.
     Late,
-    /// The neighbour is gone.
+    /// The neighbour is considered dead.
     Dead,
 }
 
 impl Heartbeats {
-    /// Nothing sent or heard, at a port of `member`.
+    /// Returns the state of a link of `member` on which no heartbeat was sent or received.
     #[must_use]
     pub fn new(timers: &LinkTimers, member: NodeId) -> Self {
         Self {
@@ -86,7 +91,7 @@ impl Heartbeats {
             phase_ns: phase_ns(timers.heartbeat_interval_ns, member),
             miss_max: timers.heartbeat_miss_max as u64,
             next_send: Instant::ZERO,
-            last_heard: Instant::ZERO,
+            last_received: Instant::ZERO,
             silent_since: Instant::ZERO,
             rest_max: u64::from(timers.rest()),
             resting: 1,
@@ -101,9 +106,9 @@ impl Heartbeats {
         }
     }
 
-    /// The neighbour has just become known: its silence counts from now.
+    /// Starts to measure the silence of a neighbour that has just become known.
     pub const fn start(&mut self, now: Instant) {
-        self.last_heard = now;
+        self.last_received = now;
         self.silent_since = now;
         self.promised = 1;
         self.late_ns = 0;
@@ -112,21 +117,23 @@ impl Heartbeats {
         self.next_send = now;
     }
 
-    /// Sets how much of the present silence does not count, in nanoseconds: the neighbour wanted to run during that time and
-    /// had no processor. Never more than the silence has lasted. The next heartbeat ends the excuse.
+    /// Sets the part of the present silence that does not count, in nanoseconds: the neighbour was ready to run
+    /// during that time and had no processor. The value is limited to the length of the silence. The next heartbeat
+    /// resets it.
     pub fn excuse(&mut self, now: Instant, excused_ns: u64) {
-        self.excused_ns = excused_ns.min(now.since(self.last_heard));
+        self.excused_ns = excused_ns.min(now.since(self.last_received));
     }
 
     /// Returns the times of the present silence.
     #[must_use]
     pub fn overdue(&self) -> Overdue {
-        Overdue { since: self.silent_since, counted_from: self.last_heard, dead_at: self.dead_at() }
+        Overdue { since: self.silent_since, counted_from: self.last_received, dead_at: self.dead_at() }
     }
 
-    /// A heartbeat came, which says in how many intervals the next one will. Nobody rests longer than the plan says.
+    /// Records a received heartbeat, which states in how many `intervals` the next one follows. The rest of the plan
+    /// limits that number.
     pub fn hear(&mut self, now: Instant, number: u32, intervals: u16) {
-        self.last_heard = now;
+        self.last_received = now;
         self.silent_since = now;
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
@@ -136,33 +143,34 @@ impl Heartbeats {
         self.beats += 1;
     }
 
-    /// Rest is over: something is amiss, and the neighbour is to hear of this end now.
+    /// Ends the rest of this link and makes a heartbeat due now, because a fault is possible.
     pub fn rouse(&mut self, now: Instant) {
         if self.resting > 1 {
             self.hasten(now);
         }
     }
 
-    /// The neighbour is to hear of this end now, whether the link rests or not.
+    /// Makes a heartbeat due now, even if the link rests.
     pub fn hasten(&mut self, now: Instant) {
         self.resting = 1;
         self.next_send = self.next_send.min(now);
     }
 
-    /// Whether a heartbeat is due.
+    /// Returns true if a heartbeat is due.
     #[must_use]
     pub fn send_due(&self, now: Instant) -> bool {
         now >= self.next_send
     }
 
-    /// Whether nothing but heartbeats has passed since the last one left. `frames`: sent and received on this link, of all kinds.
+    /// Returns true if only heartbeats have passed since the last one left. `frames` counts all frames sent and
+    /// received on this link.
     #[must_use]
     pub fn is_quiet(&self, frames: u64) -> bool {
         frames.wrapping_sub(self.beats) == self.traffic
     }
 
-    /// A heartbeat leaves: (its number, intervals until the next one). That is due at the member's next instant; at rest, which
-    /// the link may if `may_rest`, at its next one of several.
+    /// Records that a heartbeat leaves. Returns its number and the intervals until the next one: one, or several if
+    /// the link is quiet and `may_rest` is true.
     pub fn send(&mut self, now: Instant, frames: u64, may_rest: bool) -> (u32, u16) {
         self.late_ns = self.late_ns.saturating_add(now.since(self.next_send));
         self.resting = if may_rest { self.rest_max } else { 1 };
@@ -175,7 +183,8 @@ impl Heartbeats {
         (self.sent, self.resting as u16)
     }
 
-    /// Notes when this end first sees that a heartbeat is overdue. To be called before [`Self::judge`], of a link that is up.
+    /// Records when this end first notices an overdue heartbeat. Call it before [`Self::judge`], for links that are
+    /// up.
     pub fn notice(&mut self, now: Instant) {
         let due = self.deadline(false);
         if now >= due {
@@ -183,7 +192,7 @@ impl Heartbeats {
         }
     }
 
-    /// What the silence means now.
+    /// Returns the state of the neighbour at `now`.
     pub fn judge(&mut self, now: Instant) -> Silence {
         let dead_at = self.dead_at();
         if now < dead_at {
@@ -191,7 +200,7 @@ impl Heartbeats {
         }
         if now.since(dead_at) > self.interval_ns / 2 {
             let excused = self.interval_ns * (self.promised + self.miss_max - 2);
-            self.last_heard = Instant(now.0.saturating_sub(excused));
+            self.last_received = Instant(now.0.saturating_sub(excused));
             self.late_ns = 0;
             self.excused_ns = 0;
             self.noticed_late_ns = None;
@@ -200,49 +209,50 @@ impl Heartbeats {
         Silence::Dead
     }
 
-    /// When the silence means that the neighbour is gone.
+    /// Returns the time at which the neighbour is considered dead.
     #[must_use]
     pub fn dead_at(&self) -> Instant {
         let patience_ns = self.interval_ns * self.miss_max;
         let put_off_ns =
             self.late_ns.min(patience_ns).max(self.excused_ns) + self.noticed_late_ns.unwrap_or(0);
-        self.last_heard + (self.rest_ns() + patience_ns + put_off_ns)
+        self.last_received + (self.rest_ns() + patience_ns + put_off_ns)
     }
 
-    /// Whether a heartbeat is overdue.
+    /// Returns true if a heartbeat is overdue.
     #[must_use]
     pub fn is_late(&self, now: Instant) -> bool {
         now >= self.late_at()
     }
 
     fn late_at(&self) -> Instant {
-        self.last_heard + (self.rest_ns() + self.interval_ns + self.interval_ns / 2)
+        self.last_received + (self.rest_ns() + self.interval_ns + self.interval_ns / 2)
     }
 
-    /// How much later than usual the neighbour's next heartbeat is due.
+    /// Returns how much later than usual the neighbour's next heartbeat is due, in nanoseconds.
     fn rest_ns(&self) -> u64 {
         self.interval_ns * (self.promised - 1)
     }
 
-    /// When `judge` next changes its mind. `suspect`: lateness has been noticed already.
+    /// Returns the time at which the result of `judge` next changes. `suspect` is true if lateness was noticed
+    /// already.
     #[must_use]
     pub fn deadline(&self, suspect: bool) -> Instant {
         let dead_at = self.dead_at();
         if suspect { dead_at } else { self.late_at().min(dead_at) }
     }
 
-    /// When the next heartbeat must leave.
+    /// Returns the time at which the next heartbeat must leave.
     #[must_use]
     pub const fn next_send(&self) -> Instant {
         self.next_send
     }
 }
 
-/// When in an interval a member beats.
+/// Returns the offset of a member's heartbeats within an interval, in nanoseconds.
 const fn phase_ns(interval_ns: u64, member: NodeId) -> u64 {
     let member = member.0 as u64;
-    let place = member * PLACES_TO_NEXT % PLACES;
-    interval_ns / PLACES * place + interval_ns / SHARERS_PER_INTERVAL * (member / PLACES)
+    let place = member * PHASES_TO_NEXT % PHASES;
+    interval_ns / PHASES * place + interval_ns / SHARERS_PER_INTERVAL * (member / PHASES)
 }
 
 #[cfg(test)]
@@ -432,7 +442,7 @@ mod tests {
             let mut heartbeats = Heartbeats::new(&timers, NodeId(member));
             heartbeats.start(Instant(1000));
             heartbeats.send(Instant(1000), 0, false);
-            // All in the same interval, the second.
+            // All are in one interval, the second.
             100_000_000 + heartbeats.next_send().0 % 100_000_000
         };
         let apart = |first, second| {

@@ -1,8 +1,8 @@
-//! What every member last said about its links, and what must still be told to whom.
+//! Link reports: the last report of every member, and the reports to send to each neighbour.
 //!
-//! Reports are ordered by (incarnation, number). A newer one is kept and passed on to every other live neighbour; an
-//! older one is ignored. Flooding may lose frames: heartbeats carry a digest of all reports, and neighbours whose
-//! digests differ tell each other everything again.
+//! Reports are ordered by (incarnation, number). A newer one is stored and forwarded to every other live neighbour;
+//! an older one is ignored. Flooding may lose frames: heartbeats carry a digest of all reports, and neighbours with
+//! different digests send each other all reports again.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -15,10 +15,10 @@ use crate::link::credits::is_ahead;
 use crate::planted::{PlantedBug, is_planted};
 use crate::wire::control::{LifeMark, LinkReport};
 
-/// Room for so many members in a queue that is empty is kept; a rack that comes up needs more once.
+/// Queue capacity that is kept when a queue is empty. A rack that comes up needs more once.
 const QUEUE_ROOM_KEPT: usize = 64;
 
-/// The newest report of a member, but for what it says of its links.
+/// Order and identity of the newest report of a member, without its links.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     incarnation: Incarnation,
@@ -33,8 +33,9 @@ impl Heard {
     }
 
     // W-18
-    /// Lives first, then numbers: the first report of a new life is newer than the last of the one before. Numbers are on a circle, so that
-    /// each one has a successor: whatever number a forged report bears, the member itself can send a newer one.
+    /// Returns true if this report is not newer. Incarnations come first, then numbers: the first report of a new
+    /// incarnation is newer than the last of the one before. Numbers wrap, so that each has a successor: whatever
+    /// number a forged report has, the member itself can send a newer one.
     fn is_not_newer(&self, known: &Self) -> bool {
         if is_planted(PlantedBug::StaleEpochTaken) {
             return self.number <= known.number;
@@ -47,7 +48,7 @@ impl Heard {
     }
 
     // W-80
-    /// A well-mixed hash of which report this is; xor over all of them gives the digest.
+    /// Returns a hash of the report. The xor over all reports is the digest.
     fn fingerprint(&self, origin: NodeId) -> u32 {
         let mut hash = self.incarnation.0 ^ (u64::from(origin.0) << 48) ^ (u64::from(self.number) << 16);
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -56,35 +57,35 @@ impl Heard {
     }
 }
 
-/// All reports heard, and the queue towards each port.
+/// All received reports, and the queue towards each port.
 #[derive(Debug)]
 pub struct Reports {
     own: NodeId,
     own_life: LifeMark,
     graph: SharedGraph,
-    /// By member.
+    /// Newest report of each member.
     latest: Vec<Option<Heard>>,
-    /// By edge, what either end said of it last: with which life of the other end it carries data, if it does.
+    /// Last report of either end of an edge: the incarnation of the other end to which it carries data, if it does.
     says_up: Vec<[Option<LifeMark>; 2]>,
     queued: Vec<VecDeque<NodeId>>,
     digest: u32,
 }
 
-/// What a received report meant.
+/// Result of a received report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Known, or older than what is known.
+    /// Already received, or older than the present one.
     Old,
-    /// The origin says something new about its links.
+    /// The links of the origin have changed.
     Changed,
-    /// The origin has begun a new life.
+    /// The origin has a new incarnation.
     NewLife,
-    /// It names members or links that do not exist.
+    /// The report names members or links that do not exist.
     Malformed,
 }
 
 impl Reports {
-    /// Nothing heard yet by `own`, whose life this is.
+    /// Returns an empty set of reports of `own`, whose incarnation is `life`.
     #[must_use]
     pub fn new(graph: SharedGraph, own: NodeId, life: Incarnation) -> Self {
         Self {
@@ -98,20 +99,20 @@ impl Reports {
         }
     }
 
-    /// Hash of everything known; equal at members that know the same.
+    /// Returns the hash of all reports, which is equal at members that hold equal reports.
     #[must_use]
     pub const fn digest(&self) -> u32 {
         self.digest
     }
 
-    /// The life that a member last reported.
+    /// Returns the incarnation that a member last reported.
     #[must_use]
     pub fn life(&self, member: NodeId) -> Option<Incarnation> {
         self.latest.get(member.index())?.as_ref().map(|report| report.incarnation)
     }
 
     // W-63
-    /// Whether both ends say that an edge carries data, each with the other's present life.
+    /// Returns true if both ends report that an edge carries data, each with the other's present incarnation.
     #[must_use]
     pub fn both_say_up(&self, edge: u16) -> bool {
         let edge = usize::from(edge);
@@ -124,8 +125,8 @@ impl Reports {
     }
 
     // W-63
-    /// Whether the neighbour at the other end of an edge of this member, which has been met there in this life, says that the
-    /// edge carries data with this member's life.
+    /// Returns true if the neighbour at the other end of one of this member's edges, accepted there with incarnation
+    /// `met`, reports that the edge carries data to this member's incarnation.
     #[must_use]
     pub fn neighbour_says_up(&self, edge: u16, met: Option<Incarnation>) -> bool {
         let edge = usize::from(edge);
@@ -135,7 +136,8 @@ impl Reports {
     }
 
     // W-18
-    /// A report came in through `from`, or is this member's own (`None`). `live` lists the ports to pass it on to.
+    /// Handles a report that arrived through `from`, or this member's own (`None`). `live` lists the ports to which
+    /// it is forwarded.
     pub fn hear(
         &mut self,
         report: LinkReport,
@@ -180,12 +182,12 @@ impl Reports {
         }
     }
 
-    /// Which end of an edge a member is.
+    /// Returns the index of the end of an edge at which a member is.
     fn end(&self, edge: usize, member: NodeId) -> usize {
         usize::from(self.graph.edges[edge].b == member)
     }
 
-    /// What a member said of its links last, in port order.
+    /// Iterates over the links of a member's last report, in port order.
     fn said(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<LifeMark>)> + '_ {
         self.graph.links(origin).iter().map(move |(edge, neighbour)| {
             let index = usize::from(*edge);
@@ -193,8 +195,8 @@ impl Reports {
         })
     }
 
-    /// Whether the neighbour at `port` hears the origin over a link of its own, so that nobody need pass the report on.
-    /// If the origin's frame is lost, the digests tell.
+    /// Returns true if the neighbour at `port` has a link of its own to the origin, so that the report need not be
+    /// forwarded. If the origin's frame is lost, the digests differ.
     fn hears_directly(&self, port: PortId, origin: NodeId) -> bool {
         let neighbour = self.graph.links(self.own)[port.index()].1;
         if self.latest[origin.index()].is_none() || origin == self.own {
@@ -203,7 +205,7 @@ impl Reports {
         neighbour == origin || self.said(origin).any(|(_, other, life)| life.is_some() && other == neighbour)
     }
 
-    /// A link has come up: tell the neighbour what it will not hear from the origins themselves.
+    /// Queues the reports that a neighbour on a new link will not get from their origins.
     pub fn greet(&mut self, port: PortId) {
         for index in 0..self.latest.len() {
             let origin = NodeId(index as u16);
@@ -220,7 +222,7 @@ impl Reports {
         }
     }
 
-    /// Tell a neighbour everything.
+    /// Queues all reports for a neighbour.
     pub fn queue_all(&mut self, port: PortId) {
         let known = (0..self.latest.len()).filter(|index| self.latest[*index].is_some());
         let queue = &mut self.queued[port.index()];
@@ -228,18 +230,18 @@ impl Reports {
         queue.extend(known.map(|index| NodeId(index as u16)));
     }
 
-    /// Forget what was to be told through a port.
+    /// Empties the queue of a port.
     pub fn clear(&mut self, port: PortId) {
         self.queued[port.index()].clear();
     }
 
-    /// Whether something is to be told through a port.
+    /// Returns true if a report is queued for a port.
     #[must_use]
     pub fn is_waiting(&self, port: PortId) -> bool {
         !self.queued[port.index()].is_empty()
     }
 
-    /// The next report to be told through a port.
+    /// Returns the next report for a port.
     pub fn next(&mut self, port: PortId) -> Option<LinkReport> {
         let queue = &mut self.queued[port.index()];
         let origin = queue.pop_front()?;
@@ -258,7 +260,7 @@ mod tests {
     use crate::ids::Plane;
     use crate::route::graph::{Edge, Graph, MemberRole};
 
-    /// A line 2 - 0 - 1 - 3, seen from 0: port 0 leads to 1, port 1 to 2.
+    /// Returns the graph of a line 2 - 0 - 1 - 3: from 0, port 0 leads to 1 and port 1 to 2.
     fn graph() -> Graph {
         let edge = |a: u16, a_port: u16, b: u16, b_port: u16| Edge {
             a: NodeId(a),

@@ -1,7 +1,7 @@
-//! Whose turn it is: which virtual channel of a port sends next, of those that have something to send and may.
+//! Arbiter of a port: chooses the virtual channel that sends next, among those that have frames and credits.
 //!
-//! The arbiter names all channels in the order in which they should be asked; the first that can send does, and tells so. It
-//! does not know what waits.
+//! The arbiter gives the order in which the port tries its channels. The first that can send does, and the port
+//! reports it with [`Arbiter::grant`]. The arbiter has no queues.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,19 +9,19 @@ use alloc::vec::Vec;
 use crate::ids::Channel;
 use crate::route::channels::{ArbiterKind, ChannelConfig};
 
-/// The arbiter of one port.
+/// Arbiter of one port.
 #[derive(Clone, Debug)]
 pub struct Arbiter {
     kind: ArbiterKind,
     count: u8,
     at: u8,
-    /// Bytes of one turn, by channel; weighted only.
+    /// Bytes per round of each channel; used only by the weighted arbiter.
     quanta: Vec<i64>,
-    /// Bytes that are left of each channel's turn; below zero, it has had more than its turn.
+    /// Bytes that remain of each channel's round. A negative value is a debt for the next round.
     left: Vec<i64>,
 }
 
-/// Channels in the order in which they are asked.
+/// Iterator over the channels of a port, in the order in which they are tried.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn {
     next: u8,
@@ -30,10 +30,10 @@ pub struct Turn {
 }
 
 impl Arbiter {
-    /// An arbiter for so many of these channels; a weight of one is worth a frame of `frame_bytes_max`.
+    /// Returns an arbiter for `count` channels. A weight of one is worth a frame of `frame_bytes_max`.
     #[must_use]
     pub fn new(channels: &ChannelConfig, count: usize, frame_bytes_max: u16) -> Self {
-        // One channel has always its turn.
+        // A single channel needs no arbitration.
         let kind = if count == 1 { ArbiterKind::Strict } else { channels.arbiter };
         let quantum =
             |channel| i64::from(channels.weight(Channel(channel as u8))) * i64::from(frame_bytes_max);
@@ -42,14 +42,14 @@ impl Arbiter {
         Self { kind, count: count as u8, at: 0, left: vec![0; quanta.len()], quanta }
     }
 
-    /// The order in which channels are asked now.
+    /// Returns the present order of the channels.
     #[inline]
     #[must_use]
     pub const fn turn(&self) -> Turn {
         Turn { next: self.at, left: self.count, count: self.count }
     }
 
-    /// A data frame of so many bytes leaves on this channel.
+    /// Records that a data frame of `bytes` leaves on this channel.
     #[inline]
     pub fn grant(&mut self, channel: Channel, bytes: usize) {
         match self.kind {
@@ -59,11 +59,12 @@ impl Arbiter {
         }
     }
 
-    /// Deficit round-robin (Shreedhar and Varghese 1995), with what a frame takes beyond its turn owed in the next.
+    /// Deficit round robin (Shreedhar and Varghese 1995). Bytes beyond a channel's round are subtracted from the
+    /// next.
     fn charge(&mut self, channel: Channel, bytes: usize) {
         let index = channel.index();
         if channel.0 != self.at {
-            // Those that were asked before it had nothing to send: what was left of their turn is gone.
+            // The channels tried before had nothing to send, so the rest of their round is lost.
             let mut idle = self.at;
             while idle != channel.0 {
                 self.left[usize::from(idle)] = self.left[usize::from(idle)].min(0);
@@ -102,7 +103,7 @@ mod tests {
         Arbiter::new(&channels, channels.count(), 1_000)
     }
 
-    /// Frames of this size from the channels that have some, by channel.
+    /// Returns the frames of this size that each busy channel sends.
     fn sent(arbiter: &mut Arbiter, busy: &[u8], bytes: usize, frames: usize) -> [usize; 4] {
         let mut sent = [0; 4];
         for _ in 0..frames {

@@ -1,9 +1,10 @@
-//! Which of several equally short ways a member gives a frame that it passes on.
+//! Choice among several paths of equal length for a forwarded frame.
 //!
-//! As a rule the frame's own entropy says, so that a stream stays on one way. Where relays choose, each does with every data
-//! frame what sources do with their packets: in turn, at random, or where least waits. Acknowledgements keep their flow's way.
+//! Usually the frame's entropy decides, so that a stream stays on one path. If relays choose, each chooses for every
+//! data frame as sources do for their packets: round robin, at random, or the shortest queue. Acknowledgements keep
+//! the path of their flow.
 //!
-//! What that does to order is for the transport and the declared scope.
+//! The transport and the declared order scope handle the effect on order.
 
 use super::forwarder::Forwarder;
 use crate::config::PathPolicy;
@@ -12,11 +13,11 @@ use crate::link::state::LinkState;
 use crate::route::table::{STEP, stir};
 
 impl Forwarder {
-    /// The way of the next data frame to a member, which came in on `channel`.
+    /// Returns the egress port of the next data frame to a member, which arrived on `channel`.
     pub(super) fn choose(&mut self, destination: NodeId, channel: Channel) -> Option<PortId> {
         let is_sound = |port: &PortId| self.links[port.index()].state() != LinkState::Suspect;
         let sound = self.table.ports(destination).filter(is_sound).count();
-        // A late neighbour is second choice.
+        // Ports with a late neighbour are second choice.
         let ways = || self.table.ports(destination).filter(move |port| sound == 0 || is_sound(port));
         let count = if sound > 0 { sound } else { ways().count() };
         if count == 0 {
@@ -28,7 +29,7 @@ impl Forwarder {
                 let word = self.choices.wrapping_mul(STEP) ^ u32::from(self.config.node.0) << 16;
                 ways().nth(stir(word) as usize % count)
             }
-            // Of those on which as little waits, the next in turn.
+            // Among the ports with the shortest queue, the next in round robin.
             PathPolicy::LeastQueue => (0..)
                 .zip(ways())
                 .min_by_key(|(place, port)| {

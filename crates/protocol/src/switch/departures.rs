@@ -1,5 +1,5 @@
-//! Frames that leave through a port: control frames first, then acknowledgements and data in transit. The member's own
-//! data comes last and is finished here too, because its link header is.
+//! Frames that leave through a port: control frames first, then acknowledgements and data in transit. The member's
+//! own data is last; its link header is written here too.
 
 use super::egress::Transit;
 use super::forwarder::Forwarder;
@@ -13,21 +13,21 @@ use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::{FrameKind, LinkHeader};
 use crate::wire::layout::{FABRIC, HOP_LIMIT_START};
 
-/// What the header of a frame says of its place among those of the link.
+/// Link header fields of a frame, by its sort.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) channel: Channel,
     pub(super) sequence: u32,
     pub(super) consumed: u32,
-    /// Whether these are the frame's own, or to be filled in with the last ones.
+    /// True if the sequence and credits are the frame's own; false if the last ones are filled in.
     pub(super) is_numbered: bool,
     pub(super) passage: Passage,
-    /// It has met congestion on its way.
+    /// True if the frame was marked because of congestion.
     pub(super) is_marked: bool,
 }
 
 impl Numbers {
-    /// Those of a frame that has none of its own: the last ones, with the counters of a channel.
+    /// Returns the fields of a frame without a number of its own: the last ones, with the counters of a channel.
     const fn last(channel: Channel) -> Self {
         let passage = Passage::Plain;
         Self { channel, sequence: 0, consumed: 0, is_numbered: false, passage, is_marked: false }
@@ -35,7 +35,7 @@ impl Numbers {
 }
 
 impl Forwarder {
-    /// Whether a control frame or a frame in transit can leave through `port`.
+    /// Returns true if a control frame or a frame in transit can leave through `port`.
     #[must_use]
     pub fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
         let link = &self.links[port.index()];
@@ -58,7 +58,7 @@ impl Forwarder {
             || self.in_order.as_ref().is_some_and(|lines| lines.is_leaving(port))
     }
 
-    /// Whether this member's own data of `bytes` may leave: nothing in transit waits, and a bubble stays.
+    /// Returns true if own data of `bytes` may leave: no transit waits, and the bubble stays free.
     #[inline]
     #[must_use]
     pub fn admits_own(&self, port: PortId, channel: Channel, bytes: usize) -> bool {
@@ -67,7 +67,8 @@ impl Forwarder {
             && link.admits(channel, link.credits(channel).cost(bytes) + egress.bubble, bytes)
     }
 
-    /// Whether it is worth trying: what waits for credits may leave now, or nothing is known to wait.
+    /// Returns true if own data may have become sendable: the waiting frame now has credits, or none is known to
+    /// wait.
     #[must_use]
     pub fn may_admit_own(&self, port: PortId, channel: Channel) -> bool {
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
@@ -79,13 +80,13 @@ impl Forwarder {
             || !link.accounts.is_stalled(channel)
     }
 
-    /// Whether frames without credits may leave.
+    /// Returns true if frames that need no credits may leave.
     #[must_use]
     pub fn carries(&self, port: PortId) -> bool {
         self.links[port.index()].carries()
     }
 
-    /// Data of so many bytes waits at this port: for room among the unacknowledged frames, or else for credits of its channel.
+    /// Records that data of `bytes` waits at this port: for the retry window, or else for credits of its channel.
     pub fn note_stall(&mut self, now: Instant, port: PortId, channel: Channel, bytes: usize) {
         let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()]);
         if !link.state().carries_data() {
@@ -101,7 +102,7 @@ impl Forwarder {
         }
     }
 
-    /// The next control frame or acknowledgement in transit.
+    /// Returns the next control frame or acknowledgement in transit.
     pub fn transmit_control(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         self.end_leaving(port);
         let link = &mut self.links[port.index()];
@@ -120,7 +121,7 @@ impl Forwarder {
             let agrees = self.disagreements[port.index()] == 0;
             let heartbeat = link.send_heartbeat(now, frames, agrees, self.reports.digest());
             heartbeat.write(&mut out[FABRIC..FABRIC + HEARTBEAT_BYTES]);
-            // A neighbour at rest is asked whether it lives.
+            // A heartbeat wakes a resting neighbour, which then answers at once.
             let rings = link.state() == LinkState::Suspect;
             let kind = FrameKind::Heartbeat;
             return Some(self.finish_control(port, channel, out, kind, HEARTBEAT_BYTES, rings));
@@ -172,7 +173,7 @@ impl Forwarder {
         Transmit { length, body: Body::Written, end_to_end_check: false, doorbell, passage }
     }
 
-    /// The next data frame in transit on a channel.
+    /// Returns the next data frame in transit on a channel.
     pub fn transmit_transit(
         &mut self,
         now: Instant,
@@ -221,8 +222,8 @@ impl Forwarder {
         }
     }
 
-    /// Finish a routed frame of this member's own, whose fabric header and operations are in place up to `written`;
-    /// `length` counts bytes that are still to be gathered as well.
+    /// Completes a routed frame of this member, whose fabric header and operations are in `out` up to `written`.
+    /// `length` includes bytes that are still to be gathered.
     pub fn finish_own(
         &mut self,
         port: PortId,
@@ -241,10 +242,8 @@ impl Forwarder {
         numbers.passage
     }
 
-    /// Number and count a data frame of this member's own whose header is known but for that, on a link of one channel and without
-    /// retry.
-    // Inlined, as what uses it is: its numbers go from where they are kept to where they are written, and are not read back as a whole
-    // right behind having been written one by one.
+    /// Numbers and counts an own data frame with a predicted header, on a link of one channel without retry. Inlined,
+    /// so that the numbers stay in registers and are not read back right after they were written one by one.
     #[inline(always)]
     pub fn number_plain(&mut self, port: PortId, length: usize) -> LinkNumbers {
         let channel = Channel(0);
@@ -256,7 +255,8 @@ impl Forwarder {
         LinkNumbers { sequence, link_ack, consumed, freed }
     }
 
-    /// The same of a frame that only acknowledges and so has no number of its own.
+    /// Returns the link fields of an own frame that only acknowledges and has no number, on a link of one channel
+    /// without retry.
     #[inline(always)]
     pub fn number_ack_plain(&mut self, port: PortId, length: usize) -> LinkNumbers {
         let link = &mut self.links[port.index()];
@@ -266,12 +266,12 @@ impl Forwarder {
         LinkNumbers { sequence, link_ack, consumed, freed }
     }
 
-    /// A packet is sent again through `port`.
+    /// Counts a retransmission through `port`.
     pub fn count_retransmission(&mut self, port: PortId) {
         self.counters[port.index()].retransmitted += 1;
     }
 
-    /// Number a routed frame: with retry every one, without it only data.
+    /// Numbers a routed frame: all of them with retry, only data without.
     fn number(&mut self, port: PortId, channel: Channel, is_data: bool, length: usize) -> Numbers {
         if is_data {
             self.egress[port.index()].arbiter.grant(channel, length);
@@ -284,7 +284,7 @@ impl Forwarder {
             return Numbers::last(channel);
         }
         let (sequence, consumed) = link.number_data(channel, length);
-        // Where lost frames leak their credits, a frame that is damaged anywhere is lost.
+        // If lost frames leak their credits, a corrupted frame counts as lost.
         let passage = if link.accounts.resync() { Passage::Plain } else { Passage::Kept };
         Numbers { channel, sequence, consumed, is_numbered: true, passage, is_marked: false }
     }

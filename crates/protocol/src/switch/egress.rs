@@ -1,9 +1,9 @@
-//! What waits to leave through one port: frames passed on for others, and which of them may go.
+//! Egress queues of one port: frames in transit, and the rule of which may leave.
 //!
-//! Frames in transit go before frames of this member's own, and a member's own frames need a *bubble*: credits for two
-//! of the largest frames, so that transit always finds room. On a ring that suffices against a circular wait
-//! (bubble flow control, Puente et al. 1999). Each virtual channel has a queue of its own, and the port's arbiter says
-//! whose turn it is.
+//! Frames in transit have priority over the member's own frames. Own frames need a *bubble*: credits for two of the
+//! largest frames, so that transit always finds room. On a ring that is sufficient against a circular wait (bubble
+//! flow control, Puente et al. 1999). Each virtual channel has a queue of its own, and the port's arbiter chooses
+//! among them.
 
 use alloc::collections::VecDeque;
 
@@ -13,53 +13,53 @@ use crate::ids::{Channel, NodeId, PortId};
 use crate::memory::LeaseId;
 use crate::per_channel::PerChannel;
 
-/// Acknowledgements in transit that a port keeps; they are cumulative, so more may be dropped.
+/// Largest number of acknowledgements in transit that a port keeps. They are cumulative, so more may be dropped.
 pub const TRANSIT_ACKS_MAX: usize = 256;
 
-/// A received frame that waits to be passed on.
+/// Received frame that waits to be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transit {
-    /// The frame.
+    /// Lease of the frame.
     pub lease: LeaseId,
-    /// Its length in bytes.
+    /// Length of the frame, in bytes.
     pub length: usize,
-    /// Where it came in.
+    /// Port on which the frame arrived.
     pub ingress: PortId,
-    /// The channel of the ingress link on which it came.
+    /// Channel of the ingress link on which the frame arrived.
     pub channel: Channel,
-    /// The ingress link's generation then.
+    /// Generation of the ingress link at arrival.
     pub generation: u32,
-    /// Credits of the ingress link that it holds; zero for acknowledgements.
+    /// Credits of the ingress link that the frame holds; zero for acknowledgements.
     pub held: u32,
-    /// Where it goes.
+    /// Destination member.
     pub destination: NodeId,
     /// Path entropy.
     pub entropy: u16,
-    /// Hops left after this one.
+    /// Number of hops left after this one.
     pub hop_limit: u8,
-    /// Whether it carries the end-to-end check.
+    /// True if the frame has the end-to-end check.
     pub has_end_to_end_check: bool,
-    /// Whether it is data (credits) or an acknowledgement.
+    /// True for data, which needs credits; false for an acknowledgement.
     pub is_data: bool,
-    /// Whether it has met congestion, here or before.
+    /// True if the frame was marked, here or before.
     pub is_marked: bool,
 }
 
-/// One port's queues.
+/// Queues of one port.
 #[derive(Debug)]
 pub struct Egress {
-    /// Acknowledgements in transit: no credits.
+    /// Acknowledgements in transit, which need no credits.
     pub acks: VecDeque<Transit>,
-    /// Data in transit, by the channel on which it leaves: bounded by the credits given at the ingress links.
+    /// Data in transit, by egress channel. Credits given at the ingress links bound it.
     pub data: PerChannel<VecDeque<Transit>>,
-    /// Whose turn it is.
+    /// Arbiter of the port's channels.
     pub arbiter: Arbiter,
-    /// Credits that must stay free behind a frame of the member's own: those of a largest frame, or none.
+    /// Credits that must stay free after an own frame leaves: those of a largest frame, or none.
     pub bubble: u32,
 }
 
 impl Egress {
-    /// Nothing waits.
+    /// Returns empty queues.
     #[must_use]
     pub fn new(member: &MemberConfig, port: &PortConfig) -> Self {
         let count = port.channel_count(member.channels.count());
@@ -72,7 +72,7 @@ impl Egress {
         }
     }
 
-    /// Everything that waits, taken out.
+    /// Removes and returns all queued frames.
     pub fn take_all(&mut self) -> impl Iterator<Item = Transit> + use<> {
         let acks = core::mem::take(&mut self.acks);
         let data: VecDeque<Transit> = self.data.iter_mut().flat_map(core::mem::take).collect();

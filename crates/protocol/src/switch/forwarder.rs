@@ -1,6 +1,6 @@
-//! Links, routes and transit of one member: everything between a wire and "this frame is for me". Here: frames in.
+//! Forwarder of one member: links, routes and transit. This file handles received frames.
 //!
-//! A [`super::Switch`] is this and nothing else; an [`crate::Endpoint`] has one inside.
+//! A [`super::Switch`] consists of a forwarder; an [`crate::Endpoint`] contains one.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,16 +24,16 @@ use crate::wire::address::mac;
 use crate::wire::familiar::Numbers;
 use crate::wire::frame::{Frame, FrameKind};
 
-/// Room for so many events is kept where a rack that came up, or fell apart, gave as many to tell of as it has members.
+/// Event capacity that is kept. A rack that comes up or falls apart needs an event per member once.
 const EVENT_ROOM_KEPT: usize = 64;
 
-/// Events that may wait when one more dropped frame is announced; all are counted.
+/// Largest number of waiting events at which a dropped frame is still announced; all are counted.
 const DROPS_WAITING_MAX: usize = 16_384;
 
 /// Links, routes and transit of one member.
 #[derive(Debug)]
 pub struct Forwarder {
-    /// What the member was told at birth.
+    /// Configuration of the member.
     pub config: MemberConfig,
     pub(super) links: Vec<Link>,
     pub(super) egress: Vec<Egress>,
@@ -41,54 +41,55 @@ pub struct Forwarder {
     pub(super) reports: Reports,
     pub(super) table: Table,
     pub(super) table_is_stale: bool,
-    /// Whose reports the table does not know yet.
+    /// Members with reports that the table does not include yet.
     pub(super) heard: Vec<NodeId>,
-    /// Who is reached must be asked of everybody.
+    /// True if the reachability of all members must be checked again.
     pub(super) reach_is_stale: bool,
     pub(super) reached: Vec<bool>,
     pub(super) start: super::start::Start,
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
     pub(super) report_number: u32,
     pub(super) report_due: Option<Instant>,
-    /// When the first frame of a neighbour was looked at.
+    /// Time at which the first frame of a neighbour was handled.
     pub(super) began: Option<Instant>,
-    /// This member has said that it leaves.
+    /// True if this member has announced its departure.
     pub(super) is_leaving: bool,
     pub(super) disagreements: Vec<u32>,
-    /// Ports that may have something to send; for an owner that does not look at every one of them.
+    /// Ports that may have something to send, for an owner that does not poll all of them.
     pub(super) ready: PortSet,
-    /// Frames that were given one of several ways here.
+    /// Number of frames for which this member chose among several paths.
     pub(super) choices: u32,
-    /// Who goes before whom, where frames leave in the order in which they came in.
+    /// Order of frames by ingress, if they leave in order of arrival.
     pub(super) in_order: Option<InOrder>,
-    /// How much waits where, if frames that join much are marked.
+    /// Queue lengths, if frames that join long queues are marked.
     pub(super) marks: Option<Marks>,
-    /// What the frames of links that pause share.
+    /// Buffer that the frames of pausing links share.
     pub(super) shared: Option<SharedBuffer>,
     pub(super) releases: VecDeque<LeaseId>,
     pub(super) events: VecDeque<Event>,
-    /// Some of them are that members were reached or lost.
+    /// True if events about reached or lost members are waiting.
     pub(super) has_told_of_reach: bool,
-    /// The table has changed since the owner last looked.
+    /// True if the table has changed since the owner last read it.
     pub routes_changed: bool,
-    /// Members whose reported life is new since the owner last looked.
+    /// Members with a new reported incarnation since the owner last read the list.
     pub new_lives: Vec<NodeId>,
     pub(super) trust: Trust,
 }
 
-/// Changes with every move of a link and every new life: what was found good of a header before need not be so after.
+/// Version of the checks of headers. It changes with every link state change and every new incarnation; header checks
+/// from an earlier version no longer hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trust(u32);
 
 impl Trust {
-    /// Nothing that was found good before counts any more.
+    /// Invalidates all earlier header checks.
     pub(super) const fn renew(&mut self) {
         self.0 = self.0.wrapping_add(1);
     }
 }
 
 impl Forwarder {
-    /// A member at the beginning of its life.
+    /// Returns a member at the beginning of its incarnation.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
         let port_count = config.ports.len();
@@ -144,31 +145,31 @@ impl Forwarder {
         self.links.len()
     }
 
-    /// Counters of a port.
+    /// Returns the counters of a port.
     #[must_use]
     pub fn counters(&self, port: PortId) -> &PortCounters {
         &self.counters[port.index()]
     }
 
-    /// The link at a port.
+    /// Returns the link of a port.
     #[must_use]
     pub fn link(&self, port: PortId) -> &Link {
         &self.links[port.index()]
     }
 
-    /// Whether a live path leads to the member, or did and may again when the rack is up as a whole.
+    /// Returns true if a live path leads to the member, or did and may again once the rack is completely up.
     #[must_use]
     pub fn reaches(&self, member: NodeId) -> bool {
         self.reached.get(member.index()).is_some_and(|reached| *reached)
     }
 
-    /// The life that a member last reported.
+    /// Returns the incarnation that a member last reported.
     #[must_use]
     pub fn life(&self, member: NodeId) -> Option<crate::ids::Incarnation> {
         self.reports.life(member)
     }
 
-    /// The port for a flow.
+    /// Returns the egress port of a flow.
     #[must_use]
     pub fn route(&self, destination: NodeId, entropy: u16) -> Option<PortId> {
         self.table.pick(destination, entropy, |port| {
@@ -176,52 +177,53 @@ impl Forwarder {
         })
     }
 
-    /// The ports of all shortest paths to the member.
+    /// Iterates over the ports of all shortest paths to the member.
     pub fn ways(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
         self.table.ports(destination)
     }
 
-    /// What waits for a channel of a port: frames in transit, so many streams of the owner's, and one more where the neighbour has
-    /// no room. Credits in use say less: they come back in lumps, so that an idle link may seem the fuller one.
+    /// Returns the queue length of a channel of a port: frames in transit, the owner's `streams`, and one more if the
+    /// neighbour has no room. Credits in use are a worse measure: they are returned in batches, so that an idle link
+    /// may seem the fuller one.
     #[must_use]
     pub fn backlog(&self, port: PortId, channel: Channel, streams: usize) -> usize {
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
         egress.data.of(channel).len() + streams + usize::from(link.accounts.is_stalled(channel))
     }
 
-    /// The channel on which this member's own frames of a class leave through a port.
+    /// Returns the channel on which own frames of a class leave through a port.
     #[must_use]
     pub fn own_channel(&self, port: PortId, class: Class) -> Channel {
         self.config.channels.first(class, self.config.ports[port.index()].is_dateline)
     }
 
-    /// Whether anything waits to be passed on there.
+    /// Returns true if transit waits on a channel of a port.
     #[inline]
     #[must_use]
     pub fn has_transit(&self, port: PortId, channel: Channel) -> bool {
         !self.egress[port.index()].data.of(channel).is_empty()
     }
 
-    /// Channels of a port in the order in which they may send.
+    /// Returns the channels of a port in the order in which they may send.
     #[inline]
     #[must_use]
     pub fn turn(&self, port: PortId) -> Turn {
         self.egress[port.index()].arbiter.turn()
     }
 
-    /// Tell the owner's caller something.
+    /// Queues an event for the owner's caller.
     pub fn push_event(&mut self, event: Event) {
         self.events.push_back(event);
     }
 
-    /// Events that the owner's caller has not taken yet.
+    /// Number of events that the owner's caller has not polled yet.
     #[must_use]
     #[inline]
     pub fn events_waiting(&self) -> usize {
         self.events.len()
     }
 
-    /// The next thing that happened.
+    /// Returns the next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if event.is_none() && core::mem::take(&mut self.has_told_of_reach) {
@@ -230,20 +232,20 @@ impl Forwarder {
         event
     }
 
-    /// Nothing refers to this frame any more.
+    /// Releases a frame that nothing refers to any more.
     pub fn release(&mut self, lease: LeaseId) {
         self.releases.push_back(lease);
     }
 
-    /// The next lease to give back.
+    /// Returns the next lease to release.
     pub fn poll_release(&mut self) -> Option<LeaseId> {
         self.releases.pop_front()
     }
 
-    /// Count and announce a received frame that is not used.
+    /// Counts and announces a received frame that is dropped.
     pub fn drop_frame(&mut self, port: PortId, reason: DropReason) {
         self.counters[port.index()].dropped[reason as usize] += 1;
-        // Duplicates and holes are the daily bread of a lossy link: counted, not announced one by one.
+        // Duplicates and gaps are frequent on a lossy link: they are counted, not announced one by one.
         let is_common = matches!(
             reason,
             DropReason::Duplicate
@@ -260,7 +262,7 @@ impl Forwarder {
 
     // ---- frames in -------------------------------------------------------------------------------------------------
 
-    /// A frame came in. `Some`: it is routed and for this member; the caller now owns the lease.
+    /// Handles a received frame. Returns it if it is routed and for this member; the caller then owns the lease.
     pub fn handle_frame<'a>(
         &mut self,
         now: Instant,
@@ -308,7 +310,7 @@ impl Forwarder {
         }
         let before = link.credits(channel).violations();
         if link.retry.is_some() {
-            // What is consumed counts once it is taken: what is missing will come again.
+            // Consumed credits count when the frame is accepted, because a missing frame will be replayed.
             link.credits_mut(channel).hear_freed(frame.link.freed);
         } else {
             link.credits_mut(channel).hear(frame.link.consumed, frame.link.freed);
@@ -340,7 +342,7 @@ impl Forwarder {
         counters.bytes_received += bytes as u64;
     }
 
-    /// A data frame of this length has come over a link that repeats nothing.
+    /// Records the sequence number of a data frame of this length, on a link without retry.
     #[inline]
     fn note_sequence(&mut self, port: PortId, channel: Channel, sequence: u32, length: usize) {
         let link = &mut self.links[port.index()];
@@ -352,10 +354,11 @@ impl Forwarder {
         }
     }
 
-    // ---- frames that are known already -----------------------------------------------------------------------------
+    // ---- frames with predicted headers
+    // -----------------------------------------------------------------------------
 
-    /// For how long what is found good of a header now may be believed without another look; `None` where every frame must be
-    /// looked at as a whole: where it has checks, or its link repeats what it loses or has several channels.
+    /// Returns the present version of header checks, or `None` if every frame of this port must be checked
+    /// completely: if frames have checks, or the link has retry or several channels.
     #[must_use]
     pub fn trust(&self, port: PortId) -> Option<Trust> {
         let link = &self.links[port.index()];
@@ -363,19 +366,19 @@ impl Forwarder {
         is_plain.then_some(self.trust)
     }
 
-    /// Whether what was found good then still is.
+    /// Returns true if checks of this version still hold.
     #[must_use]
     #[inline]
     pub fn still_trusts(&self, trust: Trust) -> bool {
         self.trust == trust
     }
 
-    /// A data frame for this member came in, whose header is as others before it: what [`Forwarder::handle_frame`] notes of it.
-    /// `received` bytes came from the device, `length` of them are the frame.
+    /// Records a data frame for this member with a predicted header, as [`Forwarder::handle_frame`] would. `received`
+    /// bytes came from the device, of which `length` are the frame.
     #[inline]
     pub fn note_familiar(&mut self, port: PortId, received: usize, length: usize, numbers: &Numbers) {
         self.count_received(port, received);
-        // Only links of one channel are trusted.
+        // Only links of one channel use predicted headers.
         let channel = Channel(0);
         let credits = self.links[port.index()].credits_mut(channel);
         self.counters[port.index()].credit_violations +=
@@ -383,7 +386,7 @@ impl Forwarder {
         self.note_sequence(port, channel, numbers.link.sequence, length);
     }
 
-    /// The same of a frame that only acknowledges: it has no place of its own among those of the link.
+    /// Records a frame with a predicted header that only acknowledges and has no link sequence of its own.
     #[inline]
     pub fn note_familiar_ack(&mut self, port: PortId, received: usize, numbers: &Numbers) {
         self.count_received(port, received);
@@ -466,7 +469,7 @@ impl Forwarder {
         let mut port = self.onward(&transit);
         // W-51
         if port.is_some_and(|port| self.leads_back(&transit, port)) {
-            // What has been heard in this turn may know better.
+            // Reports received in this poll iteration may give a better path.
             self.settle();
             port = self.onward(&transit).filter(|port| !self.leads_back(&transit, *port));
         }
@@ -491,7 +494,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// One line per port and channel where something waits.
+    /// Appends one line per port and channel where something waits.
     pub fn waiting_for(&self, lines: &mut Vec<alloc::string::String>) {
         for (index, (link, egress)) in self.links.iter().zip(&self.egress).enumerate() {
             for channel in self.channels(PortId(index as u16)) {
@@ -513,7 +516,7 @@ impl Forwarder {
         }
     }
 
-    /// The credits of a frame that was taken are kept back.
+    /// Keeps back the credits of an accepted frame.
     pub(crate) fn withhold(&mut self, port: PortId, channel: Channel, bytes: usize) -> Withheld {
         let link = &self.links[port.index()];
         let (cost, generation) = (link.credits(channel).cost(bytes), link.generation);
@@ -521,7 +524,7 @@ impl Forwarder {
         Withheld { port, channel, generation, cost, bytes }
     }
 
-    /// They are free after all, unless the neighbour has begun to count anew; the room is free in any case.
+    /// Frees kept-back credits, unless the neighbour has reset its counters, and the room in any case.
     pub(crate) fn give_back(&mut self, withheld: &Withheld) {
         let is_known = self.links[withheld.port.index()].generation == withheld.generation;
         let cost = if is_known { withheld.cost } else { 0 };
@@ -529,34 +532,34 @@ impl Forwarder {
         self.ready.insert(withheld.port);
     }
 
-    /// The link and channel of such a frame.
+    /// Returns the link and channel of such a frame.
     pub(crate) fn came_over(&self, withheld: &Withheld) -> (u16, Channel) {
         let accounts = &self.links[withheld.port.index()].accounts;
         (self.config.ports[withheld.port.index()].edge, accounts.kept_under(withheld.channel))
     }
 
-    /// All channels into which the link at a port is divided.
+    /// Iterates over all channels of the link at a port.
     pub(crate) fn channels(&self, port: PortId) -> impl Iterator<Item = Channel> + use<> {
         (0..self.links[port.index()].accounts.count() as u8).map(Channel)
     }
 }
 
-/// Credits of a frame that has been taken and counts as not drained.
+/// Credits of an accepted frame that counts as not drained.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Withheld {
     port: PortId,
     channel: Channel,
-    /// Of the link, then.
+    /// Generation of the link at arrival.
     generation: u32,
     cost: u32,
     bytes: usize,
 }
 
 enum Taken<'a> {
-    /// For this member's endpoint.
+    /// The frame is for this member's endpoint.
     Mine(Frame<'a>),
-    /// Kept for passing on; the lease stays.
+    /// The frame is kept for forwarding, with its lease.
     Kept,
-    /// Nothing refers to it any more.
+    /// The frame is finished; its lease can be released.
     Used,
 }

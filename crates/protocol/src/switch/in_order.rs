@@ -1,12 +1,13 @@
-//! A member without virtual output queues: what came in over one link leaves in that order, whatever port it leaves by.
+//! Member without virtual output queues: frames of one ingress link leave in order of arrival, whatever their egress
+//! port.
 //!
-//! With a queue for each way out a frame waits only for its own port. With one line per way in it waits for the frame before it
-//! too, though that may want another port: head-of-line blocking. A way in begins its next frame when the one before has left,
-//! so a full switch keeps 58.6 % of its throughput under uniform traffic (Karol, Hluchyj and Morgan 1987). Channels have a line
-//! each and share that one way through.
+//! With a queue per egress port a frame waits only for its own port. With one queue per ingress port it waits for the
+//! frame before it too, even if that needs another port: head-of-line blocking. An ingress begins its next frame when
+//! the previous one has left, so a full switch keeps 58.6 % of its throughput under uniform traffic (Karol, Hluchyj
+//! and Morgan 1987). Channels have a queue each and share the ingress.
 //!
-//! Frames still stand in the queues of their ports; here is only who may go. That a frame has left is seen when its port has
-//! room for another.
+//! Frames stay in the queues of their ports; this file only decides which may leave. A frame counts as having left
+//! when its port has room for another.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -19,25 +20,25 @@ use crate::ids::{Channel, PortId};
 use crate::memory::LeaseId;
 use crate::per_channel::PerChannel;
 
-/// The lines of all ways in.
+/// Queues of all ingress ports.
 #[derive(Debug)]
 pub(super) struct InOrder {
     ways_in: Vec<WayIn>,
-    /// By port out: where the frame came in that is leaving there.
+    /// Ingress port of the frame that is leaving, by egress port.
     leaving: Vec<Option<PortId>>,
-    /// A way in has become free since somebody asked.
+    /// True if an ingress has become free since the last call of [`Forwarder::has_moved`].
     has_moved: bool,
 }
 
 #[derive(Debug)]
 struct WayIn {
     lines: PerChannel<VecDeque<LeaseId>>,
-    /// One of its frames is on its way out.
+    /// True if one of its frames is leaving.
     is_busy: bool,
 }
 
 impl InOrder {
-    /// Nobody stands in line.
+    /// Returns empty queues.
     pub(super) fn new(config: &MemberConfig) -> Self {
         let lines = |port: &PortConfig| {
             PerChannel::new(port.channel_count(config.channels.count()), |_| VecDeque::new())
@@ -51,7 +52,7 @@ impl InOrder {
         self.ways_in[transit.ingress.index()].lines.of_mut(transit.channel).push_back(transit.lease);
     }
 
-    /// It leaves, or is given up, from wherever in the line it stands.
+    /// Removes a frame that leaves or is given up, at any position.
     fn leave(&mut self, transit: &Transit) {
         let line = self.ways_in[transit.ingress.index()].lines.of_mut(transit.channel);
         if let Some(place) = line.iter().position(|lease| *lease == transit.lease) {
@@ -65,7 +66,7 @@ impl InOrder {
         self.ways_in[transit.ingress.index()].is_busy = true;
     }
 
-    /// Whatever was leaving by this port has left. Returns whether anything was.
+    /// Ends the frame that was leaving by this port. Returns true if there was one.
     fn end(&mut self, port: PortId) -> bool {
         let Some(ingress) = self.leaving[port.index()].take() else { return false };
         self.ways_in[ingress.index()].is_busy = false;
@@ -73,7 +74,7 @@ impl InOrder {
         true
     }
 
-    /// A frame is leaving by this port, as far as anybody knows.
+    /// Returns true if a frame may still be leaving by this port.
     pub(super) fn is_leaving(&self, port: PortId) -> bool {
         self.leaving[port.index()].is_some()
     }
@@ -85,7 +86,8 @@ impl InOrder {
 }
 
 impl Forwarder {
-    /// The place in a queue of the frame that goes next: the first, or the first that stands at the head of its line.
+    /// Returns the index in a queue of the frame that goes next: the first, or the first at the head of its ingress
+    /// queue.
     #[inline]
     pub(super) fn next_place(&self, port: PortId, channel: Channel) -> Option<usize> {
         let queue = self.egress[port.index()].data.of(channel);
@@ -95,7 +97,7 @@ impl Forwarder {
         }
     }
 
-    /// A frame begins to leave: those behind it wait until it has left.
+    /// Records that a frame begins to leave. Later frames of its ingress wait until it has left.
     pub(super) fn begin_leaving(&mut self, port: PortId, transit: &Transit) {
         if let Some(lines) = &mut self.in_order
             && transit.is_data
@@ -104,8 +106,8 @@ impl Forwarder {
         }
     }
 
-    /// The port has room, or carries nothing any more: what was leaving there has left, and whoever is next in its line may want
-    /// any port.
+    /// Records that the port has room or is down: the frame that was leaving has left, and the next frame of its
+    /// ingress may need any port.
     pub(super) fn end_leaving(&mut self, port: PortId) {
         if let Some(lines) = &mut self.in_order
             && lines.end(port)
@@ -114,7 +116,7 @@ impl Forwarder {
         }
     }
 
-    /// A frame is in its line no more.
+    /// Removes a frame from the queue of its ingress.
     pub(super) fn move_up(&mut self, transit: &Transit) {
         if let Some(lines) = &mut self.in_order
             && transit.is_data
@@ -124,7 +126,8 @@ impl Forwarder {
         }
     }
 
-    /// Whether a way in has become free since the last call: ports that were asked before may have something to send now.
+    /// Returns true if an ingress has become free since the last call, so that idle ports may have something to send
+    /// now.
     pub fn has_moved(&mut self) -> bool {
         self.in_order.as_mut().is_some_and(|lines| core::mem::take(&mut lines.has_moved))
     }

@@ -1,8 +1,8 @@
-//! Marks of congestion (as explicit congestion notification has them): a data frame that joins a long queue carries the news on.
+//! Congestion marks (like explicit congestion notification): a data frame that joins a long queue is marked.
 //!
-//! Here is how much waits for each channel of each port, and whether that is too much. The mark travels in the frame's link header; its
-//! receiver says in its next acknowledgement that one came (`transport::receiver`), and the sender counts that. Nobody sends more
-//! slowly because of it: marks are for seeing where queues form.
+//! This file counts the bytes queued for each channel of each port and compares them with a limit. The mark travels
+//! in the frame's link header. Its receiver reports it in the next acknowledgement (`transport::receiver`), and the
+//! sender counts that. No sender slows down because of marks: they show where queues form.
 
 use alloc::vec::Vec;
 
@@ -12,7 +12,7 @@ use crate::ids::{Channel, PortId};
 use crate::link::counters::MarkCounters;
 use crate::per_channel::PerChannel;
 
-/// Bytes that wait in each queue, held against a limit.
+/// Bytes in each queue, and the limit.
 #[derive(Debug)]
 pub(super) struct Marks {
     limit_bytes: u64,
@@ -20,7 +20,7 @@ pub(super) struct Marks {
 }
 
 impl Marks {
-    /// Nothing waits; `None` where nothing is ever marked.
+    /// Returns empty queues, or `None` if frames are never marked.
     pub(super) fn new(config: &MemberConfig) -> Option<Self> {
         let limit_bytes = config.forwarding.mark_above_bytes?.into();
         let nothing = |port: &PortConfig| PerChannel::new(port.channel_count(config.channels.count()), |_| 0);
@@ -28,7 +28,8 @@ impl Marks {
     }
 
     // W-74
-    /// A data frame joins a queue. Whether it must be marked: more than the limit waits there before it.
+    /// Adds a data frame to a queue. Returns true if it must be marked: more bytes than the limit were queued before
+    /// it.
     pub(super) fn join(&mut self, port: PortId, channel: Channel, bytes: usize) -> bool {
         let waiting = self.waiting_bytes[port.index()].of_mut(channel);
         let is_too_much = *waiting > self.limit_bytes;
@@ -41,14 +42,14 @@ impl Marks {
         *waiting = waiting.saturating_sub(bytes as u64);
     }
 
-    /// All that waited there looks for another way.
+    /// Removes all frames of a port, which will be routed again.
     pub(super) fn leave_all(&mut self, port: PortId) {
         self.waiting_bytes[port.index()].iter_mut().for_each(|waiting| *waiting = 0);
     }
 }
 
 impl Forwarder {
-    /// Marks that a port has seen.
+    /// Returns the mark counters of a port.
     pub(crate) fn count_marks(&mut self, port: PortId) -> &mut MarkCounters {
         &mut self.counters[port.index()].marks
     }

@@ -1,4 +1,4 @@
-//! A forwarder: star hub, ring hop, mesh relay. It has links and routes, no memory and no operations.
+//! Switch: a member that forwards frames, without memory or operations. It is a star hub, ring hop or mesh relay.
 
 mod arbiter;
 mod choice;
@@ -33,7 +33,7 @@ use deadlines::Deadlines;
 use forwarder::Forwarder;
 use waits::Wait;
 
-/// A forwarder without memory.
+/// State machine of a switch.
 #[derive(Debug)]
 pub struct Switch {
     forwarder: Forwarder,
@@ -41,14 +41,14 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch at the beginning of its life.
+    /// Returns a switch at the beginning of its incarnation.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
         let deadlines = Deadlines::new(config.ports.len());
         Self { forwarder: Forwarder::new(config), deadlines }
     }
 
-    /// A port's link was touched: it may have something to send, and want to be called at another time.
+    /// Records that a port's link was touched: it may have something to send, and another deadline.
     fn touch(&mut self, port: PortId) {
         self.forwarder.ready.insert(port);
         self.deadlines.set(port, self.forwarder.link(port).deadline());
@@ -62,7 +62,7 @@ impl Switch {
 impl Member for Switch {
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
         if self.forwarder.handle_frame(now, port, lease, bytes).is_some() {
-            // Nobody lives here.
+            // A switch is no destination.
             self.forwarder.drop_frame(port, DropReason::NoRoute);
             self.forwarder.release(lease);
         }
@@ -97,7 +97,8 @@ impl Member for Switch {
         self.forwarder.wants_transmit(now, port)
     }
 
-    /// Only ports that were touched since a look found nothing there.
+    /// Returns the next port that has something to send. Only ports that were touched since they were last idle are
+    /// polled.
     fn next_port(&mut self, now: Instant, from: PortId) -> Option<PortId> {
         let mut from = from;
         loop {
@@ -128,7 +129,7 @@ impl Member for Switch {
 
     fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
         self.forwarder.keep_sent(now, port, frame, is_kept);
-        // Its replay timer may have begun to run.
+        // The replay timer of the link may have started.
         self.touch(port);
     }
 

@@ -1,4 +1,4 @@
-//! What follows from a link's move: reports, a new table, and new ways for what is in transit.
+//! Effects of a link state change: reports, a new table, and new paths for frames in transit.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello, LifeMark, LinkReport};
 use crate::wire::frame::Frame;
 
-/// How far the clocks of two hosts may differ: a day.
+/// Largest difference between the clocks of two hosts: a day, in nanoseconds.
 const CLOCK_SKEW_MAX_NS: u64 = 86_400 * 1_000_000_000;
 
 impl Forwarder {
@@ -46,8 +46,8 @@ impl Forwarder {
     }
 
     // W-87
-    /// Whether no clock that is roughly right can have given this incarnation yet. Incarnations are nanoseconds of a clock, this member's own
-    /// included.
+    /// Returns true if no correct clock can have given this incarnation yet. Incarnations are clock times in
+    /// nanoseconds; this member's own gives the present time.
     fn is_implausible(&mut self, now: Instant, incarnation: Incarnation) -> bool {
         let began = *self.began.get_or_insert(now);
         let elapsed_ns = now.0.saturating_sub(began.0);
@@ -56,8 +56,9 @@ impl Forwarder {
     }
 
     // W-88
-    /// Whether a report names an incarnation of a neighbour that no link of this member has met, while a link to that neighbour is up with an
-    /// earlier one. The link knows better: a neighbour that has restarted greets here, too.
+    /// Returns true if a report names an incarnation of a neighbour that no link of this member has accepted, while a
+    /// link to that neighbour is up with an earlier one. The link is more reliable: a restarted neighbour sends
+    /// Hellos here too.
     fn contradicts_link(&self, report: &LinkReport) -> bool {
         let mut is_up = false;
         for link in self.links.iter().filter(|link| link.config.neighbour == report.origin) {
@@ -81,7 +82,7 @@ impl Forwarder {
         let was_whole = link.is_whole();
         let moved = link.hear_heartbeat(now, &heartbeat);
         let (carries_data, is_whole) = (link.state().carries_data(), link.is_whole());
-        // Once may be a report still under way; twice in a row is a lost one.
+        // One difference may be a report in flight; two in a row are a lost report.
         let disagreements = &mut self.disagreements[port.index()];
         *disagreements = if heartbeat.digest == self.reports.digest() { 0 } else { *disagreements + 1 };
         if *disagreements >= 2 && carries_data {
@@ -94,7 +95,8 @@ impl Forwarder {
             self.note_move(now, port, moved);
         }
         if is_whole && !was_whole && !begins_or_ends {
-            // W-64: the heartbeat that ends a suspicion may also be the first one that says that the neighbour carries data.
+            // W-64: the heartbeat that ends a suspicion may also be the first to report that the neighbour carries
+            // data.
             self.report_due = Some(now);
             self.report_if_due(now);
             self.table_is_stale = true;
@@ -111,7 +113,7 @@ impl Forwarder {
         let report = LinkReport::read(frame.body()).ok_or(DropReason::Malformed)?;
         if report.origin == self.config.node {
             // W-86
-            // A number that this member has not reached is not its own: a newer report makes the rack believe the truth again.
+            // A number beyond this member's own is forged: a newer report corrects the rack.
             let is_of_this_life = report.incarnation == self.config.incarnation;
             if is_of_this_life && is_ahead(report.number, self.report_number) {
                 self.report_number = report.number;
@@ -144,7 +146,7 @@ impl Forwarder {
     }
 
     // W-50
-    /// A member leaves: links to it go down, and nobody calls that a death.
+    /// Handles the departure of a member: links to it go down, and its loss is not a death.
     fn part_from(&mut self, now: Instant, leaver: NodeId) {
         self.table.await_no_longer(leaver);
         if self.reached[leaver.index()] {
@@ -161,7 +163,7 @@ impl Forwarder {
     }
 
     // W-50
-    /// Tell everybody that this member leaves; again, if it has been told before. From now on its reports say nothing else.
+    /// Announces to all members that this one leaves; may be repeated. From now on its reports contain nothing else.
     pub fn begin_departure(&mut self, now: Instant) {
         self.is_leaving = true;
         self.report_due = Some(now);
@@ -195,7 +197,7 @@ impl Forwarder {
         self.counters[port.index()].retry.tx_flushed += self.links[port.index()].take_given_up();
         if moved.to.carries_data() {
             self.reports.greet(port);
-            // Links come up one after the other at the start: one report for all of them.
+            // Links come up one after the other at the start: one report covers all of them.
             let patience = if self.links.iter().all(|link| link.state().carries_data()) {
                 0
             } else {
@@ -238,7 +240,7 @@ impl Forwarder {
         self.ready.fill();
     }
 
-    /// Bring the table up to date with everything heard since the last time.
+    /// Updates the table with all reports received since the last call.
     pub fn settle(&mut self) {
         if !core::mem::take(&mut self.table_is_stale) {
             return;
@@ -262,7 +264,7 @@ impl Forwarder {
         let found = self.table.take_found();
         let must_ask_all = core::mem::take(&mut self.reach_is_stale) || self.start.is_awaiting();
         match found {
-            // A rack that comes up loses nobody, and hears of one member a thousand times over.
+            // A rack that comes up loses no member, and receives a thousand reports about each.
             Found::Only(members) if !must_ask_all => {
                 members.into_iter().for_each(|node| self.note_reach_of(node, None));
             }
@@ -275,7 +277,8 @@ impl Forwarder {
         self.redirect_transit();
     }
 
-    /// Whether a member is reached, if that is news. Those who are hoped for are not called lost.
+    /// Announces a change of a member's reachability. Members whose path may still come up (`hoped`) are not
+    /// announced as lost.
     fn note_reach_of(&mut self, node: NodeId, hoped: Option<&[bool]>) {
         let (index, reaches) = (node.index(), self.table.reaches(node));
         let is_hoped_for = !reaches && hoped.is_some_and(|hoped| hoped[index]);
@@ -288,7 +291,7 @@ impl Forwarder {
         self.events.push_back(event);
     }
 
-    /// Frames in transit that waited for a dead port look for another.
+    /// Routes frames in transit again that waited for a dead port.
     pub(super) fn redirect_transit(&mut self) {
         for port in 0..self.egress.len() {
             if self.links[port].state().carries_data() {
@@ -318,26 +321,26 @@ impl Forwarder {
         self.release(transit.lease);
     }
 
-    /// Part of the silence of the neighbour at a port does not count.
+    /// Sets the part of the silence of the neighbour at a port that does not count, in nanoseconds.
     pub fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
         self.links[port.index()].excuse(now, excused_ns);
     }
 
-    /// The carrier at a port changed.
+    /// Handles a carrier change at a port.
     pub fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool) {
         if let Some(moved) = self.links[port.index()].hear_carrier(now, up) {
             self.note_move(now, port, moved);
         }
     }
 
-    /// The user switches a link off or on.
+    /// Disables or enables a link by user command.
     pub fn administer(&mut self, now: Instant, port: PortId, enabled: bool) {
         if let Some(moved) = self.links[port.index()].administer(now, enabled) {
             self.note_move(now, port, moved);
         }
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.end_start(now);
         for index in 0..self.links.len() {
@@ -354,14 +357,14 @@ impl Forwarder {
         self.report_if_due(now);
     }
 
-    /// When `handle_timeout` or a control frame is next due.
+    /// Returns the time at which `handle_timeout` or a control frame is next due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let links = self.links.iter().map(Link::deadline).min().unwrap_or(Instant::NEVER);
         links.min(self.report_due()).min(self.start.deadline())
     }
 
-    /// When this member tells of its own links next.
+    /// Returns the time at which this member reports its own links next.
     pub(super) fn report_due(&self) -> Instant {
         self.report_due.unwrap_or(Instant::NEVER)
     }

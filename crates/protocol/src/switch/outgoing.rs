@@ -1,24 +1,24 @@
-//! Data frames of a member's own that leave one behind the other: their places on the link, from counters at hand.
+//! Consecutive own data frames of a member: their link numbers, from counters held locally.
 //!
-//! Every frame that leaves asks its link whether it may, takes a number and some credits, and is counted. While a member sends
-//! nothing but its own through one port, none of the answers depends on anything but what it sends itself: so they are
-//! asked for once, the counters go along in an [`Outgoing`], and are put back when the last of these frames has left.
+//! Usually every frame that leaves checks its link, takes a number and credits, and is counted. While a member sends
+//! only its own frames through one port, these results depend on nothing else. So they are read once into an
+//! [`Outgoing`], which is written back when the last of these frames has left.
 //!
-//! Only for links whose headers are known in advance ([`Forwarder::trust`]): one channel, no retry. In between nobody else may
-//! send through that port.
+//! Only links with predictable headers ([`Forwarder::trust`]) allow this: one channel, no retry. Nothing else may be
+//! sent through that port in between.
 
 use super::forwarder::Forwarder;
 use crate::config::CreditConfig;
 use crate::ids::{Channel, PortId};
 use crate::wire::familiar::LinkNumbers;
 
-/// Frames that have left since these counters were taken, and what the next one would say.
+/// Local counters of frames that leave, and the numbers of the next one.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing {
     credits: CreditConfig,
-    /// Credits that the next frames may cost, the bubble not counted.
+    /// Credits that further frames may cost, without the bubble.
     available: u32,
-    /// Of the frame that left last.
+    /// Numbers of the last frame that left.
     numbers: LinkNumbers,
     frames: u32,
     cost: u32,
@@ -26,7 +26,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Number and count a frame of this length, if there are credits for it.
+    /// Numbers and counts a frame of this length. Returns `None` without credits for it.
     #[inline(always)]
     pub fn number(&mut self, length: usize) -> Option<LinkNumbers> {
         let cost = self.credits.cost(length);
@@ -39,14 +39,14 @@ impl Outgoing {
         Some(self.numbers)
     }
 
-    /// Whether there are credits for a frame of this length.
+    /// Returns true if there are credits for a frame of this length.
     #[inline]
     #[must_use]
     pub const fn admits(&self, length: usize) -> bool {
         self.available >= self.credits.cost(length)
     }
 
-    /// Whether any frame has left.
+    /// Returns true if any frame has left.
     #[inline]
     #[must_use]
     pub const fn has_sent(&self) -> bool {
@@ -55,7 +55,7 @@ impl Outgoing {
 }
 
 impl Forwarder {
-    /// The counters of a port, for frames of this member's own. `None` if none may leave now: the link is down, or something in
+    /// Reads the counters of a port for own frames. Returns `None` if none may leave now: the link is down, or
     /// transit goes first.
     #[inline]
     #[must_use]
@@ -77,7 +77,7 @@ impl Forwarder {
         })
     }
 
-    /// Put the counters back.
+    /// Writes the counters back.
     #[inline]
     pub fn end_outgoing(&mut self, port: PortId, outgoing: &Outgoing) {
         if !outgoing.has_sent() {

@@ -1,7 +1,7 @@
-//! Room for frames in transit, and pauses where it runs out.
+//! Buffer space for frames in transit, and pauses when it runs out.
 //!
-//! What [`crate::link::pause`] knows of one link meets frames, headers and counters here. On a link with credits a frame that
-//! is kept only takes its credits.
+//! Connects the rules of [`crate::link::pause`] with frames, headers and counters. On a link with credits a held
+//! frame only takes its credits.
 
 use super::forwarder::Forwarder;
 use crate::event::{DropReason, Event};
@@ -15,22 +15,23 @@ use crate::wire::frame::{Frame, FrameKind};
 use crate::wire::layout::{FABRIC, put_u16};
 
 impl Forwarder {
-    // ---- room ------------------------------------------------------------------------------------------------------
+    // ---- buffer space
+    // ----------------------------------------------------------------------------------------------
 
-    /// Whether a data frame that came in there can be kept. Credits have seen to that beforehand.
+    /// Returns true if a data frame that arrived here can be held. With credits this always holds.
     pub(super) fn has_room(&self, port: PortId, channel: Channel, bytes: usize) -> bool {
         let pause = self.links[port.index()].pause.as_ref();
         pause.is_none_or(|pause| pause.has_room(channel, bytes, self.xoff_bytes(pause, channel)))
     }
 
-    /// What a channel may hold before its neighbour is paused.
+    /// Returns the number of bytes that a channel may hold before its neighbour is paused.
     fn xoff_bytes(&self, pause: &Pauses, channel: Channel) -> u64 {
         self.shared.map_or(pause.config.xoff_bytes.into(), |shared| {
             shared.xoff_bytes(shared.share_of(pause.below_bytes(channel)))
         })
     }
 
-    /// A data frame that came in there is kept.
+    /// Holds a data frame that arrived here.
     pub(super) fn hold(&mut self, port: PortId, channel: Channel, cost: u32, bytes: usize) {
         let link = &mut self.links[port.index()];
         link.credits_mut(channel).hold(cost);
@@ -45,7 +46,7 @@ impl Forwarder {
         }
     }
 
-    /// It has left. The credits that it held may have been forgotten meanwhile, the room not.
+    /// Releases the space of a frame that has left. Its credits may have been reset meanwhile, its space not.
     pub(super) fn unhold(&mut self, port: PortId, channel: Channel, cost: u32, bytes: usize) {
         let link = &mut self.links[port.index()];
         link.credits_mut(channel).unhold(cost);
@@ -56,7 +57,7 @@ impl Forwarder {
         };
         pause.unhold(channel, bytes, shared.xon_bytes(&pause.config));
         shared.change(before, pause.below_bytes(channel));
-        // There is more for everybody.
+        // More space is free for all channels.
         for (port, link) in self.links.iter_mut().enumerate() {
             if let Some(pause) = &mut link.pause
                 && pause.relent(shared.xon_bytes(&pause.config))
@@ -66,9 +67,10 @@ impl Forwarder {
         }
     }
 
-    // ---- words -----------------------------------------------------------------------------------------------------
+    // ---- pause messages
+    // --------------------------------------------------------------------------------------------
 
-    /// A neighbour asks for a pause, or ends one. Where the link has none, or carries no data, it means nothing.
+    /// Handles a pause or resume of a neighbour. Ignored if the link has no pauses or carries no data.
     pub(super) fn take_pause(
         &mut self,
         now: Instant,
@@ -108,7 +110,7 @@ impl Forwarder {
         }
     }
 
-    /// The link carries no data any more.
+    /// Ends all pauses of a link that carries no data any more.
     pub(super) fn end_pauses(&mut self, now: Instant, port: PortId) {
         let (link, counters) = (&mut self.links[port.index()], &mut self.counters[port.index()].pause);
         let Some(pause) = &mut link.pause else { return };
@@ -118,7 +120,7 @@ impl Forwarder {
         }
     }
 
-    /// The next word to a neighbour.
+    /// Returns the next pause or resume to a neighbour.
     pub(super) fn transmit_pause(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let counters = &mut self.counters[port.index()].pause;
         let pause = self.links[port.index()].pause.as_mut()?;

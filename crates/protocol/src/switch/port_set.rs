@@ -1,7 +1,7 @@
-//! Ports that may have something to send, one bit each.
+//! Set of ports that may have something to send, one bit each.
 //!
-//! A switch of a thousand ports hears one frame and sends one: whoever looks at all its ports for that spends his time looking.
-//! So what may give a port something to do puts it in, and it stays in until a look has found nothing.
+//! A switch of a thousand ports receives one frame and sends one; polling all ports for that would take most of the
+//! time. So a port enters the set when something may have become sendable, and leaves it when a poll finds nothing.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::ids::PortId;
 
 const WORD_BITS: usize = u64::BITS as usize;
 
-/// A set of the ports of one member.
+/// Set of ports of one member.
 #[derive(Debug)]
 pub(super) struct PortSet {
     words: Vec<u64>,
@@ -18,7 +18,7 @@ pub(super) struct PortSet {
 }
 
 impl PortSet {
-    /// Every one of so many ports.
+    /// Returns the set of all ports.
     pub(super) fn full(ports: usize) -> Self {
         let mut set = Self { words: vec![0; ports.div_ceil(WORD_BITS)], ports };
         set.fill();
@@ -46,7 +46,7 @@ impl PortSet {
         }
     }
 
-    /// The first port of the set from `from` on.
+    /// Returns the first port of the set from `from` on.
     pub(super) fn next(&self, from: PortId) -> Option<PortId> {
         let first = from.index() / WORD_BITS;
         let mut mask = u64::MAX << (from.index() % WORD_BITS);

@@ -1,6 +1,6 @@
-//! Link-level retry at the ports of a member: frames that are numbered and kept, judged, asked for and sent again.
+//! Link-level retry at the ports of a member: frames that are numbered and kept, judged, requested and replayed.
 //!
-//! The rules are in [`crate::link::retry`]; here they meet headers, credits and counters.
+//! The rules are in [`crate::link::retry`]. This file connects them with headers, credits and counters.
 
 use super::departures::Numbers;
 use super::forwarder::Forwarder;
@@ -19,7 +19,8 @@ impl Forwarder {
     // ---- frames in -------------------------------------------------------------------------------------------------
 
     // W-26
-    /// Whether a routed frame is the next one of the neighbour's. It brings an acknowledgement too.
+    /// Returns true if a routed frame is the next one of the neighbour. Also handles the acknowledgement that it
+    /// carries.
     pub(super) fn judge_repeated(
         &mut self,
         now: Instant,
@@ -47,7 +48,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// A frame of the neighbour's retry came in. Where there is none, or the link carries no data, it means nothing.
+    /// Handles a frame of the neighbour's retry. Ignored if the link has no retry or carries no data.
     pub(super) fn take_retry(
         &mut self,
         now: Instant,
@@ -76,7 +77,7 @@ impl Forwarder {
                 let others = link.accounts.count() - 1;
                 retry.sender.hurry(now);
                 if retry.receiver.hear_init(name, header.sequence) {
-                    // What was flushed on the way here has been consumed and will not come.
+                    // Frames that were flushed at the neighbour are consumed and will not arrive.
                     link.credits_mut(Channel(0)).hear_consumed(header.consumed);
                     for (channel, consumed) in (1..).zip(consumed_beside(frame.body())).take(others) {
                         link.credits_mut(Channel(channel)).hear_consumed(consumed);
@@ -105,7 +106,7 @@ impl Forwarder {
 
     // ---- frames out ------------------------------------------------------------------------------------------------
 
-    /// Number a routed frame that leaves on a link with retry. A frame that is thrown away costs no credits.
+    /// Numbers a routed frame that leaves on a link with retry. A discarded frame costs no credits.
     pub(super) fn number_repeatable(
         &mut self,
         port: PortId,
@@ -131,7 +132,7 @@ impl Forwarder {
         Numbers { channel, sequence, consumed, is_numbered: true, passage, is_marked: false }
     }
 
-    /// A numbered frame is complete. `is_kept`: the device has a copy.
+    /// Records that a numbered frame is complete. `is_kept` is true if the device keeps a copy.
     pub fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
         seal_hop(frame);
         if let Some(retry) = &mut self.links[port.index()].retry {
@@ -139,12 +140,12 @@ impl Forwarder {
         }
     }
 
-    /// Frames that may have to be sent again.
+    /// Number of frames that may have to be replayed, or `None` without retry.
     pub fn repeatable(&self, port: PortId) -> Option<usize> {
         self.links[port.index()].retry.as_ref().map(|retry| retry.sender.outstanding_frames())
     }
 
-    /// The next frame of retry's own, or the next one that is sent again.
+    /// Returns the next frame of retry itself, or the next replayed frame.
     pub(super) fn transmit_retry(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let counters = &mut self.counters[port.index()].retry;
         let retry = self.links[port.index()].retry.as_mut()?;
@@ -168,7 +169,7 @@ impl Forwarder {
     }
 
     // W-45
-    /// An acknowledgement by itself: when no routed frame, each of which says the same, could leave before it.
+    /// Sends a separate acknowledgement, if no routed frame, which would carry it, could leave before.
     pub fn transmit_link_ack(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let link = &mut self.links[port.index()];
         let carries = link.state().carries_data();
@@ -185,7 +186,7 @@ impl Forwarder {
         put_u32(out, FABRIC, name);
         let mut length = NUMBERING_BYTES;
         if kind == FrameKind::LinkInit {
-            // The header says it of the first channel.
+            // The header carries the counters of the first channel.
             for channel in self.channels(port).skip(1) {
                 put_u32(out, FABRIC + length, self.links[port.index()].credits(channel).consumed());
                 length += CONSUMED_BYTES;
@@ -195,7 +196,7 @@ impl Forwarder {
     }
 
     // W-28
-    /// A kept frame leaves again: with its own number and credits, and with what is new of the other direction.
+    /// Updates a kept frame that is replayed: its number and credits stay, the fields of the other direction are new.
     pub fn refresh_sent(&mut self, port: PortId, out: &mut [u8]) {
         let link = &mut self.links[port.index()];
         if let Some(retry) = &mut link.retry {

@@ -1,14 +1,16 @@
-//! One memory for the frames in transit of all links that pause, and how much of it a channel may use before its neighbour is paused.
+//! Shared buffer for the frames in transit of all pausing links, and the threshold at which a channel's neighbour is
+//! paused.
 //!
-//! A channel may hold what it has for itself and *alpha* times what is free of the rest (dynamic thresholds, Choudhury and Hahne 1998).
-//! So one that is alone may have nearly all, many get equal parts, and a part is always left for whoever comes next: n channels
-//! that want more than they get hold `alpha B / (1 + n alpha)` each. Headroom lies beside this memory, each link's own.
+//! A channel may hold its own reserve and *alpha* times the free rest (dynamic thresholds, Choudhury and Hahne 1998).
+//! A single busy channel gets nearly all, many get equal shares, and a part always stays free for new ones: n
+//! channels that need more than they get hold `alpha B / (1 + n alpha)` each. Headroom is outside this buffer, per
+//! link.
 
 use crate::config::{PauseConfig, SharedBufferConfig};
 
 const THOUSANDTHS: u64 = 1_000;
 
-/// The memory of one member.
+/// Shared buffer of one member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedBuffer {
     config: SharedBufferConfig,
@@ -16,7 +18,7 @@ pub(super) struct SharedBuffer {
 }
 
 impl SharedBuffer {
-    /// Nobody uses any.
+    /// Returns an empty buffer.
     pub(super) const fn new(config: SharedBufferConfig) -> Self {
         Self { config, used_bytes: 0 }
     }
@@ -29,26 +31,27 @@ impl SharedBuffer {
         self.free_bytes().saturating_mul(self.config.alpha_thousandths.into()) / THOUSANDTHS
     }
 
-    /// Of the bytes that a channel holds: those in the shared part.
+    /// Returns the part of a channel's held bytes that is in the shared buffer.
     pub(super) fn share_of(&self, held_bytes: u64) -> u64 {
         held_bytes.saturating_sub(self.config.private_bytes.into())
     }
 
     // W-76
-    /// What a channel may hold that has so much of the shared part already.
+    /// Returns the number of bytes that a channel may hold which has this part of the shared buffer already.
     pub(super) fn xoff_bytes(&self, share_bytes: u64) -> u64 {
         let most = self.alpha_of_what_is_free().min(share_bytes + self.free_bytes());
         u64::from(self.config.private_bytes) + most
     }
 
-    /// What a paused channel may hold when it is let go on: as much less than that as the link's own marks say.
+    /// Returns the threshold at which a paused channel is resumed: below xoff by the difference of the link's own
+    /// thresholds.
     pub(super) fn xon_bytes(&self, marks: &PauseConfig) -> u64 {
         let limit = u64::from(self.config.private_bytes) + self.alpha_of_what_is_free();
         let [xon, xoff] = [marks.xon_bytes, marks.xoff_bytes].map(u128::from);
         (u128::from(limit) * xon / xoff.max(1)) as u64
     }
 
-    /// A channel held so many bytes, and now holds others.
+    /// Changes the bytes that a channel holds.
     pub(super) fn change(&mut self, before_bytes: u64, after_bytes: u64) {
         let used = self.used_bytes + self.share_of(after_bytes);
         self.used_bytes = used.saturating_sub(self.share_of(before_bytes));

@@ -1,4 +1,4 @@
-//! The first moments of a member's life, in which nobody is called lost who may still be reached.
+//! Start of a member: no member is announced as lost while a path to it may still come up.
 
 use alloc::vec::Vec;
 
@@ -6,27 +6,27 @@ use super::forwarder::Forwarder;
 use crate::ids::NodeId;
 use crate::time::Instant;
 
-/// A rack comes up link by link, and the first path to a member may go before the second has been heard of. For as long as a
-/// silent neighbour is given, a member that has been reached is not called lost while a path may lead there over links that
-/// have not been up yet.
+/// Phase of the start. A rack comes up link by link, and the first path to a member may go down before the second is
+/// known. During the time after which a silent neighbour counts as dead, a member that was reached is not announced
+/// as lost while a path may lead there over links that have not been up yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Start {
     /// No time has passed yet.
     #[default]
     Ahead,
-    /// Until then. Whether anybody is being waited for.
+    /// The phase lasts until then. `is_awaiting` is true if any member is waited for.
     Under { until: Instant, is_awaiting: bool },
-    /// Who has no path is lost.
+    /// Members without a path are lost.
     Over,
 }
 
 impl Start {
-    /// Whether anybody who has been reached is waited for.
+    /// Returns true if any member that was reached is waited for.
     pub(super) const fn is_awaiting(self) -> bool {
         matches!(self, Self::Under { is_awaiting: true, .. })
     }
 
-    /// When whoever is being waited for is given up.
+    /// Returns the time at which awaited members count as lost.
     pub(super) const fn deadline(self) -> Instant {
         match self {
             Self::Under { until, is_awaiting: true } => until,
@@ -36,7 +36,8 @@ impl Start {
 }
 
 impl Forwarder {
-    /// At the start: by member, whether a path may still come. Nothing where all that were reached still are, or no more.
+    /// During the start: returns, by member, if a path may still come up. Returns `None` if all reached members still
+    /// are, or the start is over.
     pub(super) fn may_still_reach(&mut self) -> Option<Vec<bool>> {
         let Start::Under { is_awaiting, .. } = &mut self.start else { return None };
         let is_gone =
@@ -45,7 +46,7 @@ impl Forwarder {
         is_awaiting.then(|| self.table.may_reach(self.config.node))
     }
 
-    /// The start does not last.
+    /// Ends the start if its time is over.
     pub(super) fn end_start(&mut self, now: Instant) {
         match self.start {
             Start::Ahead => {

@@ -1,10 +1,11 @@
-//! Who waits for whose buffer: the wait-for graph of frames in transit, and a circle in it.
+//! Wait-for graph of frames in transit, and search for a circle in it.
 //!
-//! A frame that a member holds for passing on takes a place in its buffer until the next member has one free. If the places
-//! there are taken by frames that wait in their turn, and so on round to the first, nothing will ever move: the credits
-//! are all right, and nobody has any. A member sees its own queues only; whoever sees them all can find the circle.
+//! A frame that a member holds for forwarding takes a slot in its buffer until the next member has one free. If the
+//! slots there are taken by frames that wait in turn, and so on back to the first, nothing will ever move: the
+//! credits are correct, and no member has any. A member sees only its own queues; a caller with all of them can find
+//! the circle.
 //!
-//! Nothing here breaks a circle.
+//! This file does not break circles.
 
 use alloc::vec::Vec;
 
@@ -14,22 +15,22 @@ use crate::ids::{Channel, NodeId, PortId};
 /// Frames that wait at a port for credits of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// Who holds them.
+    /// Member that holds the frames.
     pub member: NodeId,
-    /// Whose buffer they wait for.
+    /// Member whose buffer they wait for.
     pub toward: NodeId,
-    /// The link between the two, by its place in the graph.
+    /// Edge number of the link between the two.
     pub edge: u16,
-    /// The channel of that link; `None` where links have one.
+    /// Channel of that link; `None` if links have only one.
     pub channel: Option<Channel>,
-    /// How many they are.
+    /// Number of frames.
     pub frames: usize,
-    /// The links over which they came, and on which of their channels.
+    /// Links over which the frames arrived, with the channel.
     pub came_over: Vec<(u16, Channel)>,
 }
 
 impl Forwarder {
-    /// Every port and channel at which frames in transit wait for credits.
+    /// Returns every port and channel at which frames in transit wait for credits.
     #[must_use]
     pub fn waits(&self) -> Vec<Wait> {
         let ports = (0..self.links.len()).map(|port| PortId(port as u16));
@@ -57,7 +58,7 @@ impl Forwarder {
         Some(self.wait_of(port, channel, queue.len(), came_over))
     }
 
-    /// Frames that came over these links and channels wait at a port and channel.
+    /// Returns the wait of frames that came over these links and channels, at a port and channel.
     pub(crate) fn wait_of(
         &self,
         port: PortId,
@@ -77,12 +78,12 @@ impl Forwarder {
     }
 }
 
-/// A circle among the waits of all members, each waiting for the next and the last for the first.
+/// Returns a circle among the waits of all members: each waits for the next and the last for the first.
 #[must_use]
 pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
     let mut is_done = alloc::vec![false; waits.len()];
     for start in 0..waits.len() {
-        // The way walked so far, each with how many of its successors have been tried.
+        // The path walked so far; each entry with the number of its successors tried.
         let mut path: Vec<(usize, usize)> = alloc::vec![(start, 0)];
         while let Some((here, tried)) = path.last_mut() {
             let here = *here;
@@ -107,7 +108,7 @@ pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
     None
 }
 
-/// The waits that hold the places which this one waits for.
+/// Iterates over the waits that hold the slots that this one waits for.
 fn successors(waits: &[Wait], index: usize) -> impl Iterator<Item = usize> {
     let wait = &waits[index];
     let place = (wait.edge, wait.channel.unwrap_or_default());
@@ -136,7 +137,7 @@ mod tests {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
         let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1, 2, 3, 4]);
-        // One member that holds nothing of the link before it breaks it.
+        // One member that holds nothing of the link before it breaks the circle.
         waits[3].came_over = vec![(9, Channel(0))];
         assert_eq!(circle(&waits), None);
     }

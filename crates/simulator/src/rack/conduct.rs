@@ -1,7 +1,7 @@
-//! A fault script, played: one conductor per member, asked after each of its turns, and what it says done to the rack.
+//! A fault script, played: one conductor per member, polled after each poll of the member, whose actions are applied to the rack.
 //!
-//! The conductors are those that real members ask. So a member that stands still or is dead changes nothing on its links until
-//! it goes on; and what another member's trigger sets off reaches it here at once, where real ones need a moment.
+//! Real members use the same conductors. So a member that is paused or dead changes nothing on its links until
+//! it continues. A trigger of another member takes effect at once here; real members need a moment for it.
 
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::{
@@ -12,54 +12,16 @@ use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
 
 use super::actions::Action;
+use super::script::{Happening, Return, Script};
 use super::{Simulation, body_of, incarnation, seat_job};
-use crate::link::{ChannelId, LinkStatistics};
+use crate::ids::ChannelId;
+use crate::link::LinkStatistics;
 use crate::local::Owner;
 use crate::queue::QueuedEvent;
-use crate::seat::{Body, Life, Seat};
-
-/// A fault began or ended somewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Happening {
-    /// When.
-    pub at: Instant,
-    /// The member that applied it.
-    pub member: NodeId,
-    /// Which event of the script.
-    pub event: usize,
-    /// It began, or ended.
-    pub begins: bool,
-    /// Which beginning of the event it is, counted from one.
-    pub time: u64,
-}
-
-/// A member in whose place somebody sits soon, or since a moment ago. The run waits until that one's links are up.
-struct Return {
-    member: NodeId,
-    /// The event that killed it.
-    event: usize,
-    /// Who follows is not waited for any longer than this.
-    until: Option<Instant>,
-}
-
-/// The script in this rack.
-pub(super) struct Script {
-    /// By member.
-    conductors: Vec<Option<Conductor>>,
-    /// When the conductor's next look is scheduled; later ones are stale.
-    due_at: Vec<Instant>,
-    happenings: Vec<Happening>,
-    /// Members that are to be followed, or were and are not taken back yet.
-    returns: Vec<Return>,
-    /// How long the run waits for the links of who follows.
-    patience_ns: u64,
-    /// The plan of whoever takes a dead member's place: the same rack without a job.
-    successors: Plan,
-    seed: u64,
-}
+use crate::seat::{Activity, Body, Seat};
 
 impl Simulation {
-    /// Let these faults befall the rack of this plan. To be called before the run.
+    /// Plays a fault script in the rack of this plan. Call it before the run.
     pub fn play(&mut self, script: &FaultScript, plan: &Plan, seed: u64) {
         let members = 0..plan.members.len() as u16;
         let conductors: Vec<_> = members.map(|member| Conductor::new(script, plan, NodeId(member))).collect();
@@ -74,54 +36,54 @@ impl Simulation {
             }
         }
         let due_at = vec![Instant::NEVER; conductors.len()];
-        // What identifies the rack on the wire stays what the whole plan made it.
+        // The identity of the rack on the wire stays that of the whole plan.
         let mut successors = plan.clone();
         successors.job.kind = JobKind::None;
         let (happenings, returns) = (Vec::new(), Vec::new());
-        let patience_ns = plan.timers_on(Clock::Virtual).detection_ns();
-        let script = Script { conductors, due_at, happenings, returns, patience_ns, successors, seed };
+        let wait_max_ns = plan.timers_on(Clock::Virtual).detection_ns();
+        let script = Script { conductors, due_at, happenings, returns, wait_max_ns, successors, seed };
         self.script = Some(Box::new(script));
     }
 
-    /// What the script has done until now, in order.
+    /// Returns all begins and ends of faults until now, in order.
     #[must_use]
     pub fn happenings(&self) -> &[Happening] {
         self.script.as_ref().map_or(&[], |script| &script.happenings)
     }
 
-    /// A member had its turn and reported these events.
+    /// Runs a member's conductor after a poll in which the member reported `events`.
     pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
         let Some(mut script) = self.script.take() else { return };
-        let mut tells = Vec::new();
+        let mut notices = Vec::new();
         if let Some(conductor) = &mut script.conductors[member.index()] {
             let now = self.now;
             events.iter().for_each(|event| conductor.hear(now, event));
             let frames = |way| self.statistics_of(way).data_frames_sent;
             conductor.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
-            tells.extend(std::iter::from_fn(|| conductor.poll_tell()));
-            self.obey(&mut script, member);
+            notices.extend(std::iter::from_fn(|| conductor.poll_tell()));
+            self.apply_actions(&mut script, member);
             self.take_back(&mut script, member);
         }
-        tells.into_iter().for_each(|event| self.tell_all(&mut script, member, event));
+        notices.into_iter().for_each(|event| self.broadcast(&mut script, member, event));
         self.script = Some(script);
     }
 
-    fn tell_all(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
+    fn broadcast(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
         for number in 0..script.conductors.len() {
             let member = NodeId(number as u16);
-            let is_alive = self.seats[number].life == Life::Alive;
+            let is_alive = self.seats[number].activity == Activity::Alive;
             if let Some(conductor) = &mut script.conductors[number]
                 && member != seen_by
                 && is_alive
             {
                 conductor.told(self.now, event);
-                self.obey(script, member);
+                self.apply_actions(script, member);
             }
         }
     }
 
-    /// Do what a member's conductor says, and see to it that it is asked again in time.
-    fn obey(&mut self, script: &mut Script, member: NodeId) {
+    /// Applies the actions of a member's conductor, and schedules its next poll.
+    fn apply_actions(&mut self, script: &mut Script, member: NodeId) {
         let Some(conductor) = &mut script.conductors[member.index()] else { return };
         while let Some(action) = conductor.poll() {
             match action {
@@ -164,7 +126,7 @@ impl Simulation {
         }
     }
 
-    /// The sender's carrier goes and comes with the cable.
+    /// Sets the conditions of a link. The sender's carrier follows the cable.
     fn set_conditions(&mut self, member: NodeId, way: Way, conditions: &Conditions) {
         let id = channel_of(way);
         let Some(channel) = self.fabric.channel_mut(id) else { return };
@@ -178,7 +140,7 @@ impl Simulation {
         }
     }
 
-    /// The job's keys open nothing any more; what peers meet by keeps its own.
+    /// Revokes the keys of the job's regions. The region by which peers meet keeps its key.
     fn revoke(&mut self, member: NodeId) {
         self.owner(member).into_iter().for_each(Owner::revoke);
         let seat = &mut self.seats[member.index()];
@@ -186,7 +148,7 @@ impl Simulation {
         rackloom_jobs::data_regions(&**job).for_each(|region| endpoint.revoke(region));
     }
 
-    /// Who follows is waited for no longer once its links are up, or have had the time.
+    /// Ends the wait for a successor once its links are up, or its deadline has passed.
     fn take_back(&mut self, script: &mut Script, member: NodeId) {
         let is_lit = script.conductors[member.index()].as_ref().is_some_and(Conductor::is_lit);
         let now = self.now;
@@ -197,31 +159,31 @@ impl Simulation {
         self.awaited -= awaited - script.returns.len();
     }
 
-    /// A new life in a member's seat: nothing of the old one is left, and the script has nothing more to say to it.
+    /// Starts a new incarnation in a member's seat, without state of the old one. The script does not affect it any more.
     pub(super) fn restart(&mut self, member: NodeId) {
         let Some(mut script) = self.script.take() else { return };
-        if self.seats.get(member.index()).is_some_and(|seat| seat.life == Life::Dead) {
+        if self.seats.get(member.index()).is_some_and(|seat| seat.activity == Activity::Dead) {
             let (plan, seed) = (&script.successors, script.seed);
             let mut conductor = Conductor::without_faults(plan, member);
             let neighbours =
                 (0..).zip(plan.graph().ports(member)).map(|(port, (.., to, _))| (PortId(port), to));
             conductor.does_not_await(
                 neighbours
-                    .filter(|(_, neighbour)| self.seats[neighbour.index()].life == Life::Dead)
+                    .filter(|(_, neighbour)| self.seats[neighbour.index()].activity == Activity::Dead)
                     .map(|(port, _)| port),
             );
             script.conductors[member.index()] = Some(conductor);
-            let life = Incarnation(incarnation(seed, member).0 + (1 << 32));
+            let incarnation_id = Incarnation(incarnation(seed, member).0 + (1 << 32));
             let outgoing = std::mem::take(&mut self.seats[member.index()].outgoing);
             for id in &outgoing {
                 if let Some(channel) = self.fabric.channel_mut(*id) {
                     channel.set_conditions(&Conditions::default());
                 }
             }
-            let config = plan.member_config_on(Clock::Virtual, member, life);
-            self.memories.with_ledger(|ledger| ledger.bury(member));
+            let config = plan.member_config_on(Clock::Virtual, member, incarnation_id);
+            self.memories.with_ledger(|ledger| ledger.begin_incarnation(member));
             let mut seat = Seat::new(member, body_of(plan.members[member.index()].role, config), outgoing);
-            seat.has_forebears = true;
+            seat.has_predecessors = true;
             if plan.members[member.index()].role == MemberRole::Endpoint {
                 let job = rackloom_jobs::build_on(plan, member, seed, &Inputs::Pattern);
                 seat_job(&mut seat, self.memories.renew(member), job);
@@ -230,11 +192,11 @@ impl Simulation {
             self.seats[member.index()] = seat;
             self.owner(member).into_iter().for_each(Owner::begin_anew);
             self.fabric.queue.push(self.now, QueuedEvent::Wake(member));
-            let until = self.now + script.patience_ns;
+            let until = self.now + script.wait_max_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
-                let happening = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
-                script.happenings.push(happening);
+                let transition = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
+                script.happenings.push(transition);
                 self.fabric.queue.push(until, QueuedEvent::Wake(member));
             }
         }

@@ -1,9 +1,9 @@
-//! Which arithmetic of collectives a device knows: the words of the one in the words of the other.
+//! Translation of the arithmetic of collectives into that of devices.
 
 use rackloom_collectives::{ElementType, ReduceOperation};
 use rackloom_protocol::{Arithmetic, Number};
 
-/// `None`: nobody but the host does it.
+/// Returns the device's operation. `None` if only the host supports it.
 pub(super) const fn arithmetic(operation: ReduceOperation) -> Option<Arithmetic> {
     match operation {
         ReduceOperation::Sum => Some(Arithmetic::Sum),
@@ -14,7 +14,7 @@ pub(super) const fn arithmetic(operation: ReduceOperation) -> Option<Arithmetic>
     }
 }
 
-/// `None`: nobody but the host knows it.
+/// Returns the device's number type. `None` if only the host supports it.
 pub(super) const fn number(element: ElementType) -> Option<Number> {
     match element {
         ElementType::F32 => Some(Number::F32),

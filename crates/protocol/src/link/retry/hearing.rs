@@ -1,31 +1,31 @@
-//! The states of a retrying receiver and what moves it between them: one table, printed and snapshotted by a test.
+//! States of a retrying receiver and their transitions: one table, printed and snapshotted by a test.
 //!
-//! What a number means is judged by the [`super::receiver`].
+//! [`super::receiver`] decides what a sequence number means.
 
 use alloc::string::String;
 
 /// State of the receiving end of one link direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HearingState {
-    /// The neighbour has yet to say where its numbers begin; nothing is taken.
+    /// The neighbour has not announced its first sequence number yet. No frame is accepted.
     #[default]
     Unnumbered,
-    /// What comes next is taken.
+    /// The next frame is accepted.
     InOrder,
-    /// Something is missing and was asked for, once; nothing else is taken, and nothing more said.
+    /// A frame is missing, and one negative acknowledgement was sent. Nothing else is accepted or sent.
     Refused,
 }
 
-/// What can move it.
+/// Event that may change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HearingStimulus {
-    /// The neighbour has named its last number, and calls these numbers as none before.
+    /// The neighbour has announced its last number, under a new initialisation.
     Numbered,
-    /// The next frame came.
+    /// The next frame arrived.
     Next,
-    /// A frame came whose forerunner is missing.
+    /// A frame arrived while an earlier one is missing.
     Ahead,
-    /// A frame came that was taken before.
+    /// A frame arrived that had been accepted before.
     Behind,
 }
 
@@ -33,7 +33,7 @@ impl HearingState {
     /// All states, in table order.
     pub const ALL: [Self; 3] = [Self::Unnumbered, Self::InOrder, Self::Refused];
 
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl HearingStimulus {
     pub const ALL: [Self; 4] = [Self::Numbered, Self::Next, Self::Ahead, Self::Behind];
 }
 
-/// The state after `stimulus` met `state`.
+/// Returns the state that follows `state` after `stimulus`.
 #[must_use]
 pub const fn next(state: HearingState, stimulus: HearingStimulus) -> HearingState {
     use HearingState::{InOrder, Refused};
@@ -60,7 +60,7 @@ pub const fn next(state: HearingState, stimulus: HearingStimulus) -> HearingStat
     }
 }
 
-/// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
+/// Returns the whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
     super::super::matrix::matrix(

@@ -1,8 +1,9 @@
-//! The receiving end of one link direction: what is taken, what is asked for again, when the neighbour is told.
+//! Receiving end of one link direction: which frames are accepted, which are requested again, and when to
+//! acknowledge.
 //!
-//! Frames are taken in the order of their numbers only. The first frame behind a gap is answered by one refusal (NACK) that
-//! names the last frame taken; then nothing more is said until the frame that is missing arrives, however many others come.
-//! The sender's timer covers a refusal, or a repeated frame, that is lost in its turn.
+//! Frames are accepted only in the order of their numbers. The first frame after a gap is answered by one negative
+//! acknowledgement (NACK), which names the last frame accepted. Then nothing more is sent until the missing frame
+//! arrives, however many others come. The sender's timer covers a NACK or a replayed frame that is lost.
 
 use super::hearing::{HearingState, HearingStimulus, next};
 use crate::config::RetryConfig;
@@ -10,13 +11,13 @@ use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
 use crate::time::Instant;
 
-/// The receiving end.
+/// Receiving end of one link direction.
 #[derive(Debug)]
 pub struct Receiver {
     spacing_bytes: u32,
     delay_ns: u64,
     state: HearingState,
-    /// What the sender called the numbers that hold, from the first on.
+    /// Name of the present numbering, as the sender gave it.
     initialisation: u32,
     received: u32,
     refusal_due: bool,
@@ -26,19 +27,19 @@ pub struct Receiver {
     ack_at_once: bool,
 }
 
-/// What a routed frame's number says.
+/// Meaning of a routed frame's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The next one: take it.
+    /// The next frame; it is accepted.
     InOrder,
-    /// It was taken before.
+    /// A frame that had been accepted before.
     Duplicate,
-    /// Something before it is missing.
+    /// An earlier frame is missing.
     OutOfSequence,
 }
 
 impl Receiver {
-    /// Nothing received, no numbers agreed on.
+    /// Returns a receiver that has received nothing and agreed on no numbers.
     #[must_use]
     pub const fn new(config: &RetryConfig) -> Self {
         Self {
@@ -55,13 +56,13 @@ impl Receiver {
         }
     }
 
-    /// The number of the last frame taken.
+    /// Number of the last frame accepted.
     #[must_use]
     pub const fn received(&self) -> u32 {
         self.received
     }
 
-    /// Whether that moves it to another state.
+    /// Applies a stimulus. Returns true if the state changes.
     const fn shift(&mut self, stimulus: HearingStimulus) -> bool {
         let before = self.state;
         self.state = next(before, stimulus);
@@ -69,9 +70,9 @@ impl Receiver {
     }
 
     // W-27
-    /// The sender names its last number. Said again, it only wants to hear that it was understood.
+    /// Handles the sender's announcement of its last number. A repeated announcement only requests a confirmation.
     ///
-    /// Returns whether numbers begin anew.
+    /// Returns true if the numbering begins anew.
     pub fn hear_init(&mut self, initialisation: u32, sequence: u32) -> bool {
         self.echo_due = true;
         if self.state != HearingState::Unnumbered && self.initialisation == initialisation {
@@ -85,7 +86,7 @@ impl Receiver {
     }
 
     // W-26
-    /// A routed frame of this number and length came.
+    /// Judges a received routed frame by its number and length.
     pub fn judge(
         &mut self,
         now: Instant,
@@ -111,14 +112,14 @@ impl Receiver {
             }
             return Arrival::OutOfSequence;
         }
-        // The sender has not heard that it was taken.
+        // The acknowledgement of this frame may have been lost.
         self.shift(HearingStimulus::Behind);
         counters.rx_duplicate_seq += 1;
         self.ack_at_once = true;
         Arrival::Duplicate
     }
 
-    /// Whether the neighbour must be told now what has been taken.
+    /// Returns true if an acknowledgement must be sent now.
     #[must_use]
     pub fn ack_due(&self, now: Instant) -> bool {
         self.ack_at_once
@@ -126,7 +127,7 @@ impl Receiver {
             || self.ack_by.is_some_and(|by| now >= by)
     }
 
-    /// A frame leaves that says what has been taken; returns the number.
+    /// Records that an acknowledgement leaves. Returns the number to acknowledge.
     pub const fn acknowledge(&mut self) -> u32 {
         self.unacknowledged_bytes = 0;
         self.ack_by = None;
@@ -134,31 +135,31 @@ impl Receiver {
         self.received
     }
 
-    /// The link no longer carries data: whatever was to be said is not.
+    /// Cancels all pending acknowledgements, because the link no longer carries data.
     pub const fn fall_silent(&mut self) {
         self.acknowledge();
         (self.refusal_due, self.echo_due) = (false, false);
     }
 
-    /// Whether a refusal must leave; asking is taking.
+    /// Returns true if a negative acknowledgement must leave, and clears the request.
     pub const fn take_refusal(&mut self) -> bool {
         core::mem::replace(&mut self.refusal_due, false)
     }
 
-    /// Whether the sender must be told that its numbers hold, and what it called them; asking is taking.
+    /// Returns the name of the numbering to confirm to the sender, if a confirmation is due, and clears the request.
     pub fn take_echo(&mut self) -> Option<u32> {
         let is_known =
             core::mem::replace(&mut self.echo_due, false) && self.state != HearingState::Unnumbered;
         is_known.then_some(self.initialisation)
     }
 
-    /// Whether a frame of its own must leave.
+    /// Returns true if a frame of the receiver itself must leave.
     #[must_use]
     pub fn wants_to_speak(&self, now: Instant) -> bool {
         self.echo_due || self.refusal_due || self.ack_due(now)
     }
 
-    /// When an acknowledgement must leave at the latest.
+    /// Returns the latest time at which an acknowledgement must leave.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.ack_by.unwrap_or(Instant::NEVER)

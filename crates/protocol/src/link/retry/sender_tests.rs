@@ -1,4 +1,4 @@
-//! A sender driven by hand: windows, replays, flushes.
+//! Tests of the sender alone: windows, replays, flushes.
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,7 @@ fn send(sender: &mut Sender, counters: &mut RetryCounters, count: u8) {
     }
 }
 
-/// The first bytes of the frames that are sent again.
+/// Returns the first bytes of the frames that are replayed.
 fn replayed(sender: &mut Sender, counters: &mut RetryCounters, now: Instant) -> Vec<u8> {
     let mut out = [0; 500];
     let mut first = Vec::new();
@@ -55,7 +55,7 @@ fn the_window_closes_by_frames_and_by_bytes_and_an_acknowledgement_opens_it() {
 
 // W-28
 #[test]
-fn what_cannot_have_been_received_is_not_believed() {
+fn an_acknowledgement_of_unsent_frames_is_ignored() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 3);
     for forged in [4, 1000, u32::MAX] {
@@ -111,7 +111,7 @@ fn the_timer_runs_from_the_oldest_frame_and_from_every_progress() {
     assert_eq!(sender.deadline(), NOW + 3_000);
 }
 
-/// Let the replays run out.
+/// Runs until the replay limit is reached.
 fn exhaust(sender: &mut Sender, counters: &mut RetryCounters) {
     for _ in 0..CONFIG.replay_count_max {
         assert!(sender.hear_time(sender.deadline(), counters).is_none());
@@ -179,7 +179,7 @@ fn the_timer_doubles_with_each_replay_in_vain_up_to_its_bound_and_an_acknowledge
     let (mut sender, mut counters) = advancing(config);
     send(&mut sender, &mut counters, 3);
     let mut now = NOW;
-    // One measurement below the lower bound, so that the wait begins there.
+    // One measurement below the lower bound: the wait begins at the bound.
     sender.hear_ack(now, 1);
     for factor in [1, 2, 4, 4] {
         let due = now + factor * CONFIG.replay_timer_ns;
