@@ -1,6 +1,6 @@
 //! Messages from supervisor to seat that name the wires of a seat's ports.
 //!
-//! They only name what to open. The identity of the seat, its neighbours and its faults come from the plan.
+//! They name only wires. The identity of the seat, its neighbours and its faults come from the plan.
 
 use std::os::fd::RawFd;
 

@@ -1,6 +1,6 @@
 //! Traffic, losses and paths in the answer to `status`.
 //!
-//! Counters come from the members. Rates are differences of two answers, so only a client that has asked twice can state them.
+//! Counters come from the members. Rates are differences of two answers, so a client computes them from two requests.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub struct LinkStatus {
 /// Counters of one sending end since its process took the seat.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct LinkCounters {
-    /// When the member read them, on the rack's clock.
+    /// Time at which the member read them, on the rack's clock.
     pub at_ns: u64,
     /// All frames, control frames included.
     pub frames: u64,
@@ -80,7 +80,7 @@ pub struct PathStatus {
 }
 
 impl LinkCounters {
-    /// Rates since an earlier sample; `None` if the samples are not of one process, or no time has passed.
+    /// Returns the rates since an earlier sample; `None` if the samples are not of one process, or no time has passed.
     pub fn rate_since(&self, earlier: &Self) -> Option<LinkRate> {
         let interval_ns = self.at_ns.checked_sub(earlier.at_ns).filter(|interval_ns| *interval_ns > 0)?;
         let per_second = |later: u64, earlier: u64| {

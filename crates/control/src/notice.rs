@@ -6,7 +6,7 @@ use crate::portion::Portion;
 use crate::report::{EventRecord, MemberReport, MemoryReport, PathReport, PortReport, Verdict};
 use crate::rest::Rest;
 
-/// From a seat to the supervisor.
+/// Line from a seat to the supervisor.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "notice", rename_all = "kebab-case")]
 pub enum Notice {
@@ -14,95 +14,95 @@ pub enum Notice {
     Ready,
     /// Every port of this member has been up.
     LinksUp,
-    /// It is decided whom of its server this member reaches directly, and what it needs for that is mapped.
+    /// The member has mapped the memory of the peers that it reaches directly.
     Mapped,
-    /// Grows whenever the job gets further.
+    /// The job has made progress.
     Progress {
-        /// The job's own count.
+        /// Counter of the job. It grows with each progress.
         count: u64,
-        /// How far the job is, where it can tell.
+        /// Progress in pieces, if the job has pieces.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         portion: Option<Portion>,
     },
-    /// The job is over; the member goes on serving others.
+    /// The job is over. The member serves others until the end of the socket.
     Finished,
-    /// No live path leads to this GPU node any more.
+    /// The last live path to a GPU node is gone.
     Lost {
-        /// Its number in the plan.
+        /// Number of the GPU node in the plan.
         member: u16,
     },
-    /// The log cannot be written; the member goes on without it. Said once.
+    /// The log cannot be written, and the member runs without it. Sent once.
     LogFailed {
         /// The first error.
         what: String,
     },
     /// The answer to [`crate::order::Order::SayWaiting`].
     Waiting {
-        /// One line per thing.
+        /// One line per pending condition.
         lines: Vec<String>,
     },
     /// The answer to [`crate::order::Order::SayStatus`].
     Status(SeatStatus),
-    /// Something happened, and the supervisor wants to hear of it.
+    /// An event happened. Sent in standing racks.
     Happened(EventRecord),
-    /// An event of the fault script begins or ends here.
+    /// An event of the fault script begins or ends at this member.
     Fault(EventRecord),
-    /// What sets an event of the fault script off was seen here, and others have a part in it.
+    /// This member has seen the trigger of an event that other members take part in.
     SetOff {
-        /// Its place in the script.
+        /// Index of the event in the script.
         event: usize,
     },
-    /// It is about to stop itself, and wants to be set going again.
+    /// The process is about to stop itself, as the fault script requires. The supervisor resumes it.
     Pausing {
-        /// After how long.
+        /// Time until it must be resumed, in nanoseconds.
         for_ns: u64,
     },
-    /// It is about to kill itself, because the fault script says so.
+    /// The process is about to kill itself, as the fault script requires.
     Dying,
-    /// It is about to kill itself, and somebody is to sit in its place.
+    /// The process is about to kill itself, as the fault script requires. The supervisor starts a successor.
     Returning {
-        /// After how long.
+        /// Time until the successor starts, in nanoseconds.
         after_ns: u64,
-        /// The line that then says that the fault is over, but for its time.
+        /// Event of the end of the fault, without its time.
         ends: EventRecord,
     },
     /// The answer to [`crate::order::Order::Heal`].
     Rested(Rest),
     /// The answer to [`crate::order::Order::Report`].
     Report(Box<MemberReport>),
-    /// The seat could not begin, or cannot go on; it ends.
+    /// The seat cannot start or continue, and ends.
     Failed {
-        /// Why.
+        /// Cause.
         what: String,
     },
 }
 
-/// How a seat is.
+/// Status of a seat.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct SeatStatus {
-    /// Links that carry data now.
+    /// Number of links that carry data now.
     pub links_up: u16,
-    /// Links that carry no data now, by place in the plan.
+    /// Links that carry no data now, by index in the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links_down: Vec<u16>,
-    /// How its memory is held and used; switches have none.
+    /// Memory of a GPU node; absent for switches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Box<MemoryReport>>,
-    /// Whether its job is over.
+    /// True if its job is over.
     pub finished: bool,
-    /// Of a job that is over: whether everything about it was right so far. Switches have none.
+    /// Verdict about its part of a job that is over; absent for switches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// When `ports` were read, on the run's clock.
+    /// Time at which `ports` were read, on the rack's clock.
     #[serde(default)]
     pub at_ns: u64,
     /// Counters of its ports.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ports: Vec<PortReport>,
-    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin. Switches have none.
+    /// Ports at which live shortest paths begin, by destination in the plan's order; empty for switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<Vec<u16>>,
-    /// Operations of its job over shared memory and in frames, where it could share memory.
+    /// Operations of its job over mapped memory and in frames; absent if it shares no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<PathReport>,
 }

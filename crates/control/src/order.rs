@@ -9,97 +9,94 @@ use serde::{Deserialize, Serialize};
 use crate::grant::{Grant, NewCable};
 use crate::source::Source;
 
-/// From the supervisor to a seat.
+/// Line from the supervisor to a seat.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub enum Order {
-    /// The first line: everything a seat needs to begin.
+    /// Starts the seat. The first line to each seat.
     Start(Box<Start>),
-    /// The first line to who follows somebody that died: the same, with the wires attached.
+    /// Starts the successor of a process that died. The first line to it; descriptors of its wires are sent with the line.
     Follow(Box<Joined>),
-    /// Say what you wait for.
+    /// Requests [`crate::notice::Notice::Waiting`].
     SayWaiting,
-    /// Say how you are.
+    /// Requests [`crate::notice::Notice::Status`].
     SayStatus,
-    /// A process has taken a seat that was vacant.
+    /// Reports that a process has taken a vacant seat.
     Seated {
-        /// Its number in the plan.
+        /// Number of the member in the plan.
         member: u16,
-        /// Who sits there now.
+        /// Process that holds the seat now.
         process: u32,
-        /// Whether it follows a process that died: it does not do the rack's job, and its memory is not mapped.
+        /// True if the process follows one that died. It does not run the job of the rack, and its memory is not mapped.
         #[serde(default)]
         is_successor: bool,
     },
-    /// Somebody else sits at the other end of this port from now on: exchange the cable.
+    /// Replaces the cable of a port: another process holds the seat at its other end from now on.
     Plug(NewCable),
-    /// More faults, from now on.
+    /// Adds faults. Their times count from now.
     Inject {
-        /// The number of the first.
+        /// Number of the first event.
         first: usize,
-        /// The script.
+        /// Text of the fault script.
         text: String,
     },
-    /// Another seat has seen what sets this event of the fault script off.
+    /// Reports that another seat has seen the trigger of an event of the fault script.
     SetOff {
-        /// Its place in the script.
+        /// Index of the event in the script.
         event: usize,
     },
-    /// The job is over: no fault of the script holds any longer. Ask your living neighbours for a word, and say how you are; asked again,
-    /// say it again.
+    /// Ends all faults of the script, because the job is over. The seat reads eight bytes from each live neighbour and reports
+    /// [`crate::notice::Notice::Rested`], after each such order.
     Heal {
-        /// Members whose processes run, by place in the plan.
+        /// Members whose processes run, by number in the plan.
         living: Vec<u16>,
     },
-    /// Leave a rack that stays: send a departure to every neighbour, then report as for [`Order::Report`].
+    /// Makes the member leave a standing rack: it sends a departure to each neighbour, then reports as for [`Order::Report`].
     Leave,
-    /// Report, and go on serving your neighbours until the socket ends: they may still have something to say.
+    /// Requests [`crate::notice::Notice::Report`]. The seat serves its neighbours until the end of the socket.
     Report,
-    /// An order that this version does not have.
+    /// Order that this version does not have.
     #[serde(other)]
     Unknown,
 }
 
-/// Everything a seat needs to begin.
+/// Start order of a seat.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Start {
-    /// The rack file's text and what the command line says instead: the seat builds the plan again, so nothing of it
-    /// is lost on the way.
+    /// Request from which the seat builds the plan again.
     pub source: Source,
-    /// Place of this member in the plan.
+    /// Number of this member in the plan.
     pub member: u16,
-    /// Which life of the member this is.
+    /// Incarnation of the member.
     pub incarnation: u64,
     /// Seed of the keys of the job's regions.
     pub key_seed: u64,
-    /// The moment from which all members count, on the host's monotonic clock.
+    /// Origin of the rack's clock, on the host's monotonic clock, in nanoseconds.
     pub origin_monotonic_ns: u64,
-    /// What its ports are plugged into.
+    /// Wires of its ports.
     pub grant: Grant,
-    /// Seats that nobody has taken yet, by place in the plan: links to them need not come up.
+    /// Members whose seats are vacant, by number in the plan. Links to them need not come up.
     pub vacant: Vec<u16>,
-    /// By place in the plan: the process of each member that runs on this host. Its neighbours look at it before they call it dead.
+    /// Process of each member that runs on this host, by number in the plan. Neighbours check whether it runs before they report it dead.
     #[serde(default)]
     pub processes: Vec<Option<u32>>,
-    /// Where seats of one server find each other's memory; nothing if everything goes through frames.
+    /// Directory through which seats of one server map each other's memory. `None` if all data goes in frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<SharedServer>,
-    /// Whether the rack stays: the supervisor then hears of every event as it happens, and not only in the report, and
-    /// cables may be exchanged.
+    /// True for a standing rack: the seat reports each event at once, and cables may be replaced.
     pub stays: bool,
-    /// Whether somebody sat here before. The others have done the job without this member or failed at it; who comes
-    /// after serves them and does nothing of its own.
+    /// True if the seat follows a process that died. It serves the others and runs no job.
     pub is_successor: bool,
 }
 
 /// Memory that seats of one server share by mapping it.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct SharedServer {
-    /// The rack's private directory, in which owners listen.
+    /// Private directory of the rack, with the sockets of the owners.
     pub directory: PathBuf,
 }
 
-/// A seat that a process takes: its start, and the descriptors that are sent with it.
+/// Seat that a process takes: its start, and the descriptors that are sent with it.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Joined {
     /// Numbers under which `start` names the descriptors, in the order in which they are sent.

@@ -1,7 +1,7 @@
-//! What anybody who may open a standing rack's control socket can ask, and what it answers: one JSON object per line.
+//! Requests and answers on the control socket of a standing rack: one JSON object per line.
 //!
-//! `docs/control-socket.md` is the law for these lines; a test holds every example in it against these types. Requests
-//! refuse fields they do not know, so that a misspelled wish is not granted as another one.
+//! `docs/control-socket.md` defines these lines, and a test reads every example in it. Unknown fields of a request are errors, so that a
+//! misspelled request has no other effect.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,112 +10,112 @@ use crate::links::{LinkStatus, PathStatus};
 use crate::order::Joined;
 use crate::report::{EventRecord, MemoryReport, PathReport, Report, Verdict};
 
-/// Version of this language; grows when a line changes its meaning.
+/// Version of the protocol. It grows when a line changes its meaning.
 pub const PROTOCOL: u32 = 1;
 
-/// A longer request is a mistake.
+/// Maximum length of a request, in bytes.
 pub const REQUEST_BYTES_MAX: usize = 64 << 10;
 
-/// A wish that names nothing more.
+/// Object without fields.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Nothing {}
 
-/// One line from a client.
+/// Line from a client.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
-    /// How is everybody?
+    /// Requests the status of the rack.
     Status(Nothing),
-    /// Take the rack down.
+    /// Ends the rack.
     Down(Nothing),
-    /// Tell what happens from now on.
+    /// Requests all events from now on.
     Subscribe(Nothing),
-    /// Give me a vacant seat.
+    /// Requests a vacant seat.
     Join(Join),
-    /// Take whoever sits there out, in order; the rack stays.
+    /// Makes one member leave in order. The rack stays.
     Leave(Join),
-    /// Let these faults befall the rack.
+    /// Injects faults.
     Inject(Inject),
-    /// Another job for a rack that is up, whatever it holds: refused, with what there is instead.
+    /// Requests another job for a running rack. Always refused, with a hint.
     Job(Value),
 }
 
-/// Which seat.
+/// Seat of a request.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Join {
-    /// Its name in the plan.
+    /// Name of the member in the plan.
     pub seat: String,
 }
 
-/// Which faults.
+/// Faults of a request.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Inject {
-    /// The text of a fault script; times count from now.
+    /// Text of a fault script. Times count from now.
     pub script: String,
-    /// The text was made from words of a command line: mistakes are said without a place in it.
+    /// True if the text was made from options: errors then name no lines of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inline: bool,
 }
 
-/// Faults that are on their way.
+/// Result of an injection.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Injection {
-    /// Events of the script.
+    /// Number of events in the script.
     pub events: usize,
 }
 
-/// One line from the rack.
+/// Line from the rack.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Answer {
-    /// To `status`.
+    /// Answer to `status`.
     Status(Box<RackStatus>),
-    /// To `down`, once no member is left.
+    /// Answer to `down`, once no member is left.
     Down(Box<Report>),
-    /// To `subscribe`; events follow.
+    /// Answer to `subscribe`. Events follow.
     Subscribed(Nothing),
-    /// Something happened.
+    /// An event, after `subscribe`.
     Event(EventRecord),
-    /// The client was too slow for this many events.
+    /// Number of events that the client was too slow to receive.
     Missed(u64),
-    /// To `join`: the seat, with its wires attached. From here on the connection is the seat's.
+    /// Answer to `join`: the seat. Descriptors of its wires are sent with the line. The connection is the control socket of the seat afterwards.
     Joined(Box<Joined>),
-    /// To `leave`: nobody sits there any more.
+    /// Answer to `leave`: the seat is vacant.
     Left(Nothing),
-    /// To `inject`: the members have been told.
+    /// Answer to `inject`: the members have received the faults.
     Injected(Injection),
-    /// To a request that is refused or not understood.
+    /// Answer to a request that is refused or not understood.
     Error(Refusal),
 }
 
-/// Why not.
+/// Refusal of a request.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// What is wrong.
+    /// Cause.
     pub what: String,
-    /// What to do about it.
+    /// Remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// Which kind of refusal it is, for programs.
+    /// Kind of refusal, for programs.
     #[serde(default)]
     pub kind: RefusalKind,
 }
 
-/// What a program can tell refusals apart by.
+/// Kind of refusal.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RefusalKind {
-    /// The line is no request of this language.
+    /// The line is not a request.
     NotUnderstood,
-    /// It cannot be had, or not now.
+    /// The request cannot be granted, or not now.
     #[default]
     Refused,
 }
 
-/// How a rack is.
+/// Status of a rack.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct RackStatus {
     /// [`PROTOCOL`].
@@ -130,18 +130,18 @@ pub struct RackStatus {
     pub wire: String,
     /// Name of the job.
     pub job: String,
-    /// How the job went; absent while it is not over, where there is none, and where the file expects something.
+    /// Verdict of the job; absent while it runs, without a job, and if the rack file has expectations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
     /// Identity of the rack on the wire.
     pub epoch: u16,
     /// Hash of the plan.
     pub config_hash: String,
-    /// How long there has been a supervisor.
+    /// Time since the supervisor started, in nanoseconds.
     pub uptime_ns: u64,
-    /// Links that both ends say carry data; an end that did not answer does not count.
+    /// Number of links that carry data at both ends. An end that did not answer does not count.
     pub links_up: usize,
-    /// Links of the plan.
+    /// Number of links in the plan.
     pub links_total: usize,
     /// Members in the plan's order.
     pub members: Vec<MemberStatus>,
@@ -153,64 +153,64 @@ pub struct RackStatus {
     pub links: Vec<LinkStatus>,
 }
 
-/// A fault in effect.
+/// Fault in effect.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct ActiveFault {
-    /// Kind and place, as the script has them.
+    /// Kind and target, in the terms of the script.
     pub what: String,
     /// Member that applies it.
     pub member: String,
-    /// Time since it began.
+    /// Time since the fault began, in nanoseconds.
     pub age_ns: u64,
 }
 
-/// How a member is.
+/// Status of a member.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct MemberStatus {
-    /// Its name.
+    /// Name of the member.
     pub name: String,
     /// `gpu node` or `switch`.
     pub role: String,
-    /// Its process; none if the seat is vacant.
+    /// Process of the member; null if the seat is vacant.
     pub pid: Option<u32>,
-    /// The server it sits in.
+    /// Server of the member.
     pub server: String,
-    /// Its partition.
+    /// Tenant of the member.
     pub tenant: u32,
     /// `vacant`, `starting`, `working`, `up`, `silent` or `lost`.
     pub state: String,
-    /// How its part of the job went; absent while it is not over, and of those who do not do it.
+    /// Verdict about its part of the job; absent while it runs, and for members without a part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Verdict>,
-    /// How a lost one ended.
+    /// End of the process of a lost member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// Memory registered with the fabric.
+    /// Memory registered with the fabric, in bytes.
     pub memory_used_bytes: Option<u64>,
-    /// Memory of the node.
+    /// Memory of the node, in bytes.
     pub memory_bytes: u64,
-    /// How that memory is held and used.
+    /// Details of that memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemoryReport>,
-    /// Its links that carry data, as it sees them.
+    /// Number of its links that carry data at its end.
     pub links_up: Option<u16>,
-    /// Its links that carry no data, by place in the plan, as it sees them.
+    /// Links that carry no data at its end, by index in the plan.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links_down: Vec<u16>,
-    /// Its links.
+    /// Number of its links.
     pub links_total: usize,
-    /// How long its process has been there.
+    /// Time since its process took the seat, in nanoseconds.
     pub uptime_ns: Option<u64>,
-    /// Its live paths to all other GPU nodes; absent for switches and for those who did not answer.
+    /// Live paths to all other GPU nodes; absent for switches and for members that did not answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<PathStatus>>,
-    /// Operations of its job over shared memory and in frames, where it could share memory.
+    /// Operations of its job over mapped memory and in frames; absent if it shares no memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried: Option<PathReport>,
 }
 
 impl Answer {
-    /// A refusal.
+    /// Returns a refusal.
     pub fn refuse(what: impl Into<String>, hint: Option<&str>) -> Self {
         Self::refuse_as(RefusalKind::Refused, what, hint)
     }
@@ -219,7 +219,7 @@ impl Answer {
         Self::Error(Refusal { what: what.into(), hint: hint.map(str::to_owned), kind })
     }
 
-    /// The line, with its end.
+    /// Returns the answer as a line, with its newline.
     pub fn line(&self) -> Vec<u8> {
         // These types have no maps with other keys than strings, which is all that could fail.
         let mut line = serde_json::to_vec(self).unwrap_or_default();
@@ -229,7 +229,10 @@ impl Answer {
 }
 
 impl Request {
-    /// From a client's line.
+    /// Reads a client's line.
+    ///
+    /// # Errors
+    /// The answer to a line that is not a request.
     pub fn from_line(line: &[u8]) -> Result<Self, Answer> {
         serde_json::from_slice(line).map_err(|error| {
             Answer::refuse_as(
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_of_the_document_is_a_line_of_this_language() {
+    fn every_example_of_the_document_is_a_request_or_an_answer() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-socket.md");
         let document = std::fs::read_to_string(path).expect("docs/control-socket.md is there");
         let examples = examples(&document);
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelled_wish_is_not_granted_as_another_one() {
+    fn a_misspelled_request_is_refused() {
         for line in
             ["{\"status\": {\"name\": 1}}", "{\"Status\": {}}", "{\"join\": {\"seat\": \"n1\", \"x\": 1}}"]
         {

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::events::EventRecord;
-use super::faults::FaultReport;
+use super::fault_report::FaultReport;
 use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
 use super::memory::MemoryReport;
 use super::meta::Meta;

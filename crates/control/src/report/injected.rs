@@ -1,7 +1,7 @@
-//! Injected faults as lines of a report: how often a link really did what its profile says.
+//! Injected faults of a port: how often a link did what its profile states.
 //!
-//! Counters of the core cannot tell an injected loss from any other, and a fault that was repaired quietly leaves no
-//! other trace. Both engines write the same line, on behalf of the sending end.
+//! Counters of the core do not distinguish an injected loss from any other, and a repaired fault leaves no other trace. Both engines write
+//! the same line for the sending end.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use rackloom_protocol::{Instant, PortId};
 
 use super::events::EventRecord;
 
-/// What befell the frames that one port sent.
+/// Number of frames of one sending port that injected faults changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InjectedFaults {
     /// Number of frames that were dropped.
@@ -22,7 +22,7 @@ pub struct InjectedFaults {
     pub reordered: u64,
 }
 
-/// Kind of the line.
+/// Kind of the event.
 pub const KIND: &str = "faults-injected";
 
 impl InjectedFaults {
@@ -35,13 +35,13 @@ impl InjectedFaults {
         ]
     }
 
-    /// The counts for a port's report.
+    /// Returns the counts for a port's report.
     pub fn by_name(self) -> BTreeMap<String, u64> {
         let occurred = self.counts().into_iter().filter(|(_, count)| *count > 0);
         occurred.map(|(what, count)| (what.to_owned(), count)).collect()
     }
 
-    /// The line for a port of `member`; `None` if nothing was injected.
+    /// Returns the event for a port of `member`; `None` if nothing was injected.
     pub fn record(self, now: Instant, member: &str, port: PortId) -> Option<EventRecord> {
         if self == Self::default() {
             return None;

@@ -6,6 +6,7 @@
 mod assemble;
 mod events;
 mod fault_lines;
+mod fault_report;
 pub mod faults;
 pub mod injected;
 mod member;
@@ -21,7 +22,7 @@ pub use assemble::{
 };
 pub use events::{EventLog, EventRecord};
 pub use fault_lines::FaultLines;
-pub use faults::FaultReport;
+pub use fault_report::FaultReport;
 pub use member::{
     HostShortage, JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport,
 };

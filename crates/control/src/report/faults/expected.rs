@@ -4,8 +4,8 @@ use rackloom_plan::Plan;
 use rackloom_plan::faults::{Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, Trigger};
 use rackloom_protocol::NodeId;
 
-use super::FaultReport;
 use crate::report::assemble::{Report, Verdict};
+use crate::report::fault_report::FaultReport;
 use crate::report::member::MemberState;
 
 /// Compares the end of the job with the expected one. Expected errors become notes.

@@ -7,9 +7,9 @@ use rackloom_plan::Plan;
 use rackloom_plan::faults::{Fault, FaultEvent};
 use rackloom_protocol::NodeId;
 
-use super::KIND;
 use crate::report::events::EventRecord;
 use crate::report::fault_lines::STANDS_FOR;
+use crate::report::fault_report::KIND;
 
 /// One period in which an event was active.
 #[derive(Clone, Copy, Debug)]

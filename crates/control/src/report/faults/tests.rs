@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use rackloom_protocol::Instant;
+
 use super::heartbeats::BY_HEARTBEATS;
 use super::*;
 use crate::report::assemble::NodeReport;
