@@ -5,8 +5,9 @@
 use std::path::{Path, PathBuf};
 
 /// Rewritten folders and files, relative to the repository's root.
-const REWRITTEN: [&str; 16] = [
+const REWRITTEN: [&str; 21] = [
     "crates/cli/src/arguments",
+    "crates/control/src",
     "crates/jobs/src",
     "crates/node/src/availability",
     "crates/node/src/hosts",
@@ -21,6 +22,10 @@ const REWRITTEN: [&str; 16] = [
     "crates/node/src/stopwatch.rs",
     "crates/node/src/waiting.rs",
     "crates/node/src/window.rs",
+    "crates/runtime/src/capture",
+    "crates/runtime/src/channel",
+    "crates/runtime/src/request/arrays",
+    "crates/runtime/src/request/snapshots",
     "docs/measuring.md",
 ];
 

@@ -1,10 +1,10 @@
-//! `--capture`: what passes over each link, in files.
+//! Captures: the frames of each link, in files.
 //!
-//! Each process writes what its own ends see into parts of its own, so nobody waits for anybody, and what a killed process
-//! has written stays. When the rack is over, whoever started it joins the parts of each link into one file.
+//! Each process writes what its own ends of links see into files of its own, so no process waits for another, and the files of a killed
+//! process remain. When the rack has ended, its starter joins the files of each link into one.
 //!
-//! `place` (names of files, before and after) · `writer` (the thread that writes, so that no frame waits for the disk). `crates/capture`
-//! defines the contents of a file.
+//! `place` has the names of files during and after the run, `writer` the thread that writes, so that no frame waits for the disk.
+//! `crates/capture` defines the contents of a file.
 
 mod place;
 mod writer;

@@ -1,4 +1,4 @@
-//! Where captures lie: parts while the rack runs, one file per link when it is over.
+//! Names of capture files: several parts per link while the rack runs, one file per link afterwards.
 //!
 //! A part is a capture of its own, so what is left of a rack that was killed can be read as it is. Parts of another run in
 //! the same directory are left alone.
@@ -12,7 +12,7 @@ use rackloom_plan::Plan;
 
 use crate::outcome::failure::Failure;
 
-/// The captures of one run.
+/// Location of one run's captures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub(super) directory: PathBuf,
@@ -22,12 +22,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// The part of a link that the process with this number writes.
+    /// Returns the path of the part of a link that this process writes.
     pub(super) fn part(&self, heading: &Heading, process: u64) -> PathBuf {
         self.directory.join(format!("{}{process:x}.pcapng", self.part_stem(heading)))
     }
 
-    /// Join the parts of every link. What a user should know, as lines; the parts of a link that cannot be joined stay.
+    /// Joins the parts of each link into one file. Returns notes for the user. Parts that cannot be joined remain.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
     pub fn join(&self, plan: &Plan) -> Result<Vec<String>, Failure> {
         let parts = self.names().map_err(|error| cannot_join(error, &self.directory))?;
         let mut notes = Vec::new();
@@ -48,7 +51,7 @@ impl Place {
             join(heading, &mut inputs, &mut output, self.bytes_max)
         };
         let joined = joined().map_err(|error| cannot_join(error, &path))?;
-        // Whoever cannot remove what it could make has a directory that has changed meanwhile: nothing is lost.
+        // A part that cannot be removed costs only space: its frames are in the joined file.
         parts.iter().for_each(|part| drop(std::fs::remove_file(part)));
         let mut notes = Vec::new();
         if joined.full {
@@ -63,12 +66,12 @@ impl Place {
         Ok(notes)
     }
 
-    /// How the names of all parts of a link begin.
+    /// Returns the common beginning of the names of a link's parts.
     fn part_stem(&self, heading: &Heading) -> String {
         format!("{}.part-{:x}-", safe(&heading.link), self.run)
     }
 
-    /// What is in the directory, in an order of its own.
+    /// Returns the names in the directory, sorted.
     fn names(&self) -> io::Result<Vec<String>> {
         let entries = std::fs::read_dir(&self.directory)?;
         let mut names: Vec<_> = entries

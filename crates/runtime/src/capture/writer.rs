@@ -2,7 +2,7 @@
 //!
 //! A pen appends to memory; ten times a second, or when much has come together, the capture writer takes what is there away and
 //! writes it out. What a process that is killed had not written is thus a tenth of a second at most. If the disk cannot
-//! follow, a real rack goes on and the capture says what it lacks; the simulator, whose clock is its own, waits.
+//! follow, a rack of processes continues and the capture counts the missing frames; the simulator, which has a virtual clock, waits.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,19 +15,19 @@ use rackloom_capture::{Heading, Recorder};
 
 use super::Place;
 
-/// How long what is written may stay in memory.
+/// Longest time that frames stay in memory.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// So much at one link calls the capture writer at once.
+/// Number of waiting bytes of one link at which the thread writes at once.
 const URGENT_BYTES: usize = 256 << 10;
-/// More than this at one link is not kept in memory.
+/// Maximum number of waiting bytes of one link.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// What to do when the disk cannot follow.
+/// Behaviour when the disk cannot follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// Go on and leave frames out.
+    /// Leave frames out.
     None,
-    /// Wait: nothing else is going on meanwhile.
+    /// Wait until there is room.
     Endless,
 }
 
@@ -52,7 +52,7 @@ struct Desk {
     bell: Condvar,
 }
 
-/// What writes on one sheet.
+/// Appends frames to one file.
 #[derive(Clone)]
 pub struct FrameSink {
     sheet: Arc<Sheet>,
@@ -60,14 +60,17 @@ pub struct FrameSink {
     patience: Patience,
 }
 
-/// The thread, as long as this lives; then everything has been written out.
+/// Handle of the writing thread. When it is dropped, all frames have been written.
 pub struct CaptureWriter {
     desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl CaptureWriter {
-    /// A part for each of these links, written by the process with this number; and a pen for each, in order.
+    /// Opens one file for each of these links, named after this process, and returns a sink for each, in order.
+    ///
+    /// # Errors
+    /// A file cannot be made, or the thread cannot be started.
     pub fn begin(
         place: &Place,
         process: u64,
@@ -105,7 +108,7 @@ impl Drop for CaptureWriter {
 }
 
 impl FrameSink {
-    /// Write, if there is room; else wait or leave it out.
+    /// Appends a frame. Without room it waits or leaves the frame out, see [`Patience`].
     pub fn write(&self, what: impl FnOnce(&mut Recorder)) {
         let mut recorder = lock(&self.sheet.recorder);
         if recorder.waiting_bytes() > WAITING_BYTES_MAX {
@@ -176,7 +179,8 @@ mod tests {
     use super::*;
 
     fn place(name: &str) -> (Place, Vec<Heading>, Plan) {
-        let directory = std::env::temp_dir().join(format!("rackloom-scribe-{}-{name}", std::process::id()));
+        let directory =
+            std::env::temp_dir().join(format!("rackloom-capture-writer-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a scratch folder");
         let plan = Plan::parse("name: r\nshape: {ring: {nodes: 3}}\n", "test").expect("a plan");
         let links = (0..2).filter_map(|edge| Heading::of(&plan, edge)).collect();
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_was_written_is_on_disk_when_the_scribe_has_gone_and_parts_become_files() {
+    fn all_frames_are_on_disk_when_the_writer_is_dropped_and_parts_become_files() {
         let (place, links, plan) = place("whole");
         let (writer, sinks) = CaptureWriter::begin(&place, 1, &links, Patience::Endless).expect("files");
         for number in 0..20_000 {
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reaches_the_disk_while_the_scribe_still_lives() {
+    fn frames_reach_the_disk_while_the_writer_runs() {
         let (place, links, _) = place("soon");
         let (_writer, sinks) = CaptureWriter::begin(&place, 1, &links, Patience::None).expect("files");
         sinks[0].write(|to| to.sent(Instant(1), 0, &[1; 60], &Verdict::default()));

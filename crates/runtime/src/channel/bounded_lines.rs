@@ -1,10 +1,10 @@
-//! Lines from somebody who may never end one: read without a wait that cannot be dropped, and no longer than agreed.
+//! Bounded lines from a peer that may never end one. A read can be cancelled, and no line exceeds a given length.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// Reads one line after the other.
+/// Reader of bounded lines.
 pub(crate) struct BoundedLines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
@@ -16,7 +16,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         Self { reader: BufReader::new(reader), line: Vec::new(), length_max }
     }
 
-    /// The next line without its end; `None` at the end of the input, where a line without an end counts for nothing. A
+    /// Returns the next line without its newline; `None` at the end of the input, where an incomplete line is dropped. A
     /// line that is too long is [`io::ErrorKind::InvalidData`]. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {

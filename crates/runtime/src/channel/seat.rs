@@ -1,8 +1,8 @@
-//! A seat's end of the control socket: lines in, lines out, and never a wait.
+//! Seat's end of a control socket: it never blocks a seat.
 //!
-//! The supervisor may be stopped for any time; its socket buffer then fills up. What does not fit is kept here and
-//! offered again later, so that a node goes on serving its neighbours. The outgoing buffer is bounded: when it is full,
-//! progress lines, which say nothing that the next one does not say again, are not queued.
+//! The supervisor may be stopped for any time, and its socket buffer is then full. Bytes without room wait here and are sent later, so a node
+//! serves its neighbours meanwhile. The outgoing buffer is bounded: when it is full, progress notices are dropped, because the next one
+//! replaces them.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ use serde::de::DeserializeOwned;
 
 use crate::outcome::failure::Failure;
 
-/// A longer line from the supervisor is a mistake; its rack file fits well within.
+/// Maximum length of a line from the supervisor, in bytes. It holds the rack file.
 const LINE_BYTES_MAX: usize = 64 << 20;
-/// From here on, lines that can be missed are.
+/// Number of waiting bytes from which progress notices are dropped.
 const BACKLOG_BYTES_MAX: usize = 256 << 10;
 
 /// One end of the control socket.
@@ -28,19 +28,19 @@ pub(crate) struct Channel {
     incoming: Vec<u8>,
     scanned: usize,
     outgoing: Vec<u8>,
-    /// What came along with lines and has not been asked for.
+    /// Received descriptors that have not been taken.
     descriptors: VecDeque<OwnedFd>,
     ended: bool,
 }
 
-/// What an attempt to read found.
+/// Result of a read.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Heard<T> {
-    /// A whole line.
+    /// A complete line.
     Message(T),
-    /// Nothing yet.
+    /// No complete line yet.
     Nothing,
-    /// The other end is gone.
+    /// The other end is closed.
     End,
 }
 
@@ -58,7 +58,7 @@ impl Channel {
         })
     }
 
-    /// Standard input, if it is a socket. `starter`: who makes it one.
+    /// Returns the channel on standard input, if that is a socket. `starter`: command that provides it, for the error.
     pub(crate) fn of_stdin(starter: &str) -> Result<Self, Failure> {
         let stdin = io::stdin();
         if sockopt::socket_type(stdin.as_fd()).is_err() {
@@ -69,17 +69,17 @@ impl Channel {
         open().map_err(|error| Failure::could_not_start("cannot use the socket on standard input", error))
     }
 
-    /// Takes a socket of which the first bytes have been read already, with what came along.
+    /// Takes a socket of which some bytes and descriptors have been read already.
     pub(crate) fn resume(stream: UnixStream, read: Vec<u8>, came: Vec<OwnedFd>) -> io::Result<Self> {
         Ok(Self { incoming: read, descriptors: came.into(), ..Self::new(stream)? })
     }
 
-    /// The same socket once more.
+    /// Returns a second descriptor of the socket.
     pub(crate) fn duplicate(&self) -> io::Result<UnixStream> {
         self.stream.try_clone()
     }
 
-    /// The next message, if a whole one has come.
+    /// Reads the next message, without waiting.
     pub(crate) fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Heard<T>> {
         self.fill()?;
         let found = self.incoming[self.scanned..].iter().position(|byte| *byte == b'\n');
@@ -95,7 +95,7 @@ impl Channel {
         serde_json::from_slice(&line).map(Heard::Message).map_err(Into::into)
     }
 
-    /// Like [`Self::hear`], but sleeps until a whole line has come or the other end is gone.
+    /// Reads the next message. Waits until it is complete or the other end is closed.
     pub(crate) fn hear_first<T: DeserializeOwned>(&mut self) -> io::Result<Heard<T>> {
         loop {
             match self.hear()? {
@@ -105,24 +105,24 @@ impl Channel {
         }
     }
 
-    /// The descriptors that came along with the line just heard, if it says how many; `None` if some are missing.
+    /// Returns the descriptors that were sent with the last line; `None` if some are missing.
     pub(crate) fn take_descriptors(&mut self, count: usize) -> Option<Vec<OwnedFd>> {
         (count <= self.descriptors.len()).then(|| self.descriptors.drain(..count).collect())
     }
 
-    /// Queue a line and offer what is queued to the socket.
+    /// Queues a line and sends as much of the queue as the socket takes.
     pub(crate) fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.outgoing, message)?;
         self.outgoing.push(b'\n');
         self.flush()
     }
 
-    /// Like [`Self::say`], but only if the supervisor keeps up.
+    /// Queues a line unless too much waits already.
     pub(crate) fn say_if_heard(&mut self, message: &impl Serialize) -> io::Result<()> {
         if self.outgoing.len() < BACKLOG_BYTES_MAX { self.say(message) } else { self.flush() }
     }
 
-    /// Offer what is queued to the socket.
+    /// Sends as much of the queue as the socket takes.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         let mut sent = 0;
         while sent < self.outgoing.len() && !self.ended {
@@ -139,7 +139,7 @@ impl Channel {
         Ok(())
     }
 
-    /// Whether everything said has reached the socket.
+    /// Returns whether the socket has taken the whole queue.
     #[cfg(test)]
     pub(crate) fn is_flushed(&self) -> bool {
         self.outgoing.is_empty() || self.ended
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_does_not_read_blocks_nobody_and_misses_nothing_that_counts() {
+    fn a_supervisor_that_does_not_read_blocks_no_seat_and_misses_progress_only() {
         let (mut channel, mut other) = pair();
         let long = "x".repeat(1000);
         for _ in 0..3_000 {

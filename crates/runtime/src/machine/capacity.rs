@@ -1,9 +1,8 @@
-//! Whether the machine has the memory that a rack wants, asked before anything starts.
+//! Check that the machine has the memory for a rack, before anything starts.
 //!
-//! A region of a node is reserved first and filled as the job goes, so a rack that is too large would start, run, and be
-//! killed in the middle by a kernel that has nothing left to give. What is compared is what the rack may fill (memory of all
-//! nodes, rings of all links) with what the kernel says is available without swapping, or less where a control group
-//! limits it. The few hundred KiB of each process are not counted.
+//! A region of a node is reserved first and filled while the job runs, so a rack that is too large would start and be killed later. The check
+//! compares the memory that the rack may fill (memory of all nodes, rings of all links) with the memory that the kernel reports as available
+//! without swapping, or with the limit of a control group if that is smaller. The few hundred KiB of each process are not counted.
 
 use std::fs;
 use std::path::Path;
@@ -19,14 +18,14 @@ use crate::units;
 
 const HINT: &str = "make `defaults.memory` or `ring_bytes` smaller, or name fewer nodes";
 
-/// What a rack may fill, in bytes.
+/// Memory that a rack may fill, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     nodes: u64,
     rings: u64,
 }
 
-/// What the kernel keeps for one end of a link on the packet wire.
+/// Returns the memory that the kernel keeps for one end of a link on the packet wire, in bytes.
 fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
     let (ether_type, frame_bytes_max) = (plan.ether_type, plan.wire_bytes_max());
     packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
@@ -35,7 +34,7 @@ fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
 impl Wanted {
     fn by(plan: &Plan, here: &Here) -> Self {
         let members = (0..).zip(&plan.members).filter(|(number, _)| here.runs(plan, NodeId(*number)));
-        // What lies on a GPU is not this machine's; how much there is the GPU says when it is asked for it.
+        // Memory of a GPU is not memory of this machine. Its size is checked when it is allocated.
         let on_host =
             members.filter(|(_, member)| !matches!(member.memory.device, Some(MemoryDevice::Cuda(_))));
         let nodes = on_host.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
@@ -53,7 +52,7 @@ impl Wanted {
         Self { nodes, rings }
     }
 
-    /// Why this is too much, with the numbers.
+    /// Returns the shortage in words, with the amounts.
     fn shortage(self, available: u64) -> Option<String> {
         let total = self.nodes.saturating_add(self.rings);
         (total > available).then(|| {
@@ -82,7 +81,7 @@ pub fn warning(plan: &Plan) -> Option<String> {
     shortage(plan, &Here::default()).map(|what| format!("warning: {what}\n  hint:  {HINT}"))
 }
 
-/// `None` also where the system does not say how much it has.
+/// Returns the shortage in words; `None` also if the system does not report its memory.
 fn shortage(plan: &Plan, here: &Here) -> Option<String> {
     let of_machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let of_group = left_in_group(Path::new("/sys/fs/cgroup")).unwrap_or(u64::MAX);
@@ -95,8 +94,8 @@ fn available(meminfo: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What the control group that a container sees as its root leaves, if it limits anything. Cached files count as used
-/// there and go when the memory is wanted.
+/// Returns the memory that the root control group leaves, in bytes, if it has a limit. Cached files count as used there, but
+/// the kernel frees them on demand.
 fn left_in_group(folder: &Path) -> Option<u64> {
     let text = |file| fs::read_to_string(folder.join(file)).ok();
     let number = |text: &str| text.trim().parse::<u64>().ok();
@@ -112,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_on_a_gpu_is_not_this_machine_s() {
+    fn memory_on_a_gpu_does_not_count() {
         let wanted = |memory: &str| {
             let text =
                 format!("name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{memory: {memory}}}\n");
@@ -146,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_words_are_understood() {
+    fn the_kernels_figures_are_read() {
         let text = "MemTotal:  8000 kB\nMemFree:   1 kB\nMemAvailable:    4096 kB\nBuffers: 7 kB\n";
         assert_eq!(available(text), Some(4 << 20));
         assert_eq!(available("MemTotal: 8000 kB\n"), None);
@@ -154,11 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn a_group_leaves_what_its_limit_says_and_its_caches() {
+    fn a_group_leaves_the_rest_of_its_limit_and_its_caches() {
         let folder = std::env::temp_dir().join(format!("rackloom-capacity-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
-        assert_eq!(left_in_group(&folder), None, "no limit is told");
+        assert_eq!(left_in_group(&folder), None, "no limit is reported");
         write("memory.max", "max\n");
         write("memory.current", "700\n");
         assert_eq!(left_in_group(&folder), None, "there is none");

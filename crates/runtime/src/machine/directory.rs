@@ -1,9 +1,8 @@
-//! Where standing racks live on disk: one private directory per user, one directory in it per rack.
+//! Run directory: one private directory per user, with one directory per running rack.
 //!
-//! `RUN/NAME/lock` is locked for as long as the rack's supervisor lives, so whether a rack is dead is a question for the
-//! kernel and not for a process number in a file. Racks are claimed, swept and released under `RUN/.lock`, so nobody
-//! takes a lock in a directory that another one is about to remove. The next start sweeps what a killed supervisor left.
-//! Where the directory is and how a socket in it is reached, the library says, which takes seats as well.
+//! The supervisor of a rack holds a lock on `RUN/NAME/lock`, so the kernel decides whether a rack still runs, and not a process number in a
+//! file. Racks are claimed, swept and released under `RUN/.lock`: no process locks a directory that another one is about to remove. The next
+//! start removes what a killed supervisor left. [`rackloom::seat::run_directory`] has the location of the directory and of its sockets.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -20,17 +19,17 @@ use crate::outcome::failure::Failure;
 
 const LOCK: &str = "lock";
 const NAME_BYTES_MAX: usize = 64;
-/// How long others may be busy with the run directory.
+/// Longest time that other processes may hold the lock of the run directory.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
-/// The private directory of all standing racks of a user.
+/// Private directory of all running racks of a user.
 #[derive(Clone, Debug)]
 pub(crate) struct RunDirectory {
     path: PathBuf,
 }
 
-/// A rack's own directory, for as long as its supervisor lives; removed on drop.
+/// Directory of one rack. It is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Claim {
     run: RunDirectory,
@@ -39,7 +38,10 @@ pub(crate) struct Claim {
 }
 
 impl RunDirectory {
-    /// The user's run directory; made if it is not there, refused if it is not private.
+    /// Opens the user's run directory. Makes it if it does not exist, and refuses it if it is not private.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or other users can enter it.
     pub(crate) fn open() -> Result<Self, Failure> {
         let run = Self { path: run_directory() };
         run.make_private().map_err(|error| {
@@ -58,7 +60,7 @@ impl RunDirectory {
         check_private(&self.path)
     }
 
-    /// Sweep what dead racks left, and make this rack's directory. An error if a rack of this name lives.
+    /// Removes directories of racks that ended without doing so, and makes this rack's directory. Fails if a rack of this name runs.
     pub(crate) fn claim(&self, name: &str) -> Result<Claim, Failure> {
         check_name(name)?;
         let path = self.path.join(name);
@@ -87,7 +89,7 @@ impl RunDirectory {
         Ok(lock)
     }
 
-    /// Nobody else claims, sweeps or releases while this lives.
+    /// Locks the run directory against claims, sweeps and releases of other processes.
     fn lock_all(&self) -> io::Result<File> {
         let lock = open_lock(&self.path.join(".lock"))?;
         let deadline = Instant::now() + PATIENCE;
@@ -102,7 +104,7 @@ impl RunDirectory {
         }
     }
 
-    /// A connection to every rack whose supervisor takes connections, by name.
+    /// Connects to every running rack. Returns connections in the order of the racks' names.
     pub(crate) fn living(&self) -> Result<Vec<(String, UnixStream)>, Failure> {
         let list = || -> io::Result<Vec<_>> {
             let mut found = Vec::new();
@@ -119,7 +121,7 @@ impl RunDirectory {
         list().map_err(|error| Failure::could_not_start("cannot list the racks", error).at_path(&self.path))
     }
 
-    /// A connection to one rack. `None` if none of this name lives.
+    /// Connects to one rack. Returns `None` if no rack of this name runs.
     pub(crate) fn connect(&self, name: &str) -> Result<Option<UnixStream>, Failure> {
         check_name(name)?;
         match connect(&self.path.join(name)) {
@@ -135,12 +137,12 @@ impl RunDirectory {
 }
 
 impl Claim {
-    /// The rack's directory.
+    /// Returns the path of the rack's directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The rack's control socket, ready to be connected to by its user. Nobody else can enter the directory before that is so.
+    /// Makes the rack's control socket, which only its user may connect to. The private directory protects it until its mode is set.
     pub(crate) fn listen(&self) -> io::Result<UnixListener> {
         let directory = File::open(&self.path)?;
         let place = socket_in(&directory);
@@ -163,7 +165,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-/// Whether no supervisor holds the lock of a rack's directory.
+/// Returns whether no supervisor holds the lock of a rack's directory.
 fn is_dead(path: &Path) -> io::Result<bool> {
     let lock = open_lock(&path.join(LOCK))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -173,7 +175,7 @@ fn is_dead(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// A name that is also a name of a directory, and of nothing else.
+/// Checks that the name of a rack can also be the name of a directory.
 pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());

@@ -1,19 +1,19 @@
-//! Whose share of a rack is started here: all of it, or what one host of several runs.
+//! Share of a rack that this machine runs: all of it, or the members of one of several hosts.
 
 use rackloom_plan::{HostPlan, Plan, WireKind};
 use rackloom_protocol::{Edge, NodeId};
 
 use crate::outcome::failure::Failure;
 
-/// This machine's share of a rack.
+/// Share of a rack that this machine runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
-    /// Place of this host in the plan's list; nothing if everybody runs here.
+    /// Index of this host in the plan; `None` if all members run here.
     pub(crate) host: Option<usize>,
 }
 
 impl Here {
-    /// The share of the host with this name.
+    /// Returns the share of the host with this name.
     pub(crate) fn of(plan: &Plan, host: Option<&str>) -> Result<Self, Failure> {
         let Some(name) = host else { return Ok(Self::default()) };
         let host = plan.hosts.iter().position(|host| host.name == name);
@@ -39,36 +39,36 @@ impl Here {
         Ok(Self { host: Some(host) })
     }
 
-    /// Whether a member runs here.
+    /// Returns whether a member runs here.
     pub(crate) fn runs(&self, plan: &Plan, member: NodeId) -> bool {
         self.host.is_none_or(|host| plan.hosts[host].members.contains(&member))
     }
 
-    /// Members that run elsewhere, by place in the plan.
+    /// Returns the numbers of the members that run on other hosts.
     pub(crate) fn elsewhere(&self, plan: &Plan) -> Vec<usize> {
         let members = (0..plan.members.len()).filter(|member| !self.runs(plan, NodeId(*member as u16)));
         members.collect()
     }
 
-    /// How many ends of a link are here.
+    /// Returns the number of ends of a link that are here.
     pub(crate) fn ends(&self, plan: &Plan, edge: &Edge) -> u64 {
         u64::from(self.runs(plan, edge.a)) + u64::from(self.runs(plan, edge.b))
     }
 
-    /// Whether a link of this member has its other end elsewhere.
+    /// Returns whether a link of this member has its other end on another host.
     pub(crate) fn leads_abroad(&self, plan: &Plan, node: NodeId) -> bool {
         let edges = plan.links.iter().map(|link| link.edge);
         let mut own = edges.filter(|edge| edge.a == node || edge.b == node);
         own.any(|edge| self.ends(plan, &edge) < 2)
     }
 
-    /// How many links have an end here.
+    /// Returns the number of links with an end here.
     pub(crate) fn links(&self, plan: &Plan) -> usize {
         plan.links.iter().filter(|link| self.ends(plan, &link.edge) > 0).count()
     }
 }
 
-/// The other hosts find each one by what the wire wants of it. A file that runs on one machine need not say that.
+/// Checks that each host has the address or the interface through which the wire reaches it. A rack on one machine needs neither.
 fn must_be_found(plan: &Plan) -> Result<(), Failure> {
     let is_udp = plan.wire == WireKind::Udp;
     let is_found = |host: &&HostPlan| match is_udp {

@@ -1,8 +1,7 @@
-//! Ctrl-C, SIGTERM or a closed terminal, for commands that end in order: what was measured before is printed, a seat sends a departure.
+//! Signals that end a command in order: Ctrl-C, SIGTERM, or SIGHUP of a closed terminal.
 //!
-//! The signals are waited for by a thread, and whoever works looks now and then whether there was one. A command that works in a
-//! command of its own has that told to end, which takes its rack down; such children do not hear the terminal's Ctrl-C: they are in
-//! groups of their own, so that each of them is told exactly once.
+//! A thread waits for the signals, and the working thread polls the result. A working thread that runs a child process forwards the
+//! interruption to it, once. Such children are in process groups of their own, so the terminal's Ctrl-C does not reach them as well.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,21 +13,24 @@ use std::thread;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether somebody wants this to end, and whom to tell.
+/// Interruption of a command, and the child process that it is forwarded to.
 #[derive(Debug, Default)]
 pub struct Interruption {
     is_asked: AtomicBool,
-    /// The command under way.
+    /// Child process that runs now.
     child: Mutex<Option<OwnedFd>>,
 }
 
 impl Interruption {
-    /// Listen from now on, until the process ends.
+    /// Starts the thread that waits for signals, until the process ends.
+    ///
+    /// # Errors
+    /// The thread or the signal handlers cannot be set up.
     pub fn listen() -> io::Result<Arc<Self>> {
         let this = Arc::new(Self::default());
         let heard = Arc::clone(&this);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        // From here on a signal waits to be heard instead of ending the process.
+        // From here on a signal does not end the process.
         let signals = {
             let _entered = runtime.enter();
             let each = |kind| signal(kind);
@@ -49,12 +51,12 @@ impl Interruption {
         Ok(this)
     }
 
-    /// Whether it is to end.
+    /// Returns whether the command must end.
     pub fn is_asked(&self) -> bool {
         self.is_asked.load(Ordering::Acquire)
     }
 
-    /// End the take under way, and begin no other.
+    /// Interrupts the command, and the child process that runs now.
     pub fn ask(&self) {
         self.is_asked.store(true, Ordering::Release);
         if let Some(child) = &*self.child() {
@@ -63,7 +65,10 @@ impl Interruption {
         }
     }
 
-    /// Wait for a command to end, which is told to if this is asked meanwhile.
+    /// Waits for the end of a child process. An interruption is forwarded to it.
+    ///
+    /// # Errors
+    /// The process cannot be watched.
     pub fn attend(&self, child: Child) -> io::Result<Output> {
         let process = Pid::from_child(&child);
         *self.child() = Some(pidfd_open(process, PidfdFlags::empty())?);
@@ -84,9 +89,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_under_way_is_told_to_end() {
+    fn an_interruption_ends_the_child_process() {
         let interruption = Interruption::default();
-        // It ends with its standard input, which stays open, or by being told.
+        // It ends with its standard input, which stays open, or by a signal.
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let _input = child.stdin.take();
         let output = thread::scope(|scope| {

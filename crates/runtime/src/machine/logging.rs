@@ -20,7 +20,7 @@ impl Write for LogWriter {
     }
 }
 
-/// Keeps an error unless it is not the first one or only says that no reader is left.
+/// Keeps the first error. The end of the reader is no error.
 fn keep(error: &io::Error) {
     if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) {
         let _ = FIRST_ERROR.set(error.to_string());

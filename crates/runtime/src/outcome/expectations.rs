@@ -1,8 +1,7 @@
 //! The plan's expectations held against a report.
 //!
-//! The job says pass or fail by what it checks. A rack file may expect more than that, or an outage; then the run passes
-//! if the expectation holds. A file that expects nothing leaves the job's verdict as it is. Under a fault script its expectations hold
-//! in place of the file's.
+//! The checks of the job give a verdict. A rack file may expect more than that, or an outage; then the run passes if the expectation holds.
+//! Without expectations the verdict of the job remains. The expectations of a fault script replace those of the rack file.
 
 use rackloom_jobs::report::{MemberState, Refusals, Report, Verdict, faults};
 use rackloom_plan::faults::FaultScript;
@@ -11,7 +10,7 @@ use rackloom_protocol::NodeId;
 
 use crate::units;
 
-/// Judge a run that ended by itself.
+/// Judges a run that ended by itself.
 pub fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
     if let Some(script) = faults {
         return faults::judge(script, plan, report);
@@ -29,7 +28,7 @@ pub fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
     report.failures = failures;
 }
 
-/// Whether the fault script, or without one the rack file, says that this node may be lost.
+/// Returns whether the fault script, or without one the rack file, allows the loss of this node.
 pub fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) -> bool {
     match faults {
         Some(script) => script.may_lose(node),
@@ -43,7 +42,7 @@ pub fn refusals(script: Option<&FaultScript>) -> Refusals {
     if script.is_some_and(provokes) { Refusals::Scripted } else { Refusals::Unexpected }
 }
 
-/// An outage that was expected is no failure, but it is said.
+/// Returns the failures that remain. An expected outage becomes a note.
 fn of_verdict(expect: &Expectations, report: &mut Report) -> Vec<String> {
     match (expect.verdict, report.verdict) {
         (ExpectedVerdict::Pass, _) => std::mem::take(&mut report.failures),

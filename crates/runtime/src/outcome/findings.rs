@@ -1,4 +1,4 @@
-//! What an engine adds to its members' reports, and the exit of a run from its report.
+//! Findings of an engine beside its members' reports, and the exit of a run from its report.
 
 use rackloom_jobs::report::{Context, EventRecord, Manifest, MemberSeat, Report, Verdict};
 use rackloom_plan::Plan;

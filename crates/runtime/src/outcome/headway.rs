@@ -1,8 +1,8 @@
-//! How far a run is, for those who wait for it.
+//! Headway of a run: finished nodes, and the progress of the slowest one.
 
 use rackloom_jobs::Portion;
 
-/// How far a run is.
+/// Headway of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Headway {
     /// Number of GPU nodes that have finished.

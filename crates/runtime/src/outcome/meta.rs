@@ -16,7 +16,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 /// Commit from which this crate was built, or `unknown`.
 pub const COMMIT: &str = env!("RACKLOOM_COMMIT");
 
-/// Returns the origin of a report about `plan`. `command` is the command line that asked for the run.
+/// Returns the origin of a report about `plan`. `command` is the command line that started the run.
 #[must_use]
 pub fn of(plan: &Plan, command: &str) -> Meta {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! How a run ends: outcomes, failures, expectations, and what a report holds beside the members' results.
+//! Outcomes of runs: exits, failures, expectations, and the parts of a report that do not come from members.
 
 pub mod exit;
 pub mod expectations;

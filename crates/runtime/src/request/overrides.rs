@@ -1,6 +1,6 @@
-//! What the command line says, put in place of what the file says. Judged afterwards by the plan itself.
+//! Options that replace values of the plan. The plan itself is checked afterwards.
 //!
-//! An option that means nothing to the job is a mistake, and not a wish that nobody heard.
+//! An option without effect on the job is an error.
 
 use rackloom_plan::{
     AlgorithmList, AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, OnLoss,
@@ -29,7 +29,7 @@ pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
         profile.duplicate = overrides.duplicate.unwrap_or(profile.duplicate);
         profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
         profile.retry = match overrides.llr {
-            // What the file says of it stays.
+            // The file's settings remain.
             Some(OnOff::On) => profile.retry.or(Some(RetryPlan::default())),
             Some(OnOff::Off) => None,
             None => profile.retry,
@@ -71,7 +71,7 @@ impl std::ops::Deref for JobChanges<'_> {
 }
 
 impl JobChanges<'_> {
-    /// The plan's job with what is said about it.
+    /// Returns the plan's job with the options applied.
     fn applied(&self, plan: &Plan) -> Result<JobKind, Failure> {
         let mut kind = self.kind(plan.job.kind);
         let name = kind.name();
@@ -99,7 +99,7 @@ impl JobChanges<'_> {
         Ok(kind)
     }
 
-    /// Which job: the one that is named, or the one that `--collective` means, or the file's.
+    /// Returns the job: the named one, the one that `--collective` implies, or the file's.
     fn kind(&self, of_file: JobKind) -> JobKind {
         let asked = match (self.job, &self.collective, &self.pattern) {
             (Some(job), ..) => default_job(job),
@@ -126,7 +126,7 @@ impl JobChanges<'_> {
         Ok(())
     }
 
-    /// The algorithms that the command line names, if it names any.
+    /// Returns the algorithms that the options name, if any.
     fn algorithms(&self) -> Result<Option<AlgorithmList>, Failure> {
         let Some(said) = &self.algorithm else { return Ok(None) };
         let names: Vec<_> = said.iter().filter_map(|name| AlgorithmName::from_name(name)).collect();
@@ -136,7 +136,7 @@ impl JobChanges<'_> {
         AlgorithmList::new(&names).map(Some).map_err(refused)
     }
 
-    /// An option about what this collective does not have: operator, root, data.
+    /// Refuses options about an operator, a root or data that the collective does not have.
     fn refuse_meaningless(&self, collective: CollectiveName) -> Result<(), Failure> {
         type Takes = fn(CollectiveName) -> bool;
         let operator: Takes = CollectiveName::takes_operator;
@@ -211,10 +211,10 @@ impl JobChanges<'_> {
     }
 }
 
-/// So many nodes a hint names.
+/// Maximum number of members that a hint names.
 const NODES_NAMED: usize = 8;
 
-/// The GPU node that an option names.
+/// Returns the GPU node that an option names.
 fn endpoint_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
     named(plan, option, name, "GPU node", |role| role == MemberRole::Endpoint)
 }

@@ -201,7 +201,7 @@ impl RackRequest {
         let work = self.possible_work()?;
         let here = Here::of(&work.plan, self.source.host.as_deref())?;
         if let Some(path) = &work.plan.security.key_file {
-            // Members read it again; here a mistake is said once.
+            // Members read it again; here an error is reported once.
             RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
         }
         let followed = work.faults.iter().flat_map(FaultScript::followed);
@@ -254,7 +254,7 @@ impl RackRequest {
         self.work().map(|work| work.plan)
     }
 
-    /// Read the fault script against the plan. Frames carry the end-to-end check where it flips bits.
+    /// Reads the fault script against the plan. If it flips bits, frames get the end-to-end check.
     fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
         let Some(FaultFile { name, text }) = &self.source.faults else { return Ok(None) };
         let script =
@@ -265,7 +265,7 @@ impl RackRequest {
         Ok(Some(script))
     }
 
-    /// Open the user's arrays, if there are any, and let the plan follow them: type and size are theirs.
+    /// Opens the user's arrays, if there are any. The plan takes type and size from them.
     fn take_arrays(&self, plan: &mut Plan) -> Result<Option<InputArrays>, Failure> {
         let ArrayOptions { input, output } = &self.source.arrays;
         let JobKind::Collective(mut job) = plan.job.kind else {
@@ -318,13 +318,13 @@ impl Work {
     }
 }
 
-/// A plan's mistakes, of which the first says "error" as the command does.
+/// Returns the plan's mistakes without their heading, which the command adds.
 fn words(error: &PlanError) -> String {
     let text = error.to_string();
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
-/// The shape of what each rank gets: from the shape of the arrays, or flat where there are none.
+/// Returns the shape of each rank's result: from the shape of the arrays, or flat without arrays.
 fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u64>>> {
     let ranks = plan.endpoint_count();
     let collective = match &plan.job.kind {

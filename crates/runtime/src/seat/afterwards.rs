@@ -1,7 +1,7 @@
-//! What a seat does once the job is over and everything is healed: it asks its neighbours for a word, and says what it counts.
+//! State at rest: once the job is over and all faults have ended, a seat reads eight bytes from each neighbour and reports its counters.
 //!
-//! The supervisor says who lives ([`rackloom_control::order::Order::Heal`]), and asks again as long as something is missing. What was measured
-//! stays as it was: the report is made before the first question, and only what the oracles saw is added to it.
+//! The supervisor names the live members ([`rackloom_control::order::Order::Heal`]) and repeats the order while answers are missing. The reads do
+//! not change measurements: the report is made before the first read, and only findings of the oracles are added to it.
 
 use rackloom_jobs::Seeds;
 use rackloom_jobs::report::MemberReport;
@@ -12,11 +12,11 @@ use rackloom_protocol::{
     RegionConfig, RemoteAddress,
 };
 
-/// Names of the questions: far from those of any job.
+/// Base of the identities of these reads. Jobs use smaller ones.
 const FIRST_QUESTION: u64 = 1 << 63;
 const WORD_BYTES: u64 = 8;
 
-/// A word that is asked for.
+/// Read of eight bytes from one neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Question {
     target: NodeId,
@@ -69,7 +69,7 @@ impl Afterwards {
         Self { questions, next: FIRST_QUESTION, here: word(regions), before: Box::new(before) }
     }
 
-    /// Ask whoever has not answered and is not being asked. Returns whether something left.
+    /// Starts a read from each neighbour without an answer and without a read in flight. Returns whether a read was started.
     pub(super) fn ask(&mut self, now: Instant, endpoint: &mut Endpoint) -> bool {
         let Self { questions, next, here, .. } = self;
         let mut any = false;
@@ -91,7 +91,7 @@ impl Afterwards {
         any
     }
 
-    /// Whether this event is the end of a question, and nobody else's business.
+    /// Returns whether this event completes one of these reads.
     pub(super) fn hear(&mut self, event: &Event) -> bool {
         let Event::Completed { operation, result } = *event else { return false };
         if operation.0 < FIRST_QUESTION {
@@ -106,14 +106,14 @@ impl Afterwards {
         true
     }
 
-    /// What was counted and what happened until everything was healed, unless a promise was broken since.
+    /// Returns the report as it was when all faults had ended, with later findings of the oracles.
     pub(super) fn keep_what_was(self, report: &mut MemberReport) {
         if report.events.broken_promise().is_none() {
             (report.ports, report.events) = (self.before.ports, self.before.events);
         }
     }
 
-    /// How the seat is now.
+    /// Returns the state of the seat now.
     pub(super) fn rest(&self, member: &dyn Member, edges: &[u16]) -> Rest {
         let (answered, unanswered): (Vec<&Question>, Vec<&Question>) =
             self.questions.iter().partition(|one| one.is_answered);

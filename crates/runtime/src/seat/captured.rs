@@ -1,4 +1,4 @@
-//! What a seat writes down of its links: what it sends, what befalls that, and what it gets and does not use.
+//! Captures of a seat: the frames that it sends, their faults, and received frames that it does not use.
 
 use rackloom::seat::wires::WatchPort;
 use rackloom::wires::impaired::Watch;
@@ -28,7 +28,7 @@ pub(super) struct Captured {
 }
 
 impl Captured {
-    /// One part per port, if captures are wanted. The seat's incarnation tells its parts from those of others.
+    /// Opens one file per port, if frames are captured. The incarnation of the seat distinguishes its files from those of earlier processes.
     pub(super) fn begin(plan: &Plan, config: &MemberConfig, start: &Start) -> Result<Option<Self>, String> {
         let Some(place) = capture::place(&start.source.capture, start.origin_monotonic_ns) else {
             return Ok(None);

@@ -1,10 +1,10 @@
-//! No frame of a life that is over is used: watched from outside of the core, where a script has members begin anew.
+//! Check that no frame of an earlier incarnation is used, from outside of the core, under a script that starts successors.
 //!
-//! A frame names the lives of both of its ends. What was sent to an earlier life of this member may not be used, and once a frame
-//! of a source's later life has been used, none of an earlier one may. Only frames about which this can be asked are counted: those to who
-//! has begun anew, and those from sources of which several lives have been heard.
+//! A frame names the incarnations of both of its ends. A frame for an earlier incarnation of this member must not be used, and once a frame of
+//! a later incarnation of its source has been used, no frame of an earlier one may be. Only frames to members with an earlier incarnation, and
+//! frames from sources with several incarnations, count.
 //!
-//! The first look at a source believes it: which of its lives is the present one is the core's to know, and told by the order alone.
+//! The first incarnation seen of a source is accepted: only the order of frames tells which one is current.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,16 +14,16 @@ use rackloom_jobs::{Oracle, Verdicts};
 use rackloom_protocol::wire::{FabricHeader, FrameKind};
 use rackloom_protocol::{DropReason, Incarnation, NodeId};
 
-/// What has been seen of one source.
+/// Incarnations seen of one source.
 #[derive(Debug, Default)]
 struct Source {
     /// Marks of its lives from which frames were used, in that order; the last is the present one.
     used: Vec<u32>,
-    /// Another one was heard and not used.
+    /// True if a frame of another incarnation was received and not used.
     has_others: bool,
 }
 
-/// The lives at both ends of what comes to one member.
+/// Checker of the incarnations of frames that one member receives.
 #[derive(Debug)]
 struct Watched {
     node: NodeId,
@@ -33,7 +33,7 @@ struct Watched {
     verdicts: Verdicts,
 }
 
-/// The same, in two hands: one shows it frames, the other one asks.
+/// Shared checker: one holder passes in frames, the other one reads the verdicts.
 #[derive(Clone, Debug)]
 pub(super) struct IncarnationChecks(Arc<Mutex<Watched>>);
 
@@ -56,7 +56,7 @@ impl IncarnationChecks {
         })
     }
 
-    /// What has been seen until now.
+    /// Returns the verdicts so far.
     pub(super) fn verdicts(&self) -> Verdicts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).verdicts.clone()
     }

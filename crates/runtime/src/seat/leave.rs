@@ -1,7 +1,7 @@
-//! A seat that is told to go, and leaves in order: its peers hear a departure and not a death.
+//! Departure of a seat in order: peers receive a departure and detect no death.
 //!
-//! Only who took a seat by hand is told so, by Ctrl-C or SIGTERM: it ends what it has begun, as far as that ends soon, sends a departure
-//! until its neighbours have heard it, and goes. A seat of `rackloom run` or `up` goes with its rack, and needs none of this.
+//! Only a process that took a seat by hand leaves on Ctrl-C or SIGTERM: it completes outstanding operations within a limit, sends a departure until its
+//! neighbours have acknowledged it, and ends. A seat that the supervisor started ends with its rack.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use rackloom_protocol::{Departure, Endpoint, Instant};
 
 use crate::machine::interruption::Interruption;
 
-/// What was begun may take so long to end.
+/// Longest time for outstanding operations to complete.
 const PATIENCE_NS: u64 = 2_000_000_000;
-/// How often it looks in that time.
+/// Time between two polls meanwhile.
 const LOOKS_PER_INTERVAL: u64 = 4;
 
-/// Whether the seat is to go, and how far it is with that.
+/// State of a seat's departure.
 #[derive(Debug, Default)]
 pub(super) struct Leave {
-    /// Who says so, if anybody may.
+    /// Interruption that starts the departure, if there is one.
     asked: Option<Arc<Interruption>>,
     /// Until when it waits for what was begun, once it was asked to go.
     begun_by: Option<Instant>,
     departure: Departure,
 }
 
-/// What the seat does next.
+/// Next step of the departure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Nobody asks it to go.
+    /// The seat does not leave.
     Stay,
-    /// It begins to go: no more turns for its job.
+    /// The departure begins: the job is not polled any more.
     Dismiss,
     /// Not yet; look again at this time.
     Wait(Instant),
-    /// Everybody has heard, or patience has ended.
+    /// All neighbours have acknowledged, or the time is over.
     Go,
 }
 

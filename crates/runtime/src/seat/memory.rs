@@ -1,8 +1,7 @@
-//! The memory of a seat: allocated as the rack file says, counted, and given back when the job is over.
+//! Memory of a seat: allocated as the rack file states, counted, and freed when the job is over.
 //!
-//! Locking and binding are demands: a node that cannot have them does not come up. Huge pages are a wish: a node that
-//! cannot have them says so and goes on. Whatever is still in somebody's hands at the end is listed by name; nothing
-//! here waits for anybody.
+//! Locking and binding are required: a node without them does not start. Huge pages are optional: a node without them reports that and
+//! continues. Regions that are still in use at the end are listed. Nothing here waits.
 
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
@@ -16,7 +15,7 @@ use super::sharing::Sharing;
 /// What a demand is tried on where the job asks for no memory.
 const TRIAL_BYTES: u64 = 4096;
 
-/// Allocate and register what the job asks for.
+/// Allocates and registers the regions of the job.
 pub(super) fn furnish(
     plan: &Plan,
     node: NodeId,
@@ -78,7 +77,7 @@ fn tell(name: &str, report: &MemoryReport) {
     }
 }
 
-/// How the memory is held and used now.
+/// Returns the report about the memory now.
 pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
     let mut report = MemoryReport::default();
     count(&mut report, memory);

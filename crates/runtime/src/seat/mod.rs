@@ -1,8 +1,8 @@
 //! One member in one process: a supervisor starts one for each GPU node and each switch.
 //!
-//! A seat learns who it is from the first line on its control socket, which is its standard input. From then on it has
-//! one loop: frames and timers through the node's runtime, turns for the job, and now and then a look at the socket. It
-//! never waits for the supervisor, which may be stopped, and ends when the socket does.
+//! The first line on the control socket, which is standard input, defines the seat. Afterwards the seat has one loop: frames and timers in the
+//! node's runtime, polls of the job, and polls of the socket. It never waits for the supervisor, which may be stopped, and it ends with the
+//! socket.
 
 mod afterwards;
 mod begin;
@@ -46,7 +46,7 @@ pub fn run() -> Result<Exit, Failure> {
     Ok(take(start, channel, None))
 }
 
-/// The start under the numbers that the wires have here, which came along with the line.
+/// Returns the start order with the numbers of the received descriptors.
 fn with_wires(joined: Joined, channel: &mut Channel) -> Option<Start> {
     let Joined { descriptors, mut start } = joined;
     let wires = channel.take_descriptors(descriptors.len())?;
@@ -54,13 +54,13 @@ fn with_wires(joined: Joined, channel: &mut Channel) -> Option<Start> {
     Some(start)
 }
 
-/// Be this seat until its control socket ends, or until it is told to go, if anybody may tell it.
+/// Runs this seat until the end of its control socket, or until an interruption.
 pub(crate) fn take(start: Start, mut channel: Channel, told: Option<Arc<Interruption>>) -> Exit {
     let what = match live(start, &mut channel, told) {
         Ok(()) => return Exit::Pass,
         Err(what) => what,
     };
-    // The supervisor prints it, with the member's name; if it is gone, nobody needs to know any more.
+    // The supervisor reports it with the name of the member, unless the supervisor has ended.
     let _ = channel.say(&Notice::Failed { what });
     Exit::CouldNotStart
 }

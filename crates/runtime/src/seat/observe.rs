@@ -1,4 +1,4 @@
-//! What a seat notices about itself: events for the report, whether it is up (all its links, and everybody reached), how far the job is.
+//! Observations of a seat about itself: events for the report, links that are up and nodes that are reached, progress of the job.
 
 use rackloom::Ports;
 use rackloom::seat::Grant;
@@ -9,7 +9,7 @@ use rackloom_jobs::report::{
 use rackloom_plan::Plan;
 use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
 
-/// The memory of one seat about its own life.
+/// Observations of one seat.
 #[derive(Debug)]
 pub(super) struct Observer {
     node: NodeId,
@@ -26,7 +26,7 @@ pub(super) struct Observer {
     abroad: Vec<(usize, String)>,
 }
 
-/// What an event was, beyond itself.
+/// Consequences of an event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
     /// It brought up the last link that had to come up, or was the way to the last node that had to be reached.
@@ -70,7 +70,7 @@ impl Observer {
         self.abroad = ways.into_iter().filter_map(line).collect();
     }
 
-    /// A line per neighbour on another host that was never heard.
+    /// Returns a line per silent neighbour on another host.
     pub(super) fn unheard(&self) -> impl Iterator<Item = &str> {
         let dark = |port: usize| self.dark.get(port).is_some_and(|dark| *dark);
         self.abroad.iter().filter(move |(port, _)| dark(*port)).map(|(_, line)| line.as_str())
@@ -104,7 +104,7 @@ impl Observer {
         !self.dark.contains(&true) && !self.unmet.contains(&true)
     }
 
-    /// Links that carry no data now, by place in the plan.
+    /// Returns the links that carry no data now, by index in the plan.
     pub(super) fn links_down(&self) -> Vec<u16> {
         let ports = self.lit.iter().zip(&self.edges);
         ports.filter(|(lit, _)| !**lit).map(|(_, edge)| *edge).collect()
@@ -145,12 +145,12 @@ impl Observer {
         is_new && self.is_lit()
     }
 
-    /// Counters of all ports, in port order.
+    /// Returns the counters of all ports, in port order.
     pub(super) fn ports(&self, member: &dyn Member, ports: &Ports) -> Vec<PortReport> {
         port_reports(member, ports, self.edges.iter().copied())
     }
 
-    /// Everything, as the report of this member.
+    /// Returns the report of this member.
     pub(super) fn report(
         &self,
         now: Instant,

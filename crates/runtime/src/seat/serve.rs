@@ -1,7 +1,6 @@
-//! The loop of a seat: the member's turns, the job's turns, and now and then a look at the control socket.
+//! Loop of a seat: it polls the member, the job and the control socket.
 //!
-//! A finished job is not the end of the loop: others may still read this member's memory or send through it. The loop
-//! ends with the control socket.
+//! The loop continues after the job: peers may still read this member's memory or send through it. It ends with the control socket.
 
 use std::io;
 use std::sync::Arc;
@@ -38,20 +37,20 @@ const IDLE_WAIT_NS: u64 = 20_000_000;
 /// And this often where the supervisor rings after every order: only for the socket's end. Each wake of an idle seat costs a
 /// switch of processes, and a rack may have dozens of them on one processor.
 const RUNG_IDLE_WAIT_NS: u64 = 500_000_000;
-/// How long a seat that is to report waits until its peers have let go of its memory.
+/// Longest time that a report waits until peers have unmapped this seat's memory.
 const LET_GO_PATIENCE_NS: u64 = 2_000_000_000;
-/// How often it looks meanwhile.
+/// Time between two polls meanwhile.
 const LET_GO_INTERVAL_NS: u64 = 1_000_000;
 /// Time between two reports of progress, which are made with a look at the control socket and only if there was any.
 const PROGRESS_INTERVAL_NS: u64 = 250_000_000;
 
-/// What sits in the seat.
+/// Member in the seat.
 pub(super) enum Body {
     Endpoint(Box<Work>),
     Switch(Box<Runtime<Switch>>),
 }
 
-/// A member that is about to live.
+/// Seat that has opened everything and is ready to run.
 pub(super) struct Seat {
     body: Body,
     observer: Observer,
@@ -68,13 +67,13 @@ pub(super) struct Seat {
     /// When a change of that count was last seen, on the run's clock.
     progress_at: Instant,
     cabling: Cabling,
-    /// Whether the supervisor wants to hear of events as they happen.
+    /// True if events are reported at once.
     tells_events: bool,
-    /// Whether the supervisor knows that all ways of this seat are decided.
+    /// True once the supervisor has the notice that all peers are mapped.
     told_mapped: bool,
-    /// Whether the supervisor knows that this seat's log cannot be written.
+    /// True once the supervisor has the notice that the log cannot be written.
     told_log_error: bool,
-    /// When the report leaves at the latest, once it was asked for.
+    /// Deadline of a requested report.
     report_by: Option<Instant>,
     leave: Leave,
     /// The job is over everywhere, and everything is healed.
@@ -206,7 +205,7 @@ impl Seat {
         }
     }
 
-    /// The same, for a seat that leaves when it is told to.
+    /// Makes the seat leave on an interruption.
     pub(super) fn leaving_when(self, told: Option<Arc<Interruption>>) -> Self {
         Self { leave: Leave::when_asked(told), ..self }
     }
@@ -279,7 +278,7 @@ impl Seat {
         next
     }
 
-    /// What the fault script says now.
+    /// Applies the fault script.
     fn conduct(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         match &mut self.body {
             Body::Endpoint(work) => {

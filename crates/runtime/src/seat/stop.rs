@@ -1,16 +1,15 @@
-//! A seat that stops itself where its job has come to a named place.
+//! Stop of a seat at a named step of its job.
 //!
-//! What happens at a step of a job is too quick to be met from outside. With `RACKLOOM_STOP_AT=n3=step 5 of` in the
-//! environment, n3 stops (as by SIGSTOP) the first time that what its job waits for contains `step 5 of`: whoever
-//! watches can then look at it, kill it, do something to its neighbours, or let it go on (SIGCONT). It is no fault script:
-//! the frames that the seat has sent by then are sent.
+//! A step of a job is too short to be hit from outside. With `RACKLOOM_STOP_AT=n3=step 5 of` in the environment, n3 stops itself (as by
+//! SIGSTOP) the first time that its pending conditions contain `step 5 of`. An observer can then inspect it, kill it, change its neighbours, or
+//! resume it (SIGCONT). Frames that the seat has sent before are in flight.
 
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Names the seat and the place.
+/// Environment variable with the seat and the step.
 const STOP_VARIABLE: &str = "RACKLOOM_STOP_AT";
 
-/// Where this seat is to stop, if anywhere.
+/// Step at which this seat stops, if any.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct StopAt(Option<String>);
 
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_follow_is_refused() {
+    fn a_malformed_value_is_refused() {
         for text in ["", "n1", "n1=", "n7=step 5 of", "=step"] {
             assert!(parse(text).is_err_and(|what| what.contains("hint:")), "{text}");
         }

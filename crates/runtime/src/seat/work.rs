@@ -1,7 +1,7 @@
-//! A GPU node's runtime with the job on it, and what the job leaves for the user.
+//! Runtime of a GPU node with its job, and the job's result.
 //!
-//! A finished job is not the end: others may still read this member's memory or send through it. Its result is written to
-//! its file between turns, block by block, so that a node with a large result is not taken for dead.
+//! The runtime continues after the job: peers may still read this member's memory or send through it. The result is written to its file block
+//! by block between polls, so that neighbours do not take a node with a large result for dead.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
 use crate::request::arrays::ArrayWriter;
 
-/// Where the user wants the result, and in which shape.
+/// Directory and shape of the result.
 pub(super) struct Results {
     pub(super) directory: PathBuf,
     pub(super) shape: Vec<u64>,
@@ -30,7 +30,7 @@ pub(super) struct Work {
     pub(super) job: Box<dyn Job>,
     /// Nothing more is to be done, the user's results included.
     pub(super) finished: bool,
-    /// The job gets no more turns.
+    /// True if the job is not polled any more.
     is_dismissed: bool,
     rank: usize,
     results: Option<Results>,
@@ -111,7 +111,7 @@ impl Work {
         turned
     }
 
-    /// What a fault script does to this node's memory and keys.
+    /// Applies the fault script to this node's memory and keys.
     pub(super) fn obey(&mut self, now: Instant, action: &FaultAction, new: impl FnOnce() -> MemoryFaults) {
         match action {
             FaultAction::Memory(conditions) => {
@@ -128,7 +128,7 @@ impl Work {
         }
     }
 
-    /// Sleep until something comes: a frame, a timer, or a word that a peer of the server has changed.
+    /// Sleeps until a frame arrives, a timer expires, or a peer of the server has changed a word of memory.
     pub(super) fn wait(&mut self, until: Instant) {
         let Self { runtime, sharing, .. } = self;
         let until = until.min(runtime.memory_mut().next_due());
@@ -155,7 +155,7 @@ impl Work {
         (0..members).map(|node| endpoint.paths(NodeId(node)).map(|port| port.0).collect()).collect()
     }
 
-    /// How the memory is held and used now.
+    /// Returns the report about the memory now.
     pub(super) fn memory(&mut self) -> MemoryReport {
         memory::describe(self.runtime.memory_mut())
     }

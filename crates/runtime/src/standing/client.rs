@@ -1,4 +1,4 @@
-//! The other end of a control socket: one question, one answer, never for ever.
+//! Client end of a control socket: one request, one answer, with a timeout.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -13,10 +13,10 @@ use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use rackloom_control::request::{Answer, Request};
 
-/// The longest answer: a report of the largest rack fits well within.
+/// Maximum length of an answer, in bytes. It holds a report of the largest rack.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// Ask, and wait for the answer; at most `patience` between two pieces of it.
+/// Sends a request and returns the answer. `patience` is the timeout between two pieces of it.
 pub(super) fn ask(
     mut stream: &UnixStream,
     rack: &str,
@@ -52,21 +52,21 @@ pub(super) fn ask(
     }
 }
 
-/// The process at the other end, to be waited for; `None` if it cannot be told.
+/// Returns a handle on the process at the other end; `None` if the kernel does not name it.
 pub(super) fn peer(stream: &UnixStream) -> Option<OwnedFd> {
     let pid = socket_peercred(stream).ok()?.pid;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// Wait for the end of a process, at most `patience`.
+/// Waits for the end of a process, at most `patience`.
 pub(super) fn wait_for_end(process: &OwnedFd, patience: Duration) {
     let mut interest = [PollFd::new(process, PollFlags::IN)];
     let patience = Timespec { tv_sec: patience.as_secs() as _, tv_nsec: 0 };
-    // Whether it ended, or time was up, or a signal came: there is nothing more to do about it.
+    // The end of the process, the timeout and a signal have the same consequence.
     let _ = poll(&mut interest, Some(&patience));
 }
 
-/// The rack said something else than what was asked.
+/// Returns the failure of an answer to another request.
 pub(super) fn beside_the_point(rack: &str) -> Failure {
     Failure::new(Exit::Stalled, format!("rack {rack} answers another question"))
         .hint("is its supervisor of another version?")

@@ -1,8 +1,8 @@
-//! The control socket of a standing rack: who may come in, how much they may say, how long they may stay silent.
+//! Control socket of a standing rack: access of clients, and limits on their number, requests and idle time.
 //!
-//! The directory keeps other users out; the kernel's word about the peer is asked all the same. Every client has a task of
-//! its own that turns lines into questions to the supervisor and answers into lines. A client that says nonsense is
-//! told so, one that says too much or nothing for too long is shut out, and none of them can hold up the supervisor.
+//! The private directory keeps other users out; the user of the peer is checked as well. Each client has a task, which turns lines into requests
+//! to the supervisor and answers into lines. A malformed request gets an error. A client that sends too much, or nothing for too long, is
+//! disconnected. No client can block the supervisor.
 
 use std::io;
 use std::time::Duration;
@@ -18,28 +18,28 @@ use crate::channel::bounded_lines::BoundedLines;
 use crate::supervisor::Attendance;
 use rackloom_control::request::{Answer, Nothing, REQUEST_BYTES_MAX, Request};
 
-/// Clients at one time; processes that took a seat do not count.
+/// Maximum number of clients at one time. Processes that took a seat do not count.
 const CLIENTS_MAX: usize = 32;
-/// Of these, the last place is for `status` and `down` alone, so that clients that hold all others cannot keep a rack from being taken down.
+/// Number of connections that only `status` and `down` may use, so that other clients cannot prevent the end of a rack.
 const RESERVED: usize = 1;
-/// A client in the reserved place must ask at once.
+/// Longest time until the request of a client on a reserved connection.
 const RESERVED_SILENCE_MAX: Duration = Duration::from_secs(2);
-/// A client that neither asks nor listens for so long has been forgotten by its user.
+/// Longest time between two requests of a client.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// A client that does not read its answer for so long is not waited for.
+/// Longest time for a client to read an answer.
 const DEAFNESS_MAX: Duration = Duration::from_secs(10);
-/// After the last answer clients may take so long to read it.
-const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// Events that a slow listener may be behind.
+/// Longest time for clients to read the last answer.
+const LAST_ANSWER_MAX: Duration = Duration::from_secs(2);
+/// Maximum number of events that wait for a slow client.
 const EVENTS_BEHIND_MAX: usize = 4096;
-/// The system was short of descriptors or memory; perhaps it is not any more.
+/// Time until the next attempt to accept, after a shortage of descriptors or memory.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-/// Why nobody can give a rack that is up another job, and what there is instead.
+/// Refusal of another job for a running rack.
 const NO_OTHER_JOB: &str = "a rack that is up does the job that it was started with, if any: its plan, its keys and its epoch follow from that";
 const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` starts one with a job, whose places faults can wait for; programs on seats of their own do any other work (docs/library.md)";
 
-/// A question on its way to the supervisor.
+/// Request of a client to the supervisor.
 pub(super) struct Asked {
     pub(super) request: Request,
     /// The client's process.
@@ -47,7 +47,7 @@ pub(super) struct Asked {
     pub(super) reply: oneshot::Sender<Reply>,
 }
 
-/// What the supervisor answers.
+/// Reply of the supervisor.
 pub(super) enum Reply {
     /// A line.
     Answer(Answer),
@@ -55,17 +55,17 @@ pub(super) enum Reply {
     Seat(Answer, Box<Attendance>),
 }
 
-/// What clients share.
+/// Channels that all clients share.
 #[derive(Clone)]
 pub(super) struct Counter {
     pub(super) asked: mpsc::Sender<Asked>,
     pub(super) events: broadcast::Sender<EventRecord>,
-    /// Says when there is nothing more to ask.
+    /// Changes when the rack has ended.
     closed: watch::Receiver<()>,
 }
 
 impl Counter {
-    /// Both ends of what clients and supervisor say to each other, and what closes the door when it is dropped.
+    /// Returns the clients' end, the supervisor's end, and a handle that closes the socket when it is dropped.
     pub(super) fn new() -> (Self, mpsc::Receiver<Asked>, watch::Sender<()>) {
         let (asked, heard) = mpsc::channel(CLIENTS_MAX);
         let (open, closed) = watch::channel(());
@@ -73,7 +73,7 @@ impl Counter {
     }
 }
 
-/// Let clients in until the door closes, then wait a little for those who still read their last answer.
+/// Serves clients until the socket closes, then waits until they have read their last answer.
 pub(super) async fn keep_open(listener: UnixListener, mut counter: Counter) {
     let mut clients = JoinSet::new();
     loop {
@@ -88,7 +88,7 @@ pub(super) async fn keep_open(listener: UnixListener, mut counter: Counter) {
     }
     drop(listener);
     let all_gone = async { while clients.join_next().await.is_some() {} };
-    let _ = timeout(FAREWELL_MAX, all_gone).await;
+    let _ = timeout(LAST_ANSWER_MAX, all_gone).await;
 }
 
 fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
@@ -103,7 +103,7 @@ fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
         None
     };
     if let Some(refusal) = refusal {
-        // It fits into an empty socket; whoever does not read it has been told all the same.
+        // The line fits into an empty socket.
         let _ = stream.try_write(&refusal.line());
         return;
     }
@@ -113,7 +113,7 @@ fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
         let (reader, writer) = stream.into_split();
         let lines = BoundedLines::new(reader, REQUEST_BYTES_MAX);
         let client = Client { lines, writer, pid, counter, is_reserved };
-        // A client that goes away in the middle has lost interest.
+        // The end of a client in the middle of a request is no error.
         let _ = client.serve().await;
     });
 }
@@ -123,7 +123,7 @@ struct Client {
     writer: OwnedWriteHalf,
     pid: u32,
     counter: Counter,
-    /// It has the place that is kept for `status` and `down`, for one request.
+    /// True on a reserved connection, for one request `status` or `down`.
     is_reserved: bool,
 }
 
@@ -157,7 +157,7 @@ impl Client {
                     Some(Reply::Answer(answer)) => self.say(&answer).await?,
                     Some(Reply::Seat(answer, attendance)) => {
                         let Ok(stream) = self.lines.into_inner().reunite(self.writer) else { return Ok(()) };
-                        // Not one of the clients any more: a seat may stay, and the departure does not wait for it.
+                        // The connection is a seat now: it does not count as a client, and the end does not wait for it.
                         tokio::spawn(async move { attendance.serve(stream, &answer.line()).await });
                         return Ok(());
                     }
@@ -176,7 +176,7 @@ impl Client {
         answer.await.ok()
     }
 
-    /// Until the client goes, or says something more, or the rack is over.
+    /// Sends events until the client disconnects or sends a line, or the rack ends.
     async fn tell_events(mut self) -> io::Result<()> {
         let mut events = self.counter.events.subscribe();
         self.say(&Answer::Subscribed(Nothing {})).await?;

@@ -1,8 +1,7 @@
-//! `rackloom seat --join RACK/SEAT`: a vacant seat, taken by this process.
+//! Vacant seat, taken by this process (`rackloom seat --join RACK/SEAT`).
 //!
-//! The seat's endpoint, memory and event loop live here; the wires come as descriptors over the rack's control socket,
-//! and that connection is then the seat's own. This process' death is the node's death; Ctrl-C and SIGTERM are none: the node leaves in
-//! order.
+//! Endpoint, memory and event loop of the seat are in this process. The wires come as descriptors over the rack's control socket, which is the
+//! control socket of the seat afterwards. The death of the process is the death of the node. On Ctrl-C and SIGTERM the node leaves in order.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +22,7 @@ use rackloom_control::order::Joined;
 use rackloom_control::order::Start;
 use rackloom_control::request::{Answer, Join, Request};
 
-/// How long the rack may take to hand over the seat.
+/// Longest time for the rack to hand over the seat.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Takes the vacant seat `place`, such as `ring-8/n2`, and runs its node until the rack ends or a signal arrives. The calling process must
@@ -41,7 +40,7 @@ pub fn join(place: &str) -> Result<Exit, Failure> {
     let request = Request::Join(Join { seat: seat.to_owned() });
     let (joined, mut wires, rest) = receive(&stream, &request)
         .map_err(|error| Failure::could_not_start(format!("cannot take seat {place}"), error))??;
-    // The rack may have said more already, and sent wires along with that.
+    // The rack may have sent more lines already, with descriptors.
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let start = with_wires(joined, wires).ok_or_else(|| {
         Failure::new(Exit::CouldNotStart, format!("seat {place} came without some of its wires"))
@@ -56,7 +55,7 @@ pub fn join(place: &str) -> Result<Exit, Failure> {
     Ok(seat::take(start, channel, Some(told)))
 }
 
-/// On the packet wire a seat has interfaces, and these belong into a network namespace of the taker's own.
+/// Enters a network namespace for the seat's interfaces, on the packet wire.
 fn enter_place(rack: &StandingRack) -> Result<(), Failure> {
     let status = rack.status()?;
     if status.wire != WireKind::Packet.name() {
@@ -68,7 +67,7 @@ fn enter_place(rack: &StandingRack) -> Result<(), Failure> {
 
 type Received = (Joined, Vec<OwnedFd>, Vec<u8>);
 
-/// Ask for the seat; the answer, its descriptors, and what the rack said after it.
+/// Requests the seat. Returns the answer, its descriptors, and the bytes after it.
 fn receive(stream: &UnixStream, request: &Request) -> io::Result<Result<Received, Failure>> {
     let mut question = serde_json::to_vec(request)?;
     question.push(b'\n');
@@ -82,7 +81,7 @@ fn receive(stream: &UnixStream, request: &Request) -> io::Result<Result<Received
     })
 }
 
-/// The start under the numbers that the wires have here. They belong to whoever opens the grant.
+/// Returns the start order with the numbers of the descriptors in this process. The code that opens the grant owns them.
 fn with_wires(joined: Joined, wires: Vec<OwnedFd>) -> Option<Start> {
     let Joined { descriptors, mut start } = joined;
     start.grant = answer::renumber(&start.grant, &descriptors, wires)?;

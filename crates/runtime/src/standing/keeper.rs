@@ -1,8 +1,7 @@
-//! The supervisor of a rack that stays, in the background: started by `rackloom up`, ended by `rackloom down`.
+//! Supervisor of a standing rack, in the background. `rackloom up` starts it, `rackloom down` ends it.
 //!
-//! It hears what to do from its launcher over a socket, as a seat hears from its supervisor, and says there whether the
-//! rack came up. A launcher that goes before that takes the rack with it; after that nobody but the control socket, a
-//! signal or the machine ends it.
+//! Its launcher sends the options over a socket and receives there whether the rack came up. If the launcher ends before that, the rack
+//! ends too. Afterwards only the control socket, a signal or the machine ends it.
 
 use std::path::{Path, PathBuf};
 
@@ -26,18 +25,18 @@ use rackloom_control::order::Joined;
 use rackloom_control::request::{Answer, Injection, Nothing, Request};
 use rackloom_control::source::Source;
 
-/// What the launcher says.
+/// Options from the launcher.
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Keep {
     pub(super) source: Source,
-    /// Seats that are left for others to take, by place in the plan.
+    /// Members whose seats stay vacant, by number in the plan.
     pub(super) vacant: Vec<u16>,
-    /// Where the logs go, if not beside the rack's socket.
+    /// Directory of the logs; in the run directory of the rack if absent.
     pub(super) log_dir: Option<PathBuf>,
     pub(super) log_level: Option<String>,
 }
 
-/// What the launcher hears.
+/// Outcome, for the launcher.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Outcome {
@@ -61,7 +60,7 @@ pub fn keep(program: &Program, observer: &mut dyn RackObserver) -> Result<Exit, 
     match keep_up(keep, &mut launcher, program, observer) {
         Ok(exit) => Ok(exit),
         Err(failure) => {
-            // If the rack was up, the launcher has gone and those who asked have been told.
+            // If the rack was up, the launcher has ended, and clients have their answers.
             let _ = launcher.say(&Outcome::Failed { exit: failure.exit, what: failure.to_string() });
             Err(failure)
         }
@@ -98,7 +97,7 @@ fn keep_up(
     runtime.block_on(Keeper::new(supervisor, claim).live(listener, launcher, observer))
 }
 
-/// From here on nobody reads standard error; what is said there belongs to the logs.
+/// Redirects standard error to the log: no process reads it from here on.
 fn complain_into(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
     let Some(file) = logs.of_member("supervisor")? else { return Ok(()) };
     rustix::stdio::dup2_stderr(file).map_err(|error| {
@@ -110,11 +109,11 @@ struct Keeper {
     supervisor: Supervisor,
     claim: Claim,
     was_up: bool,
-    /// Who wants to know how everybody is.
+    /// Clients that wait for a status.
     status_askers: Vec<oneshot::Sender<Reply>>,
-    /// Who wants a member to leave.
+    /// Clients that wait until a member has left.
     leave_askers: Vec<(usize, oneshot::Sender<Reply>)>,
-    /// Who wants the rack to go.
+    /// Clients that wait for the end of the rack.
     down_askers: Vec<oneshot::Sender<Reply>>,
 }
 
@@ -167,7 +166,7 @@ impl Keeper {
         match milestone {
             Milestone::LinksUp => {
                 self.was_up = true;
-                // A launcher that has gone in this very moment misses nothing that `status` does not say.
+                // A launcher that has just ended loses nothing: `status` shows the same.
                 let _ = launcher.say(&Outcome::Up {});
             }
             Milestone::StatusKnown => {
@@ -176,7 +175,7 @@ impl Keeper {
                     let _ = asker.send(Reply::Answer(Answer::Status(Box::new(status))));
                 }
             }
-            // Fails if nobody listens.
+            // Fails without subscribers.
             Milestone::Happened(record) => drop(events.send(record)),
             Milestone::Left(member) => {
                 for (_, asker) in self.leave_askers.extract_if(.., |(whose, _)| *whose == member) {
@@ -221,7 +220,7 @@ impl Keeper {
         }
     }
 
-    /// The member with this name, if somebody sits there who can be asked to leave.
+    /// Returns the member with this name, if a process holds its seat and can leave.
     fn taken_seat(&self, seat: &str) -> Result<usize, Answer> {
         let shows = Some("`rackloom status` shows who sits where");
         let rack = &self.supervisor.rack;
@@ -259,7 +258,7 @@ impl Keeper {
         Ok(Reply::Seat(Answer::Joined(Box::new(joined)), Box::new(attendance)))
     }
 
-    /// Nobody is left: release the name, then tell those who asked. In this order, because they may want the name again.
+    /// Ends the rack after its last member: releases the name, then answers all clients. In this order, because clients may use the name again.
     fn conclude(
         self,
         mut asked: mpsc::Receiver<Asked>,

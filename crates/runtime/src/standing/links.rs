@@ -1,6 +1,6 @@
 //! Traffic, losses and paths of a standing rack, from the counters in the members' answers.
 //!
-//! A member can be a process from elsewhere, so no number in its answer is trusted as an index.
+//! A member can be a program of the user, so no number in its answer is trusted as an index.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use rackloom_control::links::{LinkCounters, LinkStatus, PathStatus};
 use rackloom_control::notice::SeatStatus;
 use rackloom_control::request::RackStatus;
 
-/// Answers by place in the plan; `None` of a member that did not answer.
+/// Answers by number of the member; `None` for a member that did not answer.
 pub(super) type Answers<'a> = [Option<&'a SeatStatus>];
 
-/// Both directions of every link with an end here, in the plan's order.
+/// Returns both directions of every link with an end here, in the plan's order.
 pub(super) fn of_rack(plan: &Plan, here: &Here, answers: &Answers<'_>) -> Vec<LinkStatus> {
     let links = (0..).zip(&plan.links).filter(|(_, link)| here.ends(plan, &link.edge) > 0);
     let directions = links.flat_map(|(edge, link)| {
@@ -56,7 +56,7 @@ fn direction(
     }
 }
 
-/// `n0->n1`, with the number behind it that tells parallel links apart.
+/// Returns the name of one direction, such as `n0->n1`, with a number for parallel links.
 fn name(plan: &Plan, link: &LinkPlan, from: NodeId) -> String {
     let member = |node: NodeId| plan.members[node.index()].name.as_str();
     let (a, b) = (member(link.edge.a), member(link.edge.b));
@@ -76,7 +76,7 @@ fn counters(at_ns: u64, port: &PortReport) -> LinkCounters {
     }
 }
 
-/// Lost frames by reason, as far as the ends answered.
+/// Returns the lost frames by reason, from the ends that answered.
 fn dropped(sender: Option<&PortReport>, receiver: Option<&PortReport>) -> Option<BTreeMap<String, u64>> {
     if sender.is_none() && receiver.is_none() {
         return None;
@@ -87,9 +87,9 @@ fn dropped(sender: Option<&PortReport>, receiver: Option<&PortReport>) -> Option
     Some(dropped)
 }
 
-/// Live paths of a GPU node to all others; `None` if it did not answer.
+/// Returns the live paths of a GPU node to all others; `None` if it did not answer.
 pub(super) fn paths_of(plan: &Plan, node: NodeId, answer: Option<&SeatStatus>) -> Option<Vec<PathStatus>> {
-    // A node that has left its seat knows no paths.
+    // A node that has left its seat reports no paths.
     let paths = answer.map(|answer| &answer.paths).filter(|paths| !paths.is_empty())?;
     let others = plan.members.iter().zip(paths).enumerate();
     let others =

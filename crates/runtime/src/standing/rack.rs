@@ -119,7 +119,7 @@ impl StandingRack {
     }
 
     /// Returns the status a little later than `earlier`, with the rates in between. If the rack does not answer again, returns `earlier`, which has
-    /// no rates: it may be going, or have no place left for more than one request.
+    /// no rates: it may be ending, or accept one request only.
     fn with_rates(&self, earlier: RackStatus) -> RackStatus {
         match self.status() {
             Ok(mut later) => {

@@ -1,4 +1,4 @@
-//! How a standing rack is, from what its supervisor knows and its seats have just said.
+//! Status of a standing rack, from its supervisor and the latest answers of its seats.
 
 use rackloom_jobs::report::{EventRecord, Verdict};
 use rackloom_plan::{Expectations, JobKind};
@@ -9,7 +9,7 @@ use crate::supervisor::Supervisor;
 use crate::supervisor::rack::Seat;
 use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 
-/// The answer to `status`.
+/// Returns the status of the rack.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
     let Supervisor { plan, rack, clock, here, active_faults, .. } = supervisor;
     let now_ns = clock.now().0;
@@ -81,13 +81,13 @@ fn active_fault(record: &EventRecord, now_ns: u64) -> ActiveFault {
     }
 }
 
-/// Whether the rack's job is this seat's. Whoever follows a dead node does not do it over.
+/// Returns whether this seat has a part in the job. The successor of a dead node has none.
 fn does_job(seat: &Seat, has_job: bool) -> bool {
     has_job && seat.is_endpoint && seat.earlier_deaths.is_empty()
 }
 
-/// How the job went, once it is over on every node, as `down` would say it: a node that died without a report is a
-/// failure. Nothing while a seat is vacant or its process has not answered.
+/// Returns the verdict of the job once it is over on every node, as in the report of `down`: a node that died without a report is a
+/// failure. `None` while a seat is vacant or its process has not answered.
 fn verdict(seats: &[Seat]) -> Option<Verdict> {
     let endpoints = || seats.iter().filter(|seat| seat.is_endpoint && !seat.is_elsewhere);
     let of_seat = |seat: &Seat| match &seat.status {
@@ -109,7 +109,7 @@ const fn role(role: MemberRole) -> &'static str {
     }
 }
 
-/// One word.
+/// Returns the name of a member's state.
 fn state(seat: &Seat, has_job: bool) -> &'static str {
     match &seat.status {
         _ if seat.is_elsewhere => "elsewhere",

@@ -90,7 +90,7 @@ fn settled_status(rack: &StandingRack, plan: &Plan, required: &[u16]) -> Result<
     }
 }
 
-/// Links that `up` waits for, by place in the plan.
+/// Returns the links that `up` waits for, by index in the plan.
 fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> Vec<u16> {
     let is_vacant = |node: NodeId| vacant.contains(&node.0);
     let is_struck = |number: u16, edge: &Edge| {
@@ -108,13 +108,13 @@ fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> 
     links.map(|(number, _)| number).collect()
 }
 
-/// Names of required links that carry no data at one of their ends. A member that did not answer misses all of its links.
+/// Returns the names of required links that carry no data at one of their ends. A member that did not answer misses all of its links.
 fn missing_links(status: &RackStatus, plan: &Plan, required: &[u16]) -> Vec<String> {
     let is_down = |number: u16, end: NodeId| {
         let member = &status.members[end.index()];
         match member.links_up {
             Some(_) => member.links_down.contains(&number),
-            // Another host runs it, or it has ended; its neighbour says how the link is.
+            // Another host runs it, or it has ended; the status of its neighbour decides.
             None => member.state == "silent",
         }
     };
@@ -129,7 +129,7 @@ fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
     names.iter().map(|name| Ok(member_named(plan, "--vacant", name)?.0)).collect()
 }
 
-/// Start the supervisor, and wait until it says how it went.
+/// Starts the supervisor, and waits for its outcome.
 fn start(keep: &Keep, program: &Program) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::could_not_start("cannot start the supervisor", error);
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
@@ -152,7 +152,7 @@ fn start(keep: &Keep, program: &Program) -> Result<(), Failure> {
     match heard {
         Heard::Message(Outcome::Up {}) => Ok(()),
         Heard::Message(Outcome::Failed { exit, what }) => {
-            // It has nothing more to say; what it held is free once it has ended.
+            // Its directory and name are free once it has ended.
             let _ = supervisor.wait();
             Err(Failure::new(exit, what))
         }
@@ -163,7 +163,7 @@ fn start(keep: &Keep, program: &Program) -> Result<(), Failure> {
     }
 }
 
-/// A session of its own: neither Ctrl-C nor a closed terminal reaches it.
+/// Gives the process a session of its own: neither Ctrl-C nor a closed terminal reaches it.
 fn leave_the_terminal(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     // SAFETY: needed because only the child can leave its session. Between fork and exec the closure makes one system

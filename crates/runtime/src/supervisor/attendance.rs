@@ -1,31 +1,28 @@
-//! Serving a seat in a process from elsewhere: the wires over its socket, then orders out and notices in.
+//! Service of a seat in a process that the supervisor did not start: descriptors of its wires, then orders and notices.
 //!
-//! The supervisor's copies of the wires are dropped as soon as they are sent. That matters: a neighbour learns of a
-//! death because the dead one's socket has no other owner. What could not be sent is gone as well, and with it the seat.
+//! The supervisor closes its copies of the descriptors as soon as they are sent. A neighbour detects a death because the socket of the dead
+//! process has no other owner. If they cannot be sent, the seat ends.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
-use super::process::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
+use super::conversation::{Heard, NOTICE_BYTES_MAX, Said, hand_over, notice_in, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
-use rackloom::seat::descriptors::{carrying_bytes, send_batch};
 use rackloom_control::order::Start;
 
-/// How long the taker may take to read its start.
+/// Longest time for the process to read its start order.
 const HAND_OVER: Duration = Duration::from_secs(5);
 
-/// What serving the seat takes.
+/// State of the service of one seat.
 pub(crate) struct Attendance {
     pub(super) member: usize,
-    /// Everything the taker needs to begin.
+    /// Start order.
     pub(crate) start: Start,
     /// Its wires, in the order in which the start names them.
     pub(super) wires: Vec<OwnedFd>,
@@ -35,7 +32,7 @@ pub(crate) struct Attendance {
 }
 
 impl Attendance {
-    /// Send the line that says so, with the wires, and serve the seat until one of the two ends is gone.
+    /// Sends the first line with the wires, and serves the seat until one end of the socket is closed.
     pub(crate) async fn serve(self, socket: UnixStream, line: &[u8]) {
         let Self { member, wires, given, kill, heard, .. } = self;
         let sent = timeout(HAND_OVER, hand_over(&socket, line, &wires)).await;
@@ -46,21 +43,6 @@ impl Attendance {
         };
         let _ = heard.send((member, Heard::Ended(how)));
     }
-}
-
-/// Write a line with descriptors that go along with it.
-pub(super) async fn hand_over(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
-    let descriptors: Vec<_> = wires.iter().map(AsFd::as_fd).collect();
-    let carrying = carrying_bytes(descriptors.len());
-    for place in 0..carrying {
-        socket.async_io(Interest::WRITABLE, || send_batch(socket, line, place, &descriptors)).await?;
-    }
-    let mut rest = line.get(carrying..).unwrap_or_default();
-    while !rest.is_empty() {
-        let written = socket.async_io(Interest::WRITABLE, || socket.try_write(rest)).await?;
-        rest = &rest[written..];
-    }
-    Ok(())
 }
 
 async fn converse(

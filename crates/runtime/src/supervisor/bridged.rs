@@ -1,14 +1,14 @@
 //! Bridges as hubs: one per plane in the supervisor's namespace, and a cable from it to each member.
 //!
-//! A bridge needs no process: it lives as long as the namespace. Who takes a seat later gets a cable of its own to the same
-//! bridges, and its neighbours keep theirs.
+//! A bridge needs no process and exists as long as the namespace. A process that takes a seat later gets new cables to the same bridges, and its
+//! neighbours keep theirs.
 
 use rackloom::namespaces::{Bridge, BridgeCable, connect_to_bridges, create_bridges};
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, Plane};
 
+use super::joints::joints;
 use super::packet::{cable_end, mtu};
-use super::wiring::joints;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 

@@ -1,4 +1,4 @@
-//! From a rack that is over to its report and its exit code.
+//! Report and exit of a rack that has ended.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Conclusion {
 }
 
 impl Supervisor {
-    /// Join the reports and say how it went. A rack that never came up is a failure.
+    /// Joins the reports of the members and judges the run. A rack that never came up is a failure.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
         let mut at_rest = self.verdicts_at_rest();
         if self.finished_at_ns.is_some() {
@@ -48,7 +48,7 @@ impl Supervisor {
             }
         }
         if self.finished_at_ns.is_none() && self.rack.ending == Some(Ending::TakenDown) {
-            // In the middle of a job nothing is at rest, and what programs on taken seats do nobody knows.
+            // During a job no member is at rest, and programs on taken seats do not report.
             at_rest.pass_over(Oracle::Progress);
             at_rest.pass_over(Oracle::Credits);
         }
@@ -158,7 +158,7 @@ fn judge_no_job(context: &mut Context, members: &mut [MemberReport]) {
     }
 }
 
-/// Whether a GPU node died that neither the fault script nor, without one, the rack file mentions.
+/// Returns whether a GPU node died although neither the fault script nor, without one, the rack file allows it.
 fn has_unplanned_death(plan: &Plan, faults: Option<&FaultScript>, rack: &Rack) -> bool {
     let died = |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
     let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
@@ -189,7 +189,7 @@ fn last_words(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) {
     (hosts.missed(), hosts.awaited())
 }
 
-/// A seat says its hint in the same line.
+/// Returns the failure of a seat. Its hint is in the same line.
 fn could_not_start(what: &str) -> Failure {
     match what.split_once("; hint: ") {
         Some((what, hint)) => Failure::new(Exit::CouldNotStart, what).hint(hint),
@@ -197,7 +197,7 @@ fn could_not_start(what: &str) -> Failure {
     }
 }
 
-/// What a seat said, or what can be said about a dead one.
+/// Returns the report of a seat, or an empty one for a dead seat.
 fn member_report(seat: Seat) -> MemberReport {
     let state = match &seat.death {
         _ if seat.is_elsewhere => MemberState::Elsewhere,

@@ -1,31 +1,32 @@
-//! Somebody new in the seat of a member that a fault script has killed for a time.
+//! Successors of members that a fault script kills for a time.
 //!
-//! The dead one said before that it is to be followed; its neighbours find out from their links that it is
-//! gone, as always. When its time has come a new process starts, with an incarnation of its own, fresh memory and new cables, and its
-//! neighbours exchange theirs. Nothing of the old life is handed over, so nothing of it can be taken for the new one's.
+//! A member announces before its death that it has a successor. Its neighbours detect the death on their links. When the time has come a new
+//! process starts, with a new incarnation, fresh memory and new cables, and its neighbours replace theirs. No state of the earlier
+//! incarnation is handed over.
 
 use std::time::Duration;
 
 use rackloom_jobs::report::EventRecord;
 
 use super::Supervisor;
-use super::process::{Heard, Process};
+use super::conversation::Heard;
+use super::process::Process;
 use super::rack::Step;
 use rackloom_control::order::Joined;
 use rackloom_control::order::Order;
 
 impl Supervisor {
-    /// See to it that the time comes.
+    /// Starts the wait for the time of a successor.
     pub(super) fn follow_after(&self, member: usize, after_ns: u64) {
         let told = self.told.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_nanos(after_ns)).await;
-            // Fails only if nobody is left who could care.
+            // Fails only if the supervisor has ended.
             let _ = told.send((member, Heard::Due));
         });
     }
 
-    /// The time has come.
+    /// Starts the successor of a member.
     pub(super) fn follow(&mut self, member: usize) -> Vec<Step> {
         let Some(ends) = self.rack.due_to_be_followed(member) else { return Vec::new() };
         match self.seat_follower(member) {

@@ -1,7 +1,6 @@
-//! Where members write their logs: a file each, or the supervisor's standard error.
+//! Logs of members: one file per member, or the supervisor's standard error.
 //!
-//! A member logs to its own standard error and knows nothing of files; what is logged, and that nothing is logged on
-//! the path of a frame, is the seat's business.
+//! A member logs to its standard error and opens no file. The seat decides what is logged; no frame causes a log line.
 
 use std::fs::File;
 use std::io;
@@ -11,7 +10,7 @@ use crate::outcome::failure::Failure;
 
 const HINT: &str = "logs need a directory in which this user can make files, on a disk with room";
 
-/// Where the logs go, and how much is said.
+/// Destination and level of the logs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Logs {
     directory: Option<PathBuf>,
@@ -19,7 +18,7 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// Make the directory, if there is to be one.
+    /// Makes the directory, if there is one.
     pub(crate) fn new(directory: Option<&Path>, level: Option<&str>) -> Result<Self, Failure> {
         if let Some(directory) = directory {
             std::fs::create_dir_all(directory).map_err(|error| {
@@ -31,7 +30,7 @@ impl Logs {
         Ok(Self { directory: directory.map(Path::to_owned), level: level.map(str::to_owned) })
     }
 
-    /// A fresh log of this name; `None` if logs go to standard error.
+    /// Makes a fresh log of this name; `None` if logs go to standard error.
     pub(crate) fn of_member(&self, name: &str) -> Result<Option<File>, Failure> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let path = directory.join(format!("{name}.log"));
@@ -43,7 +42,7 @@ impl Logs {
         File::create(&path).map(Some).map_err(failed)
     }
 
-    /// The log of this name, to be gone on with; `None` if logs go to standard error.
+    /// Opens the log of this name to append to it; `None` if logs go to standard error.
     pub(crate) fn of_follower(&self, name: &str) -> io::Result<Option<File>> {
         let append = |directory: &PathBuf| {
             File::options().append(true).create(true).open(directory.join(format!("{name}.log")))
@@ -51,7 +50,7 @@ impl Logs {
         self.directory.as_ref().map(append).transpose()
     }
 
-    /// What the command line says about how much is logged.
+    /// Returns the level that the options set.
     pub(crate) fn level(&self) -> Option<&str> {
         self.level.as_deref()
     }

@@ -1,16 +1,18 @@
 //! The supervisor of a rack of processes: one process per member, and nothing but the control plane in this one.
 //!
-//! It makes the wires, starts the seats, waits, and joins their reports. It is never on the path of a frame and never
-//! tells a seat that another one died. While it is stopped, the rack goes on; when it dies, the rack ends.
+//! It makes the wires, starts the seats, waits, and joins their reports. It is never on the path of a frame and never reports a
+//! death to a seat. While it is stopped, the rack continues; when it dies, the rack ends.
 //!
 //! A rack for one job ([`crate::run`]) and a standing rack ([`crate::standing`]) drive the same supervisor from one
-//! [`Milestone`] to the next and differ in what they do there.
+//! [`Milestone`] to the next.
 
 mod attendance;
 mod bridged;
 mod conclude;
+mod conversation;
 mod follow;
 mod hosts;
+mod joints;
 mod logs;
 mod named;
 mod packet;
@@ -44,8 +46,9 @@ pub(crate) use self::logs::Logs;
 pub use self::named::sweep_names;
 pub use self::process::LOG_VARIABLE;
 
+use self::conversation::Heard;
 use self::hosts::Hosts;
-use self::process::{Heard, Process};
+use self::process::Process;
 use self::rack::{Rack, Step, TICK_NS};
 use self::takeover::{Takeover, takeover};
 use self::wiring::Wiring;
@@ -57,29 +60,29 @@ use crate::outcome::headway::Headway;
 use rackloom_control::order::{Order, SharedServer, Start};
 use rackloom_control::source::Source;
 
-/// What members may take to notice a death beyond the heartbeats' own time: scheduling, and news on its way.
+/// Time beyond that of the heartbeats for members to detect a death: scheduling and flooding.
 const NAMING_SLACK_NS: u64 = 1_000_000_000;
 
-/// What links may take to come back beyond their own time, once everything is healed, and credits to come home.
+/// Time beyond that of the links for links and credits to return, once all faults have ended.
 const HEALING_SLACK_NS: u64 = 10_000_000_000;
 
 /// What members of a rack to which nothing was done may take to say that they are at rest, and how long somebody who takes a rack down waits
 /// for such things at the most.
 const RESTING_SLACK_NS: u64 = 3_000_000_000;
-const FAREWELL_HEALING_MAX_NS: u64 = 15_000_000_000;
+const HEALING_BEFORE_END_MAX_NS: u64 = 15_000_000_000;
 
-/// What whoever drives a supervisor has to act on.
+/// State of a rack on which the driver of a supervisor acts.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Milestone {
     /// All links have been up.
     LinksUp,
     /// The answer to [`Supervisor::ask_status`] is in the rack.
     StatusKnown,
-    /// A seat told of an event.
+    /// A seat has reported an event.
     Happened(EventRecord),
     /// This member has left in order.
     Left(usize),
-    /// Somebody got further.
+    /// The job has made progress.
     Further(Headway),
     /// Something is wrong that does not end the run.
     Warning(String),
@@ -92,15 +95,15 @@ pub(crate) struct Supervisor {
     pub(crate) plan: Plan,
     pub(crate) rack: Rack,
     pub(crate) clock: Clock,
-    /// What befalls the rack; the seats see to it.
+    /// Fault script, which the seats play.
     faults: Option<FaultScript>,
-    /// What they said of it.
+    /// Lines of the seats about it.
     fault_lines: FaultLines,
     /// Events that have begun and have not ended, by number and member.
     pub(crate) active_faults: BTreeMap<(String, String), EventRecord>,
     /// Events of the script and of all that was injected.
     fault_events: usize,
-    /// When the job was over and everything was healed; nothing where that is not done.
+    /// Time at which the job was over and all faults were ended; `None` before.
     finished_at_ns: Option<u64>,
     source: Source,
     key_seed: u64,
@@ -112,20 +115,20 @@ pub(crate) struct Supervisor {
     pub(crate) here: Here,
     /// The other hosts, if there are any.
     hosts: Option<Hosts>,
-    /// Names of the members' namespaces, if they were asked for.
+    /// Names of the members' namespaces, if requested.
     names: Option<named::Named>,
-    /// By member; nobody for a vacant seat.
+    /// Processes by member; `None` for a vacant seat.
     processes: Vec<Option<Process>>,
     told: UnboundedSender<(usize, Heard)>,
     heard: UnboundedReceiver<(usize, Heard)>,
     steps: VecDeque<Step>,
-    /// Where seats of one server find each other's memory.
+    /// Directory through which seats of one server map each other's memory.
     run_directory: Option<PathBuf>,
-    /// The same, if it is this rack's alone and needed only until everybody has mapped what they may.
+    /// Claim on that directory, if only this rack uses it. It is dropped once all members have mapped their peers.
     claim: Option<Claim>,
 }
 
-/// What wakes a supervisor beside its seats.
+/// Signals and ticks that wake a supervisor.
 pub(crate) struct Alarms {
     signals: [Signal; 3],
     ticks: Interval,
@@ -145,7 +148,7 @@ impl Alarms {
         Ok(Self { signals, ticks, are_counted: true })
     }
 
-    /// Whether ticks are counted from now on. Whoever counts none is not woken by them, and begins with a whole one.
+    /// Sets whether ticks count from now on. The first tick after a pause is a whole one.
     fn count(&mut self, are_counted: bool) {
         if are_counted && !self.are_counted {
             self.ticks.reset();
@@ -214,20 +217,20 @@ impl Supervisor {
         })
     }
 
-    /// Let seats of one server map each other's memory, by way of a private directory.
+    /// Lets seats of one server map each other's memory, through a private directory.
     pub(crate) fn share_in(&mut self, directory: &Path) {
         if self.plan.has_local_paths() {
             self.run_directory = Some(directory.to_owned());
         }
     }
 
-    /// The same in a directory that goes as soon as nobody needs the names in it any more.
+    /// Lets seats of one server map each other's memory, through a directory that is removed once all have done so.
     pub(crate) fn share_in_claimed(&mut self, claim: Claim) {
         self.share_in(claim.path());
         self.claim = Some(claim);
     }
 
-    /// Make it a rack that ends only when it is told to, with seats left for others to take.
+    /// Makes it a standing rack, with vacant seats.
     pub(crate) fn stay(&mut self, vacant: &[usize]) {
         self.stays = true;
         self.rack.stay(vacant);
@@ -243,7 +246,7 @@ impl Supervisor {
             let is_vacant = |node: NodeId| vacant[node.index()];
             let plugs = self.wiring.plugs(&self.plan, NodeId(member as u16), is_vacant);
             if seat.is_vacant {
-                // Its cables come with whoever takes it.
+                // Its cables are made when a process takes it.
                 self.processes.push(None);
                 grants.push(None);
                 continue;
@@ -313,35 +316,34 @@ impl Supervisor {
         }
     }
 
-    /// As if Ctrl-C had been pressed.
+    /// Interrupts the rack, as Ctrl-C does.
     pub(crate) fn interrupt(&mut self) {
         let steps = self.rack.interrupted();
         self.steps.extend(steps);
     }
 
-    /// Take a rack that stays down, in order.
+    /// Takes a standing rack down, in order.
     pub(crate) fn take_down(&mut self) {
-        let steps = self.rack.asked_down(self.farewell_healing_ns());
+        let steps = self.rack.asked_down(self.healing_before_end_ns());
         self.steps.extend(steps);
     }
 
     /// How long members of a rack that stays may take to come to rest before they go. Nothing where nobody can say whether they are: programs
     /// have taken seats and go on with what they do, or other hosts do; or where the user would wait for it too long.
-    fn farewell_healing_ns(&self) -> Option<u64> {
+    fn healing_before_end_ns(&self) -> Option<u64> {
         let is_ours = |member: usize| self.processes[member].as_ref().is_some_and(|process| process.is_ours);
         let can_tell = self.hosts.is_none() && self.rack.living().all(is_ours);
         let healing_ns = if self.fault_events == 0 { RESTING_SLACK_NS } else { healing_ns(&self.plan) };
-        (can_tell && healing_ns <= FAREWELL_HEALING_MAX_NS).then_some(healing_ns)
+        (can_tell && healing_ns <= HEALING_BEFORE_END_MAX_NS).then_some(healing_ns)
     }
 
-    /// Ask every living seat how it is. [`Milestone::StatusKnown`] follows in bounded time.
+    /// Requests the status of every live seat. [`Milestone::StatusKnown`] follows in bounded time.
     pub(crate) fn ask_status(&mut self) {
         let steps = self.rack.asked_status();
         self.steps.extend(steps);
     }
 
-    /// Give a seat in which nobody sits to a process of this user: vacant, or lost with the process that had it. An error
-    /// if it cannot have it.
+    /// Gives a vacant seat, or one whose process died, to a process of this user.
     pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> Result<Attendance, String> {
         let (start, wires) = self.cable(member, pid)?;
         let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
@@ -363,7 +365,7 @@ impl Supervisor {
         Ok((self.start_of(member, grant), wires))
     }
 
-    /// Somebody has taken a seat while the rack runs.
+    /// Records that a process has taken a seat of the running rack.
     fn seat(&mut self, member: usize, process: Process) {
         let (pid, is_successor) = (process.pid, self.rack.seats[member].ended);
         self.processes[member] = Some(process);
@@ -374,7 +376,7 @@ impl Supervisor {
         self.tell_of_the_new(member, pid, is_successor);
     }
 
-    /// Let more faults befall the rack. Returns how many events there are; an error in words if they cannot.
+    /// Injects faults. Returns the number of events, or the reason why they cannot be played.
     pub(crate) fn inject(&mut self, text: &str, inline: bool) -> Result<usize, String> {
         if !self.rack.is_running() {
             return Err("the rack is not up".to_owned());
@@ -404,12 +406,12 @@ impl Supervisor {
         Ok(script.events.len())
     }
 
-    /// By member; nobody where no process sits.
+    /// Returns the process of each member; `None` for a seat without a process.
     fn pids(&self) -> Vec<Option<u32>> {
         self.rack.seats.iter().map(|seat| seat.is_alive().then_some(seat.pid)).collect()
     }
 
-    /// Members that map the newcomer's memory, or are its neighbours, need to know which process it is.
+    /// Reports a new process to all other members: its neighbours watch it, and its peers map its memory.
     fn tell_of_the_new(&self, newcomer: usize, process: u32, is_successor: bool) {
         for member in self.rack.living().filter(|member| *member != newcomer) {
             if let Some(seat) = &self.processes[member] {
@@ -419,7 +421,7 @@ impl Supervisor {
         }
     }
 
-    /// Everything a seat needs to begin.
+    /// Returns the start order of a seat.
     fn start_of(&self, member: usize, grant: rackloom_control::grant::Grant) -> Start {
         let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
         let processes = self.rack.seats.iter().map(process).collect();
@@ -506,7 +508,7 @@ impl Supervisor {
         }
     }
 
-    /// The job is over: nothing of the script holds any longer, and who stands still goes on.
+    /// Ends all faults after the job, and resumes stopped members.
     fn heal(&mut self) {
         self.finished_at_ns.get_or_insert(self.clock.now().0);
         let living: Vec<_> = self.rack.living().map(|member| member as u16).collect();
@@ -516,7 +518,7 @@ impl Supervisor {
         self.say_to_living(|| Order::Heal { living: living.clone() });
     }
 
-    /// What must hold once everything is healed, as far as members have told.
+    /// Returns the verdicts about the members at rest, from their reports.
     fn verdicts_at_rest(&self) -> Verdicts {
         let edges: Vec<_> = self.plan.links.iter().map(|link| link.edge).collect();
         let seats = &self.rack.seats;
@@ -533,13 +535,13 @@ impl Supervisor {
         self.wiring.wake(member);
     }
 
-    /// Take a member out of a rack that stays, in order. [`Milestone::Left`] follows once it is gone.
+    /// Makes a member of a standing rack leave in order. [`Milestone::Left`] follows.
     pub(crate) fn take_out(&mut self, member: usize) {
         let steps = self.rack.asked_leave(member);
         self.steps.extend(steps);
     }
 
-    /// Set a seat that has stopped itself going again, unless its process is gone by then.
+    /// Resumes a seat that has stopped itself, unless its process has ended by then.
     fn resume_after(&self, member: usize, after_ns: u64) {
         let Some(process) = &self.processes[member] else { return };
         process.resume_after(Duration::from_nanos(after_ns));
@@ -559,18 +561,18 @@ impl Supervisor {
     }
 }
 
-/// The mistakes without their places.
+/// Returns the mistakes without their positions.
 fn without_places(error: &rackloom_plan::PlanError) -> String {
     let said = error.mistakes.iter().map(|mistake| format!("{}; hint: {}", mistake.message, mistake.hint));
     said.collect::<Vec<_>>().join("\n")
 }
 
-/// How long links may take to come back, and credits to come home, once everything is healed.
+/// Returns the time for links and credits to return, once all faults have ended.
 fn healing_ns(plan: &Plan) -> u64 {
     2 * plan.timers.detection_ns() + plan.timers.hold_down_ns + HEALING_SLACK_NS
 }
 
-/// What the keys of the job's regions follow from: a secret of the run on one host.
+/// Returns the seed of the keys of the job's regions: a secret of the run on one host.
 ///
 /// Supervisors of several hosts exchange no secret before their seats begin, so theirs follows from the rack's key. Without a key it
 /// is the rack file's seed, which is no secret.
@@ -587,7 +589,7 @@ fn key_seed(plan: &Plan, here: &Here) -> Result<u64, Failure> {
     Ok(key.region_seed())
 }
 
-/// A later life has a larger number, also after a crash that left no record: wall time, and chance below it.
+/// Returns a number that is larger for each later incarnation, also after a crash: wall time, with random low bits.
 fn incarnation() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut chance = [0; 2];

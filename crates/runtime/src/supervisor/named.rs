@@ -1,10 +1,10 @@
-//! Names of members' network namespaces, for people with `ip netns` (`--netns-names`).
+//! Names of members' network namespaces for `ip netns` (`--netns-names`).
 //!
-//! A name keeps a namespace alive, and its interfaces with it. So it goes as soon as the process of its member has ended, and
-//! neighbours that live on the carrier then notice; while the supervisor is stopped, heartbeats have to do.
+//! A name keeps a namespace and its interfaces alive. It is removed as soon as the process of its member has ended, so that neighbours detect
+//! the loss of the carrier. While the supervisor is stopped, only heartbeats detect it.
 //!
-//! A supervisor that is killed cannot take anything away, and members are killed with it. So a process beside it holds the other end of
-//! a pipe on which nothing is ever said, and sweeps when that ends.
+//! A killed supervisor cannot remove names, and members are killed with it. A process beside it therefore holds the other end of a silent pipe,
+//! and removes the names when the pipe ends.
 
 use std::io::{Read, stdin};
 use std::process::{Child, Stdio};
@@ -18,10 +18,10 @@ use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use rackloom_control::source::Source;
 
-/// For a killed supervisor's files to be closed.
+/// Longest time until the files of a killed supervisor are closed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The names of a rack, and who takes them away if this process is killed.
+/// Names of a rack, and the process that removes them if this process is killed.
 pub(super) struct Named {
     /// There until the end.
     names: Option<Names>,
@@ -30,18 +30,21 @@ pub(super) struct Named {
 
 impl Drop for Named {
     fn drop(&mut self) {
-        // What the sweeper finds then is nothing.
+        // The sweeper finds no names then.
         drop(self.names.take());
         drop(self.sweeper.stdin.take());
         let _ = self.sweeper.wait();
     }
 }
 
-/// The part of the process beside the supervisor.
+/// Waits for the end of standard input, then removes the names of the parent process. Runs in the process beside the supervisor.
+///
+/// # Errors
+/// A name cannot be removed.
 pub fn sweep_names() -> Result<Exit, Failure> {
     let failed = |error| Failure::could_not_start("cannot take names of network namespaces away", error);
     let supervisor = std::os::unix::process::parent_id();
-    // Whatever ends the wait, the supervisor has no hand in it any more.
+    // Any end of the wait means that the supervisor has closed the pipe.
     let _ = stdin().read_to_end(&mut Vec::new());
     sweep_names_after(supervisor, PATIENCE).map_err(failed)?;
     Ok(Exit::Pass)
@@ -54,7 +57,7 @@ fn sweeper(program: &Program) -> std::io::Result<Child> {
     std::os::unix::process::CommandExt::process_group(&mut command, 0).spawn()
 }
 
-/// Be ready to give names, if they are asked for. To be called where the rack was started.
+/// Prepares names, if the request includes them. Must be called in the namespace where the rack was started.
 pub(super) fn begin(source: &Source, plan: &Plan, program: &Program) -> Result<Option<Named>, Failure> {
     if !source.netns_names {
         return Ok(None);
@@ -71,7 +74,7 @@ pub(super) fn begin(source: &Source, plan: &Plan, program: &Program) -> Result<O
     Ok(Some(Named { names: Some(names), sweeper }))
 }
 
-/// Name everybody who is there.
+/// Names all members whose processes run.
 pub(super) fn give_all(names: &mut Option<Named>, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
     let Some(Named { names: Some(names), .. }) = names else { return Ok(()) };
     for (member, pid) in plan.members.iter().zip(pids) {

@@ -1,11 +1,9 @@
-//! One seat's process and the socket to it.
+//! Process of one seat, and its control socket.
 //!
-//! The child cannot outlive the supervisor: the kernel kills it when the parent is gone, and, independently, it ends when
-//! its socket does. It has a process group of its own, so that Ctrl-C reaches only the supervisor, which then takes
-//! the rack down in order.
+//! A child cannot outlive the supervisor: the kernel kills it when the parent has ended, and it ends when its socket closes. It has a process
+//! group of its own, so Ctrl-C reaches only the supervisor, which then takes the rack down in order.
 //!
-//! Who takes a vacant seat runs in a process that is nobody's child here: its end is the end of its socket, and all that
-//! the supervisor can do to it is to cut that.
+//! A process that takes a vacant seat is no child of the supervisor. Its end is the end of its socket, and the supervisor can only close that.
 
 use std::fs::File;
 use std::io;
@@ -16,52 +14,34 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::attendance::{Attendance, hand_over};
+use super::attendance::Attendance;
+use super::conversation::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
 use super::wiring::Place;
 use crate::channel::bounded_lines::BoundedLines;
-use rackloom_control::notice::Notice;
 use rackloom_control::order::{Order, Start};
 
-/// Names what is logged.
+/// Environment variable with the log filter of seats.
 pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";
 
-/// A longer line is no report.
-pub(super) const NOTICE_BYTES_MAX: usize = 64 << 20;
-
-/// What a seat's task tells the supervisor.
-#[derive(Debug)]
-pub(super) enum Heard {
-    /// A line.
-    Notice(Notice),
-    /// The process has ended.
-    Ended(String),
-    /// It is time for somebody to follow it.
-    Due,
-}
-
-/// An order and the descriptors that go along with it.
-pub(super) type Said = (Order, Vec<OwnedFd>);
-
-/// The supervisor's handle on one seat.
+/// Handle of the supervisor on one seat.
 pub(super) struct Process {
     pub(super) pid: u32,
-    /// Whether the supervisor has started it.
+    /// True if the supervisor has started it.
     pub(super) is_ours: bool,
     orders: Option<UnboundedSender<Said>>,
     kill: Arc<Notify>,
-    /// Names the process itself, so that no other one of the same number is ever signalled.
+    /// Handle of the kernel on the process: a signal never reaches another process of the same number.
     handle: Option<Arc<OwnedFd>>,
 }
 
 impl Process {
-    /// Start a seat. What it says and how it ends arrives at `heard` under its number.
+    /// Starts a seat. Its notices and its end arrive at `heard` with the number of the member.
     pub(super) fn start(
         member: usize,
         program: std::process::Command,
@@ -82,7 +62,7 @@ impl Process {
         Ok(Self { pid, is_ours: true, orders: Some(orders), kill, handle: handle_of(pid) })
     }
 
-    /// A seat that a process from elsewhere takes. Its socket is served by whoever drives the [`Attendance`].
+    /// Returns the handle of a seat that another process takes. [`Attendance::serve`] serves its socket.
     pub(super) fn elsewhere(
         member: usize,
         pid: u32,
@@ -96,35 +76,35 @@ impl Process {
         (Self { pid, is_ours: false, orders: Some(orders), kill, handle: handle_of(pid) }, attendance)
     }
 
-    /// Say something, without waiting for it to be heard.
+    /// Queues an order, without waiting.
     pub(super) fn say(&self, order: Order) {
         self.say_with(order, Vec::new());
     }
 
-    /// The same, with descriptors, which are the seat's alone afterwards.
+    /// Queues an order with descriptors, which only the seat owns afterwards.
     pub(super) fn say_with(&self, order: Order, wires: Vec<OwnedFd>) {
         if let Some(orders) = &self.orders {
-            // Fails only if the seat is gone, which is heard elsewhere.
+            // Fails only if the seat has ended, which is reported separately.
             let _ = orders.send((order, wires));
         }
     }
 
-    /// Set it going again after this time, if it stands still then.
+    /// Resumes the process after this time, if it is stopped then.
     pub(super) fn resume_after(&self, after: Duration) {
         let Some(handle) = self.handle.clone() else { return };
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            // Fails only if the process is gone, which is heard elsewhere.
+            // Fails only if the process has ended, which is reported separately.
             let _ = rustix::process::pidfd_send_signal(&*handle, rustix::process::Signal::CONT);
         });
     }
 
-    /// End the socket, and with it the seat.
+    /// Closes the socket, which ends the seat.
     pub(super) fn close(&mut self) {
         self.orders = None;
     }
 
-    /// End the process.
+    /// Kills the process.
     pub(super) fn kill(&self) {
         self.kill.notify_one();
     }
@@ -172,19 +152,7 @@ fn spawn(
     command.spawn()
 }
 
-/// Write orders as fast as the seat reads; at the end of the orders, end the socket.
-pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<Said>) {
-    while let Some((order, wires)) = orders.recv().await {
-        let Ok(mut line) = serde_json::to_vec(&order) else { continue };
-        line.push(b'\n');
-        if hand_over(socket.as_ref(), &line, &wires).await.is_err() {
-            return;
-        }
-    }
-    let _ = socket.shutdown().await;
-}
-
-/// Pass on what the seat says until its socket ends, then how its process ended.
+/// Passes on notices until the end of the socket, then the end of the process.
 async fn attend(
     member: usize,
     mut child: Child,
@@ -209,11 +177,6 @@ async fn attend(
         }
     };
     let _ = heard.send((member, Heard::Ended(how)));
-}
-
-pub(super) fn notice_in(line: &[u8]) -> Notice {
-    serde_json::from_slice(line)
-        .unwrap_or_else(|error| Notice::Failed { what: format!("said something unintelligible: {error}") })
 }
 
 fn how_it_ended(status: ExitStatus) -> String {

@@ -1,18 +1,16 @@
-//! What the supervisor knows about its seats, and what follows from it. Pure: no process, no socket, no clock.
+//! State of all seats as a pure state machine: inputs are notices, ends of processes and ticks; outputs are [`Step`]s. No process, socket or clock.
 //!
-//! Opening, until every link was up; running, until every living GPU node has finished; then everybody reports, and only
-//! when all have reported may they go, so that nobody mistakes the end of the run for a death. A watchdog ends a run in
-//! which nobody gets further: seats are asked what they wait for, then for their reports. Time is counted in ticks rather
-//! than by a clock, so that the time during which the supervisor itself was stopped counts for nothing.
+//! The rack opens until every link has been up, then runs until every live GPU node has finished. Then all members report, and only when all
+//! have reported do they end, so that no member takes the end of the run for a death. A watchdog ends a run without progress: seats report
+//! their pending conditions, then their results. Time is counted in ticks, so time during which the supervisor was stopped does not count.
 //!
-//! A death is noted here and told to nobody: the other members find out from their links, and the run goes on until they
-//! have, or had the time to. A GPU node that another one has lost is not waited for, though its process may live.
+//! A death is recorded here and not reported to other members: they detect it on their links, and the run waits until they have, within
+//! a limit. A GPU node that another one has lost is not waited for, even if its process runs.
 //!
-//! Who kills itself and is to be followed by a new life of its seat is waited for, too, until the links of the new life are up or
-//! it had the time for that.
+//! A seat whose process has a successor is waited for until the links of the successor are up, within a limit.
 //!
-//! A rack that stays is the same with two differences: it ends only when it is told to, and seats may be vacant, which
-//! count for nothing until somebody takes them. A seat whose process died can be taken again.
+//! A standing rack differs in two points: it ends only on request, and seats may be vacant, which do not count until they are taken. A seat
+//! whose process died can be taken again.
 
 mod seat;
 mod settle;
@@ -28,20 +26,20 @@ use rackloom_control::notice::Notice;
 
 /// Time between two calls of [`Rack::tick`].
 pub(crate) const TICK_NS: u64 = 50_000_000;
-/// How long seats may take to say what they wait for.
+/// Longest time for seats to report their pending conditions.
 const ANSWER_NS: u64 = 1_000_000_000;
-/// How long seats may take to say how they are.
+/// Longest time for seats to report their status.
 const SURVEY_NS: u64 = 500_000_000;
-/// How long seats may take to report, and then again to end.
-const FAREWELL_NS: u64 = 5_000_000_000;
-/// How long a seat that its neighbours have lost may take to report all the same.
+/// Longest time for seats to report, and then again to end.
+const DEPARTURE_NS: u64 = 5_000_000_000;
+/// Longest time to report for a seat that its neighbours have lost.
 const LAST_WORD_NS: u64 = 500_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Opening,
     Running,
-    /// Everybody has finished, but not everybody has named the dead yet.
+    /// All nodes have finished, and some have not detected every death yet.
     Naming {
         left_ns: u64,
     },
@@ -63,7 +61,7 @@ enum Phase {
     Over,
 }
 
-/// All members, and how far the run is.
+/// All members, and the phase of the run.
 #[derive(Debug)]
 pub(crate) struct Rack {
     pub(crate) seats: Vec<Seat>,
@@ -80,7 +78,7 @@ pub(crate) struct Rack {
     /// Members that others have lost are waited for as well, as long as there is time: a fault script may have parted or
     /// stopped them, and what becomes of them is what its user wants to know.
     waits_for_the_lost: bool,
-    /// How long the living may take to come to rest once everything is healed; nothing where nobody asks.
+    /// Longest time for live members to come to rest once all faults have ended; `None` if that is not requested.
     healing_ns: Option<u64>,
 }
 
@@ -119,7 +117,7 @@ impl Rack {
         if self.is_healing() { self.end_healed() } else { Vec::new() }
     }
 
-    /// Whether everything is being healed after the job.
+    /// Returns whether all faults are being ended after the job.
     pub(crate) const fn is_healing(&self) -> bool {
         matches!(self.phase, Phase::Healing { .. })
     }
@@ -135,7 +133,7 @@ impl Rack {
         self.naming_ns = self.naming_ns.saturating_add(stopped_ns);
     }
 
-    /// Make it a rack that ends only when it is told to, with seats that nobody has taken yet.
+    /// Makes it a standing rack, with vacant seats.
     pub(crate) fn stay(&mut self, vacant: &[usize]) {
         self.stays = true;
         vacant.iter().for_each(|member| self.seats[*member].is_vacant = true);
@@ -146,7 +144,7 @@ impl Rack {
         self.seats.iter().enumerate().filter(|(_, seat)| seat.is_alive()).map(|(member, _)| member)
     }
 
-    /// Whether all links have been up and nobody has been asked to leave.
+    /// Returns whether all links have been up and the rack does not end yet.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running)
     }
@@ -160,7 +158,7 @@ impl Rack {
         }
     }
 
-    /// Whether everybody here has finished, and nobody may go as long as other hosts have not.
+    /// Returns whether all members here have finished and wait for other hosts.
     pub(crate) fn has_finished(&self) -> bool {
         let some_are_awaited = || self.seats.iter().any(Seat::is_awaited);
         let is_settled = || {
@@ -171,7 +169,7 @@ impl Rack {
         matches!(self.phase, Phase::Naming { left_ns } if left_ns == 0 || is_settled())
     }
 
-    /// Whether the links are not up yet.
+    /// Returns whether links are not up yet.
     pub(crate) fn is_opening(&self) -> bool {
         self.phase == Phase::Opening
     }
@@ -182,7 +180,7 @@ impl Rack {
         self.settle()
     }
 
-    /// Nothing will come of waiting any longer: ask who waits for what.
+    /// Ends the wait without progress: requests the pending conditions of all seats.
     pub(crate) fn stall(&mut self) -> Vec<Step> {
         self.phase = Phase::Asking { left_ns: ANSWER_NS };
         vec![Step::AskWaiting]
@@ -193,7 +191,7 @@ impl Rack {
         self.end(Ending::CouldNotStart(what))
     }
 
-    /// How many GPU nodes have finished, and how far the slowest of the others is.
+    /// Returns the number of finished GPU nodes, and the progress of the slowest of the others.
     pub(crate) fn headway(&self) -> Headway {
         let finished = self.seats.iter().filter(|seat| seat.is_endpoint && seat.finished).count();
         let working = self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished);
@@ -222,7 +220,7 @@ impl Rack {
         (goes_on && seat.ended).then(|| (**ends).clone())
     }
 
-    /// Nobody can follow this member after all.
+    /// Records that the successor of this member cannot start.
     pub(crate) fn cannot_be_followed(&mut self, member: usize, why: &str) -> Vec<Step> {
         let seat = &mut self.seats[member];
         seat.followed = Followed::No;
@@ -231,7 +229,7 @@ impl Rack {
         self.settle()
     }
 
-    /// Somebody wants to know how everybody is.
+    /// Handles a request for the status of all members.
     pub(crate) fn asked_status(&mut self) -> Vec<Step> {
         if self.survey_left_ns.is_some() {
             return Vec::new();
@@ -257,13 +255,13 @@ impl Rack {
         }
     }
 
-    /// Somebody wants this member to leave a rack that stays.
+    /// Handles a request that this member leaves a standing rack.
     pub(crate) fn asked_leave(&mut self, member: usize) -> Vec<Step> {
         let seat = &mut self.seats[member];
         if std::mem::replace(&mut seat.leaves, true) { Vec::new() } else { vec![Step::AskLeave(member)] }
     }
 
-    /// A member that was asked to leave is gone: its seat is as vacant as one that nobody has taken.
+    /// Handles the end of a member that leaves: its seat is vacant.
     fn has_left(&mut self, member: usize) -> Vec<Step> {
         let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(&mut self.seats[member]);
         self.seats[member] = Seat { name, is_endpoint, earlier_deaths, is_vacant: true, ..Seat::default() };
@@ -272,7 +270,7 @@ impl Rack {
         steps
     }
 
-    /// A seat said something.
+    /// Handles a notice of a seat.
     pub(crate) fn heard(&mut self, member: usize, notice: Notice) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
         match notice {
@@ -321,7 +319,7 @@ impl Rack {
             Notice::Failed { what } => {
                 seat.death = Some(what.clone());
                 let name = seat.name.clone();
-                // One who comes later and cannot begin is that one's trouble alone.
+                // A later process that cannot start does not end the rack.
                 return if seat.ready || self.phase != Phase::Opening {
                     Vec::new()
                 } else {
@@ -371,7 +369,7 @@ impl Rack {
         steps
     }
 
-    /// The user wants out; asking twice is impatience.
+    /// Handles an interruption. The second one kills.
     pub(crate) fn interrupted(&mut self) -> Vec<Step> {
         match self.phase {
             Phase::Opening
@@ -384,7 +382,7 @@ impl Rack {
         }
     }
 
-    /// Whether time matters now. In a rack that stays and is up nothing is counted as long as nobody asks it anything.
+    /// Returns whether ticks count now. A standing rack that is up counts none without a request.
     pub(crate) fn counts_time(&self) -> bool {
         !(self.stays && self.phase == Phase::Running) || self.survey_left_ns.is_some()
     }
@@ -402,7 +400,7 @@ impl Rack {
         steps
     }
 
-    /// Whether somebody who follows is not waited for any longer.
+    /// Returns whether the wait for a successor is over.
     fn tick_followed(&mut self) -> bool {
         let mut is_given_up = false;
         for seat in &mut self.seats {
@@ -421,11 +419,11 @@ impl Rack {
             self.seats.iter().any(|seat| seat.ended && matches!(seat.followed, Followed::Later { .. }));
         let nobody_sits = self.living().next().is_none() && !somebody_follows;
         match &mut self.phase {
-            // Who waits for its user gets nowhere by intent.
+            // A standing rack makes no progress by intent.
             Phase::Running if self.stays => Vec::new(),
-            // If every seat is vacant, nobody says that all links are up.
+            // If every seat is vacant, no seat reports that all links are up.
             Phase::Opening if nobody_sits => self.settle(),
-            // A dead member is followed when its script says so, however long that is.
+            // A successor starts at the time of its script, however long that is.
             Phase::Opening | Phase::Running if somebody_follows => Vec::new(),
             Phase::Opening | Phase::Running => {
                 self.idle_ns += TICK_NS;
@@ -444,7 +442,7 @@ impl Rack {
                 if *left_ns == 0 {
                     return self.end_healed();
                 }
-                // Whoever has not come to rest is asked again.
+                // Members that have not come to rest get another request.
                 if self.all_living(|seat| seat.rest.is_some()) { self.ask_rest() } else { Vec::new() }
             }
             Phase::Asking { left_ns } => {
@@ -456,7 +454,7 @@ impl Rack {
                 let left_ns = *left_ns;
                 if left_ns == 0 {
                     self.kill()
-                } else if left_ns == FAREWELL_NS - LAST_WORD_NS {
+                } else if left_ns == DEPARTURE_NS - LAST_WORD_NS {
                     self.give_up_the_hung()
                 } else {
                     Vec::new()

@@ -1,8 +1,8 @@
-//! Cables for somebody who takes a seat while the rack runs: new ones, to every neighbour that is there.
+//! Cables for a process that takes a seat of a running rack: new ones, to every neighbour whose seat is held.
 //!
-//! The taker gets all its ends at once; each neighbour gets the other end of its link over its own control socket and
-//! exchanges the cable at that port. Where nobody sits at the other end there is no cable: whoever comes there later brings
-//! it along. Nothing is kept here, so the taker's death is seen as everybody's is.
+//! The process gets all its ends at once. Each neighbour gets the other end of its link over its control socket and replaces the cable at that
+//! port. Without a neighbour there is no cable; a later holder of that seat brings it. The supervisor keeps no end, so the death of
+//! the process is detected on its links.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -13,9 +13,10 @@ use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 
 use super::bridged;
+use super::joints::joints;
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
-use super::wiring::{SharedMemoryWiring, Wiring, joints};
+use super::wiring::{SharedMemoryWiring, Wiring};
 use rackloom_control::grant::{Grant, NewCable};
 
 /// Everything that the taker and its neighbours get.

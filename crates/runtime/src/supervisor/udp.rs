@@ -1,5 +1,5 @@
-//! The udp wire of a rack: a pair of connected sockets per link, each end inherited by the seat that uses it. Of a link to
-//! another host one end is made here, at the address that the file names, and the other one there.
+//! Udp wire of a rack: a pair of connected sockets per link, each end inherited by the seat that uses it. Of a link to another host, this host makes
+//! its own end, at the address in the rack file.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -10,7 +10,7 @@ use rackloom::wires::udp::{self, Route};
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, PortId};
 
-use super::wiring::joints;
+use super::joints::joints;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;

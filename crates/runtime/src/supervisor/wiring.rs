@@ -1,12 +1,11 @@
-//! The cables of a rack, and who gets which end.
+//! Cables of a rack, and the ends of each seat.
 //!
-//! Rings and datagram sockets are made before the first process and inherited; interfaces are made after the last one, because each end is
-//! born in the namespace of the process that uses it. A seat's ends of those are dropped here as soon as its process has
-//! inherited them. That matters: a neighbour learns of a death because the dead one's socket has no other owner, and the
-//! supervisor must not be one.
+//! Rings and datagram sockets are made before the first process and inherited. Interfaces are made after the last process, because each end
+//! is created in the namespace of the process that uses it. The supervisor closes the ends of a seat as soon as its process has inherited
+//! them: a neighbour detects a death because the socket of the dead process has no other owner.
 //!
-//! So nothing is kept for those who come later either: where nobody sits at one end there is no cable, and who takes a seat
-//! gets new ones, of which the neighbours get the other ends ([`super::takeover`]).
+//! No ends are kept for later processes either: a link to a vacant seat has no cable. A process that takes a seat gets new cables, and its
+//! neighbours get the other ends ([`super::takeover`]).
 
 use std::io;
 use std::os::fd::RawFd;
@@ -16,9 +15,10 @@ use rackloom::namespaces::{create_cables, enter_supervisor_namespaces};
 use rackloom::seat::Outlet;
 use rackloom::wires::{Doorbell, shared_memory};
 use rackloom_plan::{Plan, WireKind};
-use rackloom_protocol::{NodeId, Plane, PortId};
+use rackloom_protocol::NodeId;
 
 use super::bridged;
+use super::joints::joints;
 use super::packet::{PacketWiring, cables, first_interface};
 use super::udp::{UdpEnds, UdpWiring, grant};
 use crate::machine::here::Here;
@@ -150,32 +150,6 @@ impl Wiring {
             wiring.doorbells[member].ring();
         }
     }
-}
-
-/// A port of a member, and where its link leads.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Joint {
-    pub(super) port: PortId,
-    pub(super) plane: Plane,
-    pub(super) neighbour: NodeId,
-    pub(super) neighbour_port: PortId,
-}
-
-/// The ports of a member, in order.
-pub(super) fn joints(plan: &Plan, node: NodeId) -> Vec<Joint> {
-    let edges = plan.links.iter().map(|link| link.edge);
-    let mut joints: Vec<_> = edges
-        .filter_map(|edge| {
-            let (port, neighbour, neighbour_port) = match node {
-                _ if edge.a == node => (edge.a_port, edge.b, edge.b_port),
-                _ if edge.b == node => (edge.b_port, edge.a, edge.a_port),
-                _ => return None,
-            };
-            Some(Joint { port, plane: edge.plane, neighbour, neighbour_port })
-        })
-        .collect();
-    joints.sort_by_key(|joint| joint.port);
-    joints
 }
 
 impl SharedMemoryWiring {

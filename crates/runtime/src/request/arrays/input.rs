@@ -1,8 +1,7 @@
-//! The arrays that the ranks give, as files in a directory of the user's.
+//! Arrays of the ranks, as files in a directory of the user.
 //!
-//! All of them are looked at before anything starts, and all that is wrong with them is said at once. Their data is read
-//! from the files where it is needed and never held as a whole: every rank may want every array, because each checks
-//! its own result. What the bytes of a file mean is [`rackloom_jobs::arrays`]' business.
+//! All files are checked before anything starts, and all problems are reported together. Data is read from the files on demand and never held
+//! as a whole: each rank checks its own result and may need every array. [`rackloom_jobs::arrays`] defines the format.
 
 use std::fs::File;
 use std::io;
@@ -15,17 +14,17 @@ use rackloom_jobs::collective::Arrays;
 
 use super::place::rank_of;
 
-/// So many files that belong to no rank are told one by one.
+/// Maximum number of surplus files that are reported one by one.
 const STRANGERS_TOLD_MAX: usize = 4;
 
-/// One array of each rank that gives one, all alike.
+/// Arrays of the ranks, all of one type and shape.
 #[derive(Debug)]
 pub struct InputArrays {
     /// Type of one element.
     pub element: ElementType,
     /// Shape of one rank's array.
     pub shape: Vec<u64>,
-    /// By rank; nothing for ranks that give nothing.
+    /// Files by rank; `None` for ranks without an array.
     files: Vec<Option<ArrayFile>>,
 }
 
@@ -37,10 +36,10 @@ struct ArrayFile {
 }
 
 impl InputArrays {
-    /// Open what the collective needs. `wanted`: the type that the user names, if any.
+    /// Opens the arrays that the collective needs. `wanted`: the type that the user names, if any.
     ///
     /// # Errors
-    /// Everything that is wrong.
+    /// All problems of the files.
     pub fn open(
         directory: &Path,
         collective: Collective,
@@ -64,7 +63,7 @@ impl InputArrays {
             }));
             files.push(opened.and_then(Result::ok));
         }
-        // Who gives nothing agrees with everybody.
+        // A rank without an array agrees with all others.
         let any = headers.iter().flatten().find_map(|header| header.clone().ok());
         let headers = headers.into_iter().map(|header| header.or(any.clone().map(Ok)));
         let headers = agree(headers.map(|header| header.unwrap_or(Err(String::new()))).collect());
@@ -82,14 +81,14 @@ impl InputArrays {
         Ok(Self { element, shape, files })
     }
 
-    /// Elements of one rank's array.
+    /// Returns the number of elements of one rank's array.
     pub fn elements(&self) -> u64 {
         // Checked when the header was read.
         self.shape.iter().product()
     }
 }
 
-/// Arrays of ranks that the rack does not have. Left out in silence, they would be missing in the result: whoever has eight
+/// Returns a problem for each array of a rank that the rack does not have. Without an error it would be missing in the result; a user with eight
 /// arrays and a rack of four has most likely named the wrong rack.
 fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
@@ -114,7 +113,7 @@ fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
     told.chain(rest).collect()
 }
 
-/// Why no file of this directory can be read, said once and not for each file.
+/// Returns the reason why no file of this directory can be read. It is reported once and not for each file.
 fn unusable(directory: &Path) -> Option<String> {
     match std::fs::metadata(directory) {
         Ok(found) if found.is_dir() => None,

@@ -1,7 +1,6 @@
-//! The user's arrays: NumPy files in, NumPy files out.
+//! Arrays of the user as NumPy files.
 //!
-//! `input` (what the ranks give, all problems at once) · `place` (the directory of the results) · `output` (what the ranks get). What the bytes of a file mean, and
-//! what is done with the values, is the jobs' business.
+//! `input` (arrays of the ranks) · `place` (directory of the results) · `output` (results). `rackloom_jobs::arrays` defines the format.
 
 mod input;
 mod output;

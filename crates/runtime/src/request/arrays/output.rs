@@ -1,7 +1,6 @@
-//! The arrays that the ranks get: one file per rank, written block by block and renamed once it is whole.
+//! Results of ranks as files: one file per rank, written block by block and renamed when it is complete.
 //!
-//! A node that writes a large result goes on serving its neighbours, so nobody takes it for dead: each call of
-//! [`ArrayWriter::advance`] writes one block.
+//! Each call of [`ArrayWriter::advance`] writes one block, so a node that writes a large result serves its neighbours meanwhile.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -14,10 +13,10 @@ use rackloom_protocol::Memory;
 use super::place::name_beside;
 use crate::machine::exclusive;
 
-/// How much is written between two turns of a node.
+/// Number of bytes that one call writes.
 const BLOCK_BYTES: u64 = 256 << 10;
 
-/// A result on its way to its file.
+/// Writer of one result.
 #[derive(Debug)]
 pub struct ArrayWriter {
     path: PathBuf,
@@ -29,7 +28,10 @@ pub struct ArrayWriter {
 }
 
 impl ArrayWriter {
-    /// Begin to write what a rank has got. An array of another shape than its number of elements is written flat.
+    /// Makes the file of a rank's result. A result whose number of elements does not fit the shape is written flat.
+    ///
+    /// # Errors
+    /// The file cannot be made.
     pub fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
         let path = directory.join(file_name(rank));
         let beside = name_beside(directory, rank);
@@ -40,7 +42,10 @@ impl ArrayWriter {
         Ok(Self { path, beside, file, output, done_bytes: 0, block: Vec::new() })
     }
 
-    /// Write some more. Returns whether the file is whole and in its place.
+    /// Writes one block. Returns whether the file is complete and has its name.
+    ///
+    /// # Errors
+    /// The result cannot be read from memory, or the file cannot be written.
     pub fn advance(&mut self, memory: &mut dyn Memory) -> io::Result<bool> {
         let left = self.output.bytes() - self.done_bytes;
         if left == 0 {

@@ -1,9 +1,8 @@
-//! The directory of the results, made and looked at before anything starts.
+//! Directory of the results, made and checked before anything starts.
 //!
-//! A directory that holds results of another run with more ranks would afterwards hold a mixture that nobody can tell
-//! apart. Those files may be the user's only copy, so they are refused and not removed; results that this run gives as well are
-//! replaced, each when its successor is whole. The arrays that the ranks give are nobody's results, so their directory is
-//! refused. What a killed run left under a hidden name is nobody's and goes.
+//! A directory with results of another run with more ranks would hold a mixture afterwards. Those files may be the user's only copy, so the run
+//! is refused and they are not removed. Results that this run writes as well are replaced, each when its successor is complete. The directory of
+//! the ranks' arrays is refused. Unfinished files of killed runs are removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use rackloom_jobs::arrays::file_name;
 use crate::outcome::failure::Failure;
 use rackloom_control::source::ArrayOptions;
 
-/// So many files an error names.
+/// Maximum number of files that an error names.
 const NAMED_MAX: usize = 4;
 
 /// Makes the directory of results that `options` names. `is_written`: true for each rank that will write a result there.
@@ -51,12 +50,12 @@ pub fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Fai
     must_be_writable(directory)
 }
 
-/// Under which name a result of this process is written until it is whole.
+/// Returns the name of an unfinished result of this process.
 pub(super) fn name_beside(directory: &Path, rank: usize) -> PathBuf {
     directory.join(format!(".{}.{}", file_name(rank), std::process::id()))
 }
 
-/// However the two are written: through a link, with dots, or relative.
+/// Checks that the two are not the same directory, also through links.
 fn must_differ(input: &Path, output: &Path) -> Result<(), Failure> {
     let (Ok(given), Ok(wanted)) = (fs::canonicalize(input), fs::canonicalize(output)) else { return Ok(()) };
     if given != wanted {
@@ -73,17 +72,17 @@ pub(super) fn rank_of(name: &str) -> Option<usize> {
     (file_name(rank) == name).then_some(rank)
 }
 
-/// Of `rank3.npy.4711`, the process.
+/// Returns the process of an unfinished result such as `rank3.npy.4711`.
 fn process_of(name: &str) -> Option<u32> {
     let (of_rank, process) = name.rsplit_once('.')?;
     rank_of(of_rank)?;
     process.parse().ok()
 }
 
-/// Remove half a result, unless its writer lives.
+/// Removes an unfinished result, unless its writer runs.
 fn sweep(path: &Path, process: u32) {
     if !Path::new(&format!("/proc/{process}")).exists() {
-        // If it stays, it is in nobody's way.
+        // A file that remains does no harm.
         let _ = fs::remove_file(path);
     }
 }
@@ -114,7 +113,7 @@ fn must_take_a_file(path: &Path) -> Result<(), Failure> {
         .hint("remove it, or name another directory"))
 }
 
-/// Better known now than when a long job is over.
+/// Checks that results can be written, before a long job runs.
 fn must_be_writable(directory: &Path) -> Result<(), Failure> {
     let probe = directory.join(format!(".rackloom.{}", std::process::id()));
     let made = crate::machine::exclusive::create(&probe).and_then(|_| fs::remove_file(&probe));

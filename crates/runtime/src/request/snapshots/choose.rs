@@ -1,7 +1,7 @@
-//! Which snapshots of a directory a run takes up: the newest that all ranks have, whole and of one life.
+//! Choice of the snapshots to restore: the newest complete set of one run.
 //!
-//! A rack that died while it saved leaves the newest number with some ranks only; then the one before is taken, which all have.
-//! A file that is damaged is something else: it is refused by name, and whoever removes it gets the set before.
+//! A rack that died while it saved leaves the newest number at some ranks only; the number before is complete then. A damaged file is an error
+//! that names it. Without that file the set before is chosen.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(super) fn newest(directory: &Path, plan: &Plan) -> Result<SnapshotSet, Failu
         .hint("name the directory that `run --checkpoint` was given; without --restore the job begins anew"))
 }
 
-/// How many ranks have a snapshot of each number.
+/// Returns the number of ranks that have a snapshot, by number of the snapshot.
 fn numbers_in(directory: &Path) -> Result<BTreeMap<u64, usize>, Failure> {
     let unreadable = |error: std::io::Error| {
         Failure::bad_input(format!("cannot look into the directory of snapshots: {error}"))
@@ -52,7 +52,7 @@ fn numbers_in(directory: &Path) -> Result<BTreeMap<u64, usize>, Failure> {
     Ok(numbers)
 }
 
-/// The life that wrote all ranks' snapshots of this number; `None` if they are of several, or one is missing.
+/// Returns the epoch of all ranks' snapshots of this number; `None` if they have several, or one is missing.
 fn common_epoch(directory: &Path, plan: &Plan, number: u64) -> Result<Option<u64>, Failure> {
     let mut epochs = Vec::new();
     for rank in 0..plan.endpoint_count() {

@@ -14,7 +14,7 @@ pub(super) const CHECKSUM_BYTES: u64 = 8;
 /// No header is longer; a longer one is a damaged length.
 pub(super) const HEADER_BYTES_MAX: u32 = 16 << 20;
 
-/// What a snapshot belongs to.
+/// Identity of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) rack: String,
@@ -23,7 +23,7 @@ pub(super) struct Identity {
     pub(super) seed: u64,
     pub(super) rank: usize,
     pub(super) ranks: usize,
-    /// How often the job was taken up, from one: files of different lives are never one set.
+    /// Number of times that the job had been restored, plus one. Files of different epochs never form a set.
     pub(super) epoch: u64,
 }
 

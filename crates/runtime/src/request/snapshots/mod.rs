@@ -1,9 +1,8 @@
-//! Snapshots of a collective job in a directory: written by the seats, chosen by the supervisor, taken up by the seats.
+//! Snapshots of a collective job in a directory: seats write them, the supervisor chooses a set, seats restore it.
 //!
-//! One file per rank and number, `rank3.12.snapshot`: what it belongs to, how far the rank was, the bytes of its buffers, a
-//! checksum over all of it (`docs/decisions/checkpoints.md`). A file has its name only once it is whole and on the disk. Two of each
-//! rank are kept, because a rack that dies while it saves has the newest one of some ranks only; a set is taken up only if
-//! all ranks have it.
+//! There is one file per rank and number, `rank3.12.snapshot`: its identity, the progress of the rank, the bytes of its buffers, and a checksum
+//! (`docs/decisions/checkpoints.md`). A file has its name only once it is complete and on the disk. Two files of each rank are kept, because a
+//! rack that dies while it saves has the newest one of some ranks only. A set is restored only if all ranks have it.
 
 mod choose;
 mod file;

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::file::{CHECKSUM_BYTES, HEADER_BYTES_MAX, Header, Identity, MAGIC, name};
 
-/// How much is looked at in one go.
+/// Number of bytes that are read at a time.
 const BLOCK_BYTES: usize = 256 << 10;
 
 /// A snapshot whose every byte was looked at when it was opened.
@@ -18,13 +18,13 @@ pub(super) struct FileSaved {
     file: BufReader<File>,
 }
 
-/// Read the header of a snapshot, and see that the file is as long as it says and that its checksum holds.
+/// Reads the header of a snapshot, and checks length and checksum of the file.
 pub(super) fn inspect(path: &Path) -> Result<Header, String> {
     let mut file = BufReader::new(File::open(path).map_err(|error| format!("it cannot be opened: {error}"))?);
     look(&mut file)
 }
 
-/// Afterwards the file stands behind its header.
+/// Reads and checks a snapshot. The file is positioned after its header then.
 fn look(file: &mut BufReader<File>) -> Result<Header, String> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof => "it is cut off within its header".to_owned(),

@@ -1,4 +1,4 @@
-//! A rank's snapshots on their way to the disk.
+//! Writer of a rank's snapshots.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::file::{Header, Identity, MAGIC, name, parse};
 
-/// Where they go.
+/// Destination of a rank's snapshots.
 pub(super) struct FileVault {
     directory: PathBuf,
     identity: Identity,

@@ -1,12 +1,11 @@
-//! The ways of a seat beside the wire: memory of its server's other seats, mapped and used directly.
+//! Local path of a seat: memory of other seats of its server, mapped and used directly.
 //!
-//! A peer is reached wholly directly or wholly in frames, because a fence does not order a frame before a direct store.
-//! So the way to each peer of the server is decided before the job's first command to it ([`peer`]): until then such
-//! commands are `Busy`. What the owner would refuse goes to the owner in a frame in any case, so that it learns of the
-//! attempt; such a command changes nothing, so there is nothing to order.
+//! A peer is reached either directly or in frames, and never both: a fence does not order a frame before a direct store. The path to each peer of
+//! the server is therefore decided before the job's first command to it ([`peer`]); until then such commands are `Busy`. A command that the
+//! owner would refuse is sent in a frame, so that the owner counts it; it changes nothing, so there is nothing to order.
 //!
-//! A peer that is lost is lost, whatever its mapped pages would still take: the links' word counts, as on the wire.
-//! With `force_wire`, or alone in its server, a seat has no such ways and everything goes to its endpoint.
+//! A lost peer is not reached through its mapped pages either: the state of the links decides. With `force_wire`, or without other seats on its
+//! server, a seat has no local path.
 
 mod peer;
 
@@ -32,7 +31,7 @@ const LOOK_INTERVAL_NS: u64 = 2_000_000;
 /// Without a doorbell nobody rings when a word changes, so a seat that waits for one looks this often.
 const WORD_INTERVAL_NS: u64 = 200_000;
 
-/// What a seat shares and what others share with it.
+/// Memory that a seat shares, and memory that others share with it.
 pub(super) struct Sharing {
     ways: Option<Ways>,
     counts: PathReport,
@@ -58,12 +57,12 @@ struct Ways {
     had_withheld: Vec<String>,
 }
 
-/// What a seat has to share, and where.
+/// Memory that a seat offers.
 pub(super) struct Own<'a> {
     pub(super) node: NodeId,
     pub(super) seeds: Seeds,
     pub(super) server: Option<&'a SharedServer>,
-    /// By place in the plan: the process of each member of this host.
+    /// Process of each member of this host, by number in the plan.
     pub(super) processes: &'a [Option<u32>],
     pub(super) doorbell: Option<&'a Doorbell>,
     pub(super) regions: Vec<RegionConfig>,
@@ -116,12 +115,12 @@ impl Sharing {
         }
     }
 
-    /// Whether others may have this seat's memory.
+    /// Returns whether others may map this seat's memory.
     fn has_opened(&self) -> bool {
         self.ways.as_ref().is_some_and(|ways| !ways.exported.is_empty())
     }
 
-    /// Whether a word that is waited for has changed.
+    /// Returns whether an awaited word of memory has changed.
     pub(super) fn is_ready(&self, memory: &HostMemory) -> bool {
         self.ways.as_ref().is_some_and(|ways| ways.direct.is_ready(memory))
     }
@@ -152,7 +151,7 @@ impl Sharing {
         }
     }
 
-    /// Somebody has taken the seat of a peer.
+    /// Handles a new process in the seat of a peer.
     pub(super) fn seated(&mut self, now: Instant, node: NodeId, process: u32) {
         let Some(ways) = &mut self.ways else { return };
         let Some(place) = ways.place(node) else { return };
@@ -304,7 +303,7 @@ impl Ways {
     }
 }
 
-/// A job's seat: its endpoint and the ways beside it.
+/// Seat of a job: its endpoint and its local path.
 pub(super) struct OnSeat<'a> {
     pub(super) endpoint: &'a mut Endpoint,
     pub(super) memory: &'a HostMemory,

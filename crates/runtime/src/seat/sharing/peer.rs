@@ -1,7 +1,7 @@
-//! The way to one peer of the same server: vacant, being asked, direct, or the wire.
+//! Path to one peer of the same server: vacant, being requested, direct, or in frames.
 //!
-//! Directly only if *every* region that the peer's job shares could be mapped; a peer of which a part could be mapped is
-//! reached in frames altogether, and the report says why. Nothing here waits.
+//! The path is direct only if *every* region that the peer's job shares has been mapped. Otherwise all commands go in frames, and the report states
+//! the reason. Nothing here waits.
 
 use rackloom::sharing::{Direct, ImportError, ImportedRegion, Importer, PendingImport, Refusal};
 use rackloom_jobs::local::LocalPeer;
@@ -10,7 +10,7 @@ use rackloom_protocol::{Command, Instant, NodeId, RegionConfig};
 /// How long a peer may take to answer, from its first frame of life to its last excuse.
 const PATIENCE_NS: u64 = 10_000_000_000;
 
-/// Where a command goes.
+/// Path of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     Direct,
@@ -23,7 +23,7 @@ pub(super) enum Way {
 pub(super) struct Peer {
     pub(super) node: NodeId,
     name: String,
-    /// What its job shares.
+    /// Regions that its job shares.
     shared: LocalPeer,
     state: State,
 }
@@ -115,7 +115,7 @@ impl Peer {
         };
     }
 
-    /// Where a command to this peer goes.
+    /// Returns the path of a command to this peer.
     pub(super) fn way(&self, command: &Command<'_>) -> Way {
         match self.state {
             State::Asking { .. } => Way::NotYet,

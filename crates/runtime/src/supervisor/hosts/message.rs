@@ -1,16 +1,16 @@
-//! A word: what the supervisor of one host says to those of the others, as bytes (wire-format section 8).
+//! Messages between the supervisors of a rack's hosts, as bytes (wire-format section 8).
 //!
-//! One Ethernet frame to a group address, so that nobody needs to know where anybody is. It tells of every host what the
-//! speaker knows, so that news also reach hosts that have no link to where they come from. It has a check of its own, because
-//! no core looks at it, and every second one is as long as the rack's longest frame, because links come up with short ones.
+//! A message is one Ethernet frame to a group address, so that no host needs the address of another. It contains the sender's state of every host,
+//! so that the state of a host reaches hosts without a link to it. It has its own check, because no core reads it. Every second message is as
+//! long as the rack's longest frame, because links come up with short ones.
 
 use rackloom::seal::{RackKey, TAG_BYTES, Tagger};
 use rackloom_plan::Plan;
 use rackloom_protocol::wire::check::crc32c;
 
-/// Group address of all supervisors: of members nobody has it.
+/// Group address of all supervisors. No member has it.
 pub(super) const GROUP: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
-/// Longest word of a rack of 256 hosts, before it is made as long as the rack's longest frame.
+/// Maximum length of a message of a rack of 256 hosts, in bytes, before padding.
 pub(super) const WORD_BYTES_MAX: usize = HEADER_BYTES + ENTRY_BYTES * 256 + CHECK_BYTES + TAG_BYTES;
 
 const MAGIC: [u8; 4] = *b"RLHW";
@@ -18,7 +18,7 @@ const MAGIC: [u8; 4] = *b"RLHW";
 pub(super) const VERSION: u8 = 2;
 /// Version of messages with a tag.
 pub(super) const SEALED_VERSION: u8 = 3;
-/// In place of a stage: the life has been heard of, and no message has confirmed it.
+/// Value of the stage of an incarnation that no message has confirmed.
 const UNCONFIRMED: u8 = 4;
 const ETHERNET_BYTES: usize = 14;
 const HEADER_BYTES: usize = ETHERNET_BYTES + 16;
@@ -27,7 +27,7 @@ const CHECK_BYTES: usize = 4;
 /// Shortest frame that Ethernet carries.
 const FRAME_BYTES_MIN: usize = 60;
 
-/// How far a host is. It never goes back within one life.
+/// Stage of a host. It never decreases within one incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
     /// Its members work, or wait for links.
@@ -35,64 +35,64 @@ pub(super) enum Stage {
     Working,
     /// Its members have finished and serve the others.
     Finished,
-    /// It knows that everybody has finished.
+    /// All hosts have finished, as far as it has received.
     AllFinished,
     /// It has ended without waiting for the others.
     Gone,
 }
 
-/// What is known of one host.
+/// State of one host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct HostState {
-    /// Which life of its supervisor; zero if nothing is known. A later one is larger.
+    /// Incarnation of its supervisor; zero if unknown. A later one is larger.
     pub(super) incarnation: u64,
-    /// How many words it has said.
+    /// Number of messages that it has sent.
     pub(super) words: u32,
     pub(super) stage: Stage,
 }
 
-/// Which rack, so that others on the segment are not taken for it.
+/// Identity of the rack, which distinguishes it from others on the segment.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
-    /// Hash of its name.
+    /// Hash of the rack's name.
     name: u32,
     pub(super) epoch: u16,
     ether_type: u16,
-    /// What makes the tags of each host's messages; `None` without a key.
+    /// Keys of the tags of each host's messages; `None` without a key.
     tags: Option<Vec<Tagger>>,
 }
 
-/// What a message says of its own freshness. Only a sender that has heard the receiver in this run can repeat its life.
+/// Freshness of a message. Only a sender that has received a message of the receiver in this run can repeat its incarnation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proof {
-    /// What the speaker says of itself.
+    /// Incarnation and number of the sender.
     pub(super) own: HostState,
-    /// By host: the life that the speaker has heard of, confirmed or not.
+    /// Incarnations that the sender has received, by host, confirmed or not.
     pub(super) incarnations: Vec<u64>,
 }
 
-/// What was heard.
+/// Received message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HostMessage {
-    /// Of this rack.
+    /// Message of this rack.
     Ours {
-        /// The speaker's place in the list of hosts.
+        /// Index of the sender in the list of hosts.
         speaker: usize,
-        /// What it knows of each host; nothing where that is not confirmed.
+        /// Its state of each host; `None` if that is not confirmed.
         news: Vec<HostState>,
         proof: Proof,
-        /// Length of the frame that has come through.
+        /// Length of the received frame, in bytes.
         frame_bytes: usize,
     },
-    /// Of a rack of this name that is none of ours: the speaker's place in its own list, and what is different.
+    /// Message of another rack of this name: index of the sender in its own list, and the difference.
     Other(usize, Difference, Proof),
-    /// Of this rack by its name, without a valid tag.
+    /// Message of this rack's name without a valid tag.
     Refused,
-    /// Nothing for us.
+    /// Any other frame.
     Foreign,
 }
 
-/// Why a rack of this name is another one.
+/// Difference of another rack of this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Difference {
     /// It has another configuration, and so this epoch.
@@ -111,18 +111,18 @@ impl Identity {
         Self { name, epoch: plan.epoch, ether_type: plan.ether_type, tags: None }
     }
 
-    /// With a tag on every message, of so many hosts.
+    /// Adds tags to every message, for this number of hosts.
     pub(super) fn sealed(mut self, key: &RackKey, hosts: usize) -> Self {
         self.tags = Some((0..hosts as u16).map(|host| key.messages_of(host)).collect());
         self
     }
 
-    /// Version of the messages of this rack.
+    /// Returns the version of the messages of this rack.
     pub(super) const fn version(&self) -> u8 {
         if self.tags.is_some() { SEALED_VERSION } else { VERSION }
     }
 
-    /// A word of `speaker`, made as long as `frame_bytes` if it is shorter. `candidates`, by host: a life that is not confirmed.
+    /// Writes a message of `speaker`, padded to `frame_bytes`. `candidates`: incarnations that are not confirmed, by host.
     pub(super) fn write(
         &self,
         speaker: usize,
@@ -160,7 +160,7 @@ impl Identity {
         frame
     }
 
-    /// What the tag of a message covers; `None` if it is not the speaker's.
+    /// Returns the tagged part of a message; `None` if the tag is not the sender's.
     // W-94
     fn opened<'frame>(&self, frame: &'frame [u8], speaker: usize) -> Option<&'frame [u8]> {
         let Some(tags) = &self.tags else { return Some(frame) };
@@ -169,7 +169,7 @@ impl Identity {
     }
 
     // W-83
-    /// Read what came, whatever it is.
+    /// Reads a frame. Any bytes are valid input.
     pub(super) fn read(&self, frame: &[u8], hosts: usize) -> HostMessage {
         let Some(header) = frame.get(ETHERNET_BYTES..HEADER_BYTES) else { return HostMessage::Foreign };
         let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
@@ -214,13 +214,13 @@ impl Identity {
     }
 }
 
-/// The entries of a word whose check, which stands at `end`, fits all that is before it.
+/// Returns the entries of a message whose check, at `end`, is valid.
 fn checked(frame: &[u8], end: usize) -> Option<&[u8]> {
     let (said, rest) = frame.split_at_checked(end)?;
     (*rest.first_chunk()? == crc32c(said).to_le_bytes()).then(|| &said[HEADER_BYTES..])
 }
 
-/// What an entry says, and whether that is confirmed.
+/// Returns the state in an entry, and whether it is confirmed.
 fn entry(bytes: &[u8]) -> Option<(HostState, bool)> {
     let (incarnation, rest) = bytes.split_first_chunk()?;
     let (words, rest) = rest.split_first_chunk()?;

@@ -1,12 +1,12 @@
-//! The supervisors of a rack's hosts among themselves: who is there, whether all run the same file, when all have finished.
+//! Coordination of the supervisors of a rack's hosts: hosts that are missing, hosts with another rack file, and the common end.
 //!
-//! Each says a short word to all others every tick, on every interface at which the rack leaves its host or, on the udp
-//! wire, to each one's address, and hears theirs. No host is in charge, no word is on the path of a frame, and a member never waits for one: what members need
-//! of each other they learn from their links. Words serve the moments that links cannot: before the first link is up, to
-//! say who is missing or runs another file or version; while they carry nothing but short frames, to say between whom the
-//! longest ones are lost; and after the last operation, so that nobody takes the end of the run for a death.
+//! Each supervisor sends a short message to all others every tick, on every interface at which the rack leaves its host or, on the udp wire, to
+//! the address of each host. No host is in charge, no frame waits for a message, and no member waits for one: members detect each other on
+//! their links. Messages cover the rest: before the first link is up, they name hosts that are missing or have another file or version; while
+//! links carry only short frames, they name the hosts between which the longest ones are lost; after the last operation, they keep a
+//! host from taking the end of the run for a death.
 //!
-//! Reading order: [`word`] (the bytes) · [`others`] (what follows from them) · [`transport`] (how they travel) · this file (sockets and sentences).
+//! Reading order: [`message`] (bytes) · [`others`] (state machine) · [`peer_transport`] (transport) · this file (sockets and texts).
 
 mod message;
 mod others;
@@ -23,28 +23,28 @@ use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
-/// Words heard per interface and tick at most: a flood must not keep the supervisor from its own rack. More than a socket
-/// keeps, so that what is left there after a look is what has come since.
+/// Maximum number of messages per interface and tick: a flood must not block the supervisor. It is larger than a socket's queue, so that a poll
+/// empties the queue.
 const WORDS_PER_TICK_MAX: usize = 4096;
 
-/// This host among the others.
+/// Coordination of this host with the others.
 pub(super) struct Hosts {
     mine: usize,
     names: Vec<String>,
-    /// By host: how it is reached, in words.
+    /// Description of each host's address.
     ways: Vec<String>,
     identity: Identity,
     transport: PeerTransport,
     others: Others,
-    /// Room for the longest frame that may come.
+    /// Buffer for the longest frame.
     room: Vec<u8>,
-    /// So long a host that was never heard is waited for once everybody here is done.
+    /// Longest wait for a silent host once all members here have finished.
     watchdog_ns: u64,
 }
 
 impl Hosts {
-    /// Open the sockets; nothing if one machine runs the whole rack. To be called where the rack was started: other hosts are
-    /// reached from there alone.
+    /// Opens the sockets; `None` if one machine runs the whole rack. Must be called in the namespace where the rack was started, which
+    /// reaches the other hosts.
     pub(super) fn open(plan: &Plan, here: &Here, incarnation: u64) -> Result<Option<Self>, Failure> {
         let Some(mine) = here.host else { return Ok(None) };
         let (transport, ways) = peer_transport::open(plan, mine)
@@ -70,7 +70,7 @@ impl Hosts {
         }))
     }
 
-    /// A tick has passed: hear the others, say how far we are, and what follows for the rack here.
+    /// Handles a tick: receives messages, sends the state of this host, and returns the steps for the rack here.
     pub(super) fn tick(&mut self, rack: &mut Rack) -> Vec<Step> {
         for socket in 0..self.transport.sockets() {
             for _ in 0..WORDS_PER_TICK_MAX {
@@ -96,7 +96,7 @@ impl Hosts {
         rack.hold(self.others.is_held())
     }
 
-    /// The last word: it tells the others that nobody is left to ask.
+    /// Sends the last message: this host has ended.
     pub(super) fn leave(&mut self, rack: &Rack) {
         self.others.pass(0, stage(rack));
         self.speak();
@@ -109,7 +109,7 @@ impl Hosts {
         self.transport.say(&frame);
     }
 
-    /// Hosts that are not there any more, in words.
+    /// Returns a line per host that fell silent.
     pub(super) fn missed(&self) -> Vec<String> {
         let lost = self.others.lost().map(|host| format!("{} is not heard any more", self.name(host)));
         let gone = self.others.gone();
@@ -117,7 +117,7 @@ impl Hosts {
         lost.chain(gone).collect()
     }
 
-    /// Hosts that were never there, in words.
+    /// Returns a line per host that never sent a message.
     pub(super) fn awaited(&self) -> Vec<String> {
         let unheard = self.others.unheard();
         let why = match self.others.refused() {
@@ -129,7 +129,7 @@ impl Hosts {
         unheard.map(|host| format!("{} has not been heard{why}", self.name(host))).collect()
     }
 
-    /// Messages between hosts that were refused, in words.
+    /// Returns a line about refused messages.
     pub(super) fn refused(&self) -> Option<String> {
         let refused = self.others.refused();
         (refused > 0)
@@ -171,7 +171,7 @@ impl Hosts {
     }
 }
 
-/// How far the rack here is, as the others should see it.
+/// Returns the stage of the rack here, for the others.
 fn stage(rack: &Rack) -> Stage {
     match &rack.ending {
         None if rack.has_finished() || rack.is_healing() => Stage::Finished,

@@ -1,54 +1,54 @@
-//! What one host knows of the others, and what follows. Pure: no socket, no clock.
+//! State of the other hosts at one host, as a pure state machine: no socket, no clock.
 //!
-//! Members find out by themselves who lives and who died; this is about the rack's beginning and end alone: who has not
-//! been heard at all, who runs another file, between whom the longest frames are lost, and when everybody has finished, so
-//! that the members here may go. A host that has fallen silent is not waited for. Time is counted in the supervisor's ticks.
+//! Members detect deaths by themselves. This file concerns only the beginning and the end of the rack: hosts that never sent a message, hosts with
+//! another rack file, pairs between which the longest frames are lost, and the time at which all have finished and members may end. A
+//! silent host is not waited for. Time is counted in ticks of the supervisor.
 
 use super::message::{Difference, HostMessage, HostState, Proof, Stage};
 
-/// A rack of this name and another configuration is put up with for so long: it may be an earlier one that ends.
+/// Time for which another configuration of this rack's name is accepted: it may be an earlier rack that ends.
 const OTHER_RACK_PATIENCE_NS: u64 = 2_000_000_000;
-/// Every second word is as long as the longest frame. Of whom so many short ones have come and none of the others, from there
-/// none will: that many are not lost by chance.
+/// Number of short messages without a long one after which long frames of a host count as lost. Every second message is long, so that many are
+/// not lost by chance.
 const SHORT_WORDS_MAX: u32 = 4;
 
-/// What is known of all hosts.
+/// State of all hosts.
 #[derive(Debug)]
 pub(super) struct Others {
     mine: usize,
     news: Vec<HostState>,
-    /// By host: time since there was news of it.
+    /// Time since the last change of each host's state.
     silent_ns: Vec<u64>,
     /// Time since all others were known to have finished.
     all_finished_ns: u64,
-    /// Time since we have finished without a word of everybody.
+    /// Time since this host has finished while others are silent.
     unheard_ns: u64,
-    /// Who spoke for another rack last, what is different, and for how long that has been so.
+    /// Latest host with another configuration, the difference, and the time for which it lasts.
     contradiction: Option<(usize, Difference, u64)>,
-    /// By host: what has come of its own words.
+    /// Lengths of received messages, by host.
     heard: Vec<Heard>,
-    /// With a key: what proves that messages are of this run.
+    /// Freshness checks, with a key.
     fresh: Option<Fresh>,
     /// Length of the rack's longest frame.
     frame_bytes_max: usize,
-    /// A host that was silent for so long is lost.
+    /// Time of silence after which a host is lost.
     silence_max_ns: u64,
-    /// So long at most everybody waits for everybody to know that all have finished.
-    farewell_ns: u64,
+    /// Longest wait until all hosts have received that all have finished.
+    departure_ns: u64,
 }
 
-/// By host: what is known of the freshness of its messages, where these carry tags.
+/// Freshness of one host's messages, where these carry tags.
 #[derive(Debug)]
 struct Fresh {
-    /// The largest life that was heard of and is not confirmed.
+    /// Largest incarnation that is not confirmed.
     candidates: Vec<u64>,
-    /// Life and number of the last message that was taken.
+    /// Incarnation and number of the last accepted message.
     taken: Vec<(u64, u32)>,
-    /// Messages that were refused.
+    /// Number of refused messages.
     refused: u64,
 }
 
-/// Which words of a host have come through.
+/// Messages of a host that have arrived.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     words: u32,
@@ -75,10 +75,10 @@ impl Others {
             heard: vec![Heard::default(); hosts],
             fresh: None,
             frame_bytes_max,
-            // Members learn of a death from their links; a supervisor may be stopped for a moment without harm.
+            // Members detect deaths on their links; a supervisor may be stopped for a moment without harm.
             silence_max_ns: 4 * detection_ns,
             // Less than what members take to notice that a host is gone.
-            farewell_ns: detection_ns / 2,
+            departure_ns: detection_ns / 2,
         }
     }
 
@@ -122,7 +122,7 @@ impl Others {
         true
     }
 
-    /// What to say next, and how long the frame shall be at least.
+    /// Returns the next message, and the minimum length of its frame.
     pub(super) fn speak(&mut self) -> (&[HostState], usize) {
         let words = &mut self.news[self.mine].words;
         *words = words.wrapping_add(1);
@@ -131,7 +131,7 @@ impl Others {
         (&self.news, frame_bytes)
     }
 
-    /// What was heard.
+    /// Handles a received message.
     pub(super) fn hear(&mut self, word: HostMessage) {
         match word {
             HostMessage::Ours { speaker, news, proof, frame_bytes } => {
@@ -159,7 +159,7 @@ impl Others {
         }
     }
 
-    /// Time has passed, and this is how far we are.
+    /// Handles the passage of time, with the stage of this host.
     pub(super) fn pass(&mut self, time_ns: u64, stage: Stage) {
         for (host, silent_ns) in self.silent_ns.iter_mut().enumerate().filter(|(host, _)| *host != self.mine)
         {
@@ -177,44 +177,45 @@ impl Others {
         *mine = (*mine).max(stage);
     }
 
-    /// Whether the members here are still needed.
+    /// Returns whether other hosts need the members here.
     pub(super) fn is_held(&self) -> bool {
-        !self.all(Stage::Finished) || !self.all(Stage::AllFinished) && self.all_finished_ns < self.farewell_ns
+        !self.all(Stage::Finished)
+            || !self.all(Stage::AllFinished) && self.all_finished_ns < self.departure_ns
     }
 
-    /// Hosts of which nothing has been heard yet.
+    /// Returns the hosts without a message so far.
     pub(super) fn unheard(&self) -> impl Iterator<Item = usize> {
         self.others().filter(|host| self.news[*host].incarnation == 0)
     }
 
-    /// How long everybody here has had nothing to do but to wait for a host that was never heard.
+    /// Returns the time for which all members here have waited for a silent host.
     pub(super) fn alone_ns(&self) -> u64 {
         self.unheard_ns
     }
 
-    /// Hosts that were heard and then fell silent before they had finished.
+    /// Returns the hosts that fell silent before they had finished.
     pub(super) fn lost(&self) -> impl Iterator<Item = usize> {
         self.others().filter(|host| self.is_lost(*host))
     }
 
-    /// Hosts that have ended without waiting for the others.
+    /// Returns the hosts that have ended without waiting for the others.
     pub(super) fn gone(&self) -> impl Iterator<Item = usize> {
         self.others().filter(|host| self.news[*host].stage == Stage::Gone)
     }
 
-    /// Somebody else's rack, if it has stood where ours should be for too long: by whom, and what is different.
+    /// Returns the host of another rack of this name, and the difference, if it has lasted too long.
     pub(super) fn contradiction(&self) -> Option<(usize, Difference)> {
         let is_whole = self.unheard().next().is_none();
         let (speaker, difference, since_ns) = self.contradiction?;
         (!is_whole && since_ns >= OTHER_RACK_PATIENCE_NS).then_some((speaker, difference))
     }
 
-    /// Length of the longest frame of the rack.
+    /// Returns the length of the longest frame of the rack.
     pub(super) const fn frame_bytes_max(&self) -> usize {
         self.frame_bytes_max
     }
 
-    /// A host from which short frames come and the longest ones do not.
+    /// Returns a host of which short frames arrive and the longest ones do not.
     pub(super) fn narrow(&self) -> Option<usize> {
         self.heard.iter().position(|heard| !heard.any_long && heard.words >= SHORT_WORDS_MAX)
     }
@@ -227,7 +228,7 @@ impl Others {
         self.silent_ns[host] >= self.silence_max_ns && self.news[host].stage < Stage::AllFinished
     }
 
-    /// Whether all others that can be waited for are so far.
+    /// Returns whether all other hosts that are not lost have this stage.
     fn all(&self, stage: Stage) -> bool {
         self.others().all(|host| self.news[host].stage >= stage || self.is_lost(host))
     }
@@ -245,7 +246,7 @@ mod tests {
         std::array::from_fn(|mine| Others::new(mine, N, 100 + mine as u64, DETECTION_NS, LONGEST))
     }
 
-    /// `from` says a word, and `to` hears it.
+    /// Sends a message from `from` to `to`.
     fn tell(all: &mut [Others], from: usize, to: usize) {
         let (news, frame_bytes) = all[from].speak();
         let word = word(from, news, frame_bytes);
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_farewell_holds_nobody_for_long() {
+    fn a_lost_departure_delays_a_host_within_a_limit() {
         let mut pair = hosts::<2>();
         pair[0].pass(TICK_NS, Stage::Finished);
         tell(&mut pair, 0, 1);
@@ -381,7 +382,7 @@ mod tests {
         assert_eq!(pair[0].narrow(), None);
     }
 
-    /// `from` says a message, and `to` hears it; what was said.
+    /// Sends a message from `from` to `to`, and returns it.
     fn say_sealed(all: &mut [Others], from: usize, to: usize) -> HostMessage {
         let candidates = all[from].candidates().to_vec();
         let (news, frame_bytes) = all[from].speak();

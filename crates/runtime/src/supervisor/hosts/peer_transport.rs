@@ -1,4 +1,4 @@
-//! How words travel: as frames on the segments that hosts share, or as datagrams from each host to each other.
+//! Transport of messages between hosts: frames on shared segments, or datagrams from each host to each other.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -8,15 +8,15 @@ use rackloom_plan::{HostPlan, Plan, WireKind};
 
 use super::message::GROUP;
 
-/// What this host says and hears words with.
+/// Sockets for messages between hosts.
 pub(super) enum PeerTransport {
-    /// Frames to everybody, by interface.
+    /// Frames to the group address, by interface.
     Segments(Vec<WordSocket>),
     /// Datagrams to each.
     Routed(RoutedWords),
 }
 
-/// Open the sockets. Comes with the way to each host, in words.
+/// Opens the sockets. Also returns a description of the address of each host.
 pub(super) fn open(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
     if plan.wire == WireKind::Udp { routed(plan, mine) } else { on_segments(plan, mine) }
 }
@@ -49,7 +49,7 @@ fn routed(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), Host
 }
 
 impl PeerTransport {
-    /// How many sockets there are to hear at.
+    /// Returns the number of receiving sockets.
     pub(super) fn sockets(&self) -> usize {
         match self {
             Self::Segments(sockets) => sockets.len(),
@@ -57,7 +57,7 @@ impl PeerTransport {
         }
     }
 
-    /// The next word that one of them has.
+    /// Returns the next message of one of them.
     pub(super) fn hear<'room>(&self, socket: usize, room: &'room mut [u8]) -> Option<&'room [u8]> {
         match self {
             Self::Segments(sockets) => sockets.get(socket)?.hear(room),
@@ -65,7 +65,7 @@ impl PeerTransport {
         }
     }
 
-    /// Say a word to all others. One that is lost is said again.
+    /// Sends a message to all others. A lost one is repeated at the next tick.
     pub(super) fn say(&self, word: &[u8]) {
         match self {
             Self::Segments(sockets) => sockets.iter().for_each(|socket| {
@@ -78,7 +78,7 @@ impl PeerTransport {
     }
 }
 
-/// By host: the interfaces of this one at which links lead there.
+/// Returns the interfaces at which links lead to each host.
 fn ways(plan: &Plan, mine: usize) -> Vec<BTreeSet<String>> {
     let here = &plan.hosts[mine];
     let mut ways = vec![BTreeSet::new(); plan.hosts.len()];

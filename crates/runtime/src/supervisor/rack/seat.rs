@@ -1,4 +1,4 @@
-//! One member as the supervisor sees it, and whether somebody follows it in its place.
+//! State of one seat, and of its successor.
 
 use rackloom_jobs::Portion;
 use rackloom_jobs::report::{EventRecord, MemberReport};
@@ -6,10 +6,10 @@ use rackloom_jobs::rest::Rest;
 
 use rackloom_control::notice::SeatStatus;
 
-/// Whether somebody follows a member in its seat.
+/// State of a member's successor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Followed {
-    /// Nobody, as far as is known, or somebody has been taken back already.
+    /// No successor is expected, or the successor is complete.
     #[default]
     No,
     /// After so long; this line then says so.
@@ -23,34 +23,34 @@ pub(super) enum Followed {
 pub(crate) struct Seat {
     pub(crate) name: String,
     pub(crate) is_endpoint: bool,
-    /// Nobody has taken it yet.
+    /// True if no process has taken it yet.
     pub(crate) is_vacant: bool,
     /// Vacant here, because another host runs it.
     pub(crate) is_elsewhere: bool,
     pub(crate) pid: u32,
-    /// When it was taken, on the run's clock.
+    /// Time at which it was taken, on the rack's clock.
     pub(crate) taken_at_ns: u64,
-    /// How the process ended before it had reported, if it did.
+    /// End of a process that had not reported.
     pub(crate) death: Option<String>,
-    /// How those ended who sat here before, oldest first.
+    /// Ends of earlier processes, oldest first.
     pub(crate) earlier_deaths: Vec<String>,
     /// Why its log cannot be written.
     pub(crate) log_error: Option<String>,
-    /// What it waited for when the watchdog asked.
+    /// Pending conditions that it reported to the watchdog.
     pub(crate) waiting: Option<Vec<String>>,
-    /// How it was when it was asked last.
+    /// Latest status.
     pub(crate) status: Option<SeatStatus>,
-    /// What it said last.
+    /// Final report.
     pub(crate) report: Option<MemberReport>,
-    /// How it was, once everything was healed, when it was asked last.
+    /// Latest state at rest.
     pub(crate) rest: Option<Rest>,
     pub(crate) ended: bool,
     /// The supervisor killed it, because it gave no report at the end.
     pub(crate) is_hung: bool,
-    /// It has said that a fault script makes it kill itself.
+    /// True if it has announced that the fault script kills it.
     pub(in crate::supervisor) dies_by_script: bool,
     pub(super) followed: Followed,
-    /// It was asked to leave; it goes once it has reported.
+    /// True if it leaves. It ends once it has reported.
     pub(super) leaves: bool,
     pub(super) ready: bool,
     pub(super) mapped: bool,
@@ -63,12 +63,12 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
-    /// Whether somebody sits in it.
+    /// Returns whether a process holds the seat.
     pub(crate) fn is_alive(&self) -> bool {
         !self.ended && !self.is_vacant
     }
 
-    /// Whether the run may not end yet because of who follows here.
+    /// Returns whether the run waits for the successor.
     pub(super) fn is_awaited(&self) -> bool {
         match self.followed {
             Followed::No => false,
@@ -77,7 +77,7 @@ impl Seat {
         }
     }
 
-    /// Whether every link that can be up has been up.
+    /// Returns whether every link that can be up has been up.
     pub(crate) fn is_up(&self) -> bool {
         self.links_up
     }

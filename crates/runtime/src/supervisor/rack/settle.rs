@@ -1,17 +1,17 @@
-//! What follows from what is known of the seats: when a run has ended, who is given up, and what is to be done next.
+//! Consequences of the seats' states: end of the run, seats that are given up, and next steps.
 
-use super::{Ending, FAREWELL_NS, Phase, Rack, Seat, Step};
+use super::{DEPARTURE_NS, Ending, Phase, Rack, Seat, Step};
 
 impl Rack {
     pub(super) fn end(&mut self, ending: Ending) -> Vec<Step> {
         self.ending.get_or_insert(ending);
-        self.phase = Phase::Reporting { left_ns: FAREWELL_NS };
+        self.phase = Phase::Reporting { left_ns: DEPARTURE_NS };
         let mut steps = vec![Step::AskReports];
         steps.extend(self.settle());
         steps
     }
 
-    /// What was said before is out of date.
+    /// Earlier answers are outdated.
     pub(super) fn ask_rest(&mut self) -> Vec<Step> {
         self.seats.iter_mut().for_each(|seat| seat.rest = None);
         vec![Step::Heal]
@@ -50,17 +50,17 @@ impl Rack {
         if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
     }
 
-    /// Whether a GPU node that has finished its work has lost this one.
+    /// Returns whether a GPU node that has finished has lost this one.
     pub(super) fn is_presumed_dead(&self, member: usize) -> bool {
         self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
     }
 
-    /// Whether a GPU node that others have lost is alive and not at its end.
+    /// Returns whether a GPU node that others have lost is live and has not finished.
     pub(super) fn some_lost_work(&self) -> bool {
         self.seats.iter().any(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished)
     }
 
-    /// Whether every living GPU node that can still speak has noticed every dead one.
+    /// Returns whether every live GPU node that can report has detected every death.
     pub(super) fn all_dead_are_named(&self) -> bool {
         let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
         dead.map(|(member, _)| member).all(|member| {
@@ -70,7 +70,7 @@ impl Rack {
         })
     }
 
-    /// What follows from what is known now.
+    /// Returns the steps that follow from the states of the seats.
     pub(super) fn settle(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
         let is_up = |seat: &Seat| seat.is_vacant || seat.links_up || (seat.ended && seat.dies_by_script);
@@ -98,7 +98,7 @@ impl Rack {
             steps.extend(self.end(Ending::Stalled));
         }
         if matches!(self.phase, Phase::Reporting { .. }) && self.all_living(|seat| seat.report.is_some()) {
-            self.phase = Phase::Releasing { left_ns: FAREWELL_NS };
+            self.phase = Phase::Releasing { left_ns: DEPARTURE_NS };
             steps.push(Step::Release);
         }
         let leaving = matches!(self.phase, Phase::Releasing { .. } | Phase::Killing);
@@ -113,7 +113,7 @@ impl Rack {
         self.seats.iter().all(|seat| !seat.is_alive() || is_so(seat))
     }
 
-    /// Whether no living GPU node still works, and nobody who follows is waited for. Switches have no work of their own.
+    /// Returns whether no live GPU node works and no successor is waited for. Switches have no job.
     pub(super) fn is_finished(&self) -> bool {
         let is_done = |(member, seat): (usize, &Seat)| {
             let is_over = seat.ended

@@ -1,68 +1,68 @@
-//! What the supervisor is told to do, and why a run ended.
+//! Steps that the supervisor must take, and reasons for the end of a run.
 
 use rackloom_jobs::report::EventRecord;
 
-/// What the supervisor must do now.
+/// Step that the supervisor must take now.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// All links were up: say so.
+    /// All links have been up.
     LinksUp,
-    /// Ask the living seats what they wait for.
+    /// Request the pending conditions of the live seats.
     AskWaiting,
-    /// Ask the living seats how they are.
+    /// Request the status of the live seats.
     AskStatus,
-    /// Every living GPU node knows its ways: nobody needs the names in the run directory any more.
+    /// Every live GPU node has mapped its peers. The names in the run directory are not needed any more.
     AllMapped,
-    /// Every living seat has said how it is, or time was up.
+    /// Every live seat has sent its status, or the time is over.
     StatusKnown,
     /// The log of this member cannot be written.
     LogFailed(usize),
     /// Something is wrong that does not end the run.
     Warn(String),
-    /// A seat told of an event.
+    /// A seat has reported an event.
     Happened(EventRecord),
-    /// Somebody got further.
+    /// The job has made progress.
     Further,
     /// A fault of the script begins or ends.
     Fault(EventRecord),
-    /// Let everybody but this member know that this event of the script was set off.
+    /// Report to all other members that this member has seen the trigger of this event.
     SetOff(usize, usize),
-    /// Set this member going again after so many nanoseconds.
+    /// Resume this member after this time, in nanoseconds.
     ResumeAfter(usize, u64),
-    /// Seat somebody in this member's place after so many nanoseconds.
+    /// Start a successor of this member after this time, in nanoseconds.
     FollowAfter(usize, u64),
-    /// Ask this one to leave: it alone is to go.
+    /// Make this member leave. The rack stays.
     AskLeave(usize),
-    /// Let this one go.
+    /// Close the socket of this member.
     LetGo(usize),
     /// A member has left in order.
     Left(usize),
-    /// The job is over, and everything is to be healed: ask the living seats how they are then.
+    /// The job is over: end all faults, and request the state of the live seats at rest.
     Heal,
-    /// All of them have said so: see whether that is as it must be.
+    /// All live seats have reported their state at rest: judge it.
     JudgeRest,
-    /// Ask the living seats for their reports.
+    /// Request the reports of the live seats.
     AskReports,
-    /// Let everybody go.
+    /// Close the sockets of all members.
     Release,
-    /// Time is up for these: end them.
+    /// Kill these members: their time is over.
     Kill(Vec<usize>),
-    /// Nobody is left.
+    /// No process is left.
     Over,
 }
 
-/// Why the run ended.
+/// Reason for the end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Every living GPU node has finished.
+    /// Every live GPU node has finished.
     Complete,
-    /// A seat could not begin.
+    /// A seat could not start.
     CouldNotStart(String),
     /// A seat ended before all links were up.
     LostEarly(String),
-    /// Nobody got further.
+    /// No node made progress.
     Stalled,
-    /// The user asked a rack that stays to go.
+    /// A client ended a standing rack.
     TakenDown,
     /// Ctrl-C, SIGTERM or SIGHUP.
     Interrupted,

@@ -314,7 +314,7 @@ fn seats_that_answer_nothing_are_ended_in_bounded_time() {
     assert_eq!(ticks(&mut rack, 10), [Step::AskWaiting]);
     assert_eq!(ticks(&mut rack, ANSWER_NS / TICK_NS), [Step::AskReports]);
     rack.heard(1, report());
-    assert_eq!(ticks(&mut rack, FAREWELL_NS / TICK_NS), [Step::Kill(vec![0, 1, 2])]);
+    assert_eq!(ticks(&mut rack, DEPARTURE_NS / TICK_NS), [Step::Kill(vec![0, 1, 2])]);
     assert_eq!(ticks(&mut rack, 1_000), []);
     assert_eq!(rack.seats[0].death.as_deref(), Some("gave no report in time"));
     assert_eq!(rack.seats[1].death, None);
