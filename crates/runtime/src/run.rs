@@ -1,5 +1,6 @@
 //! A rack of processes for the length of one job.
 
+use rackloom_control::source::Source;
 use rackloom_jobs::report::EventRecord;
 use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
@@ -12,7 +13,6 @@ use crate::request::options::{LogOptions, RunOptions};
 use crate::request::work::RackRequest;
 use crate::supervisor::{Alarms, Logs, Milestone, Supervisor, runtime};
 pub use crate::supervisor::{Conclusion, LOG_VARIABLE, sweep_names};
-use rackloom_control::source::Source;
 
 /// Receiver of what happens to a rack while it runs. Calls come from the supervisor's thread, and the supervisor waits for them. Frames do not.
 pub trait RackObserver {

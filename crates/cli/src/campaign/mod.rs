@@ -16,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rackloom_plan::faults::{FaultScript, shrink};
+use rackloom_runtime::machine::interruption::Interruption;
 
 use rackloom_runtime::request::work::RackRequest;
 
@@ -28,7 +29,6 @@ use crate::arguments::{CampaignArguments, Engine};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting::say;
-use rackloom_runtime::machine::interruption::Interruption;
 
 /// Runs that making one script small may take.
 const ATTEMPTS_MAX: usize = 400;

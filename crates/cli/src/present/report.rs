@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use rackloom_control::report::injected;
 use rackloom_jobs::report::{
     EventRecord, LeakedRegion, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
     WireBytes,
@@ -19,7 +20,6 @@ use super::sweep::sweep;
 use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
-use rackloom_control::report::injected;
 
 /// More lines than this of any one section are counted instead.
 const LINES_MAX: usize = 40;

@@ -12,8 +12,9 @@ mod writer;
 pub use self::place::Place;
 pub use self::writer::{CaptureWriter, FrameSink, Patience};
 
-use crate::outcome::failure::Failure;
 use rackloom_control::source::CaptureOptions;
+
+use crate::outcome::failure::Failure;
 
 /// Default of the largest capture of one link, in bytes.
 const BYTES_MAX_DEFAULT: u64 = 64 << 20;

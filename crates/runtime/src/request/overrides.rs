@@ -2,6 +2,7 @@
 //!
 //! An option without effect on the job is an error.
 
+use rackloom_control::source::{Job, JobOptions, OnOff, Overrides};
 use rackloom_plan::{
     AlgorithmList, AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, OnLoss,
     OperatorName, PatternName, PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
@@ -9,7 +10,6 @@ use rackloom_plan::{
 use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
 
 use crate::outcome::failure::Failure;
-use rackloom_control::source::{Job, JobOptions, OnOff, Overrides};
 
 /// Replaces values of the plan.
 ///

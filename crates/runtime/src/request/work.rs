@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use rackloom::seal::{KeyPlace, RackKey};
 use rackloom_collectives::{Collective, ElementType};
+use rackloom_control::source::{
+    ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
+};
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::FaultScript;
@@ -20,9 +23,6 @@ use crate::capture;
 use crate::machine::capacity;
 use crate::machine::here::Here;
 use crate::outcome::failure::Failure;
-use rackloom_control::source::{
-    ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
-};
 
 /// RackRequest for a rack, from which the plan and the job's inputs are built.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@
 
 use rackloom::seat::{FaultPlayer, wires};
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
+use rackloom_control::order::Start;
 use rackloom_jobs::Seeds;
 use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::collective::snapshot::Checkpoints;
@@ -21,7 +22,6 @@ use super::stop::StopAt;
 use super::work::{Results, Work};
 use crate::request::snapshots;
 use crate::request::work::{RackRequest, Work as CheckedWork};
-use rackloom_control::order::Start;
 
 /// Everything opened and registered; nothing sent yet.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {

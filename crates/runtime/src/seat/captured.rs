@@ -4,12 +4,12 @@ use rackloom::seat::wires::WatchPort;
 use rackloom::wires::impaired::Watch;
 use rackloom::{ArrivalWatch, Clock};
 use rackloom_capture::{Heading, comment};
+use rackloom_control::order::Start;
 use rackloom_plan::Plan;
 use rackloom_protocol::{Instant, MemberConfig};
 
 use crate::capture;
 use crate::capture::{CaptureWriter, FrameSink, Patience};
-use rackloom_control::order::Start;
 
 /// One end of a link, with what writes about it.
 #[derive(Clone)]

@@ -5,10 +5,10 @@
 use std::io;
 
 use rackloom::seat::{FaultLine, FaultNotices};
+use rackloom_control::notice::Notice;
 use rackloom_jobs::report::EventRecord;
 
 use crate::channel::seat::Channel;
-use rackloom_control::notice::Notice;
 
 /// Sends notices about faults to the supervisor.
 pub(super) struct Notices<'a>(pub(super) &'a mut Channel);

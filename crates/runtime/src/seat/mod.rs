@@ -20,14 +20,14 @@ mod work;
 use std::sync::Arc;
 
 use rackloom::seat::answer::renumber;
+use rackloom_control::notice::Notice;
+use rackloom_control::order::Joined;
+use rackloom_control::order::{Order, Start};
 
 use crate::channel::seat::{Channel, Heard};
 use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use rackloom_control::notice::Notice;
-use rackloom_control::order::Joined;
-use rackloom_control::order::{Order, Start};
 
 /// Runs a seat until the end of the control socket, which is standard input. A failure after the start goes to the supervisor.
 ///

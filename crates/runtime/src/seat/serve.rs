@@ -9,6 +9,9 @@ use rackloom::availability::own_waited_ns;
 use rackloom::seat::FaultPlayer;
 use rackloom::seat::wires::Cabling;
 use rackloom::{Ports, Runtime};
+use rackloom_control::grant::NewCable;
+use rackloom_control::notice::{Notice, SeatStatus};
+use rackloom_control::order::Order;
 use rackloom_jobs::Seeds;
 use rackloom_jobs::report::HostShortage;
 use rackloom_jobs::rest::Rest;
@@ -24,9 +27,6 @@ use crate::channel::seat::{Channel, Heard};
 use crate::machine::interruption::Interruption;
 use crate::machine::logging;
 use crate::units;
-use rackloom_control::grant::NewCable;
-use rackloom_control::notice::{Notice, SeatStatus};
-use rackloom_control::order::Order;
 
 /// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;

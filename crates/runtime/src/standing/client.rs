@@ -5,13 +5,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rackloom_control::request::{Answer, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, pidfd_open};
 
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use rackloom_control::request::{Answer, Request};
 
 /// Maximum length of an answer, in bytes. It holds a report of the largest rack.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;

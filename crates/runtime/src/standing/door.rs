@@ -7,6 +7,7 @@
 use std::io;
 use std::time::Duration;
 
+use rackloom_control::request::{Answer, Nothing, REQUEST_BYTES_MAX, Request};
 use rackloom_jobs::report::EventRecord;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -16,7 +17,6 @@ use tokio::time::timeout;
 
 use crate::channel::bounded_lines::BoundedLines;
 use crate::supervisor::Attendance;
-use rackloom_control::request::{Answer, Nothing, REQUEST_BYTES_MAX, Request};
 
 /// Maximum number of clients at one time. Processes that took a seat do not count.
 const CLIENTS_MAX: usize = 32;

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use rackloom::namespaces::enter_network_namespace_beside;
 use rackloom::seat::answer;
+use rackloom_control::order::Joined;
+use rackloom_control::order::Start;
+use rackloom_control::request::{Answer, Join, Request};
 use rackloom_plan::WireKind;
 
 use super::rack::StandingRack;
@@ -18,9 +21,6 @@ use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 use crate::seat;
-use rackloom_control::order::Joined;
-use rackloom_control::order::Start;
-use rackloom_control::request::{Answer, Join, Request};
 
 /// Longest time for the rack to hand over the seat.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -5,6 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
+use rackloom_control::order::Joined;
+use rackloom_control::request::{Answer, Injection, Nothing, Request};
+use rackloom_control::source::Source;
 use rackloom_jobs::report::EventRecord;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt;
@@ -21,9 +24,6 @@ use crate::outcome::failure::Failure;
 use crate::request::work::RackRequest;
 use crate::run::RackObserver;
 use crate::supervisor::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime};
-use rackloom_control::order::Joined;
-use rackloom_control::request::{Answer, Injection, Nothing, Request};
-use rackloom_control::source::Source;
 
 /// Options from the launcher.
 #[derive(Debug, Deserialize, Serialize)]

@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use rackloom_control::links::{LinkCounters, LinkStatus, PathStatus};
+use rackloom_control::notice::SeatStatus;
+use rackloom_control::request::RackStatus;
 use rackloom_jobs::report::PortReport;
 use rackloom_plan::{LinkPlan, Plan};
 use rackloom_protocol::{MemberRole, NodeId, PortId};
 
 use crate::machine::here::Here;
-use rackloom_control::links::{LinkCounters, LinkStatus, PathStatus};
-use rackloom_control::notice::SeatStatus;
-use rackloom_control::request::RackStatus;
 
 /// Answers by number of the member; `None` for a member that did not answer.
 pub(super) type Answers<'a> = [Option<&'a SeatStatus>];

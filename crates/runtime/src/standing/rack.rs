@@ -3,12 +3,12 @@
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use rackloom_control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
 use rackloom_jobs::report::Report;
 
 use super::{client, links};
 use crate::machine::directory::RunDirectory;
 use crate::outcome::failure::Failure;
-use rackloom_control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
 
 /// Time within which a rack must answer a request.
 const STATUS_PATIENCE: Duration = Duration::from_secs(10);

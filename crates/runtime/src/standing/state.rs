@@ -1,5 +1,6 @@
 //! Status of a standing rack, from its supervisor and the latest answers of its seats.
 
+use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 use rackloom_jobs::report::{EventRecord, Verdict};
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
@@ -7,7 +8,6 @@ use rackloom_protocol::{MemberRole, NodeId};
 use super::links;
 use crate::supervisor::Supervisor;
 use crate::supervisor::rack::Seat;
-use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
 
 /// Returns the status of the rack.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {

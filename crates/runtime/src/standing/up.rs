@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rackloom_control::request::RackStatus;
+use rackloom_control::source::Job;
 use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
 use rackloom_protocol::{Edge, NodeId};
@@ -20,8 +22,6 @@ use crate::outcome::failure::Failure;
 use crate::request::options::UpOptions;
 use crate::request::overrides::member_named;
 use crate::request::work::RackRequest;
-use rackloom_control::request::RackStatus;
-use rackloom_control::source::Job;
 
 /// Time within which links that have come up and have fallen back must be up again.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(30);

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rackloom_control::order::Start;
 use tokio::net::UnixStream;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -14,7 +15,6 @@ use tokio::time::timeout;
 
 use super::conversation::{Heard, NOTICE_BYTES_MAX, Said, hand_over, notice_in, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
-use rackloom_control::order::Start;
 
 /// Longest time for the process to read its start order.
 const HAND_OVER: Duration = Duration::from_secs(5);

@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
+use rackloom_control::order::Joined;
+use rackloom_control::order::Order;
 use rackloom_jobs::report::EventRecord;
 
 use super::Supervisor;
 use super::conversation::Heard;
 use super::process::Process;
 use super::rack::Step;
-use rackloom_control::order::Joined;
-use rackloom_control::order::Order;
 
 impl Supervisor {
     /// Starts the wait for the time of a successor.

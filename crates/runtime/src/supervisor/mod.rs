@@ -30,6 +30,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rackloom::Clock;
 use rackloom::seal::RackKey;
+use rackloom_control::order::{Order, SharedServer, Start};
+use rackloom_control::source::Source;
 use rackloom_jobs::Verdicts;
 use rackloom_jobs::report::{EventRecord, FaultLines};
 use rackloom_jobs::rest;
@@ -57,8 +59,6 @@ use crate::machine::here::Here;
 use crate::machine::program::Program;
 use crate::outcome::failure::Failure;
 use crate::outcome::headway::Headway;
-use rackloom_control::order::{Order, SharedServer, Start};
-use rackloom_control::source::Source;
 
 /// Time beyond that of the heartbeats for members to detect a death: scheduling and flooding.
 const NAMING_SLACK_NS: u64 = 1_000_000_000;

@@ -11,12 +11,12 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rackloom::namespaces::{Names, sweep_names_after};
+use rackloom_control::source::Source;
 use rackloom_plan::{Plan, WireKind};
 
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use rackloom_control::source::Source;
 
 /// Longest time until the files of a killed supervisor are closed.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rackloom_control::order::{Order, Start};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::process::{Child, Command};
@@ -24,7 +25,6 @@ use super::attendance::Attendance;
 use super::conversation::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
 use super::wiring::Place;
 use crate::channel::bounded_lines::BoundedLines;
-use rackloom_control::order::{Order, Start};
 
 /// Environment variable with the log filter of seats.
 pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";

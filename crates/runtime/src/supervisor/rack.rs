@@ -16,13 +16,13 @@ mod seat;
 mod settle;
 mod step;
 
+use rackloom_control::notice::Notice;
 use rackloom_jobs::report::EventRecord;
 
 use self::seat::Followed;
 pub(crate) use self::seat::Seat;
 pub(crate) use self::step::{Ending, Step};
 use crate::outcome::headway::Headway;
-use rackloom_control::notice::Notice;
 
 /// Time between two calls of [`Rack::tick`].
 pub(crate) const TICK_NS: u64 = 50_000_000;

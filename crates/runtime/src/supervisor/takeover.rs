@@ -9,6 +9,7 @@ use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 
 use rackloom::namespaces::{Cable, NamespaceError, connect_to_bridges, create_cables, network_namespace_of};
 use rackloom::wires::shared_memory;
+use rackloom_control::grant::{Grant, NewCable};
 use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 
@@ -17,7 +18,6 @@ use super::joints::joints;
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring};
-use rackloom_control::grant::{Grant, NewCable};
 
 /// Everything that the taker and its neighbours get.
 pub(super) struct Takeover {

@@ -7,6 +7,7 @@ use std::net::SocketAddrV4;
 use rackloom::hosts::open_routed_link;
 use rackloom::seat::UdpOutlet;
 use rackloom::wires::udp::{self, Route};
+use rackloom_control::grant::Grant;
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, PortId};
 
@@ -14,7 +15,6 @@ use super::joints::joints;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use rackloom_control::grant::Grant;
 
 /// Ends of links that have not been handed out.
 pub(super) struct UdpWiring {

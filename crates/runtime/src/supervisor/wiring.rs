@@ -14,6 +14,7 @@ use rackloom::hosts::HostLink;
 use rackloom::namespaces::{create_cables, enter_supervisor_namespaces};
 use rackloom::seat::Outlet;
 use rackloom::wires::{Doorbell, shared_memory};
+use rackloom_control::grant::{Grant, SharedMemoryPort};
 use rackloom_plan::{Plan, WireKind};
 use rackloom_protocol::NodeId;
 
@@ -24,7 +25,6 @@ use super::udp::{UdpEnds, UdpWiring, grant};
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use rackloom_control::grant::{Grant, SharedMemoryPort};
 
 /// Descriptors that one rack may need in the supervisor beyond the usual handful.
 fn raise_descriptor_limit() {

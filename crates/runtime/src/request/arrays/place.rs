@@ -7,10 +7,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rackloom_control::source::ArrayOptions;
 use rackloom_jobs::arrays::file_name;
 
 use crate::outcome::failure::Failure;
-use rackloom_control::source::ArrayOptions;
 
 /// Maximum number of files that an error names.
 const NAMED_MAX: usize = 4;

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use rackloom_control::source::SnapshotSet;
 use rackloom_plan::Plan;
 
 use super::file::{Identity, name, parse};
 use super::read::inspect;
 use crate::outcome::failure::Failure;
-use rackloom_control::source::SnapshotSet;
 
 /// Returns the newest set in a directory that this plan can restore.
 pub(super) fn newest(directory: &Path, plan: &Plan) -> Result<SnapshotSet, Failure> {

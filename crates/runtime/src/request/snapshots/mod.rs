@@ -11,6 +11,7 @@ mod write;
 
 use std::path::Path;
 
+use rackloom_control::source::SnapshotOrders;
 use rackloom_jobs::collective::snapshot::Checkpoints;
 use rackloom_plan::{JobKind, Plan};
 use rackloom_protocol::NodeId;
@@ -20,7 +21,6 @@ use self::read::FileSaved;
 use self::write::FileVault;
 use super::options::CheckpointOptions;
 use crate::outcome::failure::Failure;
-use rackloom_control::source::SnapshotOrders;
 
 /// Chooses the set of snapshots to restore and makes the directory for new ones. Checks the whole set: nothing starts on a snapshot
 /// that is damaged or belongs to another run.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
 use rackloom::wires::Doorbell;
 use rackloom::{Clock, HostMemory};
+use rackloom_control::order::SharedServer;
 use rackloom_jobs::collective::Inputs;
 use rackloom_jobs::local::{count_direct, count_frames, is_shared, memory_of, moved_bytes, withheld_note};
 use rackloom_jobs::{Carried, PathReport, Seat, Seeds};
@@ -24,7 +25,6 @@ use rackloom_protocol::{
 use rustix::fs::{Mode, OFlags, open};
 
 use self::peer::{Peer, Way};
-use rackloom_control::order::SharedServer;
 
 /// How often a seat looks who asks for its memory, and how its own questions fare.
 const LOOK_INTERVAL_NS: u64 = 2_000_000;

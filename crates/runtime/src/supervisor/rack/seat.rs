@@ -48,7 +48,7 @@ pub(crate) struct Seat {
     /// The supervisor killed it, because it gave no report at the end.
     pub(crate) is_hung: bool,
     /// True if it has announced that the fault script kills it.
-    pub(in crate::supervisor) dies_by_script: bool,
+    pub(crate) dies_by_script: bool,
     pub(super) followed: Followed,
     /// True if it leaves. It ends once it has reported.
     pub(super) leaves: bool,

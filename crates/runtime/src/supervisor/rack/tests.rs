@@ -1,11 +1,11 @@
 //! What follows from what, step by step.
 
+use rackloom_control::notice::SeatStatus;
 use rackloom_jobs::Portion;
 use rackloom_jobs::report::{MemberReport, MemberState};
 use rackloom_jobs::rest::Rest;
 
 use super::*;
-use rackloom_control::notice::SeatStatus;
 
 const WATCHDOG_NS: u64 = 10 * TICK_NS;
 
