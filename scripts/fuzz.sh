@@ -16,10 +16,10 @@ frames rackloom-fuzz --test=targets frames_are_read_and_written_alike
 operations rackloom-fuzz --test=targets operations_are_read_and_written_alike
 racks rackloom-fuzz --test=targets rack_files_become_plans_or_mistakes
 traces rackloom-fuzz --test=targets traces_are_read_and_written_alike
-control rackloom-cli --bin=rackloom requests_and_answers_are_read_and_written_alike
-seats rackloom-cli --bin=rackloom orders_and_notices_are_read_and_written_alike
-lines rackloom-cli --bin=rackloom lines_are_bounded_and_equal_in_any_pieces
-hosts rackloom-cli --bin=rackloom messages_of_hosts_are_read_and_written_alike
+control rackloom-runtime --lib requests_and_answers_are_read_and_written_alike
+seats rackloom-runtime --lib orders_and_notices_are_read_and_written_alike
+lines rackloom-runtime --lib lines_are_bounded_and_equal_in_any_pieces
+hosts rackloom-runtime --lib messages_of_hosts_are_read_and_written_alike
 fabric rackloom-protocol --test=fuzz spoilt_frames_change_nothing_and_forged_ones_are_survived
 LIST
 }

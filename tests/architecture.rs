@@ -15,14 +15,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &[]),
     ("rackloom-plan", &["rackloom-protocol"]),
     ("rackloom-collectives", &[]),
-    ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-control", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-jobs", &["rackloom-collectives", "rackloom-control", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-experiments",
         &["rackloom-capture", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
     ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
-    ("rackloom", &["rackloom-collectives", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"]),
+    (
+        "rackloom",
+        &["rackloom-collectives", "rackloom-control", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"],
+    ),
     ("rackloom-calibrate", &[]),
     ("rackloom-gpu", &[]),
     (
@@ -31,18 +35,32 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("rackloom-models", &[]),
     (
+        "rackloom-runtime",
+        &[
+            "rackloom",
+            "rackloom-capture",
+            "rackloom-collectives",
+            "rackloom-control",
+            "rackloom-fuzz",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+        ],
+    ),
+    (
         "rackloom-cli",
         &[
             "rackloom",
             "rackloom-capture",
             "rackloom-calibrate",
             "rackloom-collectives",
+            "rackloom-control",
             "rackloom-experiments",
-            "rackloom-fuzz",
             "rackloom-gpu",
             "rackloom-jobs",
             "rackloom-plan",
             "rackloom-protocol",
+            "rackloom-runtime",
             "rackloom-simulator",
         ],
     ),
@@ -53,6 +71,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &["serde", "tokio", "rustix", "libc", "nix", "socket2", "mio", "rand", "memmap2"]),
     ("rackloom-plan", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
+    ("rackloom-control", &["tokio", "rustix", "memmap2", "socket2", "rackloom-collectives"]),
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom-experiments", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
@@ -60,6 +79,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-runtime", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
 ];
 
 fn root() -> PathBuf {

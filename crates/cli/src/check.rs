@@ -1,10 +1,13 @@
 //! `rackloom check`: the plan as both engines would run it, or every mistake of the file.
 
-use crate::arguments::{CheckArguments, Output, Overrides, SchemaOf};
+use rackloom_control::source::Overrides;
+use rackloom_runtime::machine::capacity;
+use rackloom_runtime::request::work::RackRequest;
+
+use crate::arguments::{CheckArguments, Output, SchemaOf};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::source::Source;
-use crate::{capacity, present, reporting};
+use crate::{present, reporting};
 
 /// Returns the schema of a type that is written as JSON, derived from the type.
 fn written_schema<T: schemars::JsonSchema>(title: &str) -> serde_json::Value {
@@ -29,8 +32,10 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
 /// Print the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
-    let plan = Source::read(&arguments.file, &overrides)?.possible_work()?.plan;
-    capacity::warn_if_short(&plan);
+    let plan = RackRequest::read(&arguments.file, &overrides)?.possible_work()?.plan;
+    if let Some(warning) = capacity::warning(&plan) {
+        reporting::say_aside(&warning);
+    }
     reporting::say(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)
 }

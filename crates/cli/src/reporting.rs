@@ -3,50 +3,13 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use rackloom_jobs::report::{Context, EventRecord, Manifest, MemberSeat, Report, Verdict};
-use rackloom_plan::Plan;
-use rackloom_protocol::MemberRole;
+use rackloom_jobs::report::Report;
+use rackloom_runtime::outcome::findings;
 
 use crate::arguments::Output;
 use crate::exit::Exit;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::present::{self, Style};
-
-/// What an engine knows beside its members' reports.
-pub(crate) struct Findings {
-    pub(crate) failures: Vec<String>,
-    pub(crate) elapsed_ns: u64,
-    pub(crate) wire: &'static str,
-    pub(crate) clock: &'static str,
-    pub(crate) trace_hash: Option<String>,
-    /// What the fault script did.
-    pub(crate) events: Vec<EventRecord>,
-}
-
-/// The plan's names and the engine's findings.
-pub(crate) fn context(plan: &Plan, findings: Findings) -> Context {
-    let seat = |member: &rackloom_plan::MemberPlan| MemberSeat {
-        name: member.name.clone(),
-        has_job: member.role == MemberRole::Endpoint,
-    };
-    Context {
-        members: plan.members.iter().map(seat).collect(),
-        links: plan.links.iter().map(|link| (link.edge.a.0, link.edge.b.0)).collect(),
-        clock: findings.clock.to_owned(),
-        seed: plan.seed,
-        trace_hash: findings.trace_hash,
-        elapsed_ns: findings.elapsed_ns,
-        manifest: Manifest {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: env!("RACKLOOM_COMMIT").to_owned(),
-            config_hash: format!("{:016x}", plan.config_hash),
-        },
-        wire: findings.wire.to_owned(),
-        job: plan.job.kind.name().to_owned(),
-        failures: findings.failures,
-        events: findings.events,
-    }
-}
 
 /// Make sure, before anything starts, that the report can be written in the end.
 pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
@@ -95,7 +58,7 @@ pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Ex
     match write_out(report, output) {
         Err(failure) if exit == Exit::Pass => Err(failure),
         Err(failure) => {
-            failure.tell();
+            failure::print(&failure);
             Ok(exit)
         }
         Ok(()) => Ok(exit),
@@ -164,26 +127,11 @@ pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Put what is to be said about captures into the report. If they could not be written, a run that went well ends otherwise.
+/// Adds the notes about captures to the report. If they could not be written, prints why; a run that passed then ends otherwise.
 pub(crate) fn note_captures(report: &mut Report, captured: Result<Vec<String>, Failure>, exit: Exit) -> Exit {
-    match captured {
-        Ok(notes) => {
-            report.notes.extend(notes);
-            exit
-        }
-        Err(failure) => {
-            failure.tell();
-            if exit == Exit::Pass { failure.exit } else { exit }
-        }
+    let (exit, failure) = findings::note_captures(report, captured, exit);
+    if let Some(failure) = failure {
+        failure::print(&failure);
     }
-}
-
-/// The code of a run that ended in order.
-pub(crate) fn exit_of(report: &Report) -> Exit {
-    match report.verdict {
-        Verdict::Pass => Exit::Pass,
-        Verdict::Fail => Exit::Fail,
-        Verdict::CouldNotTell => Exit::NoVerdict,
-        Verdict::Starved => Exit::Starved,
-    }
+    exit
 }

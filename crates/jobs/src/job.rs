@@ -4,11 +4,11 @@
 //! polls it until it is over. The same job runs in real processes and in virtual time.
 
 use rackloom_collectives::ElementType;
+pub use rackloom_control::portion::Portion;
 use rackloom_plan::faults::Place;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::report::JobResult;
 
@@ -38,15 +38,6 @@ impl Output {
     pub const fn bytes(&self) -> u64 {
         self.elements * self.element.bytes() as u64
     }
-}
-
-/// Progress of a rank's part of a job, counted in pieces that matter to a user: runs, phases, measurements.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Portion {
-    /// Number of completed pieces.
-    pub done: u64,
-    /// Number of all pieces.
-    pub total: u64,
 }
 
 /// Path that carries an accepted command.

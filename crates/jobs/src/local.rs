@@ -104,16 +104,14 @@ pub const fn moved_bytes(command: &Command<'_>) -> Option<u64> {
     }
 }
 
-impl PathReport {
-    /// Counts an accepted command that took the local path.
-    pub fn count_direct(&mut self, command: &Command<'_>) {
-        count(&mut self.direct, command);
-    }
+/// Counts an accepted command that took the local path.
+pub fn count_direct(paths: &mut PathReport, command: &Command<'_>) {
+    count(&mut paths.direct, command);
+}
 
-    /// Counts an accepted command that went in frames.
-    pub fn count_frames(&mut self, command: &Command<'_>) {
-        count(&mut self.frames, command);
-    }
+/// Counts an accepted command that went in frames.
+pub fn count_frames(paths: &mut PathReport, command: &Command<'_>) {
+    count(&mut paths.frames, command);
 }
 
 const fn count(counter: &mut PathCount, command: &Command<'_>) {

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use rackloom_jobs::local::moved_bytes;
+use rackloom_jobs::local::{count_direct, count_frames, moved_bytes};
 use rackloom_jobs::{Carried, Job, PathReport, Progress};
 use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
@@ -161,8 +161,8 @@ impl rackloom_jobs::Seat for ObservedSeat<'_> {
         }
         if let Some(paths) = &mut self.paths {
             match taken {
-                Taken::Here => paths.count_direct(&command),
-                Taken::NotHere => paths.count_frames(&command),
+                Taken::Here => count_direct(paths, &command),
+                Taken::NotHere => count_frames(paths, &command),
             }
         }
         self.books.with_ledger(|ledger| ledger.note_command(self.node, &command));

@@ -1,21 +1,19 @@
 //! Options of the job: its kind, its data and its repetitions.
 //!
-//! This module checks names against the names of rack files. [`crate::overrides`] checks whether the options fit together and fit the plan.
+//! This module checks names against the names of rack files. [`rackloom_runtime::request::overrides`] checks whether the options fit together and fit the plan.
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, ValueEnum};
-use rackloom_plan::{
-    AlgorithmName, CollectiveName, ElementName, JobKind, OnLoss, OperatorName, PatternName, Sizes,
-};
-use serde::{Deserialize, Serialize};
+use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
+
+use rackloom_control::source::SizeRange;
 
 use super::{DATA, FAULTS, WHAT};
 
 /// Kinds of jobs.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Job {
     /// Every kind of operation between every ordered pair of nodes; the owner checks every byte
     Litmus,
@@ -32,7 +30,7 @@ pub(crate) enum Job {
 }
 
 /// Options that replace values of the rack file's job.
-#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct JobOptions {
     /// The job
     #[arg(long, help_heading = WHAT, value_enum)]
@@ -67,7 +65,7 @@ pub(crate) struct JobOptions {
     pub(crate) bytes: Option<u64>,
     /// One size, such as 64KiB, or a range, such as 8B..1MiB (each twice the previous one) or 8B..1MiB*4
     #[arg(long, help_heading = DATA, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
-    pub(crate) sizes: Option<Range>,
+    pub(crate) sizes: Option<SizeRange>,
     /// Number of measured runs of each size
     #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) repetitions: Option<u32>,
@@ -77,7 +75,7 @@ pub(crate) struct JobOptions {
 }
 
 /// Options of arrays in files.
-#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ArrayOptions {
     /// Read the ranks' arrays from rank0.npy, rank1.npy, ... in this directory
     #[arg(long, help_heading = DATA, value_name = "DIR")]
@@ -85,36 +83,6 @@ pub(crate) struct ArrayOptions {
     /// Write the ranks' results to rank0.npy, rank1.npy, ... in this directory
     #[arg(long, help_heading = DATA, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
-}
-
-/// Range of sizes that grow by a factor.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Range {
-    from_bytes: u64,
-    to_bytes: u64,
-    factor: u32,
-}
-
-impl From<Range> for Sizes {
-    fn from(Range { from_bytes, to_bytes, factor }: Range) -> Self {
-        Self { from_bytes, to_bytes, factor }
-    }
-}
-
-impl Job {
-    /// Returns the job with the default settings of rack files.
-    pub(crate) fn kind(self) -> JobKind {
-        let name = match self {
-            Self::Litmus => "litmus",
-            Self::Collective => "collective",
-            Self::Latency => "latency",
-            Self::Bandwidth => "bandwidth",
-            Self::Traffic => "traffic",
-            Self::None => "none",
-        };
-        // Every name is one of the plan's; a test goes through them.
-        JobKind::from_name(name).unwrap_or(JobKind::None)
-    }
 }
 
 /// Parses a size with its unit. A number without a unit counts bytes.
@@ -137,15 +105,15 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "not a size; hint: write 4096, 4KiB or 1MiB".to_owned())
 }
 
-fn sizes(text: &str) -> Result<Range, String> {
+fn sizes(text: &str) -> Result<SizeRange, String> {
     let shape = || "not a size or a range of sizes; hint: write 64KiB, 8B..1MiB or 8B..1MiB*4".to_owned();
     let Some((from, rest)) = text.split_once("..") else {
         let one = size(text.trim()).ok().filter(|bytes| *bytes > 0).ok_or_else(shape)?;
-        return Ok(Range { from_bytes: one, to_bytes: one, factor: 2 });
+        return Ok(SizeRange { from_bytes: one, to_bytes: one, factor: 2 });
     };
     let (to, factor) = rest.split_once('*').unwrap_or((rest, "2"));
     let factor = factor.trim().parse().ok().filter(|factor| (2..=1024).contains(factor));
-    let range = Range {
+    let range = SizeRange {
         from_bytes: size(from.trim())?,
         to_bytes: size(to.trim())?,
         factor: factor.ok_or("the factor is not a number from 2 to 1024; hint: 8B..1MiB*4 grows by four")?,
@@ -160,15 +128,15 @@ fn sizes(text: &str) -> Result<Range, String> {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_plan::JobKind;
+
     use super::*;
 
     #[test]
     fn every_job_of_the_plan_has_an_option_value_of_its_name() {
-        let asked: Vec<_> = Job::value_variants().iter().map(|job| job.kind().name()).collect();
-        assert_eq!(asked, JobKind::NAMES);
-        for job in Job::value_variants() {
-            assert_eq!(job.to_possible_value().expect("a value").get_name(), job.kind().name());
-        }
+        let value = |job: &Job| job.to_possible_value().expect("a value").get_name().to_owned();
+        let values: Vec<_> = Job::value_variants().iter().map(value).collect();
+        assert_eq!(values, JobKind::NAMES);
     }
 
     #[test]
@@ -185,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_range_grows() {
-        let range = |from_bytes, to_bytes, factor| Ok(Range { from_bytes, to_bytes, factor });
+        let range = |from_bytes, to_bytes, factor| Ok(SizeRange { from_bytes, to_bytes, factor });
         assert_eq!(sizes("8B..1KiB"), range(8, 1024, 2));
         assert_eq!(sizes("8..1KiB*4"), range(8, 1024, 4));
         assert_eq!(sizes("64KiB"), range(65_536, 65_536, 2));

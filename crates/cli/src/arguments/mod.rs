@@ -7,24 +7,24 @@ mod complaint;
 mod experiment;
 mod inject;
 mod job;
+mod options;
 mod schedule;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::experiment::ExperimentArguments;
 pub(crate) use self::inject::{InjectArguments, Injected};
-pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
+pub(crate) use self::job::{ArrayOptions, JobOptions};
+pub(crate) use self::options::command_line;
 pub(crate) use self::schedule::ScheduleArguments;
 
 use crate::calibrate::RawLoop;
-use crate::capture::CaptureOptions;
-use crate::exit::Exit;
+use crate::exit;
 
 /// Last line of the help of each command.
 const EXITS: &str = "`rackloom --help` lists the exit codes.";
@@ -34,11 +34,11 @@ const WHAT: &str = "What runs";
 const DATA: &str = "Data";
 const LINKS: &str = "Links and wires";
 const FAULTS: &str = "Faults";
-pub(crate) const OUTPUT: &str = "Output";
+const OUTPUT: &str = "Output";
 
 /// Emulate an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
 #[derive(Debug, Parser)]
-#[command(name = "rackloom", version, after_help = Exit::help(), max_term_width = 100)]
+#[command(name = "rackloom", version, after_help = exit::help(), max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -142,6 +142,28 @@ pub(crate) struct Processes {
     pub(crate) arrays: ArrayOptions,
     #[command(flatten)]
     pub(crate) capture: CaptureOptions,
+}
+
+/// Options of captures.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct CaptureOptions {
+    /// Write the frames of each link to a pcapng file in this directory
+    #[arg(long = "capture", help_heading = OUTPUT, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Largest capture of one link; 64MiB if absent
+    #[arg(long = "capture-bytes", help_heading = OUTPUT, value_name = "SIZE", value_parser = capture_bytes_max, requires = "directory")]
+    pub(crate) bytes_max: Option<u64>,
+}
+
+/// Parses the largest size of a capture.
+fn capture_bytes_max(text: &str) -> Result<u64, String> {
+    let least = rackloom_capture::recorder::BYTES_MIN;
+    let bytes_max = job::size(text)?;
+    if bytes_max < least {
+        Err(format!("a capture needs {}KiB at least", least >> 10))
+    } else {
+        Ok(bytes_max)
+    }
 }
 
 /// Snapshots of a collective job.
@@ -369,13 +391,12 @@ impl Output {
 }
 
 /// Options that replace values of the rack file. Members receive them with the text of the file, so that all build the same plan.
-#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Overrides {
     #[command(flatten)]
     pub(crate) job: JobOptions,
     /// Replace the value of any key of the rack file, such as link.loss=1% or timers.heartbeat_interval=5ms; may be repeated
     #[arg(long, value_name = "KEY=VALUE", help_heading = WHAT)]
-    #[serde(skip)]
     pub(crate) set: Vec<String>,
     /// Seed of the job's data and of every random fault
     #[arg(long, value_name = "N", help_heading = DATA)]
@@ -398,14 +419,9 @@ pub(crate) struct Overrides {
     /// Share of frames that arrive after a later frame
     #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
     pub(crate) reorder: Option<f64>,
-    /// Payload of long transfers; only `sim` has this option.
-    #[arg(skip)]
-    #[serde(default)]
-    pub(crate) payload: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wire {
     /// Rings in shared memory that carry whole Ethernet frames
     SharedMemory,
@@ -415,8 +431,7 @@ pub(crate) enum Wire {
     Udp,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Transport {
     /// The receiver accepts packets in order only; a gap retransmits every packet after it
     GoBackN,
@@ -424,8 +439,7 @@ pub(crate) enum Transport {
     Selective,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnOff {
     On,
     Off,

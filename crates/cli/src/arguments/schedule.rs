@@ -8,8 +8,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args};
 use rackloom_plan::{AlgorithmName, CollectiveName, ElementName};
 
-use super::job::{JobOptions, size};
-use super::{OUTPUT, Overrides};
+use rackloom_control::source::{JobOptions, Overrides};
+
+use super::OUTPUT;
+use super::job::size;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArguments {

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rackloom_calibrate::Pair;
+use rackloom_runtime::machine::interruption::Interruption;
 
 use super::row::Obstacle;
 use super::{idle, simulated, whole};
-use crate::interruption::Interruption;
 
 /// A take that only tries the machinery is so much shorter.
 const QUICK_DIVISOR: u64 = 50;

@@ -203,7 +203,7 @@ impl Report {
             rows,
             manifest: ManifestReport {
                 version: env!("CARGO_PKG_VERSION"),
-                commit: env!("RACKLOOM_COMMIT"),
+                commit: rackloom_runtime::outcome::meta::COMMIT,
                 is_optimised: IS_OPTIMISED,
             },
         }

@@ -16,6 +16,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rackloom_plan::faults::{FaultScript, shrink};
+use rackloom_runtime::machine::interruption::Interruption;
+
+use rackloom_runtime::request::work::RackRequest;
 
 use self::processes::Racks;
 use self::progress_log::ProgressLog;
@@ -25,9 +28,7 @@ use self::trial::{Outcome, Range};
 use crate::arguments::{CampaignArguments, Engine};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interruption::Interruption;
 use crate::reporting::say;
-use crate::source::Source;
 
 /// Runs that making one script small may take.
 const ATTEMPTS_MAX: usize = 400;
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
             .hint("add `--engine processes`, or leave it out: virtual time has no scale"));
     }
     crate::reporting::must_be_writable(&arguments.output)?;
-    let source = Source::read(&arguments.file, &arguments.overrides)?;
+    let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
     let range = Range::prepare(source.possible_work()?)?;
     if let Some(directory) = &arguments.export {
         crate::reporting::must_be_writable_in(directory)?;
@@ -216,7 +217,7 @@ impl Campaign<'_> {
             output,
             &Summary {
                 version: env!("CARGO_PKG_VERSION"),
-                commit: env!("RACKLOOM_COMMIT"),
+                commit: rackloom_runtime::outcome::meta::COMMIT,
                 rack: self.arguments.file.display().to_string(),
                 config_hash: format!("{:016x}", self.range.plan().config_hash),
                 options: options(self.arguments),

@@ -9,10 +9,12 @@ use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
 use rackloom_simulator::Simulation;
 
+use rackloom_runtime::outcome::expectations;
+use rackloom_runtime::request::work::Work;
+
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::source::Work;
-use crate::{expectations, sim};
+use crate::sim;
 
 /// Events of one run: far beyond what any script of a campaign takes.
 const OCCURRENCES_MAX: u64 = 200_000_000;

@@ -1,11 +1,11 @@
 //! Traffic, losses and paths of a standing rack, as tables. A dash stands for what is not known.
 
+use rackloom_control::links::{LinkStatus, PathStatus};
+use rackloom_control::request::{MemberStatus, RackStatus};
 use rackloom_jobs::report::PathReport;
 
 use super::table::{Column, Table};
 use super::units;
-use crate::control::links::{LinkStatus, PathStatus};
-use crate::control::request::{MemberStatus, RackStatus};
 
 /// More names than this are counted instead.
 const NAMES_MAX: usize = 8;

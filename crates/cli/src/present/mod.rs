@@ -9,11 +9,11 @@ mod status;
 mod sweep;
 pub(crate) mod table;
 mod traffic;
-pub(crate) mod units;
 
 use std::io::IsTerminal;
 
-pub(crate) use plan::{members, plan, role, unauthenticated};
+pub(crate) use plan::{members, plan};
+pub(crate) use rackloom_runtime::units;
 pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
 pub(crate) use sweep::schedules;

@@ -1,12 +1,12 @@
 //! How standing racks are, as tables.
 
+use rackloom_control::request::{MemberStatus, RackStatus};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_plan::JobKind;
 
 use super::links::{carried, links, paths};
 use super::table::{Column, Table};
 use super::units;
-use crate::control::request::{MemberStatus, RackStatus};
 
 /// One rack: a line about it, then its members.
 pub(crate) fn rack_status(status: &RackStatus) -> String {

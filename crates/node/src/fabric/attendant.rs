@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use rackloom_control::notice::{Notice, SeatStatus};
+use rackloom_control::order::Order;
+use rackloom_control::report::{EventLog, HostShortage, MemberReport, MemberState, MemoryReport, PortReport};
 use rackloom_plan::Plan;
 use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
-use serde::Deserialize;
-use serde_json::{Value, json};
 
 use super::report;
 use crate::fabric::engine::core::Core;
@@ -24,39 +25,14 @@ use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::seat::faults::SeatFaults;
 use crate::fabric::seat::notices::{self, NoticeSender};
 use crate::fabric::seat::wake_thread::WakeThread;
+use crate::seat::report::port_reports;
 use crate::seat::wires::Cabling;
-use crate::seat::{FaultPlayer, NewCable, descriptors};
+use crate::seat::{FaultPlayer, descriptors};
 
 /// Interval between checks of the links, until all are up.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Longest order. A longer one is an error.
 const ORDER_BYTES_MAX: usize = 1 << 20;
-
-/// Orders of a rack to a taken seat.
-#[derive(Deserialize)]
-#[serde(tag = "order", rename_all = "kebab-case")]
-enum Order {
-    SayWaiting,
-    SayStatus,
-    Plug(NewCable),
-    Seated {
-        member: u16,
-        process: u32,
-    },
-    Report,
-    /// Adds faults, numbered from `first`.
-    Inject {
-        first: usize,
-        text: String,
-    },
-    /// Another member has detected the trigger of this event of the fault script.
-    SetOff {
-        event: usize,
-    },
-    /// Orders that a node without a job and without directly mapped memory ignores.
-    #[serde(other)]
-    Other,
-}
 
 /// Handle of the thread.
 #[derive(Debug)]
@@ -166,8 +142,8 @@ impl Talk {
     }
 
     fn talk(&mut self) -> io::Result<()> {
-        for notice in ["ready", "mapped", "finished"] {
-            self.say(&json!({ "notice": notice }))?;
+        for notice in [Notice::Ready, Notice::Mapped, Notice::Finished] {
+            self.say(&notice)?;
         }
         let mut told_up = false;
         loop {
@@ -176,7 +152,7 @@ impl Talk {
             }
             if !told_up && self.are_links_up() {
                 told_up = true;
-                self.say(&json!({ "notice": "links-up" }))?;
+                self.say(&Notice::LinksUp)?;
                 self.stream.set_read_timeout(None)?;
             }
             if !self.listen()? {
@@ -209,11 +185,11 @@ impl Talk {
         match serde_json::from_slice(line)? {
             Order::SayWaiting => {
                 let lines = self.engine.hold().core().waiting_for();
-                self.say(&json!({ "notice": "waiting", "lines": lines }))
+                self.say(&Notice::Waiting { lines })
             }
             Order::SayStatus => {
                 let status = self.status();
-                self.say(&status)
+                self.say(&Notice::Status(status))
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -244,15 +220,16 @@ impl Talk {
                 }
                 Ok(())
             }
-            Order::Seated { member, process } => {
+            Order::Seated { member, process, .. } => {
                 self.watch(NodeId(member), process);
                 Ok(())
             }
-            Order::Report => self.say(&json!({
-                "notice": "report", "name": self.name, "pid": std::process::id(), "state": "finished",
-                "job": null, "ports": self.ports(), "events": {"records": []}
-            })),
-            Order::Other => Ok(()),
+            Order::Report => {
+                let report = self.report();
+                self.say(&Notice::Report(Box::new(report)))
+            }
+            // The node has no job, and no other node maps its memory.
+            Order::Start(_) | Order::Follow(_) | Order::Heal { .. } | Order::Leave | Order::Unknown => Ok(()),
         }
     }
 
@@ -264,7 +241,7 @@ impl Talk {
         ports.for_each(|(port, _)| member.watch_process(PortId(port as u16), Some(process)));
     }
 
-    fn say(&mut self, notice: &Value) -> io::Result<()> {
+    fn say(&mut self, notice: &Notice) -> io::Result<()> {
         self.notice_sender.say(notice)
     }
 
@@ -287,48 +264,64 @@ impl Talk {
         }
     }
 
+    /// Returns the report of a member without a job.
+    fn report(&self) -> MemberReport {
+        MemberReport {
+            name: self.name.clone(),
+            pid: Some(std::process::id()),
+            state: MemberState::Finished,
+            job: None,
+            ports: self.ports(),
+            events: EventLog::default(),
+            waiting: Vec::new(),
+            timer_late_max_ns: 0,
+            shortage: HostShortage::default(),
+        }
+    }
+
     /// Returns the answer to a status order.
-    fn status(&self) -> Value {
+    fn status(&self) -> SeatStatus {
         let lit = self.lit();
         let down = self.config.ports.iter().zip(&lit).filter(|(_, lit)| !**lit);
-        let links_down: Vec<_> = down.map(|(port, _)| port.edge).collect();
-        let mut said = json!({
-            "notice": "status", "links_up": lit.iter().filter(|lit| **lit).count(), "links_down": links_down,
-            "memory": self.memory(), "finished": true,
-        });
+        let mut status = SeatStatus {
+            links_up: lit.iter().filter(|lit| **lit).count() as u16,
+            links_down: down.map(|(port, _)| port.edge).collect(),
+            memory: self.memory().map(Box::new),
+            finished: true,
+            ..SeatStatus::default()
+        };
         let mut held = self.engine.hold();
         if let Ok(member) = held.core().member() {
-            said["at_ns"] = json!(member.now().0);
-            said["ports"] = self.ports_of(member);
-            said["paths"] = self.paths_of(member);
+            status.at_ns = member.now().0;
+            status.ports = self.ports_of(member);
+            status.paths = self.paths_of(member);
         }
-        said
+        status
     }
 
     /// Returns the ports at which live shortest paths begin, by destination, in the plan's order of members.
-    fn paths_of(&self, member: &Member) -> Value {
+    fn paths_of(&self, member: &Member) -> Vec<Vec<u16>> {
         let endpoint = member.member();
-        let ports = |node| endpoint.paths(NodeId(node)).map(|port| port.0).collect::<Vec<_>>();
+        let ports = |node| endpoint.paths(NodeId(node)).map(|port| port.0).collect();
         (0..self.config.graph.members.len() as u16).map(ports).collect()
     }
 
     /// Returns the counters of all ports.
-    fn ports_of(&self, member: &Member) -> Value {
-        let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
-        report::ports(member.member(), member.ports(), &edges)
+    fn ports_of(&self, member: &Member) -> Vec<PortReport> {
+        port_reports(member.member(), member.ports(), self.config.ports.iter().map(|port| port.edge))
     }
 
-    /// Returns the counters of all ports. An empty list once the node has left.
-    fn ports(&self) -> Value {
+    /// Returns the counters of all ports; none once the node has left.
+    fn ports(&self) -> Vec<PortReport> {
         let mut held = self.engine.hold();
-        held.core().member().map_or_else(|_| json!([]), |member| self.ports_of(member))
+        held.core().member().map_or_else(|_| Vec::new(), |member| self.ports_of(member))
     }
 
-    /// Returns the size of the regions. Null once the node has left.
-    fn memory(&self) -> Value {
+    /// Returns the memory of the regions, or `None` once the node has left.
+    fn memory(&self) -> Option<MemoryReport> {
         let mut held = self.engine.hold();
-        let Core { member: Some(member), table, .. } = held.core() else { return Value::Null };
-        report::memory(member.memory_mut().account(&table.uses), self.memory_bytes)
+        let Core { member: Some(member), table, .. } = held.core() else { return None };
+        Some(report::memory(member.memory_mut().account(&table.uses), self.memory_bytes))
     }
 
     /// Returns `true` for each port whose link carries data now.

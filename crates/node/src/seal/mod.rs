@@ -12,9 +12,10 @@ mod key;
 mod link;
 mod window;
 
-pub use key::{KeyError, KeyPlace, RackKey, Tagger};
+pub use key::{KeyError, RackKey, Tagger};
 pub(crate) use link::LinkSeal;
 pub use link::{EndNonce, LinkEnds, TRAILER_BYTES};
+pub use rackloom_control::key::KeyPlace;
 
 /// Length of a tag, in bytes.
 pub const TAG_BYTES: usize = key::TAG_BYTES;

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::descriptors;
-use super::grant::Grant;
+use rackloom_control::grant::Grant;
 
 /// Maximum length of a line, in bytes. A start request contains the whole rack file.
 const LINE_BYTES_MAX: usize = 64 << 20;

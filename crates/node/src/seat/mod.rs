@@ -7,9 +7,9 @@
 pub mod answer;
 pub mod descriptors;
 mod fault_player;
-mod grant;
+pub mod report;
 pub mod run_directory;
 pub mod wires;
 
 pub use fault_player::{FaultLine, FaultNotices, FaultPlayer};
-pub use grant::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};
+pub use rackloom_control::grant::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};

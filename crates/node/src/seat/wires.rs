@@ -14,7 +14,6 @@ use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{MemberConfig, PortConfig};
 
-use super::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 use crate::namespaces::{LinkEvents, bring_up, switch_on_all};
 use crate::seal::{EndNonce, LinkEnds, RackKey};
 use crate::wires::impaired::{Impaired, Timing, Watch};
@@ -22,6 +21,7 @@ use crate::wires::jack::{Idle, Inserter, Jack};
 use crate::wires::sealed::Sealed;
 use crate::wires::tapped::Tapped;
 use crate::wires::{Device, Doorbell, packet, shared_memory, udp};
+use rackloom_control::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 
 /// Rate below which a modelled rate is slower than the wires by themselves, in bits per second.
 const MODELLED_RATE_MAX_BITS_PER_S: u64 = 20_000_000_000;

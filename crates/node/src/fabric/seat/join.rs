@@ -14,11 +14,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rackloom_control::order::{Joined, Start};
+use rackloom_control::request::{Answer, Join, Nothing, Refusal, Request};
+use rackloom_control::source::Source;
 use rackloom_plan::{Plan, WireKind};
 use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId, RetransmissionMode};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
 
 use super::wake_thread::WakeThread;
 use crate::clock::Clock;
@@ -29,70 +29,15 @@ use crate::fabric::memory::bytes::RegionMemory;
 use crate::fabric::node::Node;
 use crate::fabric::switches::Switches;
 use crate::runtime::Runtime;
-use crate::seal::KeyPlace;
-use crate::seat::{Grant, answer, run_directory, wires};
+use crate::seat::{answer, run_directory, wires};
 use crate::waiting::WaitPolicy;
 use crate::wires::{Doorbell, Ports};
 
 /// Longest time that the rack may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Fields of a rack's status that a seat needs.
-#[derive(Deserialize)]
-struct Status {
-    wire: String,
-    epoch: u16,
-}
-
-#[derive(Deserialize)]
-struct Joined {
-    descriptors: Vec<i32>,
-    start: Start,
-}
-
-/// Fields of a start order that a seat of the library needs.
-#[derive(Deserialize)]
-struct Start {
-    source: Source,
-    member: u16,
-    incarnation: u64,
-    origin_monotonic_ns: u64,
-    grant: Grant,
-    vacant: Vec<u16>,
-    /// Process of each member of this host, by index in the plan.
-    #[serde(default)]
-    processes: Vec<Option<u32>>,
-}
-
-/// The rack file, and the command line's changes to it.
-#[derive(Deserialize)]
-struct Source {
-    name: String,
-    text: String,
-    overrides: Changes,
-    #[serde(default)]
-    key: KeyPlace,
-    #[serde(default)]
-    force_wire: bool,
-    rack: Option<String>,
-}
-
-/// The command line's changes to wires and transport. Its changes to jobs concern only the rack.
-#[derive(Deserialize)]
-struct Changes {
-    seed: Option<u64>,
-    transport: Option<String>,
-    loss: Option<f64>,
-    corrupt: Option<f64>,
-    duplicate: Option<f64>,
-    reorder: Option<f64>,
-}
-
-#[derive(Deserialize)]
-struct Refusal {
-    what: String,
-    hint: Option<String>,
-}
+/// Error of an answer to another request.
+const UNEXPECTED: &str = "the rack answers another request; hint: is it of another version?";
 
 /// Reason, for the user, why a seat cannot be taken.
 type Why = String;
@@ -115,12 +60,17 @@ impl Node {
 
 fn take(rack: &str, seat: &str) -> Result<Node, Why> {
     let stream = connect(rack)?;
-    let status: Status = request(&stream, &json!({"status": {}}), "status")?.0;
+    let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
+        return Err(UNEXPECTED.to_owned());
+    };
     let wire = wire_named(&status.wire)?;
-    let (joined, came): (Joined, Came) = request(&stream, &json!({"join": {"seat": seat}}), "joined")?;
+    let (Answer::Joined(joined), came) = request(&stream, &Request::Join(Join { seat: seat.to_owned() }))?
+    else {
+        return Err(UNEXPECTED.to_owned());
+    };
     let Came { mut wires, rest } = came;
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
-    let Joined { descriptors, mut start } = joined;
+    let Joined { descriptors, mut start } = *joined;
     let unwatched = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
     let wake_thread = (wire == WireKind::Udp).then(|| watch_wires(&wires)).transpose().map_err(unwatched)?;
     start.grant =
@@ -168,21 +118,21 @@ struct Came {
     rest: Vec<u8>,
 }
 
-/// Sends a request and returns the answer of this kind.
-fn request<T: DeserializeOwned>(stream: &UnixStream, request: &Value, kind: &str) -> Result<(T, Came), Why> {
-    let line = format!("{request}\n");
-    let answer::Answer { line, descriptors, rest } = answer::ask(stream, line.as_bytes(), PATIENCE)
+/// Sends a request. Returns the answer, and what came with it.
+fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
+    let mut question = serde_json::to_vec(request).map_err(|error| error.to_string())?;
+    question.push(b'\n');
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, PATIENCE)
         .map_err(|error| format!("the rack does not answer: {error}"))?;
     let unread = |error: serde_json::Error| {
         format!("the rack's answer is not understood: {error}; hint: is it of another version?")
     };
-    let mut answer: Value = serde_json::from_slice(&line).map_err(unread)?;
-    if let Some(refusal) = answer.get_mut("error") {
-        let Refusal { what, hint } = serde_json::from_value(refusal.take()).map_err(unread)?;
-        return Err(hint.map_or(what.clone(), |hint| format!("{what}; hint: {hint}")));
+    match serde_json::from_slice(&line).map_err(unread)? {
+        Answer::Error(Refusal { what, hint, .. }) => {
+            Err(hint.map_or(what.clone(), |hint| format!("{what}; hint: {hint}")))
+        }
+        answer => Ok((answer, Came { wires: descriptors, rest })),
     }
-    let wanted = answer.get_mut(kind).map(Value::take).unwrap_or_default();
-    Ok((serde_json::from_value(wanted).map_err(unread)?, Came { wires: descriptors, rest }))
 }
 
 /// Builds the rack's plan again, as far as a seat without a job needs it.
@@ -196,11 +146,7 @@ fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
         }
         plan.seed = changes.seed.unwrap_or(plan.seed);
         plan.force_wire |= source.force_wire;
-        plan.transport.mode = match changes.transport.as_deref() {
-            Some("go-back-n") => RetransmissionMode::GoBackN,
-            Some("selective") => RetransmissionMode::Selective,
-            _ => plan.transport.mode,
-        };
+        plan.transport.mode = changes.transport.map_or(plan.transport.mode, RetransmissionMode::from);
     });
     plan.override_links(|profile| {
         profile.loss = changes.loss.unwrap_or(profile.loss);

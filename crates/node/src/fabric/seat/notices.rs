@@ -3,14 +3,16 @@
 //! The thread that polls the node sends notices about faults, and the attendant's thread answers orders, on one socket. What the
 //! socket has no room for is kept, up to a bound, and is sent before the next notice.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 
+use rackloom_control::notice::Notice;
+use rackloom_control::report::EventRecord;
 use rackloom_plan::Plan;
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use serde_json::{Value, json};
 
 use crate::seat::{FaultLine, FaultNotices};
 
@@ -30,10 +32,11 @@ impl NoticeSender {
     }
 
     /// Send a notice, or keep it until there is room. A notice beyond the bound is dropped.
-    pub(in crate::fabric) fn say(&self, notice: &Value) -> io::Result<()> {
+    pub(in crate::fabric) fn say(&self, notice: &Notice) -> io::Result<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING_BYTES_MAX {
-            waiting.extend_from_slice(format!("{notice}\n").as_bytes());
+            serde_json::to_writer(&mut *waiting, notice)?;
+            waiting.push(b'\n');
         }
         self.send(&mut waiting)
     }
@@ -62,45 +65,39 @@ impl NoticeSender {
 
 impl FaultNotices for &NoticeSender {
     fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()> {
-        let mut notice = record(line);
-        notice["notice"] = "fault".into();
-        self.say(&notice)
+        self.say(&Notice::Fault(record(line)))
     }
 
     fn set_off(&mut self, event: usize) -> io::Result<()> {
-        self.say(&json!({ "notice": "set-off", "event": event }))
+        self.say(&Notice::SetOff { event })
     }
 
     fn pausing(&mut self, for_ns: u64) -> io::Result<()> {
-        self.say(&json!({ "notice": "pausing", "for_ns": for_ns }))
+        self.say(&Notice::Pausing { for_ns })
     }
 
     fn dying(&mut self) -> io::Result<()> {
-        self.say(&json!({ "notice": "dying" }))
+        self.say(&Notice::Dying)
     }
 
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()> {
-        self.say(&json!({ "notice": "returning", "after_ns": after_ns, "ends": record(ends) }))
+        self.say(&Notice::Returning { after_ns, ends: record(ends) })
     }
 }
 
-/// The event as a line of the report (`docs/cli.md`).
-fn record(line: FaultLine<'_>) -> Value {
-    let FaultLine { at, member, number, event, time, begins } = line;
-    let fields: serde_json::Map<_, _> = event
-        .line_fields(number, time, begins)
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value.into()))
-        .collect();
-    json!({
-        "at_ns": at.0, "member": member, "kind": "fault", "text": event.line_text(begins),
-        "fields": fields,
-    })
+/// Returns the event as a line of the report (`docs/cli.md`).
+fn record(line: FaultLine<'_>) -> EventRecord {
+    EventRecord::of_fault(line.at, line.member, (line.number, line.time), line.event, line.begins)
 }
 
-/// That a fault script could not be read for this seat's plan.
-pub(in crate::fabric) fn unplayed(plan: &Plan, member: usize, at_ns: u64, why: &str) -> Value {
+/// Returns the notice that a fault script could not be read for this seat's plan.
+pub(in crate::fabric) fn unplayed(plan: &Plan, member: usize, at_ns: u64, why: &str) -> Notice {
     let name = plan.members.get(member).map_or("", |member| member.name.as_str());
-    json!({ "notice": "happened", "at_ns": at_ns, "member": name, "kind": "fault",
-            "text": format!("the faults are not played here: {why}") })
+    Notice::Happened(EventRecord {
+        at_ns,
+        member: name.to_owned(),
+        kind: "fault".to_owned(),
+        text: format!("the faults are not played here: {why}"),
+        fields: BTreeMap::new(),
+    })
 }
