@@ -19,7 +19,7 @@ use rackloom_runtime::outcome::headway::Headway;
 use rackloom_runtime::outcome::{expectations, meta};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
 use rackloom_runtime::request::work::{RackRequest, Work};
-use rackloom_simulator::{Happening, LinkStatistics, Simulation, Stalled};
+use rackloom_simulator::{FaultTransition, LinkStatistics, Simulation, Stalled};
 
 use crate::arguments::{SimArguments, command_line};
 use crate::exit::Exit;
@@ -198,11 +198,11 @@ fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobRe
 }
 
 fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
-    let line = |one: &Happening| {
+    let line = |one: &FaultTransition| {
         let member = &plan.members[one.member.index()].name;
         EventRecord::of_fault(one.at, member, (one.event, one.time), &script.events[one.event], one.begins)
     };
-    simulation.happenings().iter().map(line).collect()
+    simulation.fault_transitions().iter().map(line).collect()
 }
 
 fn failures(stalled: &Stalled) -> Vec<String> {

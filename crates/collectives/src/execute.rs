@@ -19,7 +19,7 @@ pub const BLOCK_BYTES: usize = 64 << 10;
 /// cache, so that only the rank's own memory is waited for.
 pub const WORKED_BYTES_MAX: usize = 8 << 10;
 /// Maximum number of bytes of work in one poll.
-pub const TURN_BYTES: usize = 1 << 20;
+pub const POLL_BYTES_MAX: usize = 1 << 20;
 
 /// Memory and fabric of a run.
 pub trait Surroundings {
@@ -126,7 +126,7 @@ impl Blocks {
 
 /// State of a run after a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Went<F> {
+pub enum RunState<F> {
     /// The run waits for the end of something outstanding.
     Waiting,
     /// The run has used up its poll and can continue.
@@ -190,8 +190,8 @@ impl Run {
         around: &mut S,
         schedule: &Schedule,
         blocks: &mut Blocks,
-    ) -> Went<S::Fault> {
-        self.try_advance(around, schedule, blocks).unwrap_or_else(Went::Failed)
+    ) -> RunState<S::Fault> {
+        self.try_advance(around, schedule, blocks).unwrap_or_else(RunState::Failed)
     }
 
     fn try_advance<S: Surroundings>(
@@ -199,24 +199,24 @@ impl Run {
         around: &mut S,
         schedule: &Schedule,
         blocks: &mut Blocks,
-    ) -> Result<Went<S::Fault>, S::Fault> {
+    ) -> Result<RunState<S::Fault>, S::Fault> {
         let program = &schedule.programs[self.rank];
-        let mut budget = TURN_BYTES;
+        let mut budget = POLL_BYTES_MAX;
         loop {
             match self.cursor.action(program) {
-                None if !around.is_idle() => return Ok(Went::Waiting),
+                None if !around.is_idle() => return Ok(RunState::Waiting),
                 // The work of this poll has taken time that the caller's clock does not include.
-                None if budget < TURN_BYTES => return Ok(Went::Again),
-                None => return Ok(Went::Through),
-                Some(Action::Await(_)) if self.is_waiting => return Ok(Went::Waiting),
+                None if budget < POLL_BYTES_MAX => return Ok(RunState::Again),
+                None => return Ok(RunState::Through),
+                Some(Action::Await(_)) if self.is_waiting => return Ok(RunState::Waiting),
                 Some(Action::Await(id)) => {
                     self.is_waiting = true;
                     if around.expect(id, schedule.transfer(id), self.number)?.is_none() {
-                        return Ok(Went::Waiting);
+                        return Ok(RunState::Waiting);
                     }
                     self.arrived();
                 }
-                Some(Action::Work(_)) if budget == 0 => return Ok(Went::Again),
+                Some(Action::Work(_)) if budget == 0 => return Ok(RunState::Again),
                 Some(Action::Work(piece)) => {
                     let moved = work(around, (program, piece), &mut self.worked, (blocks, budget))?;
                     budget = budget.saturating_sub(moved);
@@ -225,7 +225,7 @@ impl Run {
                         self.cursor.advance();
                     }
                 }
-                Some(Action::Send(_)) if !around.has_room() => return Ok(Went::Waiting),
+                Some(Action::Send(_)) if !around.has_room() => return Ok(RunState::Waiting),
                 Some(Action::Send(id)) => {
                     around.send(id, schedule.transfer(id), self.number)?;
                     self.cursor.advance();
@@ -250,7 +250,7 @@ fn work<S: Surroundings>(
     let operands = program.sources(&piece).len().max(1);
     // Each block of a fold reads a block from every operand, and the time of a poll is limited.
     let block_bytes =
-        (TURN_BYTES / operands).clamp(FOLDED_BYTES_MIN, WORKED_BYTES_MAX) & !(FOLDED_BYTES_MIN - 1);
+        (POLL_BYTES_MAX / operands).clamp(FOLDED_BYTES_MIN, WORKED_BYTES_MAX) & !(FOLDED_BYTES_MIN - 1);
     let mut moved = 0;
     while *worked < target_bytes && moved < budget {
         let length = (target_bytes - *worked).min(block_bytes);

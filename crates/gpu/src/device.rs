@@ -226,7 +226,7 @@ pub trait Device: Send + std::fmt::Debug {
     /// Makes a stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
     /// Makes a stream for long computations: blocks of kernels on other streams go before those on this one.
-    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+    fn low_priority_stream(&mut self) -> Result<StreamId, GpuError> {
         self.stream()
     }
     /// Makes an event, which is done until it is recorded.

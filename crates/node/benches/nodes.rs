@@ -145,7 +145,7 @@ impl Turns {
 
     fn of(nodes: [Node; 2]) -> Self {
         let mut turns = Self { nodes, now: Instant::ZERO };
-        while !turns.nodes.iter().all(|node| node.runtime.member().reaches_everyone()) {
+        while !turns.nodes.iter().all(|node| node.runtime.member().reaches_all()) {
             turns.turn();
         }
         turns
@@ -187,7 +187,7 @@ impl Threads {
                 far.live();
             }
         });
-        while !near.runtime.member().reaches_everyone() {
+        while !near.runtime.member().reaches_all() {
             near.live();
         }
         Self { near, over, far: Some(far) }

@@ -118,7 +118,7 @@ impl<'a> Worker<'a> {
         let (stream, events) = on(node, |device| {
             let events = (0..bands).map(|_| device.event()).collect::<Result<Vec<_>, _>>()?;
             // The sums take precedence over the products.
-            Ok((device.patient_stream()?, events))
+            Ok((device.low_priority_stream()?, events))
         })?;
         let (product, queue) = (region(3, size, size)?, Queue::with_capacity(1));
         Ok(Self { node, group, queue, work, left, right, product, stream, events })

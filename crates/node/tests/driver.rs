@@ -105,7 +105,7 @@ fn peers_are_served_while_a_driver_computes() {
         assert_eq!(far.fetch_add(mine.address(0), Width::Eight, 1).wait().unwrap(), number);
     }
     assert_eq!(mine.get::<u64>(0).unwrap(), 100);
-    assert!(near.counters().turns_of_background > 0);
+    assert!(near.counters().polls_by_background > 0);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{CommandQueue, DeviceChoice, Fabric, Node, NodeId, Plan, Region, RegionOptions};
-use rackloom::gpu::commands::{ANYBODY, Command, CommandKind, HostKernel, HostTeam, POSTED, SIGNAL, Status};
+use rackloom::gpu::commands::{ANY_PEER, Command, CommandKind, HostKernel, HostTeam, POSTED, SIGNAL, Status};
 use rackloom::gpu::cuda::{Argument, Program};
 use rackloom::gpu::device::{Device, StreamId};
 use rackloom::gpu::kernels::INITIATED;
@@ -109,7 +109,7 @@ fn what_a_kernel_asks_wrongly_is_its_status_and_nobody_else_s_trouble() {
     assert_eq!(kernel.call(&far).0, Status::Invalid);
     // A posted command has no status of its own. The next flush returns it.
     kernel.issue(&Command { offset: 1 << 40, flags: store.flags | POSTED, ..store }).unwrap();
-    let flush = Command { kind: CommandKind::Flush as u32, peer: ANYBODY, ..Command::default() };
+    let flush = Command { kind: CommandKind::Flush as u32, peer: ANY_PEER, ..Command::default() };
     assert_eq!(kernel.call(&flush).0, Status::Refused);
     assert_eq!(kernel.call(&flush).0, Status::Done);
 }

@@ -139,8 +139,8 @@ fn whoever_waits_drives_and_the_background_thread_has_nothing_to_do() {
     let during = far.counters();
     near.fetch_add(at, Width::Eight, 1).wait().unwrap();
     waiter.join().unwrap();
-    let callers = during.turns_of_callers - before.turns_of_callers;
-    let background = during.turns_of_background - before.turns_of_background;
+    let callers = during.polls_by_callers - before.polls_by_callers;
+    let background = during.polls_by_background - before.polls_by_background;
     println!("{callers} turns by the waiting thread, {background} by the background thread");
     assert_eq!(background, 0, "the waiting thread serves its node alone");
     // Each atomic of the peer needs at least one poll here.

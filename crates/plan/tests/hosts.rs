@@ -104,7 +104,7 @@ fn on_the_udp_wire_links_between_hosts_have_addresses_and_ports() {
     let place = |host: &str, link: &str| {
         let edge = plan.links.iter().position(|known| known.name == link).unwrap();
         assert_eq!(plan.wire_of(&plan.links[edge].edge), WireKind::Udp);
-        plan.udp_place(plan.host_named(host).unwrap(), edge).unwrap().to_string()
+        plan.udp_address(plan.host_named(host).unwrap(), edge).unwrap().to_string()
     };
     assert_eq!(place("A", "n1--n2"), "10.1.0.1:26002");
     assert_eq!(place("B", "n1--n2"), "10.2.0.1:26002");

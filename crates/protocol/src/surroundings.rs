@@ -308,7 +308,7 @@ pub trait Memory {
     ///
     /// # Errors
     /// If the bytes cannot be read.
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -464,7 +464,7 @@ fn complete<M, W, R>(
             wires.load(port, at, length, loan, is_whole);
         } else if let Some(out) = wires.slot(port) {
             // W-52
-            if memory.read_in_row(region, offset, &mut out[at..at + length], following).is_err() {
+            if memory.read_ahead(region, offset, &mut out[at..at + length], following).is_err() {
                 wire::packed::make_void(
                     &mut out[wire::layout::OPERATIONS..transmit.length],
                     at - wire::layout::OPERATIONS,

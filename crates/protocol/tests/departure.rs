@@ -51,7 +51,7 @@ fn everybody_hears_at_once_that_a_member_leaves_and_then_that_it_is_lost() {
         assert!(left(&fabric, node).is_some());
     }
     fabric.run_for(TIMERS.heartbeat_interval_ns);
-    assert!(fabric.endpoint(LEAVER).is_parted(), "the leaver knows that its neighbours know");
+    assert!(fabric.endpoint(LEAVER).has_departed(), "the leaver knows that its neighbours know");
     for (from, to) in [(1, 3), (3, 1)] {
         assert!(fabric.endpoint(from).is_reachable(NodeId(to)), "the way around is found");
     }
@@ -76,7 +76,7 @@ fn a_farewell_that_is_lost_on_the_way_is_heard_when_it_is_said_again() {
     fabric.filter = Box::new(move |_, _, _, bytes| !(deaf.get() && is_report(bytes)));
     begin_departure(&mut fabric);
     fabric.run_for(TIMERS.heartbeat_interval_ns / 2);
-    assert!(!fabric.endpoint(LEAVER).is_parted());
+    assert!(!fabric.endpoint(LEAVER).has_departed());
     assert_eq!(others().find_map(|node| left(&fabric, node)), None);
     is_deaf.set(false);
     begin_departure(&mut fabric);
@@ -129,7 +129,7 @@ fn a_lasting_farewell_is_said_until_it_is_heard_and_not_for_ever() {
         let lasted = fabric.now.since(begun);
         if is_heard {
             assert_eq!(looks, 1, "heard the first time");
-            assert!(fabric.endpoint(LEAVER).is_parted());
+            assert!(fabric.endpoint(LEAVER).has_departed());
         } else {
             assert!(said.get() >= 2 * looks && looks > 1, "{looks} times on two links, said {}", said.get());
             assert!(lasted <= 2 * TIMERS.heartbeat_interval_ns, "it ends by itself, after {lasted} ns");

@@ -92,7 +92,7 @@ impl Rack {
             simulation.endpoint_mut(node).register(config).expect("registers");
         }
         let mut rack = Self { simulation, nodes, put_bytes: case.put_bytes, round: 0 };
-        while !(0..nodes).all(|node| rack.simulation.endpoint(NodeId(node)).reaches_everyone()) {
+        while !(0..nodes).all(|node| rack.simulation.endpoint(NodeId(node)).reaches_all()) {
             rack.pass();
         }
         rack

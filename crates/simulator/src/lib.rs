@@ -45,6 +45,6 @@ pub use fabric::{FrameHook, FrameWitness};
 pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS};
 pub use outcome::{MemberState, Outcome, Statistics};
 pub use rack::actions::Action;
-pub use rack::{Happening, Simulation, incarnation};
+pub use rack::{FaultTransition, Simulation, incarnation};
 pub use rackloom_plan::headers::wire_bytes;
 pub use watchdog::{StallCause, Stalled, Waiting};

@@ -180,7 +180,7 @@ impl Memory for SeatMemory<'_> {
         memory_faults.poll(*now)
     }
 
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,

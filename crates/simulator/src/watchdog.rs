@@ -42,7 +42,7 @@ pub enum StallCause {
     TimeStandsStill,
     /// More events than the limit.
     #[error("more than {limit} events; hint: raise the limit if the run is meant to be this long")]
-    TooManyOccurrences {
+    TooManyEvents {
         /// Maximum number of events.
         limit: u64,
     },
@@ -117,7 +117,7 @@ impl Watchdog {
         }
     }
 
-    pub(crate) fn limit_occurrences(&mut self, events_max: u64) {
+    pub(crate) fn limit_events(&mut self, events_max: u64) {
         self.events_max = events_max;
     }
 
@@ -142,7 +142,7 @@ impl Watchdog {
             return Err(StallCause::TimeStandsStill);
         }
         if events_handled > self.events_max {
-            return Err(StallCause::TooManyOccurrences { limit: self.events_max });
+            return Err(StallCause::TooManyEvents { limit: self.events_max });
         }
         Ok(())
     }
@@ -213,9 +213,9 @@ mod tests {
     #[test]
     fn events_are_limited() {
         let mut watchdog = Watchdog::new(0);
-        watchdog.limit_occurrences(10);
+        watchdog.limit_events(10);
         assert_eq!(watchdog.check_engine(Instant(1), 10), Ok(()));
-        assert_eq!(watchdog.check_engine(Instant(2), 11), Err(StallCause::TooManyOccurrences { limit: 10 }));
+        assert_eq!(watchdog.check_engine(Instant(2), 11), Err(StallCause::TooManyEvents { limit: 10 }));
     }
 
     #[test]

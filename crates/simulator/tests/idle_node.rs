@@ -41,16 +41,16 @@ fn idle_node_bytes(nodes: u16) -> i64 {
     let plan = Plan::parse(&text, "test").unwrap_or_else(|error| panic!("{error}"));
     let before = LIVE_BYTES.get();
     let mut simulation = Simulation::new(&plan, 1, Vec::new());
-    let reaches_everyone =
-        |simulation: &Simulation| (0..nodes).all(|node| simulation.endpoint(NodeId(node)).reaches_everyone());
+    let reaches_all =
+        |simulation: &Simulation| (0..nodes).all(|node| simulation.endpoint(NodeId(node)).reaches_all());
     for _ in 0..1_000 {
-        if reaches_everyone(&simulation) {
+        if reaches_all(&simulation) {
             break;
         }
         let until = simulation.now() + 1_000_000;
         simulation.step_until(until).unwrap();
     }
-    assert!(reaches_everyone(&simulation), "the rack comes up");
+    assert!(reaches_all(&simulation), "the rack comes up");
     let until = simulation.now() + 1_000_000_000;
     simulation.step_until(until).unwrap();
     (LIVE_BYTES.get() - before) / i64::from(nodes)

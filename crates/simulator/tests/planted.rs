@@ -36,7 +36,7 @@ fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let mut simulation =
         Simulation::new(plan, plan.seed, ranks.map(|rank| build(plan, rank, plan.seed)).collect());
-    simulation.limit_occurrences(20_000_000);
+    simulation.limit_events(20_000_000);
     simulation.watch();
     simulation.play(script, plan, plan.seed);
     if let Err(stalled) = simulation.run() {

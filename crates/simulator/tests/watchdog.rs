@@ -26,8 +26,8 @@ fn a_run_without_jobs_is_over_at_once() {
 #[test]
 fn the_number_of_events_can_be_limited() {
     let mut simulation = Simulation::new(&plan(TEXT), 1, Counting::jobs(2, 1_000_000));
-    simulation.limit_occurrences(10_000);
-    assert_eq!(simulation.run().unwrap_err().cause, StallCause::TooManyOccurrences { limit: 10_000 });
+    simulation.limit_events(10_000);
+    assert_eq!(simulation.run().unwrap_err().cause, StallCause::TooManyEvents { limit: 10_000 });
 }
 
 #[test]

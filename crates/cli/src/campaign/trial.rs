@@ -110,7 +110,7 @@ impl Range {
         let jobs =
             ranks.map(|rank| rackloom_jobs::build_on(plan, rank, plan.seed, &self.work.inputs)).collect();
         let mut simulation = Simulation::new(plan, plan.seed, jobs);
-        simulation.limit_occurrences(OCCURRENCES_MAX);
+        simulation.limit_events(OCCURRENCES_MAX);
         simulation.watch();
         simulation.play(script, plan, plan.seed);
         simulation

@@ -87,7 +87,7 @@ fn fault_report(
         at_ns: stretches.first().map(|stretch| stretch.from_ns),
         ..FaultReport::default()
     };
-    if fault.takes_away() {
+    if fault.blocks_traffic() {
         let edges = edges_of(fault, plan);
         report.detection_bound_ns = heartbeats::most_ns(plan, clock, &edges);
         report.detection_least_ns = heartbeats::least_ns(plan, clock, fault, &edges);

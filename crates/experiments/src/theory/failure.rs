@@ -1,8 +1,9 @@
 //! Detection time of a death, and remaining throughput after it.
 
-/// Returns the bounds of the time from a neighbour's death until its detection, in nanoseconds: `[(k - 1) T + d, k T
-/// + d]`, depending on the phase of its heartbeat interval. `interval_ns` is T, `misses` k, `delay_ns` the delay of a
-/// heartbeat d.
+/// Returns the bounds of the time from a neighbour's death until its detection, in nanoseconds.
+///
+/// They are `(k - 1) T + d` and `k T + d`, depending on the phase of its heartbeat interval. `interval_ns` is T,
+/// `misses` is k, and `delay_ns` is the delay d of a heartbeat.
 #[must_use]
 pub fn detection_ns(interval_ns: f64, misses: u64, delay_ns: f64) -> (f64, f64) {
     let misses = misses as f64;

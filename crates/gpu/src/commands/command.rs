@@ -29,7 +29,7 @@ numbered! {
 }
 
 /// Peer number of a command that has no peer in particular.
-pub const ANYBODY: u32 = u32::MAX;
+pub const ANY_PEER: u32 = u32::MAX;
 /// Flag: the kernel does not wait for the end.
 pub const POSTED: u32 = 1;
 /// Flag: a put ends with a signal.
@@ -45,7 +45,7 @@ pub const SIGNAL_ADDS: u32 = 4;
 pub struct Command {
     /// Number of a [`CommandKind`].
     pub kind: u32,
-    /// Number of the peer, or [`ANYBODY`].
+    /// Number of the peer, or [`ANY_PEER`].
     pub peer: u32,
     /// Number of the peer's region.
     pub region: u32,

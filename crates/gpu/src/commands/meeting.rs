@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::command::{ANYBODY, Command, CommandKind, POSTED, Status};
+use super::command::{ANY_PEER, Command, CommandKind, POSTED, Status};
 use super::host_kernel::HostKernel;
 
 /// Bits of the status, below the number of the round.
@@ -98,7 +98,7 @@ impl HostKernel {
     fn meet_others(&self, team: &HostTeam, round: u64, look: impl Fn(usize) -> u64) -> Status {
         // The other nodes see this node's earlier writes before its arrival.
         let fence =
-            Command { kind: CommandKind::Fence as u32, peer: ANYBODY, flags: POSTED, ..Command::default() };
+            Command { kind: CommandKind::Fence as u32, peer: ANY_PEER, flags: POSTED, ..Command::default() };
         let arrivals = team.others().map(|other| team.arrival(other, round));
         let given =
             std::iter::once(fence).chain(arrivals).try_for_each(|command| self.issue(&command).map(drop));

@@ -28,7 +28,7 @@ mod numbered;
 mod ring;
 mod words;
 
-pub use self::command::{ANYBODY, Command, CommandKind, POSTED, SIGNAL, SIGNAL_ADDS, Status};
+pub use self::command::{ANY_PEER, Command, CommandKind, POSTED, SIGNAL, SIGNAL_ADDS, Status};
 pub use self::host_kernel::HostKernel;
 pub use self::meeting::HostTeam;
 pub use self::ring::{CommandRing, QueueArgument};

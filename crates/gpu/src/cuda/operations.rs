@@ -135,7 +135,7 @@ impl Device for Cuda {
         self.stream_of(FIRST)
     }
 
-    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+    fn low_priority_stream(&mut self) -> Result<StreamId, GpuError> {
         self.stream_of(LAST)
     }
 

@@ -11,7 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::expected::{Expected, Index};
 use super::inputs::Given;
 use super::room::OUTPUT;
-use super::work::{BLOCK_BYTES, Blocks, TURN_BYTES, read};
+use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, read};
 use crate::report::Mismatch;
 
 /// Maximum number of wrong elements that are reported one by one.
@@ -62,7 +62,7 @@ impl Check {
         let elements = schedule.programs[rank].output;
         let block_elements = BLOCK_BYTES / element_bytes;
         let mut turn_bytes = 0;
-        while self.done < elements && turn_bytes < TURN_BYTES {
+        while self.done < elements && turn_bytes < POLL_BYTES_MAX {
             let end = elements.min(self.done + block_elements);
             let length = (end - self.done) * element_bytes;
             let (found, wanted) = (&mut blocks.left[..length], &mut blocks.right[..length]);

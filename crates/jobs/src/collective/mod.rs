@@ -32,7 +32,7 @@ use self::check::{Check, Findings, Reference};
 use self::inputs::Given;
 use self::probe::{Measured, Probe, Probed};
 use self::room::{INPUT, OUTPUT};
-use self::run::{Run, Went};
+use self::run::{Run, RunState};
 use self::snapshot::{Checkpoints, Cursor, Head, Progress};
 use self::trials::{Trials, Tried};
 use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
@@ -42,7 +42,7 @@ use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::report::{JobResult, SweepRow};
 
-use self::work::{BLOCK_BYTES, Blocks, TURN_BYTES, write};
+use self::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, write};
 
 pub use self::inputs::{Arrays, HeldArrays, Inputs};
 pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
@@ -244,7 +244,7 @@ impl Performance {
     fn fill(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
         let total = self.room.needs[self.rank].input_bytes as usize;
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks.left[..BLOCK_BYTES.min(end - *done)];
             self.given.read(self.rank, *done as u64, block)?;
@@ -319,7 +319,7 @@ impl Performance {
             return Ok(None);
         };
         let total = current.schedule.programs[self.rank].output * self.settings.element.bytes();
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         self.blocks.left.fill(SPOILED ^ self.runs as u8);
         while *done < end {
             let block = &self.blocks.left[..BLOCK_BYTES.min(end - *done)];
@@ -336,10 +336,10 @@ impl Performance {
     fn run(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
         let (Stage::Run(run), Some(current)) = (&mut self.stage, &mut self.current) else { return Ok(None) };
         match run.advance(turn, &current.schedule, self.settings.element, &mut self.blocks) {
-            Went::Waiting => return Ok(Some(Step::Waiting)),
-            Went::Again => return Ok(Some(Step::Again)),
-            Went::Failed(fault) => return Err(fault.0),
-            Went::Through => {}
+            RunState::Waiting => return Ok(Some(Step::Waiting)),
+            RunState::Again => return Ok(Some(Step::Again)),
+            RunState::Failed(fault) => return Err(fault.0),
+            RunState::Through => {}
         }
         if current.runs >= self.settings.warm_up {
             let time_ns = turn.now.since(run.begun);

@@ -19,7 +19,7 @@ use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
 
 /// Result of one poll of a run.
-pub(crate) type Went = execute::Went<Fault>;
+pub(crate) type RunState = execute::RunState<Fault>;
 
 /// Text of the reason for which a run cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl Run {
         schedule: &Schedule,
         element: ElementType,
         blocks: &mut Blocks,
-    ) -> Went {
+    ) -> RunState {
         let mut around = OnTurn { turn, element };
         self.inner.advance(&mut around, schedule, blocks)
     }

@@ -14,7 +14,7 @@ use super::MemoryNeed;
 use super::probe::Measured;
 use super::room::{INPUT, OUTPUT, SCRATCH};
 use super::trials::Tried;
-use super::work::{BLOCK_BYTES, TURN_BYTES, read, write};
+use super::work::{BLOCK_BYTES, POLL_BYTES_MAX, read, write};
 use crate::report::SweepRow;
 
 /// Progress of a rank.
@@ -111,7 +111,7 @@ impl Cursor {
         &mut self,
         mut each: impl FnMut(RegionId, usize, usize) -> Result<(), String>,
     ) -> Result<bool, String> {
-        let mut left = TURN_BYTES;
+        let mut left = POLL_BYTES_MAX;
         while let Some((region, bytes)) = self.regions.first().copied() {
             if self.done == bytes {
                 self.regions.remove(0);

@@ -4,7 +4,7 @@ use rackloom_collectives::choose::{self, Choice, Fabric};
 use rackloom_protocol::Instant;
 
 use super::probe::Measured;
-use super::run::{Run, Went};
+use super::run::{Run, RunState};
 use super::trials::Trials;
 use super::{Performance, Stage, room};
 use crate::crew::ensemble::{Step, Turn};
@@ -36,10 +36,10 @@ impl Performance {
             Stage::Trial(run) => {
                 let Some(schedule) = trials.schedule() else { return Ok(None) };
                 match run.advance(turn, schedule, self.settings.element, &mut self.blocks) {
-                    Went::Waiting => false,
-                    Went::Again => return Ok(Some(Step::Again)),
-                    Went::Failed(fault) => return Err(fault.0),
-                    Went::Through => {
+                    RunState::Waiting => false,
+                    RunState::Again => return Ok(Some(Step::Again)),
+                    RunState::Failed(fault) => return Err(fault.0),
+                    RunState::Through => {
                         let time_ns = turn.now.since(run.begun);
                         let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
                         self.stage = if has_more { Stage::BeforeTrial } else { Stage::Publish };

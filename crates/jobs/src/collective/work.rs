@@ -8,7 +8,7 @@ use rackloom_protocol::{Combine, Memory, RegionId};
 
 use super::room::{INPUT, OUTPUT, SCRATCH};
 
-pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, TURN_BYTES, WORKED_BYTES_MAX};
+pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, WORKED_BYTES_MAX};
 
 pub(super) const fn region_of(buffer: Buffer) -> RegionId {
     match buffer {

@@ -24,7 +24,7 @@ pub use self::settings::{Measure, PairOperation, PairSettings, Pairs};
 /// Maximum number of outstanding messages in a bandwidth job.
 const OUTSTANDING_MAX: usize = 16;
 const BLOCK_BYTES: usize = 64 << 10;
-const TURN_BYTES: u64 = 1 << 20;
+const POLL_BYTES_MAX: u64 = 1 << 20;
 /// Maximum number of mismatches that are reported one by one.
 const MISMATCHES_MAX: usize = 16;
 const PURPOSE: u64 = 0x7061_6972_7300;
@@ -187,7 +187,7 @@ impl Measurement {
         let pattern = self.pattern(self.rank);
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
         let total = largest(&self.settings);
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks[0][..BLOCK_BYTES.min((end - *done) as usize)];
             pattern.fill(*done, block);
@@ -206,7 +206,7 @@ impl Measurement {
         let pattern = self.pattern(case.source());
         let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks[0][..BLOCK_BYTES.min((end - *done) as usize)];
             pattern.fill(*done, block);
@@ -225,7 +225,7 @@ impl Measurement {
         let pattern = self.pattern(case.source());
         let Stage::Check { done, wrong, .. } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let length = BLOCK_BYTES.min((end - *done) as usize);
             let [found, wanted] = &mut self.blocks;

@@ -15,9 +15,9 @@ use crate::fabric::engine::core::Core;
 #[non_exhaustive]
 pub struct NodeCounters {
     /// Polls of the node by threads of the application, while they waited, polled or submitted.
-    pub turns_of_callers: u64,
+    pub polls_by_callers: u64,
     /// Polls by the background thread.
-    pub turns_of_background: u64,
+    pub polls_by_background: u64,
     /// Operations of this node that have ended. Excludes operations that were refused at once and posted stores without a flush.
     pub operations_ended: u64,
     /// Frames sent, of all kinds.
@@ -49,8 +49,8 @@ pub struct NodeCounters {
 impl Core {
     pub(super) fn counters(&self) -> NodeCounters {
         let mut counters = NodeCounters {
-            turns_of_callers: self.polls - self.background_polls,
-            turns_of_background: self.background_polls,
+            polls_by_callers: self.polls - self.background_polls,
+            polls_by_background: self.background_polls,
             operations_ended: self.table.ended_count,
             ..NodeCounters::default()
         };

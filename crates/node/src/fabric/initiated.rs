@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rackloom_gpu::commands::{
-    ANYBODY, Command as Asked, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL, SIGNAL_ADDS,
+    ANY_PEER, Command as Asked, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL, SIGNAL_ADDS,
     Status,
 };
 use rackloom_protocol::{
@@ -193,7 +193,7 @@ fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
     let node =
         |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
     let peer = || node(asked.peer);
-    let all_or_peer = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
+    let all_or_peer = || if asked.peer == ANY_PEER { Ok(None) } else { peer().map(Some) };
     let target = || -> Result<RemoteAddress, Error> {
         let (region, key) = (RegionId(asked.region), Key(asked.key));
         Ok(RemoteAddress { node: peer()?, region, offset: asked.offset, key })

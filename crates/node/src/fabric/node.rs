@@ -163,7 +163,7 @@ impl Node {
             core.poll();
             Ok::<_, Error>(again)
         })? {
-            if self.wait_for(until, |endpoint| endpoint.is_parted()) {
+            if self.wait_for(until, |endpoint| endpoint.has_departed()) {
                 break;
             }
         }

@@ -89,7 +89,7 @@ impl Fabric {
 
     fn wait_until_up(&self, clock: Clock) -> Result<(), Error> {
         for node in &self.nodes {
-            if !node.wait_for(clock.now() + UP_PATIENCE_NS, |endpoint| endpoint.reaches_everyone()) {
+            if !node.wait_for(clock.now() + UP_PATIENCE_NS, |endpoint| endpoint.reaches_all()) {
                 return Err(Error::NotUp {
                     node: node.id(),
                     waited_ms: UP_PATIENCE_NS / 1_000_000,

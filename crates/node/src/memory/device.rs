@@ -344,7 +344,7 @@ impl DeviceRegions {
     }
 
     /// Reads bytes that are sent in a frame. `following` describes the rest of the transfer, for the read-ahead.
-    pub(crate) fn read_in_row(
+    pub(crate) fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,

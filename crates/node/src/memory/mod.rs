@@ -548,7 +548,7 @@ impl Memory for HostMemory {
         }
     }
 
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -562,7 +562,7 @@ impl Memory for HostMemory {
         }
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
-            Err(fault) => self.on_device().ok_or(fault)?.read_in_row(region, offset, out, following),
+            Err(fault) => self.on_device().ok_or(fault)?.read_ahead(region, offset, out, following),
         }
     }
 

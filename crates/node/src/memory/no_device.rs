@@ -58,7 +58,7 @@ never! {
     fn execute(&MemoryRequest<'_>, &[u8]) -> Option<MemoryFault>;
     fn poll_done() -> Option<(MemoryToken, MemoryDone<'_>)>;
     fn read(RegionId, u64, &mut [u8]) -> Result<(), MemoryFault>;
-    fn read_in_row(RegionId, u64, &mut [u8], Following) -> Result<(), MemoryFault>;
+    fn read_ahead(RegionId, u64, &mut [u8], Following) -> Result<(), MemoryFault>;
     fn write(RegionId, u64, &[u8]) -> Result<(), MemoryFault>;
     fn combine(&Combine) -> Result<bool, MemoryFault>;
     fn set_exported(RegionId, bool);

@@ -12,7 +12,7 @@ use std::io;
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{
-    Conditions, Conductor, FaultAction, FaultEvent, FaultScript, MemoryFaults, Place, Way,
+    Conditions, FaultAction, FaultEvent, FaultScheduler, FaultScript, MemoryFaults, Place, Way,
 };
 use rackloom_protocol::{Event, Instant, MemberConfig, NodeId, PortId};
 use rustix::process::{Signal, getpid, kill_process};
@@ -66,21 +66,21 @@ pub struct FaultPlayer {
     node: NodeId,
     /// Links of the plan, by port.
     edges: Vec<u16>,
-    conductor: Option<Conductor>,
+    scheduler: Option<FaultScheduler>,
 }
 
 impl FaultPlayer {
     /// Creates the faults of this member from `script`. `vacant`: members whose links do not come up with the rack.
     #[must_use]
     pub fn new(script: Option<&FaultScript>, plan: &Plan, config: &MemberConfig, vacant: &[u16]) -> Self {
-        let mut conductor = script.and_then(|script| Conductor::new(script, plan, config.node));
-        if let Some(conductor) = &mut conductor {
+        let mut scheduler = script.and_then(|script| FaultScheduler::new(script, plan, config.node));
+        if let Some(scheduler) = &mut scheduler {
             let ports = (0..).zip(&config.ports);
             let dark = ports.filter(|(_, port)| vacant.contains(&port.neighbour.0));
-            conductor.does_not_await(dark.map(|(port, _)| PortId(port)));
+            scheduler.exclude_ports(dark.map(|(port, _)| PortId(port)));
         }
         let edges = config.ports.iter().map(|port| port.edge).collect();
-        Self { plan: plan.clone(), node: config.node, edges, conductor }
+        Self { plan: plan.clone(), node: config.node, edges, scheduler }
     }
 
     /// Returns the links of all ports.
@@ -92,24 +92,24 @@ impl FaultPlayer {
     /// Returns the links on which the script affects the frames that this member sends.
     #[must_use]
     pub fn scripted_edges(&self) -> Vec<u16> {
-        self.conductor.iter().flat_map(Conductor::ways).map(|way| way.edge).collect()
+        self.scheduler.iter().flat_map(FaultScheduler::ways).map(|way| way.edge).collect()
     }
 
     /// Returns whether there are faults to play.
     #[must_use]
     pub const fn has_faults(&self) -> bool {
-        self.conductor.is_some()
+        self.scheduler.is_some()
     }
 
     /// Returns the conditions that apply at a port now. A new cable there needs them too.
     #[must_use]
     pub fn conditions(&self, port: usize) -> Option<&Conditions> {
-        self.conductor.as_ref()?.conditions(*self.edges.get(port)?)
+        self.scheduler.as_ref()?.conditions(*self.edges.get(port)?)
     }
 
     /// Makes the ports count and judge their frames, if there are faults to play.
     pub fn prepare(&self, ports: &mut Ports) {
-        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
+        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.scheduler.is_some()) {
             if let Some(hand) = ports.faults(port) {
                 hand.begin();
             }
@@ -128,41 +128,41 @@ impl FaultPlayer {
         ports: &mut Ports,
     ) -> Result<(), String> {
         let script = FaultScript::parse(text, "inject", &self.plan).map_err(|error| error.to_string())?;
-        let Self { plan, node, conductor, .. } = self;
-        let conductor = conductor.get_or_insert_with(|| Conductor::without_faults(plan, *node));
-        conductor.add(first, &script.events, plan, *node, Some(now));
+        let Self { plan, node, scheduler, .. } = self;
+        let scheduler = scheduler.get_or_insert_with(|| FaultScheduler::without_faults(plan, *node));
+        scheduler.add(first, &script.events, plan, *node, Some(now));
         self.prepare(ports);
         Ok(())
     }
 
     /// Ends all faults of links, and discards the script. Returns whether there was one.
     pub fn heal(&mut self, ports: &mut Ports) -> bool {
-        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.conductor.is_some()) {
+        for port in (0..self.edges.len() as u16).map(PortId).filter(|_| self.scheduler.is_some()) {
             if let Some(hand) = ports.faults(port) {
                 hand.set(&Conditions::default());
             }
         }
-        self.conductor.take().is_some()
+        self.scheduler.take().is_some()
     }
 
     /// Handles an event of the member.
     pub fn handle_event(&mut self, now: Instant, event: &Event) {
-        if let Some(conductor) = &mut self.conductor {
-            conductor.hear(now, event);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.hear(now, event);
         }
     }
 
     /// Handles a notification that another member has detected the trigger of this event.
     pub fn handle_set_off(&mut self, now: Instant, event: usize) {
-        if let Some(conductor) = &mut self.conductor {
-            conductor.told(now, event);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.told(now, event);
         }
     }
 
     /// Returns the time at which [`Self::play`] has to be called next.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
-        self.conductor.as_ref().map_or(Instant::NEVER, |conductor| conductor.next_due(now))
+        self.scheduler.as_ref().map_or(Instant::NEVER, |scheduler| scheduler.next_due(now))
     }
 
     /// Plays the actions that are due after a poll of the member. `place` returns the position of the job. Returns the actions played. The caller
@@ -177,17 +177,17 @@ impl FaultPlayer {
         place: impl FnOnce() -> Option<Place>,
         notices: &mut impl FaultNotices,
     ) -> io::Result<Vec<FaultAction>> {
-        let Self { conductor: Some(conductor), edges, .. } = self else { return Ok(Vec::new()) };
+        let Self { scheduler: Some(scheduler), edges, .. } = self else { return Ok(Vec::new()) };
         let hands = RefCell::new(&mut *ports);
         let frames = |way: Way| {
             let mut ports = hands.borrow_mut();
             port_of(edges, way).and_then(|port| Some(ports.faults(port)?.data_frames())).unwrap_or(0)
         };
-        conductor.look(now, frames, place);
-        while let Some(event) = conductor.poll_tell() {
+        scheduler.look(now, frames, place);
+        while let Some(event) = scheduler.poll_notification() {
             notices.set_off(event)?;
         }
-        let actions: Vec<_> = std::iter::from_fn(|| conductor.poll()).collect();
+        let actions: Vec<_> = std::iter::from_fn(|| scheduler.poll()).collect();
         for action in &actions {
             self.apply(now, action, ports, notices)?;
         }
@@ -211,7 +211,7 @@ impl FaultPlayer {
     }
 
     fn line(&self, at: Instant, (number, time): (usize, u64), begins: bool) -> Option<FaultLine<'_>> {
-        let event = self.conductor.as_ref()?.event(number)?;
+        let event = self.scheduler.as_ref()?.event(number)?;
         Some(FaultLine { at, member: self.name(), number, event, time, begins })
     }
 

@@ -9,8 +9,8 @@
 use rackloom_protocol::NodeId;
 
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
-    MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, MemoryConditions,
+    Place, RequiredEvents, Timing, Trigger, Way, loss_of, select,
 };
 use crate::impair::Direction;
 use crate::model::loss::LossByKind;
@@ -121,8 +121,12 @@ pub(super) fn finished(name: String, mut events: Vec<FaultEvent>) -> FaultScript
     }
     let mut script = FaultScript { name, events, ..FaultScript::default() };
     let lost = script.kills();
-    script.expect =
-        FaultExpectations { ends: Ending::Either, happen: Happen::Any, lost, ..FaultExpectations::default() };
+    script.expect = FaultExpectations {
+        ends: Ending::Either,
+        happen: RequiredEvents::Any,
+        lost,
+        ..FaultExpectations::default()
+    };
     script
 }
 

@@ -1,17 +1,17 @@
 //! Fault scripts: faults, their targets and times, and the expected end of a run.
 //!
 //! A fault script (`docs/fault-scripts.md`) is read against a plan, so every name in it is a link or a member of that
-//! rack (`read`, `select`). One [`Conductor`] per member computes the active faults at each time. The simulator and the running
+//! rack (`read`, `select`). One [`FaultScheduler`] per member computes the active faults at each time. The simulator and the running
 //! members use the same type. [`Conditions`] describes the faults of one direction of a link.
 //!
 //! This module applies no fault, evaluates no run, and reads no clock.
 
 mod conditions;
-mod conductor;
 mod draw;
 mod kind;
 mod memory;
 mod read;
+mod scheduler;
 mod script;
 mod select;
 mod shrink;
@@ -22,11 +22,13 @@ mod write;
 
 pub use crate::model::pick::Pick;
 pub use conditions::{Conditions, FramePart};
-pub use conductor::{Conductor, FaultAction};
 pub use draw::{Reach, draw};
 pub use kind::FaultKind;
 pub use memory::{MemoryConditions, MemoryFaults};
-pub use script::{Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, Place, Trigger, Way};
+pub use scheduler::{FaultAction, FaultScheduler};
+pub use script::{
+    Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Place, RequiredEvents, Trigger, Way,
+};
 pub use shrink::shrink;
 pub use timeline::Timing;
 

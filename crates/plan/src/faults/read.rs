@@ -11,8 +11,8 @@ use rackloom_protocol::NodeId;
 
 use super::kind::{COMMON, FaultKind, KindKeys};
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
-    MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, MemoryConditions,
+    Place, RequiredEvents, Timing, Trigger, Way, loss_of, select,
 };
 use crate::model::loss::LossByKind;
 use crate::model::pick::{OPERATION_NAMES, Pick};
@@ -447,7 +447,7 @@ fn expectations(
     });
     let usual = if kills_a_node { Ending::Either } else { Ending::Right };
     let endings: Vec<_> = Ending::ALL.iter().map(|ending| (ending.name(), *ending)).collect();
-    let happens: Vec<_> = Happen::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
+    let happens: Vec<_> = RequiredEvents::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
     let path = fields.path_of("lost");
     let mut lost = Vec::new();
     for item in reader.items(fields.find("lost"), &path) {
@@ -466,7 +466,7 @@ fn expectations(
     FaultExpectations {
         ends: reader.choice(&fields, "ends", usual, &endings),
         lost: if fields.find("lost").is_some() { lost } else { kills },
-        happen: reader.choice(&fields, "happen", Happen::All, &happens),
+        happen: reader.choice(&fields, "happen", RequiredEvents::All, &happens),
         detected_within_ns,
         switched_within_ns,
         recovered_within_ns,

@@ -154,7 +154,7 @@ pub struct FaultExpectations {
     /// Members that are lost by the end, in ascending order. No other member may be lost.
     pub lost: Vec<NodeId>,
     /// Events that must have happened.
-    pub happen: Happen,
+    pub happen: RequiredEvents,
     /// Longest time from a fault to its first detection by a neighbour, in nanoseconds.
     pub detected_within_ns: Option<u64>,
     /// Longest time from a fault to the last change of path that it causes, in nanoseconds.
@@ -186,7 +186,7 @@ words! {
 
 words! {
     /// Set of events that must have happened by the end.
-    pub enum Happen {
+    pub enum RequiredEvents {
         /// All events. An event that has not happened proves nothing.
         #[default]
         All = "all",
@@ -242,7 +242,7 @@ impl Fault {
 
     /// Returns true if all frames are lost, so that a neighbour must detect it.
     #[must_use]
-    pub fn takes_away(&self) -> bool {
+    pub fn blocks_traffic(&self) -> bool {
         match self {
             Self::Links { conditions, .. } => conditions.is_cut,
             Self::Kill(_) => true,

@@ -178,9 +178,10 @@ fn a_written_script_reads_back_unchanged() {
     assert_eq!(read.events.len(), again.events.len());
 }
 
-/// Returns the conductor of a ring node whose links have come up at 1000.
-fn lit(script: &FaultScript, member: u16) -> Conductor {
-    let mut conductor = Conductor::new(script, &ring(), NodeId(member)).expect("a fault affects the member");
+/// Returns the scheduler of a ring node whose links have come up at 1000.
+fn lit(script: &FaultScript, member: u16) -> FaultScheduler {
+    let mut scheduler =
+        FaultScheduler::new(script, &ring(), NodeId(member)).expect("a fault affects the member");
     for port in 0..2 {
         let up = Event::LinkChanged {
             port: PortId(port),
@@ -188,25 +189,25 @@ fn lit(script: &FaultScript, member: u16) -> Conductor {
             to: LinkState::Up,
             cause: LinkCause::Hello,
         };
-        conductor.look(Instant(500), |_| 0, || None);
-        assert_eq!((conductor.poll(), conductor.next_due(Instant(500))), (None, Instant::NEVER));
-        conductor.hear(Instant(1_000), &up);
+        scheduler.look(Instant(500), |_| 0, || None);
+        assert_eq!((scheduler.poll(), scheduler.next_due(Instant(500))), (None, Instant::NEVER));
+        scheduler.hear(Instant(1_000), &up);
     }
-    conductor
+    scheduler
 }
 
 /// Returns all actions at a time.
-fn actions(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>) -> Vec<FaultAction> {
-    conductor.look(Instant(now), |_| frames, || place);
-    std::iter::from_fn(|| conductor.poll()).collect()
+fn actions(scheduler: &mut FaultScheduler, now: u64, frames: u64, place: Option<Place>) -> Vec<FaultAction> {
+    scheduler.look(Instant(now), |_| frames, || place);
+    std::iter::from_fn(|| scheduler.poll()).collect()
 }
 
 #[test]
 fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
     let script = script("  - {what: down, where: n0->n1, at: 200ns, for: 300ns, every: 1us, times: 2}");
-    let mut conductor = lit(&script, 0);
-    assert_eq!(actions(&mut conductor, 1_199, 0, None), []);
-    assert_eq!(conductor.next_due(Instant(1_199)), Instant(1_200));
+    let mut scheduler = lit(&script, 0);
+    assert_eq!(actions(&mut scheduler, 1_199, 0, None), []);
+    assert_eq!(scheduler.next_due(Instant(1_199)), Instant(1_200));
     let way = script.events[0].fault.ways()[0];
     let cut = Conditions { is_cut: true, ..Conditions::default() };
     let (on, off) = (
@@ -220,10 +221,10 @@ fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
         (2_200, vec![say(true, 2), on], 2_500),
         (2_600, vec![say(false, 2), off], u64::MAX),
     ] {
-        assert_eq!(actions(&mut conductor, now, 0, None), expected, "at {now}");
-        assert_eq!(conductor.next_due(Instant(now)), Instant(next), "at {now}");
+        assert_eq!(actions(&mut scheduler, now, 0, None), expected, "at {now}");
+        assert_eq!(scheduler.next_due(Instant(now)), Instant(next), "at {now}");
     }
-    assert!(Conductor::new(&script, &ring(), NodeId(1)).is_none(), "the receiver is not affected");
+    assert!(FaultScheduler::new(&script, &ring(), NodeId(1)).is_none(), "the receiver is not affected");
 }
 
 #[test]
@@ -232,7 +233,7 @@ fn overlapping_faults_leave_no_residue() {
         "  - {what: loss, where: n0->n1, rate: 10%, at: 0ns, for: 500ns}\n  \
          - {what: loss, where: n0->n1, rate: 30%, at: 100ns, for: 100ns}\n",
     );
-    let mut conductor = lit(&script, 0);
+    let mut scheduler = lit(&script, 0);
     let loss = |actions: Vec<FaultAction>| {
         let mut set = actions.into_iter().filter_map(|action| match action {
             FaultAction::Set { conditions, .. } => Some(conditions.loss),
@@ -241,7 +242,7 @@ fn overlapping_faults_leave_no_residue() {
         set.next_back()
     };
     let seen: Vec<_> =
-        [1_000, 1_100, 1_200, 1_500].map(|now| loss(actions(&mut conductor, now, 0, None))).to_vec();
+        [1_000, 1_100, 1_200, 1_500].map(|now| loss(actions(&mut scheduler, now, 0, None))).to_vec();
     assert_eq!(seen, [Some(0.1), Some(0.3), Some(0.1), Some(0.0)]);
 }
 
@@ -258,7 +259,7 @@ fn a_job_trigger_affects_the_member_and_notifies_others() {
         [begins.clone(), kill.clone()],
         "a step may be missed"
     );
-    assert_eq!((first.poll_tell(), first.poll_tell()), (Some(0), None));
+    assert_eq!((first.poll_notification(), first.poll_notification()), (Some(0), None));
 
     let mut second = lit(&script, 2);
     assert_eq!(
@@ -274,8 +275,8 @@ fn a_job_trigger_affects_the_member_and_notifies_others() {
 fn frames_are_counted_where_they_leave() {
     let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, way: n0->n1}}");
     let mut sender = lit(&script, 0);
-    assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_tell()), (vec![], None));
-    assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_tell()), (vec![], Some(0)));
+    assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_notification()), (vec![], None));
+    assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_notification()), (vec![], Some(0)));
     let mut dropper = lit(&script, 2);
     dropper.told(Instant(2_002), 0);
     let way = script.events[0].fault.ways()[0];
@@ -287,19 +288,19 @@ fn frames_are_counted_where_they_leave() {
 #[test]
 fn faults_added_later_count_from_then_and_join_active_ones() {
     let script = script("  - {what: loss, where: n0->n1, rate: 10%}");
-    let mut conductor = lit(&script, 0);
-    assert_eq!(actions(&mut conductor, 1_000, 0, None).len(), 2);
+    let mut scheduler = lit(&script, 0);
+    assert_eq!(actions(&mut scheduler, 1_000, 0, None).len(), 2);
     let more = "name: more\nevents: [{what: loss, where: n0->n1, rate: 30%, at: 50ns, for: 100ns}]\n";
     let more = FaultScript::parse(more, "more", &ring()).expect("a script");
-    conductor.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
-    assert_eq!(actions(&mut conductor, 9_049, 0, None), []);
-    assert_eq!(conductor.next_due(Instant(9_049)), Instant(9_050));
+    scheduler.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
+    assert_eq!(actions(&mut scheduler, 9_049, 0, None), []);
+    assert_eq!(scheduler.next_due(Instant(9_049)), Instant(9_050));
     let way = script.events[0].fault.ways()[0];
     let set = |loss| FaultAction::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
     let say = |begins| FaultAction::Say { event: 7, begins, time: 1 };
-    assert_eq!(actions(&mut conductor, 9_050, 0, None), [say(true), set(0.3)]);
-    assert_eq!(actions(&mut conductor, 9_150, 0, None), [say(false), set(0.1)]);
-    assert_eq!(conductor.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
+    assert_eq!(actions(&mut scheduler, 9_050, 0, None), [say(true), set(0.3)]);
+    assert_eq!(actions(&mut scheduler, 9_150, 0, None), [say(false), set(0.1)]);
+    assert_eq!(scheduler.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
 }
 
 #[test]
@@ -321,12 +322,12 @@ fn a_pause_that_has_ended_does_not_stop_a_late_member_again() {
     let script = script(
         "  - {what: pause, where: n0, for: 500ns}\n  - {what: pause, where: n0, at: 100ns, for: 100ns}",
     );
-    let mut conductor = lit(&script, 0);
+    let mut scheduler = lit(&script, 0);
     let paused = |actions: Vec<FaultAction>| {
         actions.into_iter().filter(|action| matches!(action, FaultAction::Pause { .. })).collect::<Vec<_>>()
     };
-    assert_eq!(paused(actions(&mut conductor, 1_050, 0, None)), [FaultAction::Pause { for_ns: 450 }]);
-    assert_eq!(paused(actions(&mut conductor, 1_500, 0, None)), [], "the member was stopped all that time");
+    assert_eq!(paused(actions(&mut scheduler, 1_050, 0, None)), [FaultAction::Pause { for_ns: 450 }]);
+    assert_eq!(paused(actions(&mut scheduler, 1_500, 0, None)), [], "the member was stopped all that time");
 }
 
 #[test]
@@ -336,10 +337,10 @@ fn memory_has_the_worst_active_condition_and_keys_are_revoked_once() {
          - {what: fail-memory, where: [n0, n1], rate: 25%, at: 100ns, for: 100ns}\n  \
          - {what: revoke, where: n0, at: 300ns}\n",
     );
-    let mut conductor = lit(&script, 0);
+    let mut scheduler = lit(&script, 0);
     let mut at = |now| {
         let stated = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
-        actions(&mut conductor, now, 0, None).into_iter().filter(stated).collect::<Vec<_>>()
+        actions(&mut scheduler, now, 0, None).into_iter().filter(stated).collect::<Vec<_>>()
     };
     let memory = |late_ns, fail| FaultAction::Memory(MemoryConditions { late_ns, fail });
     assert_eq!(at(1_000), [memory(100, 0.0)]);
@@ -349,7 +350,7 @@ fn memory_has_the_worst_active_condition_and_keys_are_revoked_once() {
     assert_eq!(at(1_301), []);
     assert_eq!(at(1_500), [memory(0, 0.0)]);
     assert!(script.refuses() && !script.picks());
-    assert!(Conductor::new(&script, &ring(), NodeId(2)).is_none());
+    assert!(FaultScheduler::new(&script, &ring(), NodeId(2)).is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Declares fault scripts: events and expectations.
 
-use crate::faults::{Ending, FaultKind, FramePart, Happen};
+use crate::faults::{Ending, FaultKind, FramePart, RequiredEvents};
 use crate::model::loss::KIND_NAMES;
 use crate::model::pick::OPERATION_NAMES;
 use crate::schema::table::SCRIPT_NAME;
@@ -135,7 +135,7 @@ const EXPECT_KEYS: &[Key] = &[
     key("lost", Kind::Names, "those killed for good", "Exactly these members are lost by the end."),
     key(
         "happen",
-        Kind::Word(Happen::NAMES),
+        Kind::Word(RequiredEvents::NAMES),
         "`all`",
         "Which events must have happened: a fault that did not proves nothing.",
     ),

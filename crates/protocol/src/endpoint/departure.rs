@@ -23,7 +23,7 @@ impl Departure {
     /// Sends the departure if it is due. Returns the latest time of the next call, or `None` if all neighbours have
     /// received it or the limit of transmissions is reached.
     pub fn advance(&mut self, now: Instant, endpoint: &mut Endpoint) -> Option<Instant> {
-        if self.said > 0 && (endpoint.is_parted() || self.said == SENDS_MAX && now >= self.due) {
+        if self.said > 0 && (endpoint.has_departed() || self.said == SENDS_MAX && now >= self.due) {
             return None;
         }
         if now >= self.due {

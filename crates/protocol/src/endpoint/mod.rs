@@ -159,7 +159,7 @@ impl Endpoint {
 
     /// Returns true if every other endpoint of the rack is reachable now.
     #[must_use]
-    pub fn reaches_everyone(&self) -> bool {
+    pub fn reaches_all(&self) -> bool {
         let count = self.config().graph.endpoint_count() as u16;
         (0..count).map(NodeId).all(|node| node == self.config().node || self.is_reachable(node))
     }
@@ -188,7 +188,7 @@ impl Endpoint {
 
     // W-50
     /// Announces to all members that this one leaves, so that they do not count its loss as a death. Call it when no
-    /// operation is in progress, and again while [`Endpoint::is_parted`] is false if wires may lose frames, as a
+    /// operation is in progress, and again while [`Endpoint::has_departed`] is false if wires may lose frames, as a
     /// [`Departure`] does. No operation may be begun afterwards.
     pub fn begin_departure(&mut self, now: Instant) {
         self.forwarder.begin_departure(now);
@@ -196,7 +196,7 @@ impl Endpoint {
 
     /// Returns true if no link carries data. After a departure, this means that every neighbour has received it.
     #[must_use]
-    pub fn is_parted(&self) -> bool {
+    pub fn has_departed(&self) -> bool {
         (0..self.port_count()).all(|port| !self.link_state(PortId(port as u16)).carries_data())
     }
 

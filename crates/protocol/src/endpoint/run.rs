@@ -72,7 +72,7 @@ impl Endpoint {
             let read = |source: &PayloadSource, out: &mut [u8]| {
                 let at = OPERATIONS + source.split;
                 let room = out.get_mut(at..at + source.length)?;
-                Some(memory.read_in_row(source.region, source.offset, room, source.following))
+                Some(memory.read_ahead(source.region, source.offset, room, source.following))
             };
             Some(self.send_next(now, &mut run, out, read)?.length as usize)
         });

@@ -90,7 +90,7 @@ impl Memory for TestMemory {
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.bytes.read(region, offset, out)
     }
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,

@@ -73,7 +73,7 @@ impl Fabric {
 
     pub fn everyone_reaches_everyone(&self) -> bool {
         self.seats.iter().all(|seat| match &seat.member {
-            AnyMember::Endpoint(endpoint) => !seat.alive || endpoint.reaches_everyone(),
+            AnyMember::Endpoint(endpoint) => !seat.alive || endpoint.reaches_all(),
             AnyMember::Switch(_) => true,
         })
     }

@@ -71,7 +71,7 @@ impl UdpWiring {
 
 /// The end of a link that begins here and ends on another host.
 fn abroad(plan: &Plan, edge: usize, [near, far]: [NodeId; 2]) -> Result<UdpEnd, Failure> {
-    let place = |member: NodeId| plan.udp_place(plan.host_of(member)?, edge);
+    let place = |member: NodeId| plan.udp_address(plan.host_of(member)?, edge);
     let (Some(mine), Some(theirs)) = (place(near), place(far)) else {
         // The plan has been checked for this.
         return Err(Failure::bad_input(format!("{} has no address on a host", plan.links[edge].name)));

@@ -1,18 +1,18 @@
-//! A fault script, played: one conductor per member, polled after each poll of the member, whose actions are applied to the rack.
+//! A fault script, played: one scheduler per member, polled after each poll of the member, whose actions are applied to the rack.
 //!
-//! Real members use the same conductors. So a member that is paused or dead changes nothing on its links until
+//! Real members use the same schedulers. So a member that is paused or dead changes nothing on its links until
 //! it continues. A trigger of another member takes effect at once here; real members need a moment for it.
 
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::{
-    Conditions, Conductor, FaultAction, FaultScript, MemoryConditions, MemoryFaults, Way,
+    Conditions, FaultAction, FaultScheduler, FaultScript, MemoryConditions, MemoryFaults, Way,
 };
 use rackloom_plan::impair::Judge;
 use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
 
 use super::actions::Action;
-use super::script::{Happening, Return, Script};
+use super::script::{FaultTransition, Return, Script};
 use super::{Simulation, body_of, incarnation, seat_job};
 use crate::ids::ChannelId;
 use crate::link::LinkStatistics;
@@ -24,43 +24,44 @@ impl Simulation {
     /// Plays a fault script in the rack of this plan. Call it before the run.
     pub fn play(&mut self, script: &FaultScript, plan: &Plan, seed: u64) {
         let members = 0..plan.members.len() as u16;
-        let conductors: Vec<_> = members.map(|member| Conductor::new(script, plan, NodeId(member))).collect();
+        let schedulers: Vec<_> =
+            members.map(|member| FaultScheduler::new(script, plan, NodeId(member))).collect();
         if script.corrupts() || script.picks() {
             self.fabric.keep_whole();
         }
-        for way in conductors.iter().flatten().flat_map(Conductor::ways) {
+        for way in schedulers.iter().flatten().flat_map(FaultScheduler::ways) {
             let link = &plan.links[usize::from(way.edge)];
             let judge = || Judge::new(seed, &link.name, way.direction, &link.profile);
             if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
                 channel.expect_faults(judge);
             }
         }
-        let due_at = vec![Instant::NEVER; conductors.len()];
+        let due_at = vec![Instant::NEVER; schedulers.len()];
         // The identity of the rack on the wire stays that of the whole plan.
         let mut successors = plan.clone();
         successors.job.kind = JobKind::None;
-        let (happenings, returns) = (Vec::new(), Vec::new());
+        let (fault_transitions, returns) = (Vec::new(), Vec::new());
         let wait_max_ns = plan.timers_on(Clock::Virtual).detection_ns();
-        let script = Script { conductors, due_at, happenings, returns, wait_max_ns, successors, seed };
+        let script = Script { schedulers, due_at, fault_transitions, returns, wait_max_ns, successors, seed };
         self.script = Some(Box::new(script));
     }
 
     /// Returns all begins and ends of faults until now, in order.
     #[must_use]
-    pub fn happenings(&self) -> &[Happening] {
-        self.script.as_ref().map_or(&[], |script| &script.happenings)
+    pub fn fault_transitions(&self) -> &[FaultTransition] {
+        self.script.as_ref().map_or(&[], |script| &script.fault_transitions)
     }
 
-    /// Runs a member's conductor after a poll in which the member reported `events`.
+    /// Runs a member's scheduler after a poll in which the member reported `events`.
     pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
         let Some(mut script) = self.script.take() else { return };
         let mut notices = Vec::new();
-        if let Some(conductor) = &mut script.conductors[member.index()] {
+        if let Some(scheduler) = &mut script.schedulers[member.index()] {
             let now = self.now;
-            events.iter().for_each(|event| conductor.hear(now, event));
+            events.iter().for_each(|event| scheduler.hear(now, event));
             let frames = |way| self.statistics_of(way).data_frames_sent;
-            conductor.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
-            notices.extend(std::iter::from_fn(|| conductor.poll_tell()));
+            scheduler.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
+            notices.extend(std::iter::from_fn(|| scheduler.poll_notification()));
             self.apply_actions(&mut script, member);
             self.take_back(&mut script, member);
         }
@@ -69,26 +70,32 @@ impl Simulation {
     }
 
     fn broadcast(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
-        for number in 0..script.conductors.len() {
+        for number in 0..script.schedulers.len() {
             let member = NodeId(number as u16);
             let is_alive = self.seats[number].activity == Activity::Alive;
-            if let Some(conductor) = &mut script.conductors[number]
+            if let Some(scheduler) = &mut script.schedulers[number]
                 && member != seen_by
                 && is_alive
             {
-                conductor.told(self.now, event);
+                scheduler.told(self.now, event);
                 self.apply_actions(script, member);
             }
         }
     }
 
-    /// Applies the actions of a member's conductor, and schedules its next poll.
+    /// Applies the actions of a member's scheduler, and schedules its next poll.
     fn apply_actions(&mut self, script: &mut Script, member: NodeId) {
-        let Some(conductor) = &mut script.conductors[member.index()] else { return };
-        while let Some(action) = conductor.poll() {
+        let Some(scheduler) = &mut script.schedulers[member.index()] else { return };
+        while let Some(action) = scheduler.poll() {
             match action {
                 FaultAction::Say { event, begins, time } => {
-                    script.happenings.push(Happening { at: self.now, member, event, begins, time });
+                    script.fault_transitions.push(FaultTransition {
+                        at: self.now,
+                        member,
+                        event,
+                        begins,
+                        time,
+                    });
                 }
                 FaultAction::Set { way, conditions } => self.set_conditions(member, way, &conditions),
                 FaultAction::Drop { way, numbers } => {
@@ -118,7 +125,7 @@ impl Simulation {
                 }
             }
         }
-        let due = conductor.next_due(self.now).max(self.now + 1);
+        let due = scheduler.next_due(self.now).max(self.now + 1);
         let known = &mut script.due_at[member.index()];
         if due < Instant::NEVER && (due < *known || *known <= self.now) {
             *known = due;
@@ -150,7 +157,7 @@ impl Simulation {
 
     /// Ends the wait for a successor once its links are up, or its deadline has passed.
     fn take_back(&mut self, script: &mut Script, member: NodeId) {
-        let is_lit = script.conductors[member.index()].as_ref().is_some_and(Conductor::is_lit);
+        let is_lit = script.schedulers[member.index()].as_ref().is_some_and(FaultScheduler::is_lit);
         let now = self.now;
         let is_over =
             |one: &Return| one.member == member && one.until.is_some_and(|until| is_lit || until <= now);
@@ -164,15 +171,15 @@ impl Simulation {
         let Some(mut script) = self.script.take() else { return };
         if self.seats.get(member.index()).is_some_and(|seat| seat.activity == Activity::Dead) {
             let (plan, seed) = (&script.successors, script.seed);
-            let mut conductor = Conductor::without_faults(plan, member);
+            let mut scheduler = FaultScheduler::without_faults(plan, member);
             let neighbours =
                 (0..).zip(plan.graph().ports(member)).map(|(port, (.., to, _))| (PortId(port), to));
-            conductor.does_not_await(
+            scheduler.exclude_ports(
                 neighbours
                     .filter(|(_, neighbour)| self.seats[neighbour.index()].activity == Activity::Dead)
                     .map(|(port, _)| port),
             );
-            script.conductors[member.index()] = Some(conductor);
+            script.schedulers[member.index()] = Some(scheduler);
             let incarnation_id = Incarnation(incarnation(seed, member).0 + (1 << 32));
             let outgoing = std::mem::take(&mut self.seats[member.index()].outgoing);
             for id in &outgoing {
@@ -195,8 +202,9 @@ impl Simulation {
             let until = self.now + script.wait_max_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
-                let transition = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
-                script.happenings.push(transition);
+                let transition =
+                    FaultTransition { at: self.now, member, event: one.event, begins: false, time: 1 };
+                script.fault_transitions.push(transition);
                 self.fabric.queue.push(until, QueuedEvent::Wake(member));
             }
         }

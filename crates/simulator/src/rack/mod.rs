@@ -53,7 +53,7 @@ pub(crate) mod toy;
 
 use actions::Action;
 use pending::Ahead;
-pub use script::Happening;
+pub use script::FaultTransition;
 use script::Script;
 
 /// Longest time between two calls of `tidy`: a rack at rest has few events.
@@ -222,8 +222,8 @@ impl Simulation {
     }
 
     /// Sets the number of events after which a run ends with an error. Without this call there is no such limit.
-    pub fn limit_occurrences(&mut self, events_max: u64) {
-        self.watchdog.limit_occurrences(events_max);
+    pub fn limit_events(&mut self, events_max: u64) {
+        self.watchdog.limit_events(events_max);
     }
 
     /// Gives an endpoint a command, now. Frames of the command leave when time advances.

@@ -1,12 +1,12 @@
-//! State of a fault script in a rack: its conductors, its begins and ends of faults, and the awaited successors.
+//! State of a fault script in a rack: its schedulers, its begins and ends of faults, and the awaited successors.
 
 use rackloom_plan::Plan;
-use rackloom_plan::faults::Conductor;
+use rackloom_plan::faults::FaultScheduler;
 use rackloom_protocol::{Instant, NodeId};
 
 /// Begin or end of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Happening {
+pub struct FaultTransition {
     /// Virtual time.
     pub at: Instant,
     /// The member that applied it.
@@ -30,11 +30,11 @@ pub(super) struct Return {
 
 /// State of the script in this rack.
 pub(super) struct Script {
-    /// Conductors by member.
-    pub(super) conductors: Vec<Option<Conductor>>,
-    /// Time of the conductor's scheduled poll; later ones are stale.
+    /// Schedulers of faults by member.
+    pub(super) schedulers: Vec<Option<FaultScheduler>>,
+    /// Time of the scheduler's scheduled poll; later ones are stale.
     pub(super) due_at: Vec<Instant>,
-    pub(super) happenings: Vec<Happening>,
+    pub(super) fault_transitions: Vec<FaultTransition>,
     /// Members that are to get a successor, or whose successor is not up yet.
     pub(super) returns: Vec<Return>,
     /// Maximum time for which the run waits for the links of a successor, in nanoseconds.

@@ -1,7 +1,9 @@
 //! Comparison of a run with the expectations of its fault script. Each function returns one line per violation.
 
 use rackloom_plan::Plan;
-use rackloom_plan::faults::{Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Happen, Trigger};
+use rackloom_plan::faults::{
+    Ending, Fault, FaultEvent, FaultExpectations, FaultScript, RequiredEvents, Trigger,
+};
 use rackloom_protocol::NodeId;
 
 use crate::report::assemble::{Report, Verdict};
@@ -30,7 +32,7 @@ pub(super) fn of_losses(script: &FaultScript, plan: &Plan, report: &Report) -> V
     let may_be_dead = |node: NodeId| {
         let kills =
             |event: &FaultEvent| matches!(&event.fault, Fault::Kill(members) if members.contains(&node));
-        expect.happen == Happen::Any && script.events.iter().any(kills)
+        expect.happen == RequiredEvents::Any && script.events.iter().any(kills)
     };
     let is_lost =
         |state: MemberState| matches!(state, MemberState::Killed | MemberState::Exited | MemberState::Lost);
@@ -43,7 +45,7 @@ pub(super) fn of_losses(script: &FaultScript, plan: &Plan, report: &Report) -> V
                 failures.push(format!("{name} was lost ({}) and should live", node.state.name()))
             }
             // If the run may be over before its faults, members that these would have killed may be live.
-            (false, true) if expect.happen == Happen::All && node.state != MemberState::Elsewhere => {
+            (false, true) if expect.happen == RequiredEvents::All && node.state != MemberState::Elsewhere => {
                 failures.push(format!("{name} should have been lost and is {}", node.state.name()));
             }
             _ => {}
@@ -72,7 +74,7 @@ fn is_elsewhere(event: &FaultEvent, plan: &Plan, report: &Report) -> bool {
 }
 
 pub(super) fn of_happening(script: &FaultScript, plan: &Plan, report: &Report) -> Vec<String> {
-    if script.expect.happen == Happen::Any {
+    if script.expect.happen == RequiredEvents::Any {
         return Vec::new();
     }
     let events = report.faults.iter().zip(&script.events);
@@ -114,7 +116,10 @@ pub(super) fn of_times(script: &FaultScript, report: &Report) -> Vec<String> {
         judge("recovered", fault.recovered_after_ns, expect.recovered_within_ns);
         // An event that was over before it had to be detected need not have been detected.
         let lasted = |most_ns: u64| event.timing.for_ns.is_none_or(|for_ns| for_ns > most_ns);
-        if fault.unnoticed > 0 && event.fault.takes_away() && expect.detected_within_ns.is_some_and(lasted) {
+        if fault.unnoticed > 0
+            && event.fault.blocks_traffic()
+            && expect.detected_within_ns.is_some_and(lasted)
+        {
             failures.push(format!("{what} was not noticed {} times", fault.unnoticed));
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn least_ns(plan: &Plan, clock: Clock, fault: &Fault, edges: &[u16]) 
 /// if it is the script's only fault, and if links lose no frames by themselves.
 pub(super) fn of_heartbeats(script: &FaultScript, plan: &Plan, report: &Report) -> Option<String> {
     let ([event], [fault]) = (&script.events[..], &report.faults[..]) else { return None };
-    let is_plain = event.fault.takes_away() && event.timing.every_ns.is_none();
+    let is_plain = event.fault.blocks_traffic() && event.timing.every_ns.is_none();
     if clock_of(report) != Clock::Virtual || !is_plain {
         return None;
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use rackloom_collectives::execute::{Blocks, Run, Surroundings, Went};
+use rackloom_collectives::execute::{Blocks, Run, RunState, Surroundings};
 use rackloom_collectives::{
     Buffer, ElementType, ReduceError, ReduceOperation, Schedule, Span, Transfer, TransferId,
 };
@@ -72,10 +72,10 @@ impl Running {
             let went = run.advance(&mut OnCore { core, membership, running: self }, &schedule, blocks);
             self.run = run;
             match went {
-                Went::Through => return Some(Ok(())),
-                Went::Failed(fault) => return Some(Err(fault.0)),
-                Went::Waiting if !self.issued => return None,
-                Went::Waiting | Went::Again => {
+                RunState::Through => return Some(Ok(())),
+                RunState::Failed(fault) => return Some(Err(fault.0)),
+                RunState::Waiting if !self.issued => return None,
+                RunState::Waiting | RunState::Again => {
                     self.issued = false;
                     core.poll();
                 }

@@ -358,7 +358,7 @@ impl Memory for RegionMemory {
         }
     }
 
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -371,7 +371,7 @@ impl Memory for RegionMemory {
             return Err(MemoryFault::Device);
         }
         match self.on_device(region) {
-            Some(bytes) => bytes.read_in_row(offset, out, following),
+            Some(bytes) => bytes.read_ahead(offset, out, following),
             None => self.window(region)?.read(offset, out),
         }
     }

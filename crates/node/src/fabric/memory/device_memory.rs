@@ -116,13 +116,13 @@ impl DeviceBytes {
         self.memory.lock().read(self.region, offset, out)
     }
 
-    pub(in crate::fabric) fn read_in_row(
+    pub(in crate::fabric) fn read_ahead(
         &self,
         offset: u64,
         out: &mut [u8],
         following: Following,
     ) -> Result<(), MemoryFault> {
-        self.memory.lock().read_in_row(self.region, offset, out, following)
+        self.memory.lock().read_ahead(self.region, offset, out, following)
     }
 
     pub(in crate::fabric) fn execute(

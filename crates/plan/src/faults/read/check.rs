@@ -130,7 +130,7 @@ fn check_losses(
         }
         let is_rank = |node: &NodeId| node.index() < plan.endpoint_count();
         if script.expect.ends == Ending::Right
-            && script.expect.happen == crate::faults::Happen::All
+            && script.expect.happen == crate::faults::RequiredEvents::All
             && let Some(node) = members.iter().find(|node| is_rank(node))
         {
             let message = format!("the job cannot end right without {}, which has a part in it", name(node));
@@ -166,7 +166,7 @@ fn check_detection(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Pos
     let expect = &script.expect;
     let within = [expect.detected_within_ns, expect.switched_within_ns, expect.recovered_within_ns];
     let is_asked = within.iter().any(Option::is_some);
-    if is_asked && !script.events.iter().any(|event| event.fault.takes_away()) {
+    if is_asked && !script.events.iter().any(|event| event.fault.blocks_traffic()) {
         let complaint = Complaint::about("there is nothing to be detected: no event takes anything away");
         reader.complain(
             expect_at,

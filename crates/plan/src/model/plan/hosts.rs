@@ -42,7 +42,7 @@ impl Plan {
 
     /// Returns address and port of a link on a host, by edge index. The port is equal at both ends.
     #[must_use]
-    pub fn udp_place(&self, host: &HostPlan, edge: usize) -> Option<SocketAddrV4> {
+    pub fn udp_address(&self, host: &HostPlan, edge: usize) -> Option<SocketAddrV4> {
         let port = usize::from(self.udp_port) + 1 + edge;
         Some(SocketAddrV4::new(host.address_of(edge)?, u16::try_from(port).ok()?))
     }

@@ -181,7 +181,7 @@ fn members_that_only_a_dead_member_had_lost_are_not_presumed_dead() {
         (0..3).for_each(|member| drop(rack.heard(member, notice())));
     }
     rack.wait_for_the_lost(0);
-    [1, 2].map(|member| rack.heard(0, Notice::Lost { member }));
+    [1, 2].iter().for_each(|member| drop(rack.heard(0, Notice::Lost { member: *member })));
     assert_eq!(rack.heard(0, Notice::Finished), []);
     rack.heard(0, Notice::Dying);
     assert_eq!(rack.ended(0, "killed".into()), []);

@@ -1,11 +1,11 @@
-//! Faults of one member over time. Both engines have one [`Conductor`] per member.
+//! Faults of one member over time. Both engines have one [`FaultScheduler`] per member.
 //!
 //! Its inputs are events of the member (its links come up), the number of data frames sent, the progress of
 //! the job, and the time. Its outputs are [`FaultAction`]s: changes of an outgoing direction, or a stop or kill of the member.
 //! Active conditions are computed anew from all active events, so that overlapping faults leave no residue.
 //!
-//! A trigger that is observed here and affects another member goes to the engine ([`Conductor::poll_tell`]), which passes it to the
-//! conductor of that member ([`Conductor::told`]). The conductor applies no fault and reads no clock.
+//! A trigger that is observed here and affects another member goes to the engine ([`FaultScheduler::poll_notification`]), which passes it to the
+//! scheduler of that member ([`FaultScheduler::told`]). The scheduler applies no fault and reads no clock.
 
 use std::collections::VecDeque;
 
@@ -116,7 +116,7 @@ impl Part {
 
 /// Active faults of one member.
 #[derive(Clone, Debug)]
-pub struct Conductor {
+pub struct FaultScheduler {
     parts: Vec<Part>,
     /// For each port, true if it has never been up and must come up first.
     is_awaited: Vec<bool>,
@@ -131,17 +131,17 @@ pub struct Conductor {
     place: Place,
 }
 
-impl Conductor {
+impl FaultScheduler {
     /// Returns the faults of `member`, or `None` if no fault affects it and it observes no trigger.
     #[must_use]
     pub fn new(script: &FaultScript, plan: &Plan, member: NodeId) -> Option<Self> {
-        let mut conductor = Self::without_faults(plan, member);
-        conductor.add(0, &script.events, plan, member, None);
+        let mut scheduler = Self::without_faults(plan, member);
+        scheduler.add(0, &script.events, plan, member, None);
         let is_seen = |part: &Part| part.is_watched && !matches!(part.event.trigger, Trigger::At(_));
-        conductor.parts.iter().any(|part| part.is_affected() || is_seen(part)).then_some(conductor)
+        scheduler.parts.iter().any(|part| part.is_affected() || is_seen(part)).then_some(scheduler)
     }
 
-    /// Returns a conductor without faults.
+    /// Returns a scheduler without faults.
     #[must_use]
     pub fn without_faults(plan: &Plan, member: NodeId) -> Self {
         Self {
@@ -197,7 +197,7 @@ impl Conductor {
     }
 
     /// Excludes ports from the wait for links, because the members at their other ends start later.
-    pub fn does_not_await(&mut self, ports: impl IntoIterator<Item = PortId>) {
+    pub fn exclude_ports(&mut self, ports: impl IntoIterator<Item = PortId>) {
         for port in ports {
             if let Some(is_awaited) = self.is_awaited.get_mut(port.index()) {
                 *is_awaited = false;
@@ -262,7 +262,7 @@ impl Conductor {
     }
 
     /// Returns an event of the script whose trigger other members must be notified of.
-    pub fn poll_tell(&mut self) -> Option<usize> {
+    pub fn poll_notification(&mut self) -> Option<usize> {
         self.notifications.pop_front()
     }
 
@@ -271,7 +271,7 @@ impl Conductor {
         self.actions.pop_front()
     }
 
-    /// Returns the time of the next call of [`Conductor::look`], if no other event comes first.
+    /// Returns the time of the next call of [`FaultScheduler::look`], if no other event comes first.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
         let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.links_up_at)) {
