@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use imports::Imports;
 
 /// Crates that still have circles, with the number of files in them.
-const CIRCLES: &[(&str, usize)] = &[("cli", 20), ("jobs", 3)];
+const CIRCLES: &[(&str, usize)] = &[("cli", 20)];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")

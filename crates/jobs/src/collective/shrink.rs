@@ -7,7 +7,7 @@
 use rackloom_collectives::{Algorithm, Collective};
 use rackloom_protocol::{Access, NodeId, RegionConfig};
 
-use super::alone;
+use super::performance::alone;
 use super::room::{CollectiveError, MemoryNeed, memory_needed};
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;

@@ -10,8 +10,8 @@
 use rackloom_protocol::{Memory, RegionId};
 use serde::{Deserialize, Serialize};
 
-use super::MemoryNeed;
 use super::probe::Measured;
+use super::room::MemoryNeed;
 use super::room::{INPUT, OUTPUT, SCRATCH};
 use super::trials::Tried;
 use super::work::{BLOCK_BYTES, POLL_BYTES_MAX, read, write};

@@ -2,10 +2,11 @@
 
 use rackloom_protocol::NodeId;
 
+use super::performance::alone;
 use super::room::CollectiveError;
 use super::settings::CollectiveSettings;
+use super::shrink;
 use super::snapshot::Checkpoints;
-use super::{alone, shrink};
 use crate::crew::Rank;
 use crate::job::Job;
 

@@ -3,10 +3,11 @@
 use rackloom_collectives::choose::{self, Choice, Fabric};
 use rackloom_protocol::Instant;
 
-use super::probe::Measured;
-use super::run::{Run, RunState};
-use super::trials::Trials;
-use super::{Performance, Stage, room};
+use super::{Performance, Stage};
+use crate::collective::probe::Measured;
+use crate::collective::room;
+use crate::collective::run::{Run, RunState};
+use crate::collective::trials::Trials;
 use crate::crew::ensemble::{Step, Turn};
 
 impl Performance {
