@@ -1,6 +1,6 @@
 //! Files of one crate form layers: no two of them import each other, directly or in a circle.
 //!
-//! `tests/support/imports.rs` has the rules of counting. A crate whose circles are gone leaves the table below.
+//! `tests/support/imports.rs` has the rules of counting.
 
 #[path = "support/imports.rs"]
 mod imports;
@@ -8,9 +8,6 @@ mod imports;
 use std::path::{Path, PathBuf};
 
 use imports::Imports;
-
-/// Crates that still have circles, with the number of files in them.
-const CIRCLES: &[(&str, usize)] = &[("cli", 20)];
 
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -39,9 +36,8 @@ fn files_of_a_crate_import_each_other_in_no_circle() {
         looked_at += imports.files.len();
         let circles = imports.circles();
         let count: usize = circles.iter().map(Vec::len).sum();
-        let expected = CIRCLES.iter().find(|(listed, _)| *listed == name).map_or(0, |(_, count)| *count);
-        if count != expected {
-            wrong.push(format!("{name}: {count} files in circles, {expected} in the table"));
+        if count > 0 {
+            wrong.push(format!("{name}: {count} files in circles"));
             wrong.extend(circles.iter().flat_map(|group| imports.edges_within(group)));
         }
     }
@@ -76,7 +72,7 @@ fn a_circle_is_found_through_re_exports_macros_and_parents() {
             ("b/c.rs", "use super::super::A; pub struct C; pub fn g() {}"),
         ],
     );
-    assert_eq!(edges(&imports), ["a.rs -> b/mod.rs", "b/c.rs -> a.rs", "b/mod.rs -> b/c.rs"]);
+    assert_eq!(edges(&imports), ["a.rs -> b/mod.rs", "b/mod.rs -> b/c.rs", "b/c.rs -> a.rs"]);
     assert_eq!(imports.circles(), [["a.rs", "b/c.rs", "b/mod.rs"].map(Path::new)]);
 }
 

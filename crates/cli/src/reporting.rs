@@ -8,6 +8,7 @@ use rackloom_runtime::outcome::findings;
 
 use crate::arguments::Output;
 use crate::exit::Exit;
+pub(crate) use crate::failure::say_aside;
 use crate::failure::{self, Failure};
 use crate::present::{self, Style};
 
@@ -102,12 +103,6 @@ pub(crate) fn write_json(output: &Output, value: &impl serde::Serialize) -> Resu
         written => written
             .map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path)),
     }
-}
-
-/// Say something beside the output, on standard error. Nobody may listen there any more (`rackloom ... 2>&1 | head`): that is no mistake,
-/// and whoever does not listen cannot be told of another one.
-pub(crate) fn say_aside(text: &str) {
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Print a block of text; to standard error if standard output belongs to the JSON report.

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{OUTPUT, Output, Overrides};
+use super::headings::OUTPUT;
+use super::output::Output;
+use super::overrides::Overrides;
 
 /// The engine that runs the fault scripts of a campaign.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -10,7 +10,7 @@ use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, OnLoss, Operator
 
 use rackloom_control::source::SizeRange;
 
-use super::{DATA, FAULTS, WHAT};
+use super::headings::{DATA, FAULTS, WHAT};
 
 /// Kinds of jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,9 +5,13 @@
 mod campaign;
 mod complaint;
 mod experiment;
+mod headings;
 mod inject;
 mod job;
 mod options;
+mod output;
+mod overrides;
+mod raw_loop;
 mod schedule;
 
 use std::path::PathBuf;
@@ -18,23 +22,18 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::experiment::ExperimentArguments;
+use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::{ArrayOptions, JobOptions};
 pub(crate) use self::options::command_line;
+pub(crate) use self::output::Output;
+pub(crate) use self::overrides::{OnOff, Overrides, Transport};
+pub(crate) use self::raw_loop::{LoopArguments, RawLoop};
 pub(crate) use self::schedule::ScheduleArguments;
-
-use crate::calibrate::RawLoop;
 use crate::exit;
 
 /// Last line of the help of each command.
 const EXITS: &str = "`rackloom --help` lists the exit codes.";
-
-// Headings of the groups of options in help texts.
-const WHAT: &str = "What runs";
-const DATA: &str = "Data";
-const LINKS: &str = "Links and wires";
-const FAULTS: &str = "Faults";
-const OUTPUT: &str = "Output";
 
 /// Emulate an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
 #[derive(Debug, Parser)]
@@ -268,16 +267,6 @@ pub(crate) struct CalibrateArguments {
     pub(crate) json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct LoopArguments {
-    /// The loop
-    #[arg(value_enum)]
-    pub(crate) what: RawLoop,
-    /// Number of records, frames or polls
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: u64,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct SeatArguments {
     /// Take this vacant seat of a rack that is up
@@ -376,51 +365,6 @@ pub(crate) enum SchemaOf {
     Campaign,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Output {
-    /// Also write the report as JSON to this file; "-" is standard output
-    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
-    pub(crate) json: Option<PathBuf>,
-}
-
-impl Output {
-    /// Returns whether the JSON report goes to standard output.
-    pub(crate) fn json_on_stdout(&self) -> bool {
-        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
-    }
-}
-
-/// Options that replace values of the rack file. Members receive them with the text of the file, so that all build the same plan.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct Overrides {
-    #[command(flatten)]
-    pub(crate) job: JobOptions,
-    /// Replace the value of any key of the rack file, such as link.loss=1% or timers.heartbeat_interval=5ms; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", help_heading = WHAT)]
-    pub(crate) set: Vec<String>,
-    /// Seed of the job's data and of every random fault
-    #[arg(long, value_name = "N", help_heading = DATA)]
-    pub(crate) seed: Option<u64>,
-    /// Retransmission of lost packets, end to end
-    #[arg(long, value_enum, help_heading = LINKS)]
-    pub(crate) transport: Option<Transport>,
-    /// Link-level retry on every link: lost frames are replayed on the link
-    #[arg(long, value_enum, help_heading = LINKS, value_name = "on|off", hide_possible_values = true)]
-    pub(crate) llr: Option<OnOff>,
-    /// Share of frames lost on every link, such as 0.01 or 1%
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
-    pub(crate) loss: Option<f64>,
-    /// Share of frames in which a bit is flipped
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
-    pub(crate) corrupt: Option<f64>,
-    /// Share of frames that arrive twice
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
-    pub(crate) duplicate: Option<f64>,
-    /// Share of frames that arrive after a later frame
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
-    pub(crate) reorder: Option<f64>,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wire {
     /// Rings in shared memory that carry whole Ethernet frames
@@ -431,37 +375,6 @@ pub(crate) enum Wire {
     Udp,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
-    /// The receiver accepts packets in order only; a gap retransmits every packet after it
-    GoBackN,
-    /// Only missing packets are retransmitted
-    Selective,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnOff {
-    On,
-    Off,
-}
-
-/// Parses a share between 0 and 1, as a fraction or in per cent.
-fn share(text: &str) -> Result<f64, String> {
-    let (number, divisor) = match text.strip_suffix('%') {
-        Some(number) => (number.trim_end(), 100.0),
-        None => (text, 1.0),
-    };
-    let value = number
-        .parse::<f64>()
-        .map_err(|_| "not a number; hint: write a share such as 0.01 or 1%".to_owned())?
-        / divisor;
-    if (0.0..=1.0).contains(&value) {
-        Ok(value)
-    } else {
-        Err("not between 0 and 1; hint: write a share such as 0.01 or 1%".to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -469,15 +382,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         <Arguments as clap::CommandFactory>::command().debug_assert();
-    }
-
-    #[test]
-    fn a_share_is_a_fraction_or_per_cent() {
-        assert_eq!(share("0.25"), Ok(0.25));
-        assert_eq!(share("5%"), Ok(0.05));
-        assert_eq!(share("100 %"), Ok(1.0));
-        for bad in ["", "%", "1.5", "-1%", "nan", "inf", "one"] {
-            assert!(share(bad).is_err(), "{bad:?} was taken");
-        }
     }
 }

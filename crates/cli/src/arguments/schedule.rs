@@ -10,7 +10,7 @@ use rackloom_plan::{AlgorithmName, CollectiveName, ElementName};
 
 use rackloom_control::source::{JobOptions, Overrides};
 
-use super::OUTPUT;
+use super::headings::OUTPUT;
 use super::job::size;
 
 #[derive(Debug, Args)]

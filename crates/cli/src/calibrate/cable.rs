@@ -13,7 +13,7 @@ use rackloom_calibrate::packet::Port;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane};
 
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
 
 const NEAR: &str = "near";
 const FAR: &str = "far";

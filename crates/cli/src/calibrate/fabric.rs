@@ -12,8 +12,8 @@ use rackloom::fabric::{
 use rackloom_calibrate::{Pair, scatter};
 use rackloom_plan::Plan;
 
+use super::obstacle::Obstacle;
 use super::raw::WINDOW;
-use super::row::Obstacle;
 
 /// Bytes that operations walk through.
 const REGION_BYTES: u64 = 1 << 20;

@@ -20,6 +20,7 @@ mod gpu;
 mod idle;
 mod load;
 mod measure;
+mod obstacle;
 mod program;
 mod progress;
 mod racks;
@@ -29,6 +30,8 @@ mod row;
 mod rows;
 mod show;
 mod simulated;
+mod takes;
+mod verdict;
 mod whole;
 
 use std::time::Duration;
@@ -37,7 +40,7 @@ use rackloom_calibrate::{Alternations, Machine};
 
 use self::bench::Bench;
 use self::progress::Progress;
-pub(crate) use self::raw::{RawLoop, take as take_loop};
+pub(crate) use self::raw::take as take_loop;
 use self::report::{Circumstances, Overall, Report, RowReport};
 use self::row::Row;
 use crate::arguments::{CalibrateArguments, Output};

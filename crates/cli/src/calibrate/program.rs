@@ -12,8 +12,8 @@ use rackloom_calibrate::processors::hold_to;
 use serde_json::Value;
 
 use super::bench::Bench;
-use super::raw::RawLoop;
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
+use crate::arguments::RawLoop;
 use crate::exit::Exit;
 
 /// Where the processes may run.

@@ -15,7 +15,9 @@ use rackloom_protocol::{
 use rackloom_simulator::Simulation;
 
 use super::bench::Bench;
-use super::row::{Obstacle, Row, Sides, Unit};
+use super::obstacle::Obstacle;
+use super::row::{Row, Sides, Unit};
+use super::takes::PermutationTake;
 
 const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
@@ -49,14 +51,6 @@ impl Scene {
     const fn of(nodes: u16, payload: PayloadMode) -> Self {
         Self { nodes, payload, has_retry: false }
     }
-}
-
-/// What a permutation took.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    seconds: f64,
-    data_frames: f64,
-    events_handled: f64,
 }
 
 pub(super) fn rows() -> Vec<Row> {
@@ -183,7 +177,7 @@ fn size_row<const COUNT: u16>(name: &'static str, ours: &'static str) -> Row {
     }
 }
 
-fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn alone(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let (bytes, mut number) = (bench.count(BYTES), 0);
     let ours = move || {
         number += 1;
@@ -199,12 +193,17 @@ fn with_retry(
     bench: &Bench,
     nodes: u16,
     bytes: u64,
-    figure: fn(&Taken) -> f64,
+    figure: fn(&PermutationTake) -> f64,
 ) -> Result<Sides<'_>, Obstacle> {
     timed(bench, Scene { has_retry: true, ..Scene::of(nodes, PayloadMode::Elided) }, bytes, figure)
 }
 
-fn timed(bench: &Bench, scene: Scene, bytes: u64, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn timed(
+    bench: &Bench,
+    scene: Scene,
+    bytes: u64,
+    figure: fn(&PermutationTake) -> f64,
+) -> Result<Sides<'_>, Obstacle> {
     let bytes = bench.count(bytes);
     let ours = move || Ok(figure(&permutation(bench, scene, bytes)?));
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
@@ -248,7 +247,7 @@ fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
 }
 
 /// Twice, of which the second counts.
-fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<Taken, Obstacle> {
+fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<PermutationTake, Obstacle> {
     let mut simulation = rack(bench, scene, bytes)?;
     permute(bench, &mut simulation, scene, bytes, COME[0])?;
     if scene.payload == PayloadMode::Full {
@@ -265,7 +264,7 @@ fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<Taken, Obstacl
         is_whole(&simulation, scene.nodes, bytes)?;
     }
     let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(scene.nodes)) as f64;
-    Ok(Taken { seconds, data_frames, events_handled })
+    Ok(PermutationTake { seconds, data_frames, events_handled })
 }
 
 /// One put from every node, until the signals behind all of them have come.

@@ -9,10 +9,10 @@ use rackloom_plan::faults::Place;
 use rackloom_protocol::{Instant, NodeId, RegionConfig};
 
 use super::check::{Check, Findings, Reference};
-use super::inputs::Given;
-use super::probe::{Measured, Probe, Probed};
-use super::room::{CollectiveError, INPUT, MemoryNeed, OUTPUT};
-use super::run::{Run, RunState};
+use super::inputs::{Given, Inputs};
+use super::probe::{self, Measured, Probe, Probed};
+use super::room::{self, CollectiveError, INPUT, OUTPUT};
+use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
 use super::trials::{Trials, Tried};
