@@ -115,8 +115,9 @@ pub enum RefusalKind {
     Refused,
 }
 
-/// Status of a rack.
-#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+/// Status of a rack. Fields that a rack of another version leaves out are empty.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(default)]
 pub struct RackStatus {
     /// [`PROTOCOL`].
     pub protocol: u32,
