@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(names.least(|name| 100 - *name), 80);
         let mut one = PerChannel::new(1, |_| 7);
         *one.of_mut(Channel(5)) += 1;
-        assert_eq!((*one.of(Channel(0)), *one.of(Channel(3))), (8, 8), "one is everybody's");
+        assert_eq!((*one.of(Channel(0)), *one.of(Channel(3))), (8, 8), "one serves all channels");
         names.iter_mut().for_each(|name| *name = 0);
         assert!(names.iter().all(|name| *name == 0));
     }

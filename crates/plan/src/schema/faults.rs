@@ -51,7 +51,7 @@ const EVENT_KEYS: &[Key] = &[
         Kind::Where,
         REQUIRED,
         "Links: `n0--n1` for both directions, `n0:n1` for one (`where: n0--n1/forward` and `n0->n1` mean the same, and a shell takes an unquoted `>` for a file), a member's name for all of its links, `plane 0`, or \
-         `all`. For `partition`, `pause` and `kill`: members, by name; for what befalls memory: GPU nodes.",
+         `all`. For `partition`, `pause` and `kill`: members, by name; for faults of memory: GPU nodes.",
     ),
     key(
         "rate",

@@ -56,10 +56,10 @@ pub(crate) static TRAFFIC: Table = table(
             "pattern",
             Kind::Word(PatternName::NAMES),
             "`permutation`",
-            "Who sends to whom. `permutation`: each to one other. `uniform`: each to nodes drawn at random. `incast`: all to the \
+            "Senders and receivers. `permutation`: each to one other. `uniform`: each to nodes drawn at random. `incast`: all to the \
              first. `all-to-all`: each to all others alike. `experts`: the same, but the k-th node gets a k-th of what the first \
              gets. `pipeline`: each to the next, what came from the one before. `tensor-parallel`: each to all others, \
-             round by round, and on only when one has come from everybody; two rounds are a direct all-reduce. `kv-cache`: each of the first half to one of \
+             round by round, and on only when one has come from each other node; two rounds are a direct all-reduce. `kv-cache`: each of the first half to one of \
              the second. `small-stores`: as `uniform`, in acknowledged stores.",
         ),
         key(

@@ -100,7 +100,7 @@ pub(crate) static FORWARDING: Table = table(
             "drain",
             Kind::Word(&["at-once", "answered"]),
             "`at-once`",
-            "When a node frees the buffer of a request that it has taken: at once, or when all answers to whoever asked have \
+            "When a node frees the buffer of a request that it has taken: at once, or when all its answers have \
              left. `answered` is for showing why answers want a channel of their own.",
         ),
         key(
@@ -108,8 +108,8 @@ pub(crate) static FORWARDING: Table = table(
             Kind::Word(&["by-output", "by-input"]),
             "`by-output`",
             "What waits for what in a switch, or in a node that relays. `by-output`: a frame waits for those that leave by the same port \
-             (virtual output queues). `by-input`: also for those that came in before it over the same link and channel, whatever port \
-             they want; for showing what that costs. A line moves up when its first frame has left, and a link's channels take turns.",
+             (virtual output queues). `by-input`: also for those that came in before it over the same link and channel, to any \
+             port; it shows what that costs. A line moves up when its first frame has left, and a link's channels take turns.",
         ),
         key(
             "buffer",
@@ -122,7 +122,7 @@ pub(crate) static FORWARDING: Table = table(
             Kind::Size(0, BUFFER_BYTES_MAX),
             "nothing is marked",
             "Bytes that may wait for a channel of a port: a data frame that joins more is marked, its receiver's next acknowledgement \
-             says so, and its sender counts that. Nobody sends more slowly because of it.",
+             says so, and its sender counts that. No sender becomes slower because of it.",
         ),
         key(
             "deadlock",

@@ -62,9 +62,9 @@ const KEYS: &[Key] = &[
         "hosts",
         Kind::TableBy(By::Host, &HOST),
         "",
-        "Who runs on which machine, and where links between machines leave: `{A: {nodes: [n0, n1], interface: eth1}, B: \
-         {nodes: [n2, n3], interface: eth1}}`. `run` and `up` start one host's share with `--host`, and everybody \
-         without it.",
+        "Members of each machine, and the interface of links between machines: `{A: {nodes: [n0, n1], interface: eth1}, B: \
+         {nodes: [n2, n3], interface: eth1}}`. `run` and `up` start one host's share with `--host`, and all \
+         members without it.",
     ),
     key(
         "tenants",

@@ -231,7 +231,7 @@ impl Endpoint {
             ));
         }
         for posted in &self.matching.posted {
-            let from = posted.source.map_or_else(|| String::from("anybody"), |node| format!("{node}"));
+            let from = posted.source.map_or_else(|| String::from("any node"), |node| format!("{node}"));
             lines
                 .push(format!("operation {} receives tag {:#x} from {from}", posted.operation.0, posted.tag));
         }

@@ -1,4 +1,4 @@
-//! Member without virtual output queues: frames of one ingress link leave in order of arrival, whatever their egress
+//! Member without virtual output queues: frames of one ingress link leave in order of arrival, for any egress
 //! port.
 //!
 //! With a queue per egress port a frame waits only for its own port. With one queue per ingress port it waits for the

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_somebody_that_waits_for_nobody_is_no_circle() {
+    fn a_chain_of_waits_that_ends_is_no_circle() {
         assert_eq!(circle(&[wait(0, 0, 1, &[3]), wait(1, 1, 2, &[0])]), None);
         assert_eq!(circle(&[]), None);
     }

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn however_late_its_own_beats_are_nobody_waits_longer_than_twice() {
+    fn lateness_of_its_own_heartbeats_at_most_doubles_the_wait() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
         heartbeats.receive(Instant(1000), 1, 1);
@@ -468,8 +468,8 @@ mod tests {
         let mut rack: Vec<_> = (0..65).map(instant).collect();
         rack.sort_unstable();
         assert!(rack.windows(2).all(|pair| pair[1] - pair[0] >= 500_000), "{rack:?}");
-        let mut everybody: Vec<_> = (0..=u16::MAX).map(instant).collect();
-        everybody.sort_unstable();
-        assert!(everybody.windows(2).all(|pair| pair[0] != pair[1]), "no two at one instant");
+        let mut instants: Vec<_> = (0..=u16::MAX).map(instant).collect();
+        instants.sort_unstable();
+        assert!(instants.windows(2).all(|pair| pair[0] != pair[1]), "no two at one instant");
     }
 }

@@ -34,7 +34,7 @@ impl Heard {
 
     // W-18
     /// Returns true if this report is not newer. Incarnations come first, then numbers: the first report of a new
-    /// incarnation is newer than the last of the one before. Numbers wrap, so that each has a successor: whatever
+    /// incarnation is newer than the last of the one before. Numbers wrap, so that each has a successor: whichever
     /// number a forged report has, the member itself can send a newer one.
     fn is_not_newer(&self, known: &Self) -> bool {
         if is_planted(PlantedBug::StaleEpochTaken) {
@@ -333,7 +333,7 @@ mod tests {
             );
             (reports.neighbour_reports_up(0, Some(Incarnation(11))), reports.both_report_up(2))
         };
-        assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "nobody knows member 1 yet");
+        assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "member 1 is not known yet");
         assert_eq!(
             hear(1, 10, &[(0, Some(7)), (2, Some(20))]),
             (false, true),

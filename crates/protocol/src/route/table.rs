@@ -271,7 +271,7 @@ mod tests {
         Graph { members: vec![MemberRole::Endpoint; usize::from(nodes)], edges }
     }
 
-    fn everybody(graph: &Graph) -> Vec<NodeId> {
+    fn all_nodes(graph: &Graph) -> Vec<NodeId> {
         (0..graph.members.len() as u16).map(NodeId).collect()
     }
 
@@ -279,7 +279,7 @@ mod tests {
         let mut table = Table::new(graph.clone().into());
         let last = graph.members.len() as u16 - 1;
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), last, NodeId(last))];
-        table.compute(NodeId(0), &ports, &everybody(graph), |edge| !dead.contains(&edge));
+        table.compute(NodeId(0), &ports, &all_nodes(graph), |edge| !dead.contains(&edge));
         table
     }
 
@@ -308,7 +308,7 @@ mod tests {
         let mut table = table_of_zero(&ring(4), &[0, 2]);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "two links have never been up");
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), 3, NodeId(3))];
-        let all = everybody(&ring(4));
+        let all = all_nodes(&ring(4));
         table.compute(NodeId(0), &ports, &all, |edge| edge != 3);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "over the link that came");
         table.compute(NodeId(0), &ports, &all, |edge| edge != 0 && edge != 2);
@@ -395,7 +395,7 @@ mod tests {
                         Found::Anew => true,
                         Found::Only(members) => members.contains(&NodeId(member as u16)),
                     };
-                    assert!(is_told || now == *before, "nobody was told of new ways to {member}");
+                    assert!(is_told || now == *before, "new paths to {member} were not reported");
                     *before = now;
                 }
                 let far = distances(&graph, &live);

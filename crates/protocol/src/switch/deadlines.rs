@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soonest_is_that_of_all_whatever_changes() {
+    fn the_soonest_is_that_of_all_after_every_change() {
         let mut deadlines = Deadlines::new(5);
         let mut plain = [Instant::ZERO; 5];
         let mut state = 1_u64;

@@ -1,7 +1,7 @@
 //! Checked view of a received frame, and the writer of headers.
 //!
 //! [`Frame::parse`] is the only entry: its result has space for every field of its kind, a valid hop check, and no
-//! more bytes than it states. It never panics, whatever the bytes.
+//! more bytes than it states. It never panics, on any bytes.
 
 use super::check::{end_to_end_check, hop_check};
 use super::layout::*;
