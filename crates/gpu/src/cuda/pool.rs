@@ -117,7 +117,7 @@ impl Pool {
         unsafe { self.context.driver.functions().cuMemPoolTrimTo(self.raw, keep_bytes as usize) }
     }
 
-    /// Exports the pool as a descriptor for another process: see [`Cuda::import_pool`].
+    /// Exports the pool as a descriptor for another process: see `Cuda::import_pool`.
     pub fn export(&self) -> Result<OwnedFd, GpuError> {
         self.own("exporting")?;
         let mut descriptor = -1_i32;
