@@ -22,7 +22,7 @@ pub struct Account {
     is_requested: bool,
     /// Time at which to request the neighbour's counters; `Instant::NEVER` if no data waits for credits.
     probe_at: Instant,
-    /// Credits that the waiting frame needs; 0 if none waits.
+    /// Credits that the waiting frame needs. It has no meaning while `probe_at` is `Instant::NEVER`.
     awaited: u32,
 }
 
