@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(names(&["--algorithm", "two-shot,ring"]), "two-shot,ring");
         assert_eq!(names(&["--algorithm", "auto"]), "auto");
         for (list, what) in [
-            ("ring,two-shot,ring", "--algorithm: algorithm ring stands twice"),
+            ("ring,two-shot,ring", "--algorithm: algorithm ring is listed twice"),
             ("auto,ring", "--algorithm: algorithm auto stands beside others"),
         ] {
             let message = applied("collective", &["--algorithm", list]).unwrap_err().to_string();
