@@ -43,7 +43,10 @@ fn calibrated(arguments: &[&str]) -> (Option<i32>, Value) {
 /// Checks the figures of a row that was measured.
 fn check_figures(row: &Value, rounds: usize) {
     let (raw, ours) = (takes(&row["raw"]), takes(&row["ours"]));
-    assert_eq!((raw.len(), ours.len()), (rounds, rounds), "{row}");
+    // Alternations in which the host moved the processors are left out, and a busy host may leave too few.
+    let left_out = row["distance"]["left_out"].as_u64().unwrap_or(0);
+    assert!(raw.len() == rounds || (left_out > 0 && raw.len() < rounds), "{row}");
+    assert_eq!(ours.len(), raw.len(), "{row}");
     for (side, taken) in [("raw", &raw), ("ours", &ours)] {
         assert!(taken.iter().all(|take| take.is_finite() && *take > 0.0), "{row}");
         assert!(is_same(number(&row[side], "median"), median(taken.clone())), "{row}");
