@@ -57,7 +57,7 @@ enum {
 
 enum { RACKLOOM_POSTED = 1, RACKLOOM_SIGNAL = 2, RACKLOOM_SIGNAL_ADDS = 4 };
 
-const rackloom_u32 RACKLOOM_ANYBODY = 0xffffffffu;
+const rackloom_u32 RACKLOOM_ANY_PEER = 0xffffffffu;
 const rackloom_u64 RACKLOOM_NO_TICKET = ~0ull;
 
 // As the host hands it over.
@@ -218,7 +218,7 @@ __device__ inline int rackloom_swap(const rackloom_queue &queue, rackloom_addres
 }
 
 // Whatever is given later to this node, or to anybody, becomes visible later.
-__device__ inline int rackloom_fence(const rackloom_queue &queue, rackloom_u32 node = RACKLOOM_ANYBODY)
+__device__ inline int rackloom_fence(const rackloom_queue &queue, rackloom_u32 node = RACKLOOM_ANY_PEER)
 {
     rackloom_command command = {};
     command.kind = RACKLOOM_FENCE, command.peer = node;
@@ -226,7 +226,7 @@ __device__ inline int rackloom_fence(const rackloom_queue &queue, rackloom_u32 n
 }
 
 // Ends when everything that was given before is visible.
-__device__ inline int rackloom_flush(const rackloom_queue &queue, rackloom_u32 node = RACKLOOM_ANYBODY)
+__device__ inline int rackloom_flush(const rackloom_queue &queue, rackloom_u32 node = RACKLOOM_ANY_PEER)
 {
     rackloom_command command = {};
     command.kind = RACKLOOM_FLUSH, command.peer = node;

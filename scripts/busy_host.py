@@ -8,7 +8,7 @@ if more than one run in a hundred does not pass or if any live node was called d
     scripts/busy_host.py target/release/rackloom --runs 200
     scripts/busy_host.py target/release/rackloom --runs 50 --half-cpu      # all of it in a control group with half a processor
 
-It needs Python 3 alone. `--half-cpu` needs the right to make a control group, and says so where it is missing.
+It needs Python 3 alone. `--half-cpu` needs the right to make a control group, and reports if it is missing.
 """
 
 import argparse
@@ -37,7 +37,7 @@ COPY = "a = bytearray(64 << 20)\nwhile True: b = bytes(a)"
 
 
 def repeat(command):
-    """A shell that runs the command for ever, whatever comes of it."""
+    """Returns a shell command that runs the command for ever and ignores its exit code."""
     return ["sh", "-c", 'while :; do "$@" >/dev/null 2>&1; done', "sh", *command]
 
 
@@ -70,18 +70,28 @@ def half_a_processor():
         sys.exit(f"cannot make a control group: {error}; hint: run as root where control groups are writable")
 
 
-def one_run(binary, rack, report):
-    """How one run ended: exit code, seconds, and its report."""
+def one_run(binary, rack, report, logs):
+    """Runs a rack. Returns exit code (None after a timeout), seconds, report, and what it printed on standard error."""
     began = time.monotonic()
-    command = [binary, "run", str(rack), "--json", str(report)]
+    command = [binary, "run", str(rack), "--json", str(report)] + (["--log-dir", str(logs), "-v"] if logs else [])
     try:
-        code = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              timeout=RUN_SECONDS_MAX, check=False).returncode
+        ended = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                               timeout=RUN_SECONDS_MAX, check=False)
+        code, printed = ended.returncode, ended.stderr
     except subprocess.TimeoutExpired:
-        code = None
+        code, printed = None, ""
     read = json.loads(report.read_text()) if report.exists() else {}
     report.unlink(missing_ok=True)
-    return code, time.monotonic() - began, read
+    return code, time.monotonic() - began, read, printed
+
+
+def keep(directory, number, rack, report, printed, logs):
+    """Keeps the report, the logs and the messages of a run that did not pass."""
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / f"{number}-{rack.stem}.json").write_text(json.dumps(report))
+    (directory / f"{number}-{rack.stem}.txt").write_text(printed)
+    if logs.exists():
+        shutil.copytree(logs, directory / f"{number}-{rack.stem}")
 
 
 def false_deaths(report):
@@ -99,6 +109,8 @@ def main():
     arguments.add_argument("binary")
     arguments.add_argument("--runs", type=int, default=200)
     arguments.add_argument("--half-cpu", action="store_true", help="limit load and racks to half a processor")
+    arguments.add_argument("--racks", type=lambda text: text.split(","), help="names of the racks to run, such as ring-37,ring-64; all if absent")
+    arguments.add_argument("--keep", type=pathlib.Path, help="directory for the reports of runs that did not pass")
     arguments.add_argument("--no-load", action="store_true", help="only the racks")
     asked = arguments.parse_args()
     binary = str(pathlib.Path(asked.binary).resolve())
@@ -110,15 +122,20 @@ def main():
         ring_37.write_text(RING_37)
         racks = sorted(path for path in (ROOT / "topologies").glob("*.yaml") if not path.name.startswith(LEFT_OUT))
         racks.append(ring_37)
+        if asked.racks:
+            racks = [rack for rack in racks if rack.stem in asked.racks]
         commands = [] if asked.no_load else load(binary, str(ring_37), scratch)
         loads = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   start_new_session=True) for command in commands]
         try:
             for number in range(asked.runs):
                 rack = racks[number % len(racks)]
-                code, seconds, report = one_run(binary, rack, pathlib.Path(scratch) / "report.json")
+                logs = pathlib.Path(scratch) / f"logs-{number}" if asked.keep else None
+                code, seconds, report, printed = one_run(binary, rack, pathlib.Path(scratch) / "report.json", logs)
                 end = "no end in time" if code is None else EXITS.get(code, f"exit {code}")
                 lost = false_deaths(report)
+                if asked.keep and (end != "pass" or lost):
+                    keep(asked.keep, number + 1, rack, report, printed, logs)
                 ends[end] += 1
                 deaths += bool(lost)
                 nodes = report.get("nodes", [])

@@ -88,7 +88,7 @@ run_tests() {
     log=$(mktemp)
     trap 'rm -f "$log"' EXIT
     $test_command --no-fail-fast 2>&1 | tee "$log" || status=$?
-    # Cargo ends each suite with a line of its own; the sum says whether a suite went missing.
+    # Cargo ends each suite with a line of its own; the sum shows a missing suite.
     awk '/^test result:/ { suites++; passed += $4; failed += $6; ignored += $8 }
          /^SKIPPED \(/ { skipped++ }
          END { printf "\n%d suites: %d passed, %d failed, %d ignored, %d skipped\n",
@@ -117,6 +117,9 @@ cargo clippy --package rackloom --lib --no-default-features --locked -- -D warni
 
 step 'cargo doc --workspace'
 RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --locked --quiet
+
+step 'scripts/book.sh'
+scripts/book.sh
 
 step "$test_command"
 readme_names_the_test_command

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Drive a live rack from a shell: bring it up, take a link away for a moment, and assert on what the rack says.
+# Drive a live rack from a shell: bring it up, take a link away for a moment, and assert on its events.
 #
 #     RACKLOOM=target/debug/rackloom scripts/live-rack.sh
 #
 # Faults go in through `rackloom inject`; how the rack is, is asked with `rackloom status --json`. scripts/live_rack.py does the
-# same over the control socket itself, and hears each event as it happens.
+# same over the control socket itself, and receives each event at once.
 set -euo pipefail
 rackloom=${RACKLOOM:-rackloom}
 name=live-rack-sh-$$

@@ -62,7 +62,7 @@ def main():
         refused = rack.ask({"inject": {"script": FAULT.replace("n0--n1", "n0--n9")}})
         assert refused["error"]["kind"] == "refused", refused
         after_ms = (down["at_ns"] - begun["at_ns"]) / 1e6
-        print(f"the link was told to be down {after_ms:.1f} ms after it was unplugged, and came back: as it should be")
+        print(f"the link was reported down {after_ms:.1f} ms after it was unplugged, and came back: as it should be")
     finally:
         subprocess.run([RACKLOOM, "down", NAME], stdout=subprocess.DEVNULL)
 

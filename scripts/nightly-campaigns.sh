@@ -114,7 +114,7 @@ printf '%s\0' "${cells[@]}" | xargs -0 -P "$jobs" -I{} bash -c 'run_cell {}'
 total=0 failed=0 bad_cells=0
 printf '%-48s %8s %8s\n' cell scripts failed
 for cell in "${cells[@]}"; do
-    # The last word on a number counts: a script that failed and was run again may have passed.
+    # The last result of a number counts: a script that failed and was run again may have passed.
     read -r passes fails < <(awk '{last[$1] = $2} END {for (n in last) ++sum[last[n]]; print sum["pass"] + 0, sum["fail"] + 0}' \
         "$directory/$cell.runs" 2>/dev/null || echo 0 0)
     missing=$((share - passes - fails))

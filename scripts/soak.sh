@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Random faults on real processes for some minutes: one drawn run after the other, each with an expectation, while somebody counts what is
+# Random faults on real processes for some minutes: one random run after the other, each with an expectation, with a count of what is
 # left behind.
 #
-#   scripts/soak.sh [MINUTES] [WIRE]        10 minutes on shared memory, if nothing is said
+#   scripts/soak.sh [MINUTES] [WIRE]        10 minutes on shared memory, by default
 #
 # Each round takes a rack, a job and a fault script by the round's number, so a round that fails can be repeated by its line. A round
 # must end right or with a clean error (exit code 0), within its patience. After every round no process of it may be left. Beside the
@@ -45,22 +45,22 @@ jobs=("--collective all-reduce --bytes 256KiB --repetitions 60 --warm-up 0" "--c
 
 # Event number $2 of round $1, for a rack whose links are in `links`.
 event() {
-    local link=${links[RANDOM % ${#links[@]}]} node way at rate for_ms
-    way=${link/--/->}
+    local link=${links[RANDOM % ${#links[@]}]} node path at rate for_ms
+    path=${link/--/->}
     at=$((RANDOM % 200))ms for_ms=$((1 + RANDOM % 400))ms
     rate=0.$((RANDOM % 3))$((RANDOM % 10))1
     case $((RANDOM % 8)) in
-        0) say "  - {what: loss, where: $way, rate: $rate, at: $at, for: $for_ms}" ;;
+        0) say "  - {what: loss, where: $path, rate: $rate, at: $at, for: $for_ms}" ;;
         1) say "  - {what: corrupt, where: $link, rate: 0.01, at: $at, for: $for_ms}" ;;
         2) say "  - {what: duplicate, where: $link, rate: $rate, at: $at, for: $for_ms}" ;;
-        3) say "  - {what: reorder, where: $way, rate: $rate, at: $at, for: $for_ms}" ;;
+        3) say "  - {what: reorder, where: $path, rate: $rate, at: $at, for: $for_ms}" ;;
         4) say "  - {what: down, where: $link, at: $at, for: $for_ms}" ;;
-        5) say "  - {what: unplug, where: $way, at: $at, for: $for_ms}" ;;
+        5) say "  - {what: unplug, where: $path, at: $at, for: $for_ms}" ;;
         6) say "  - {what: pause, where: n$((RANDOM % 4)), at: $at, for: $((1 + RANDOM % 100))ms}" ;;
         # By the job's own progress: who dies before the rack has come together is a rack that could not start.
         7) if [[ $job == --collective* ]]; then node=n$((RANDOM % 4))
                say "  - {what: kill, where: $node, when: {node: $node, run: $((1 + RANDOM % 60)), step: 2}}"
-           else say "  - {what: loss, where: $way, rate: 0.3, kinds: [ack], at: $at, for: $for_ms}"; fi ;;
+           else say "  - {what: loss, where: $path, rate: 0.3, kinds: [ack], at: $at, for: $for_ms}"; fi ;;
     esac
 }
 
@@ -78,7 +78,7 @@ events:
   - {what: pause, where: n3, at: 1500ms, for: 40ms, every: 3s}
 expect: {ends: right, happen: any}
 FAULTS
-    # Nobody may be taken for dead because the machine is busy: no fault of this rack lasts as long as three heartbeats.
+    # A busy machine must not make a member look dead: no fault of this rack lasts as long as three heartbeats.
     cat > "$work/steady-rack.yaml" <<'RACK'
 name: steady
 shape: {ring: {nodes: 4}}

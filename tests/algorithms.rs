@@ -1,5 +1,4 @@
-//! Several algorithms of a collective in one run: rows in the order of the sizes and names, times that agree with each other, the
-//! share of the link rate, and what is refused.
+//! Several algorithms of a collective in one run: the order of rows, consistent times, the share of the link rate, and refusals.
 
 mod support;
 
@@ -13,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const LINK_BITS_PER_S: f64 = 10e9;
 const NAMES: [&str; 3] = ["ring", "two-shot", "halving-doubling"];
 
-/// Four nodes in a full mesh; `more` are further lines of the rack file.
+/// Returns a rack of four nodes in a full mesh; `more` are further lines of the rack file.
 fn mesh(more: &str) -> std::path::PathBuf {
     rack_file(&format!("name: several\nshape: {{full-mesh: {{nodes: 4}}}}\n{more}\n"))
 }
@@ -34,7 +33,7 @@ fn number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("{key} of {row}"))
 }
 
-/// Algorithm and size of each row.
+/// Returns algorithm and size of each row.
 fn order(report: &Value) -> Vec<(String, u64)> {
     let of = |row: &Value| {
         let name = row["algorithm"].as_str().expect("a name").to_owned();
@@ -43,7 +42,7 @@ fn order(report: &Value) -> Vec<(String, u64)> {
     rows(report).iter().map(of).collect()
 }
 
-/// Every named algorithm at each size, in the order of the names.
+/// Returns every named algorithm at each size, in the order of the names.
 fn expected(names: &[&str], sizes: &[u64]) -> Vec<(String, u64)> {
     let of_size = |size: &u64| names.iter().map(|name| ((*name).to_owned(), *size)).collect::<Vec<_>>();
     sizes.iter().flat_map(of_size).collect()
@@ -116,7 +115,7 @@ fn a_rack_file_names_several_algorithms_as_a_list() {
     for rack in [run(&file), sim(&file)] {
         assert_eq!(order(&rack.finish().passed()), expected(&names, &[4096]));
     }
-    // Segments belong to a list that contains the algorithm that cuts. This one cannot do an all-reduce.
+    // Segments are allowed in a list with the algorithm that uses them. This one cannot do an all-reduce.
     let file = mesh(&format!("job: {{collective: {{{list}, {carried}}}}}"));
     refused(&rackloom(&["check", text(&file)]).finish(), &["ring-pipeline:4 cannot do all-reduce", "hint:"]);
 }
@@ -125,7 +124,7 @@ fn a_rack_file_names_several_algorithms_as_a_list() {
 fn a_list_that_cannot_be_measured_is_refused_by_check_run_and_sim() {
     for (settings, parts) in [
         ("algorithm: [ring, pairwise]", ["pairwise cannot do all-reduce", "hint:"]),
-        ("algorithm: [ring, two-shot, ring]", ["algorithm ring stands twice", "name each algorithm once"]),
+        ("algorithm: [ring, two-shot, ring]", ["algorithm ring is listed twice", "name each algorithm once"]),
         ("algorithm: [auto, ring]", ["algorithm auto stands beside others", "hint:"]),
         ("algorithm: []", ["the list of algorithms is empty", "hint:"]),
         ("algorithm: [ring, two-shoot]", ["`two-shoot` is not a choice", "did you mean `two-shot`?"]),
@@ -139,7 +138,7 @@ fn a_list_that_cannot_be_measured_is_refused_by_check_run_and_sim() {
     let file = mesh("");
     let options = |list| ["sim", text(&file), "--collective", "all-reduce", "--algorithm", list];
     refused(&rackloom(&options("ring,pairwise")).finish(), &["pairwise cannot do all-reduce", "hint:"]);
-    refused(&rackloom(&options("ring,ring")).finish(), &["algorithm ring stands twice", "hint:"]);
+    refused(&rackloom(&options("ring,ring")).finish(), &["algorithm ring is listed twice", "hint:"]);
     refused(&rackloom(&options("ring,")).finish(), &["--algorithm"]);
     let shrinking = [&options("ring,two-shot")[..], &["--on-loss", "shrink"]].concat();
     refused(&rackloom(&shrinking).finish(), &["several algorithms", "hint:"]);
@@ -153,9 +152,9 @@ fn the_results_of_several_algorithms_are_not_written_over_each_other() {
     refused(&ended, &["--output takes the results of one algorithm", "ring,two-shot", "hint:"]);
 }
 
-/// The second snapshot lies between two runs of the second algorithm.
+/// The second snapshot is between two runs of the second algorithm.
 #[test]
-fn a_job_that_is_taken_up_has_the_rows_of_all_its_algorithms() {
+fn a_resumed_job_has_the_rows_of_all_its_algorithms() {
     let (file, snapshots) = (rated(), scratch("snapshots"));
     let job = || {
         run(&file)

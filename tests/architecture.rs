@@ -1,30 +1,52 @@
-//! The rooms stay apart, and the documents stay true.
+//! Crates keep apart, and documents stay true.
 //!
-//! Rackloom rests on absences: the protocol core has no clock and no socket, the simulator has no process, the node
-//! has no simulator. A dependency would be enough to break that, so this test reads `cargo metadata` and compares
+//! The design of Rackloom rests on absences: the protocol core has no clock and no socket, the simulator has no process, the node
+//! has no simulator. One dependency can break that, so this test reads `cargo metadata` and compares
 //! every edge with the table below. The second half opens each path that the documents name.
-//! It does not judge what a crate does with the dependencies it may have.
+//! The test does not judge the use of allowed dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, PackageId};
 
-/// Who may use whom, directly. A room that is missing here fails the test: a new room states its place first.
+/// Allowed direct dependencies. A crate that is missing here fails the test, so a new crate needs an entry first.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &[]),
     ("rackloom-plan", &["rackloom-protocol"]),
     ("rackloom-collectives", &[]),
-    ("rackloom-jobs", &["rackloom-collectives", "rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-control", &["rackloom-plan", "rackloom-protocol"]),
+    ("rackloom-jobs", &["rackloom-collectives", "rackloom-control", "rackloom-plan", "rackloom-protocol"]),
     ("rackloom-simulator", &["rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"]),
     (
         "rackloom-experiments",
         &["rackloom-capture", "rackloom-jobs", "rackloom-plan", "rackloom-protocol", "rackloom-simulator"],
     ),
     ("rackloom-capture", &["rackloom-plan", "rackloom-protocol"]),
-    ("rackloom", &["rackloom-collectives", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"]),
+    (
+        "rackloom",
+        &["rackloom-collectives", "rackloom-control", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"],
+    ),
     ("rackloom-calibrate", &[]),
     ("rackloom-gpu", &[]),
+    (
+        "rackloom-fuzz",
+        &["rackloom-capture", "rackloom-collectives", "rackloom-jobs", "rackloom-plan", "rackloom-protocol"],
+    ),
+    ("rackloom-models", &[]),
+    (
+        "rackloom-runtime",
+        &[
+            "rackloom",
+            "rackloom-capture",
+            "rackloom-collectives",
+            "rackloom-control",
+            "rackloom-fuzz",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+        ],
+    ),
     (
         "rackloom-cli",
         &[
@@ -32,21 +54,24 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "rackloom-capture",
             "rackloom-calibrate",
             "rackloom-collectives",
+            "rackloom-control",
             "rackloom-experiments",
             "rackloom-gpu",
             "rackloom-jobs",
             "rackloom-plan",
             "rackloom-protocol",
+            "rackloom-runtime",
             "rackloom-simulator",
         ],
     ),
 ];
 
-/// What a room must not reach over any number of edges, because its promise would be void.
+/// Packages that a crate must not reach over any number of edges, because they would break its guarantees.
 const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom-protocol", &["serde", "tokio", "rustix", "libc", "nix", "socket2", "mio", "rand", "memmap2"]),
     ("rackloom-plan", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-collectives", &["serde", "tokio", "rustix", "libc", "memmap2", "socket2"]),
+    ("rackloom-control", &["tokio", "rustix", "memmap2", "socket2", "rackloom-collectives"]),
     ("rackloom-jobs", &["tokio", "rustix", "memmap2", "socket2"]),
     ("rackloom-simulator", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
     ("rackloom-experiments", &["tokio", "rustix", "memmap2", "socket2", "rackloom"]),
@@ -54,6 +79,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-runtime", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
 ];
 
 fn root() -> PathBuf {
@@ -69,7 +95,7 @@ fn metadata() -> Metadata {
         .expect("cargo metadata answers")
 }
 
-/// Edges between our own crates that the table does not allow.
+/// Returns the edges between our own crates that the table does not allow.
 fn forbidden_edges(metadata: &Metadata, allowed: &BTreeMap<&str, BTreeSet<&str>>) -> Vec<String> {
     let ours: BTreeSet<_> =
         metadata.workspace_packages().iter().map(|package| package.name.to_string()).collect();
@@ -88,7 +114,7 @@ fn forbidden_edges(metadata: &Metadata, allowed: &BTreeMap<&str, BTreeSet<&str>>
     found
 }
 
-/// Every package that `from` is built with; what only its tests use does not count.
+/// Returns every package that `from` is built with. Dependencies of its tests do not count.
 fn reachable(metadata: &Metadata, from: &str) -> BTreeSet<String> {
     let resolve = metadata.resolve.as_ref().expect("metadata carries the resolved graph");
     let nodes: BTreeMap<&PackageId, _> = resolve.nodes.iter().map(|node| (&node.id, node)).collect();
@@ -111,19 +137,19 @@ fn table() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
 }
 
 #[test]
-fn rooms_use_only_the_rooms_below_them() {
+fn crates_use_only_the_crates_below_them() {
     assert_eq!(forbidden_edges(&metadata(), &table()), Vec::<String>::new());
 }
 
 #[test]
-fn an_edge_that_the_table_lacks_is_found() {
+fn an_edge_missing_in_the_table_is_found() {
     let mut allowed = table();
     allowed.get_mut("rackloom-cli").expect("cli has a place").remove("rackloom-simulator");
     assert_eq!(forbidden_edges(&metadata(), &allowed), ["rackloom-cli -> rackloom-simulator"]);
 }
 
 #[test]
-fn rooms_cannot_reach_what_would_void_their_promise() {
+fn crates_do_not_reach_packages_that_break_their_guarantees() {
     let metadata = metadata();
     for (room, forbidden) in OUT_OF_REACH {
         let reached = reachable(&metadata, room);
@@ -133,7 +159,7 @@ fn rooms_cannot_reach_what_would_void_their_promise() {
 }
 
 #[test]
-fn the_core_says_no_std_and_forbids_unsafe_code() {
+fn the_core_is_no_std_and_forbids_unsafe_code() {
     let source =
         std::fs::read_to_string(root().join("crates/protocol/src/lib.rs")).expect("the core is there");
     for line in ["#![no_std]", "#![forbid(unsafe_code)]"] {
@@ -141,7 +167,7 @@ fn the_core_says_no_std_and_forbids_unsafe_code() {
     }
 }
 
-/// Spans between single backticks, outside of fenced blocks.
+/// Returns the spans between single backticks, outside of fenced blocks.
 fn code_spans(markdown: &str) -> Vec<String> {
     let mut spans = Vec::new();
     let mut fenced = false;
@@ -155,7 +181,7 @@ fn code_spans(markdown: &str) -> Vec<String> {
     spans
 }
 
-/// Whether a span names a file or folder of this repository. Globs, placeholders, absolute paths, addresses and
+/// Returns whether a span names a file or folder of this repository. Globs, placeholders, absolute paths, addresses and
 /// units (`bit/s`) do not.
 fn names_a_path(span: &str) -> bool {
     let shaped = span.contains('/') || [".rs", ".yaml", ".sh", ".md"].iter().any(|end| span.ends_with(end));
@@ -199,7 +225,7 @@ fn each_path_that_the_documents_name_exists() {
     assert!(named > 20, "only {named} paths were found: has the search gone blind?");
 }
 
-/// Counts of things that are added over time: `ten crates`, `16 experiments`, `the sixteen`.
+/// Returns counts of items that are added over time: `ten crates`, `16 experiments`, `the sixteen`.
 fn counts(text: &str) -> Vec<String> {
     const COUNTED: [&str; 4] = ["crates", "experiments", "rooms", "commands"];
     const NUMBERS: [&str; 19] = [
@@ -247,14 +273,14 @@ fn documents_count_nothing_that_grows() {
 }
 
 #[test]
-fn spans_are_told_from_prose() {
+fn spans_are_separated_from_prose() {
     let spans =
         code_spans("see `crates/cli` and `a b/c`\n```\n`not/this`\n```\n`docs/<name>.md` `tests/kill.rs`");
     let paths: Vec<_> = spans.into_iter().filter(|span| names_a_path(span)).collect();
     assert_eq!(paths, ["crates/cli", "tests/kill.rs"]);
 }
 
-/// Files of Rust below a folder.
+/// Adds the Rust files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of ours").flatten() {
         let path = entry.path();
@@ -266,10 +292,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Where a source says with a macro that something is skipped: of tests that pass, their runner swallows that.
+/// Returns the lines that report a skip with a macro whose output the runner of passing tests captures.
 fn swallowed(text: &str) -> Vec<usize> {
     let mut lines = Vec::new();
-    // Those for standard error end like these.
+    // The macros for standard error end in the same names.
     for macro_name in ["println!(", "print!("] {
         for (at, _) in text.match_indices(macro_name) {
             let argument = text[at + macro_name.len()..].trim_start().to_lowercase();
@@ -281,9 +307,9 @@ fn swallowed(text: &str) -> Vec<usize> {
     lines
 }
 
-/// Standard error itself reaches the log of continuous integration, where skips are counted.
+/// Output to standard error itself reaches the log of continuous integration, where skips are counted.
 #[test]
-fn a_skip_is_said_where_the_test_runner_cannot_swallow_it() {
+fn skips_are_reported_where_the_test_runner_does_not_capture_them() {
     let example = format!("println{}(\n    \"SKIPPED (1): nothing\"\n)", '!');
     assert_eq!(swallowed(&example), [1], "the search finds what it is for");
     let mut files = Vec::new();
@@ -295,7 +321,7 @@ fn a_skip_is_said_where_the_test_runner_cannot_swallow_it() {
     }
 }
 
-/// Bugs on purpose are for tests that ask for them by name.
+/// Planted bugs are only for tests that enable them by name.
 #[test]
 fn no_build_has_planted_bugs_by_default() {
     const FEATURE: &str = "planted-bugs";

@@ -1,4 +1,4 @@
-//! Racks of two hosts with a key: an opponent that can send on the segment between them, and has no key, changes nothing.
+//! Racks of two hosts with a key: an attacker without a key that can send on the segment between them changes nothing.
 
 mod support;
 
@@ -26,9 +26,9 @@ const ETHER_TYPE: u16 = 0x88b5;
 const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
 const N2: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 2];
 const SUPERVISORS: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
-/// What authentication adds to a frame.
+/// Bytes that authentication adds to a frame.
 const TRAILER_BYTES: usize = 16;
-/// Recorded frames that are kept of each direction.
+/// Most recorded frames that are kept of each direction.
 const KEPT_MAX: usize = 4000;
 
 fn key_file(content: u8) -> PathBuf {
@@ -38,7 +38,7 @@ fn key_file(content: u8) -> PathBuf {
     key
 }
 
-/// The rack of both hosts; the link n1--n2 is one of the two that join them.
+/// Writes the rack file of both hosts. The link n1--n2 is one of the two between them.
 fn rack(key: Option<&Path>, rounds: u32) -> PathBuf {
     let file = scratch("rack.yaml");
     let key = key.map_or(String::new(), |key| format!("security: {{key_file: {}}}\n", key.display()));
@@ -51,12 +51,12 @@ fn rack(key: Option<&Path>, rounds: u32) -> PathBuf {
     file
 }
 
-/// What passed from one host to the other.
+/// Frames that passed from one host to the other.
 #[derive(Clone, Debug, Default)]
 struct Recorded {
-    /// All of it, as far as it is kept.
+    /// All frames, up to the limit.
     all: Vec<Vec<u8>>,
-    /// The last frame of each kind; messages between hosts have no kind.
+    /// Last frame of each kind. Messages between hosts have no kind.
     last: BTreeMap<u8, Vec<u8>>,
 }
 
@@ -70,7 +70,7 @@ impl Recorded {
     }
 }
 
-/// An opponent on the segment between two hosts: receives everything, sends anything, and has no key.
+/// Attacker on the segment between two hosts: receives everything, sends anything, and has no key.
 struct Forger {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -78,7 +78,7 @@ struct Forger {
 }
 
 impl Forger {
-    /// Send to both hosts what `forge` makes of what was recorded, again and again; by direction, with the number of the round.
+    /// Sends the result of `forge` on the recorded frames to both hosts, repeatedly, by direction, with the number of the round.
     fn between(
         [a, b]: &[Machine; 2],
         forge: impl Fn(&Recorded, u32) -> Vec<Vec<u8>> + Clone + Send + 'static,
@@ -90,7 +90,7 @@ impl Forger {
             let networks = [network(near), network(far)];
             let (over, recorded, forge) = (Arc::clone(&is_over), Arc::clone(&recorded[place]), forge.clone());
             threads.push(std::thread::spawn(move || {
-                // A socket stays in the network in which it was opened: frames are heard here and sent from there.
+                // A socket stays in the network namespace in which it was opened: frames are received here and sent from there.
                 let [here, there] = networks.map(|network| {
                     move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
                         .expect("ours");
@@ -110,7 +110,7 @@ impl Forger {
                         }
                         forge(&recorded, round)
                     };
-                    // What the segment has no room for is lost.
+                    // Frames that the segment cannot take are lost.
                     forged.iter().for_each(|frame| drop(there[0].say(frame)));
                     round += 1;
                     std::thread::sleep(Duration::from_millis(2));
@@ -143,7 +143,7 @@ fn add(frame: &mut [u8], at: usize, bytes: usize, more: u32) {
     }
 }
 
-/// Make both checks fit again: an end that knows the format can.
+/// Makes both checks of a frame valid again. An end that knows the format can do that.
 fn check_again(frame: &mut [u8]) {
     let (is_routed, covers_all) = (matches!(frame[16] & 15, 1 | 2), frame[17] & 4 != 0);
     if is_routed && frame.len() >= 86 {
@@ -155,7 +155,7 @@ fn check_again(frame: &mut [u8]) {
     frame[42..46].copy_from_slice(&check.to_le_bytes());
 }
 
-/// What the forger makes of a real frame: one that says something else, and is right but for its tag.
+/// Returns forgeries of a real frame: other contents with valid checks, but without a valid tag.
 fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
     let length = 46 + usize::from(u16::from_le_bytes([real[20], real[21]]));
     let Some(frame) = real.get(..length) else { return Vec::new() };
@@ -174,7 +174,7 @@ fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
             let last = frame.len() - 1;
             frame[last] ^= 0xff;
         }),
-        // Acknowledges what has not arrived.
+        // Acknowledgements of packets that have not arrived.
         2 => make(&|frame| {
             add(frame, 90, 4, 5);
             add(frame, 94, 4, 5);
@@ -189,7 +189,7 @@ fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
             });
             make(&|frame| add(frame, 46, 4, far));
         }
-        // No link carries data any more.
+        // A report that no link carries data any more.
         5 => make(&|frame| {
             add(frame, 58, 4, far);
             (64..frame.len()).step_by(4).for_each(|at| frame[at] &= !3);
@@ -209,7 +209,7 @@ fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
                 });
             }
         }
-        // A link acknowledgement of what was never sent, a NACK of an old frame, and numbers that begin anew.
+        // A link acknowledgement of unsent frames, a NACK of an old frame, and numbers that begin again.
         7 | 8 => make(&|frame| add(frame, 30, 4, 50)),
         9 | 10 => make(&|frame| {
             add(frame, 26, 4, 100);
@@ -220,7 +220,7 @@ fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
     all
 }
 
-/// A message that says that its host has gone, with its check made to fit.
+/// Returns a message that reports the departure of its host, with a valid check.
 fn forged_message(real: &[u8], round: u32) -> Vec<Vec<u8>> {
     let end = 30 + 16 * usize::from(real[19]);
     let speaker = usize::from(u16::from_le_bytes([real[26], real[27]]));
@@ -243,11 +243,11 @@ fn forged_message(real: &[u8], round: u32) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Everything that a forger without a key can think of.
+/// Returns all forgeries of a round.
 fn everything(recorded: &Recorded, round: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (kind, real) in &recorded.last {
-        // What has just passed, once more.
+        // The last frame, again.
         all.push(real.clone());
         if *kind == 0 {
             all.extend(forged_message(real, round));
@@ -260,14 +260,14 @@ fn everything(recorded: &Recorded, round: u32) -> Vec<Vec<u8>> {
             add(&mut numbered, counter, 8, 10 + round);
             all.extend([forged, numbered]);
         }
-        // A greeting with another nonce, of later.
+        // A greeting with another nonce.
         if *kind == 0x2c {
             let mut later = real.clone();
             later[24] ^= 1;
             all.push(later);
         }
     }
-    // Something from the past.
+    // Frames of the past.
     let past = recorded.all.len().max(1);
     all.extend((0..4).filter_map(|place| recorded.all.get((round as usize * 4 + place) % past).cloned()));
     all
@@ -279,14 +279,14 @@ fn dropped(report: &Value, link: &str, reason: &str) -> u64 {
     link["dropped"][reason].as_u64().unwrap_or(0)
 }
 
-/// When a link went down before the end.
+/// Returns the times at which links went down before the end.
 fn links_lost(report: &Value) -> Vec<String> {
     let events = report["events"].as_array().expect("a list");
     let lost = events.iter().filter(|event| event["fields"]["to"] == "down");
     lost.map(|event| format!("{} {}", event["member"], event["text"])).collect()
 }
 
-/// Both hosts pass, no link was ever lost, and what was refused is in the report.
+/// Checks that both hosts pass, no link was lost, and the report counts the refused frames.
 fn passes_and_counts(ended: &[Ended; 2]) {
     for (host, link) in ended.iter().zip(["n2->n1", "n1->n2"]) {
         assert_eq!(host.code, Some(0), "{}", host.said);
@@ -302,7 +302,7 @@ fn passes_and_counts(ended: &[Ended; 2]) {
     }
 }
 
-/// A rack with a key and these other keys of the file passes beside a forger that has forged frames of all these kinds.
+/// Checks that a rack with a key and these other keys of the file passes beside an attacker that forges all these kinds of frames.
 fn passes_beside_a_forger(more: &str, kinds: &[u8]) {
     let machines = machines();
     let key = key_file(7);
@@ -340,7 +340,7 @@ fn a_forger_changes_nothing_on_links_that_repeat_what_is_lost() {
     });
 }
 
-/// What the test above is worth.
+/// Shows that the test above can fail.
 #[test]
 fn the_same_forger_disturbs_a_rack_without_a_key() {
     in_namespaces("the_same_forger_disturbs_a_rack_without_a_key", || {
@@ -348,7 +348,7 @@ fn the_same_forger_disturbs_a_rack_without_a_key() {
         let file = rack(None, 60);
         let _forger = Forger::between(&machines, everything);
         let [a, b] = &machines;
-        // What is forged must arrive at the right moment: of several runs one is enough. A host that believes forged messages may also
+        // A forged frame must arrive at the right moment: one of several runs is enough. A host that accepts forged messages may also
         // wait for the other host for ever.
         let is_disturbed = |_| {
             let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])]
@@ -377,7 +377,7 @@ fn frames_and_messages_of_an_earlier_run_change_nothing() {
         let old = recorder.recorded();
         drop(recorder);
         assert!(old.iter().all(|recorded| recorded.all.len() > 500 && recorded.last.contains_key(&0)));
-        // Both directions are sent to both hosts: the addresses say whom each frame is for. The last messages say that all is over.
+        // Both directions are sent to both hosts: the addresses select the receiver. The last messages report the end of the run.
         let ends: Vec<_> = old.iter().flat_map(|recorded| recorded.last.values().cloned()).collect();
         let past: Vec<_> = old.into_iter().flat_map(|recorded| recorded.all).collect();
         let again = move |_: &Recorded, round: u32| -> Vec<Vec<u8>> {
@@ -385,7 +385,7 @@ fn frames_and_messages_of_an_earlier_run_change_nothing() {
             some.chain(ends.iter().cloned()).collect()
         };
         let forger = Forger::between(&machines, again);
-        // One host is late: the other hears nothing but the past for a while.
+        // One host is late: the other receives only old frames for a while.
         let first = run(a, &file, "A", &[]);
         std::thread::sleep(Duration::from_secs(3));
         let ended = [first, run(b, &file, "B", &[])].map(Host::finish);
@@ -409,7 +409,7 @@ fn repeated_and_forged_heartbeats_do_not_hide_a_death() {
             let Some(real) = recorded.last.get(&0x14) else { return Vec::new() };
             let past = recorded.all.iter().filter(|frame| frame[16] == 0x14).cloned();
             let message = recorded.last.get(&0).cloned();
-            // The second of the forged ones says that all is well, under a number of its own.
+            // The second forged frame reports a healthy member, under a number of its own.
             past.take(20)
                 .chain(forged(0x14, real, round).pop())
                 .chain([real.clone()])
@@ -437,7 +437,7 @@ fn repeated_and_forged_heartbeats_do_not_hide_a_death() {
     });
 }
 
-/// Two hosts on the loopback interface, on the udp wire, each with what its own rack file says; codes and what was said.
+/// Runs two hosts on the loopback interface, on the udp wire, each with its own rack file. Returns exit codes and output.
 fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
     let place = std::process::id();
     let network = format!("127.{}.{}", 64 + (place >> 8) % 64, place % 256);
@@ -469,7 +469,7 @@ fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
 }
 
 #[test]
-fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_say_so() {
+fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_a_key_have_a_note() {
     let key = key_file(7);
     let security = format!("security: {{key_file: {}}}\n", key.display());
     for (code, said) in on_loopback(0, [&security, &security]) {
@@ -484,7 +484,7 @@ fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_say_so() {
 }
 
 #[test]
-fn hosts_with_different_keys_do_not_come_together_and_say_why() {
+fn hosts_with_different_keys_do_not_connect_and_report_why() {
     let keys = [7, 8].map(|content| format!("security: {{key_file: {}}}\n", key_file(content).display()));
     for (code, said) in on_loopback(2, [&keys[0], &keys[1]]) {
         assert_eq!(code, Some(STALLED), "{said}");
@@ -496,7 +496,7 @@ fn hosts_with_different_keys_do_not_come_together_and_say_why() {
 }
 
 #[test]
-fn a_host_without_the_key_says_that_it_has_none() {
+fn a_host_without_the_key_reports_that_it_has_none() {
     let security = format!("security: {{key_file: {}}}\n", key_file(7).display());
     let [(with_key, said), (without, its)] = on_loopback(4, [&security, ""]);
     assert_eq!(with_key, Some(STALLED), "{said}");
@@ -522,7 +522,7 @@ fn a_key_file_that_others_can_read_or_that_is_short_is_refused() {
     }
 }
 
-/// One command to its end; what it printed.
+/// Runs one command to its end and returns its output.
 fn printed(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
     let output = command.args(arguments).env_remove("RACKLOOM_KEY_FILE").output().expect("the binary starts");
@@ -533,7 +533,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn check_says_who_can_take_part_and_virtual_time_knows_no_key() {
+fn check_reports_missing_authentication_and_virtual_time_ignores_keys() {
     let [open, keyed] = [None, Some(key_file(7))].map(|key| rack(key.as_deref(), 2));
     let [open, keyed] = [&open, &keyed].map(|file| file.to_str().expect("a plain path"));
     assert!(printed(&["check", open]).contains("note: unauthenticated"));

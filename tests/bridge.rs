@@ -1,7 +1,7 @@
-//! A star whose hub is a bridge of the kernel: our frames survive an ordinary Ethernet switch, and what it does to others'.
+//! A star whose hub is a bridge of the kernel: our frames survive an ordinary Ethernet switch, and foreign frames do no harm.
 //!
-//! Bridges are in the supervisor's network namespace; what a test does to them from outside takes `nsenter` (and `ip`), and is
-//! skipped without.
+//! Bridges are in the supervisor's network namespace. Changes from outside need `nsenter` (and `ip`); tests that need them are
+//! skipped without these programs.
 
 mod support;
 
@@ -16,13 +16,13 @@ use serde_json::Value;
 use support::wires::{has_packet_wire, has_received, in_network_of, ip_link, skipped};
 use support::{monotonic_ns, rack_file, rackloom, run, send, sim, topology};
 
-/// Set in the stranger, which is this test again in the bridges' namespace.
+/// Variable that is set in the stranger, which is this test again in the bridges' namespace.
 const STRANGER: &str = "RACKLOOM_TEST_STRANGER";
 const ETHER_TYPE: u16 = 0x88b5;
-/// Deaths are noticed soon.
+/// Timers that detect a death soon.
 const QUICK: &str = "timers: {heartbeat_interval: 100ms, heartbeat_miss_max: 5}\n";
 const DETECTION_NS: u64 = 500_000_000;
-/// Scheduling on a machine whose processors are all taken.
+/// Allowance for scheduling on a machine whose processors are all busy.
 const SLACK_NS: u64 = 2_000_000_000;
 
 fn rack(planes: u8, more: &str) -> PathBuf {
@@ -31,7 +31,7 @@ fn rack(planes: u8, more: &str) -> PathBuf {
     ))
 }
 
-/// Nobody dies, and a busy machine must not make it look so.
+/// Timers under which a busy machine does not look like a death.
 const PATIENT: &str = "timers: {heartbeat_interval: 1s}\n";
 
 fn links(report: &Value) -> impl Iterator<Item = (&str, &Value)> {
@@ -53,17 +53,18 @@ fn the_litmus_passes_through_one_to_twelve_bridges() {
         for (name, link) in links(&report) {
             assert!(link["frames"].as_u64() > Some(0), "{planes} planes: {name} carried nothing");
         }
-        // With twelve planes a busy host keeps members from so many interfaces that their control frames find no room.
+        // With twelve planes a busy host keeps members from so many interfaces that some control frames are dropped.
         if planes < 12 {
             frames_find_room(&report, &format!("{planes} planes"));
         }
     }
 }
 
-/// What credits admit fits, because every link's socket has a ring for its own. This would not notice credits that are not divided among
-/// the links of an interface: with 7 and 28 times the budget (`credits: {limit: 4480}` is what each link had alone, and
-/// 17920) no frame of 9 000 to 18 000 was without room either, in three runs each of both collectives below; 16 to 58
-/// were sent again, as with the usual budget 11 to 21. That the budget is divided is held by `crates/plan/tests/bridges.rs`. Control frames take no credits: a member that a busy host keeps from running finds a few of them lost.
+/// Frames within their credits fit, because every link's socket has a ring of its own. This check does not notice credits that are not
+/// divided among the links of an interface: with 7 and 28 times the budget (`credits: {limit: 4480}`, the value of each link alone, and
+/// 17920) no frame of 9 000 to 18 000 was dropped either, in three runs each of both collectives below; 16 to 58
+/// were sent again, and 11 to 21 with the usual budget. `crates/plan/tests/bridges.rs` checks that the budget is divided. Control
+/// frames take no credits: a few are lost at a member that gets no processor.
 fn frames_find_room(report: &Value, what: &str) {
     let sum = |number: fn(&Value) -> Option<u64>| -> u64 {
         links(report).filter_map(|(_, link)| number(link)).sum()
@@ -73,7 +74,7 @@ fn frames_find_room(report: &Value, what: &str) {
     assert!(lost * 200 <= frames, "{what}: {lost} of {frames} frames found no room");
 }
 
-/// Everybody sends to everybody through one port each.
+/// Every node sends to every other node through one port.
 #[test]
 fn an_all_to_all_through_a_bridge_finds_room() {
     if !has_packet_wire("an_all_to_all_through_a_bridge_finds_room") {
@@ -126,7 +127,7 @@ fn a_bridge_that_goes_costs_its_plane_and_no_operation() {
     let mut rack =
         run(&rack(2, &format!("{QUICK}job: {{litmus: {{bytes_max: 1MiB, rounds: 20}}}}\n"))).start();
     let members = rack.members();
-    // Links are up before everybody has heard so of all the others; until then a plane cannot stand in for the other.
+    // Links are up before every node has received that report from all others. Until then a plane cannot replace the other.
     has_received(members.pid("n3"), 1000);
     if let Err(why) = ip_link(rack.supervisor(), &["del", "plane0"]) {
         return skipped(&format!("{TEST}: the bridge could not be taken away from outside: {why}"));
@@ -148,10 +149,10 @@ fn members_at_a_bridge_end_when_their_supervisor_is_killed() {
     members.all_gone(Duration::from_secs(5));
 }
 
-/// What else is said on an Ethernet, and frames of ours to nobody and from nobody: the bridge floods them to every port.
+/// Foreign Ethernet frames, and frames of ours with unknown addresses: the bridge floods them to every port.
 #[test]
-fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
-    const TEST: &str = "strangers_on_a_bridge_are_counted_and_disturb_nobody";
+fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
+    const TEST: &str = "foreign_frames_on_a_bridge_are_counted_and_have_no_effect";
     if std::env::var_os(STRANGER).is_some() {
         return babble();
     }
@@ -176,7 +177,7 @@ fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
     let report = rack.finish().passed();
     let links: std::collections::BTreeMap<_, _> = links(&report).collect();
     let count = |link: &str, reason: &str| links[link]["dropped"][reason].as_u64().unwrap_or(0);
-    // The first link of each interface hears strangers, so that they are counted once.
+    // The first link of each interface counts foreign frames, so that they are counted once.
     for first in ["n1->n0", "n0->n1", "n0->n2", "n0->n3"] {
         let all = count(first, "wrong-address") + count(first, "turned-away");
         assert!(all >= 2 * ROUNDS, "{first}: {all} of {}: {}", 3 * ROUNDS, links[first]);
@@ -184,19 +185,19 @@ fn strangers_on_a_bridge_are_counted_and_disturb_nobody() {
         assert_eq!(count(first, "no-room"), 0, "our own frames have room of their own: {}", links[first]);
     }
     assert!(count("n1->n0", "vlan-tag") > 0, "{}", links["n1->n0"]);
-    assert_eq!(count("n2->n0", "wrong-address"), 0, "and by nobody else");
+    assert_eq!(count("n2->n0", "wrong-address"), 0, "no other link counts it");
 }
 
-/// How often the stranger says everything that it has to say.
+/// Number of rounds in which the stranger sends all its frames.
 const ROUNDS: u64 = 500;
 
-/// On the bridge itself, as if a machine were there.
+/// Sends foreign frames on the bridge itself, as a machine there would.
 fn babble() {
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
     let settings = Settings { ether_type: ETHER_TYPE, frame_bytes_max: 4240, credits };
     let mut port = packet::open("plane0", &settings).expect("the bridge is here");
-    const NOBODY: [u8; 6] = [0x02, 0x77, 0x77, 0x77, 0x77, 0x77];
-    const EVERYBODY: [u8; 6] = [0xff; 6];
+    const UNKNOWN: [u8; 6] = [0x02, 0x77, 0x77, 0x77, 0x77, 0x77];
+    const BROADCAST: [u8; 6] = [0xff; 6];
     const N0: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 0];
     const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
     let frame = |target: [u8; 6], source: [u8; 6], rest: &[u8]| {
@@ -206,13 +207,13 @@ fn babble() {
     };
     let ours = ETHER_TYPE.to_be_bytes();
     let frames = [
-        frame(NOBODY, [2, 9, 9, 9, 9, 9], &ours),
-        frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &ours),
-        frame(EVERYBODY, N1, &ours),
+        frame(UNKNOWN, [2, 9, 9, 9, 9, 9], &ours),
+        frame(BROADCAST, [2, 9, 9, 9, 9, 9], &ours),
+        frame(BROADCAST, N1, &ours),
         frame(N0, [2, 9, 9, 9, 9, 9], &[0x81, 0x00, 0x00, 0x05, ours[0], ours[1]]),
-        frame(EVERYBODY, [2, 9, 9, 9, 9, 9], &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
+        frame(BROADCAST, [2, 9, 9, 9, 9, 9], &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
         frame([0x33, 0x33, 0, 0, 0, 1], [2, 9, 9, 9, 9, 9], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]),
-        frame(NOBODY, [2, 9, 9, 9, 9, 9], &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
+        frame(UNKNOWN, [2, 9, 9, 9, 9, 9], &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
     ];
     for _ in 0..ROUNDS {
         for frame in &frames {
@@ -222,13 +223,13 @@ fn babble() {
             }
         }
         port.flush(rackloom_protocol::Instant::ZERO);
-        // A rate and no wait: over the time of the job, so that members find what they look for every few milliseconds.
+        // A rate and no wait: members find foreign frames every few milliseconds during the job.
         std::thread::sleep(Duration::from_micros(500));
     }
 }
 
 #[test]
-fn who_has_no_bridge_says_so_and_what_to_write() {
+fn engines_without_bridges_refuse_with_a_hint() {
     let file = topology("star-4-bridge.yaml");
     let path = file.to_str().expect("a plain path");
     for (ended, part) in [

@@ -1,7 +1,7 @@
-//! A busy host is not a dead node: members that get no processor are not called dead, and members that are stopped are.
+//! A busy host is not a dead node: members without a processor are not reported as dead, and stopped members are.
 //!
-//! The load is made here: threads that spin, and members of the lowest priority beside them. How long a member really waited is read
-//! from the kernel, so a test that did not starve anything fails instead of passing.
+//! The load is made here: threads that spin, and members of the lowest priority beside them. The kernel reports the time for which a
+//! member waited, so a test that starved no member fails instead of passing.
 
 mod support;
 
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const SPINNERS_PER_CPU: usize = 8;
 const LOWEST_PRIORITY: i32 = 19;
 
-/// Threads that take every processor until this is dropped.
+/// Threads that keep every processor busy until this is dropped.
 struct Load {
     ends: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -61,10 +61,10 @@ fn starve(member: Pid) {
     setpriority_process(Some(member), LOWEST_PRIORITY).expect("a process may lower its children's priority");
 }
 
-/// How long the threads of a process have waited for a processor.
+/// Returns the time for which the threads of a process have waited for a processor.
 fn waited_ns(member: Pid) -> u64 {
     let tasks =
-        std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member lives");
+        std::fs::read_dir(format!("/proc/{}/task", member.as_raw_nonzero())).expect("the member runs");
     let waited = tasks.filter_map(|task| {
         let text = std::fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
         text.split_whitespace().nth(1)?.parse().ok()
@@ -96,7 +96,7 @@ fn a_member_without_a_processor_is_not_called_dead() {
 }
 
 #[test]
-fn a_rack_without_processors_ends_as_starved_and_says_what_to_do() {
+fn a_rack_without_processors_ends_as_starved_with_a_hint() {
     let job = "watchdog: 400ms\njob: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
     let mut rack = run(&rack_file(&rack(job))).start();
     let members = rack.members();
@@ -130,7 +130,7 @@ fn a_stopped_member_is_found_on_a_busy_host() {
     let mut lost = lost.filter(|event| event["kind"] == "node-lost" && event["fields"]["node"] == "n1");
     let at_ns = lost.next().and_then(|event| event["at_ns"].as_u64()).expect("n1 is lost");
     let took_ns = (members.origin_monotonic_ns + at_ns).saturating_sub(stopped_at_ns);
-    // An end that notices late waits as much longer, may be late again when it judges, and its news may be late on their way.
+    // A late member waits longer by its delay, may be late again when it judges, and its report may be late on the path.
     let bound_ns = DETECTION_NS + INTERVAL_NS + 3 * late_max_ns;
     assert!(took_ns <= bound_ns, "took {took_ns} ns, with timers {late_max_ns} ns late");
 }

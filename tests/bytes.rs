@@ -1,7 +1,7 @@
-//! Links carry what the schedule says and what the stated headers cost, and nothing where no route leads.
+//! Links carry the bytes of the schedule and of the stated headers, and nothing where no route leads.
 //!
-//! The closed forms are those of the literature, written down here once more; frame sizes come from docs/wire-format.md.
-//! Bytes are the report's, of whole frames. A frame's bytes beside its payload lie between those of the link header alone and
+//! The closed forms are those of the literature, implemented again here. Frame sizes come from docs/wire-format.md.
+//! Bytes are the report's, of whole frames. A frame's bytes beside its payload are between those of the link header alone and
 //! those of a put with its signal, so the number of frames bounds the overhead from both sides.
 
 mod support;
@@ -11,31 +11,31 @@ use std::path::Path;
 use serde_json::Value;
 use support::{Rackloom, rack_file, retransmitted, run, sim};
 
-/// Ethernet and link header: what the least frame has.
+/// Ethernet and link header: the smallest frame.
 const FRAME_BYTES_MIN: u64 = 46;
 /// Link and fabric header, select, put, and a signal with a select of its own.
 const OVERHEAD_BYTES_MAX: u64 = 86 + 16 + (12 + 16) + 16 + (12 + 8);
-/// A put's data in one frame, where the file does not say otherwise.
+/// Length of a put's data in one frame, by default.
 const DATA_BYTES_MAX: u64 = 4096;
 
 const RANKS: u64 = 8;
 /// Whole frames in every part of every algorithm.
 const SIZE_BYTES: u64 = RANKS * 12 * DATA_BYTES_MAX;
 
-/// Both engines, on one file. Heartbeats are rare: on a busy machine one is late now and then, and traffic then takes
-/// another way for a while, as it should, but not in this test.
+/// Starts both engines on one file. Heartbeats are rare: on a busy machine a late heartbeat moves traffic to
+/// another path for a while, which this test does not want.
 fn engines(text: &str) -> [(&'static str, Rackloom); 2] {
     let file = rack_file(&format!("{text}timers: {{heartbeat_interval: 5s, heartbeat_miss_max: 5}}\n"));
     let on = |start: fn(&Path) -> Rackloom| start(&file);
     [("run", on(run)), ("sim", on(sim))]
 }
 
-/// One direction of one link, with what it must carry.
+/// Checks one direction of one link against the bytes that it must carry.
 fn carries(link: &Value, payload_bytes: u64, what: &str) {
     let number = |name: &str| link[name].as_u64().expect("a number");
     let (frames, bytes, repeated) = (number("frames"), number("bytes_on_wire"), number("retransmitted"));
     let least = payload_bytes + frames * FRAME_BYTES_MIN;
-    // A busy machine lets a timer run out now and then, although nothing is lost.
+    // A timer may expire on a busy machine although nothing is lost.
     let most = payload_bytes + frames * OVERHEAD_BYTES_MAX + repeated * DATA_BYTES_MAX;
     let name = &link["name"];
     assert!((least..=most).contains(&bytes), "{what}, {name}: {bytes} bytes, not in {least}..={most}");
@@ -43,7 +43,7 @@ fn carries(link: &Value, payload_bytes: u64, what: &str) {
     assert!(frames >= frames_least, "{what}, {name}: {frames} frames, at least {frames_least}");
 }
 
-/// Run one all-reduce and compare every link direction, named `from->to`, with `payload(from, to)`.
+/// Runs one all-reduce and compares every link direction, named `from->to`, with `payload(from, to)`.
 fn all_reduce(shape: &str, algorithm: &str, payload: impl Fn(u64, u64) -> u64) {
     for (engine, rack) in engines(&format!("name: bytes\nshape: {{{shape}: {{nodes: {RANKS}}}}}\n")) {
         let size = format!("{SIZE_BYTES}B");
@@ -81,7 +81,7 @@ fn a_mesh_carries_one_part_there_and_one_back_or_everything_at_once() {
 
 #[test]
 fn halving_and_doubling_carries_half_a_quarter_an_eighth_twice() {
-    // Halves are exchanged first, with the rank that differs in the lowest bit: the most bytes go to the nearest rank.
+    // Halves are exchanged first, with the rank that differs in the lowest bit: the closest rank gets the most bytes.
     all_reduce("full-mesh", "halving-doubling", |from, to| match from ^ to {
         1 => SIZE_BYTES,
         2 => SIZE_BYTES / 2,
@@ -90,7 +90,7 @@ fn halving_and_doubling_carries_half_a_quarter_an_eighth_twice() {
     });
 }
 
-/// Three hops one way, four the other.
+/// Three hops in one direction, four in the other.
 const TWO_WAYS: &str = "name: two-ways
 shape:
   custom:
@@ -108,7 +108,7 @@ job: {bandwidth: {bytes: 64KiB, repetitions: 20, warm_up: 0}}
 ";
 
 #[test]
-fn what_is_put_and_got_over_several_hops_is_on_every_link_of_its_route_and_on_no_other() {
+fn puts_and_gets_over_several_hops_are_on_the_links_of_their_route_only() {
     for (engine, rack) in engines(TWO_WAYS) {
         let report = rack.finish().passed();
         let operations = report["operations"].as_array().expect("operations");
@@ -118,7 +118,7 @@ fn what_is_put_and_got_over_several_hops_is_on_every_link_of_its_route_and_on_no
         };
         let (put, got) = (payload("put"), payload("get"));
         assert!(put >= 20 * (64 << 10) && got >= 20 * (64 << 10), "{engine}: {put}, {got}");
-        // What the sender repeats passes the other links of the route as well.
+        // Retransmissions pass the other links of the route as well.
         let repeated = retransmitted(&report);
         for link in report["links"].as_array().expect("links") {
             let bytes = match link["name"].as_str().expect("a name") {

@@ -1,7 +1,7 @@
-//! `rackloom calibrate` as a script meets it: structure, arithmetic, verdicts, exit codes.
+//! `rackloom calibrate` in scripts: structure, arithmetic, verdicts, exit codes.
 //!
-//! No test here asserts a speed: the machine that runs it is busy with other tests. That a loop which is disturbed is
-//! refused is tested where a disturbance can be provoked, in the command's own tests.
+//! No test here asserts a speed: the machine is busy with other tests. The command's own tests check that a disturbed loop is
+//! refused, because they can provoke a disturbance.
 
 mod support;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::wires::not_tried;
 use support::{rackloom, send, within};
 
-/// Loops of two sides that take milliseconds each.
+/// Rows with loops of two sides that take milliseconds each.
 const ROWS: &str = "store-single,put-4096,round-trip,direct-load-4096";
 
 fn number(value: &Value, field: &str) -> f64 {
@@ -24,7 +24,7 @@ fn takes(side: &Value) -> Vec<f64> {
     takes.iter().map(|take| take.as_f64().expect("a take is a number")).collect()
 }
 
-/// The same to nine digits.
+/// Returns whether two numbers agree to nine digits.
 fn is_same(one: f64, other: f64) -> bool {
     (one - other).abs() <= other.abs() * 1e-9
 }
@@ -40,10 +40,13 @@ fn calibrated(arguments: &[&str]) -> (Option<i32>, Value) {
     (ended.code, report.unwrap_or_else(|error| panic!("{error}: {}\n{}", ended.stdout, ended.stderr)))
 }
 
-/// What is wrong with the figures of a row that was measured.
+/// Checks the figures of a row that was measured.
 fn check_figures(row: &Value, rounds: usize) {
     let (raw, ours) = (takes(&row["raw"]), takes(&row["ours"]));
-    assert_eq!((raw.len(), ours.len()), (rounds, rounds), "{row}");
+    // Alternations in which the host moved the processors are left out, and a busy host may leave too few.
+    let left_out = row["distance"]["left_out"].as_u64().unwrap_or(0);
+    assert!(raw.len() == rounds || (left_out > 0 && raw.len() < rounds), "{row}");
+    assert_eq!(ours.len(), raw.len(), "{row}");
     for (side, taken) in [("raw", &raw), ("ours", &ours)] {
         assert!(taken.iter().all(|take| take.is_finite() && *take > 0.0), "{row}");
         assert!(is_same(number(&row[side], "median"), median(taken.clone())), "{row}");
@@ -55,7 +58,7 @@ fn check_figures(row: &Value, rounds: usize) {
     assert!(is_same(number(ratio, "max"), each.iter().copied().fold(0.0, f64::max)), "{row}");
 }
 
-/// The verdict that the figures of a row lead to, by the rules of `docs/measuring.md`.
+/// Returns the verdict that follows from the figures of a row, by the rules of `docs/measuring.md`.
 fn verdict_of(row: &Value) -> &'static str {
     let (raw, at_least) = (&row["raw"], row["goal"] == "at-least");
     let spread = (number(raw, "max") - number(raw, "min")) / number(raw, "median");
@@ -74,7 +77,7 @@ fn verdict_of(row: &Value) -> &'static str {
     grade(row, number(ratio, "median"))
 }
 
-/// What a ratio, or a figure that stands alone, is worth.
+/// Returns the grade of a ratio, or of a figure that stands alone.
 fn grade(row: &Value, value: f64) -> &'static str {
     let reaches = |goal: &str| {
         let goal = number(row, goal);
@@ -114,7 +117,7 @@ fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
 }
 
 #[test]
-fn rows_that_start_racks_have_figures_or_say_why_not() {
+fn rows_that_start_racks_have_figures_or_a_reason() {
     let only = "packet-round-trip,packet-64,packet-packed,packet-star,udp-packed,udp-frames,all-reduce";
     let (_, report) = calibrated(&["calibrate", "--quick", "--rounds", "1", "--json", "--only", only]);
     let processors = report["machine"]["processors"].as_u64().expect("a machine has processors");
@@ -145,7 +148,7 @@ fn the_simulator_is_measured_without_a_raw_loop_and_judged_by_itself() {
 }
 
 #[test]
-fn the_table_has_the_same_rows_and_says_what_short_takes_are_worth() {
+fn the_table_has_the_same_rows_and_a_note_on_short_takes() {
     let ended = rackloom(&["calibrate", "--quick", "--only", "direct-load-4096"]).finish();
     assert!(matches!(ended.code, Some(0 | 1 | 7)), "{}", ended.stderr);
     for part in ["direct-load-4096", "raw loop", "ratio", "floor", "verdict: ", "processors", "mean nothing"]
@@ -165,7 +168,7 @@ fn a_row_that_does_not_exist_is_bad_input_with_the_names_of_those_that_do() {
 }
 
 #[test]
-fn who_interrupts_gets_what_there_is() {
+fn an_interrupt_prints_the_finished_rows() {
     let arguments =
         ["calibrate", "--json", "--rounds", "1000", "--only", "direct-load-4096,packet-round-trip"];
     let running = rackloom(&arguments).start();

@@ -1,7 +1,7 @@
-//! Captures: what is in the files is what the report says happened, on every wire and in the simulator.
+//! Captures agree with the report, on every wire and in the simulator.
 //!
-//! The report counts, a capture shows: each frame once, each fault on the frame that it befell. What Wireshark makes of the
-//! files is tested in `tests/dissector.rs`.
+//! A report counts; a capture shows each frame once, and each fault on the frame that it struck. `tests/dissector.rs` tests
+//! the view of Wireshark on the files.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::{
     Ended, Rackloom, Running, injected, over_links, rack_file, rackloom, run, scratch, send, sim, within,
 };
 
-/// Three nodes, so that frames are also passed on.
+/// Three nodes, so that frames are also forwarded.
 const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\n";
 const FAULTS: [&str; 8] = ["--loss", "1%", "--corrupt", "0.5%", "--duplicate", "1%", "--reorder", "1%"];
 const LINKS: [&str; 3] = ["n0-p0--n1-p1.pcapng", "n1-p0--n2-p1.pcapng", "n2-p0--n0-p1.pcapng"];
@@ -24,7 +24,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// What is in a directory, by name.
+/// Returns the names in a directory.
 fn names(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).expect("the directory is there");
     let mut names: Vec<_> =
@@ -37,7 +37,7 @@ fn decode(path: &Path, options: &[&str]) -> Ended {
     rackloom(&[&["decode", text(path)][..], options].concat()).finish()
 }
 
-/// The frames of a capture that can be read.
+/// Returns the frames of a valid capture.
 fn frames(path: &Path) -> Vec<Value> {
     let ended = decode(path, &["--json"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -48,12 +48,12 @@ fn comments(frame: &Value) -> impl Iterator<Item = &str> {
     frame["comments"].as_array().expect("a list").iter().map(|comment| comment.as_str().expect("text"))
 }
 
-/// How many comments begin like this.
+/// Returns the number of comments with this beginning.
 fn commented(frames: &[Value], beginning: &str) -> u64 {
     frames.iter().flat_map(comments).filter(|comment| comment.starts_with(beginning)).count() as u64
 }
 
-/// All captures of a directory, each frame once and in order of time.
+/// Returns the frames of all captures of a directory, each once and in order of time.
 fn all_frames(directory: &Path) -> Vec<Value> {
     assert_eq!(names(directory), LINKS, "one file per link and nothing else");
     let mut all = Vec::new();
@@ -72,8 +72,7 @@ fn all_frames(directory: &Path) -> Vec<Value> {
     all
 }
 
-/// Received frames that were not used, by reason.
-/// Frames that receivers dropped. Frames that faults took away have comments of their own.
+/// Returns the number of frames that receivers dropped, by reason. Frames that faults removed have comments of their own.
 fn dropped_by_reason(report: &Value) -> BTreeMap<String, u64> {
     let mut sums = BTreeMap::new();
     for link in report["links"].as_array().expect("a list of links") {
@@ -118,10 +117,38 @@ fn the_simulators_captures_hold_every_frame_and_every_fault() {
     for reason in ["hop-check", "duplicate"] {
         assert!(by_comment.contains_key(reason), "{by_comment:?}");
     }
-    assert!(frames.iter().all(|frame| frame["direction"] == "outbound"), "nobody else was on the link");
+    assert!(frames.iter().all(|frame| frame["direction"] == "outbound"), "no other sender was on the link");
 }
 
-/// Without corruption frames carry their payload by reference, and a capture shows the bytes all the same.
+/// Compares the link table with captures of a ring of four, whose nodes forward frames. Without corruption, because corruption may change the kind
+/// of a captured frame.
+#[test]
+fn the_link_table_counts_data_control_and_forwarded_frames_like_the_capture() {
+    let directory = scratch("kinds");
+    let faults = ["--capture", text(&directory), "--loss", "1%", "--duplicate", "1%"];
+    let report = sim(&rack_file("name: r4\nshape: {ring: {nodes: 4}}\n")).with(&faults).finish().passed();
+    let captured: Vec<_> = names(&directory).iter().flat_map(|name| frames(&directory.join(name))).collect();
+    let mut forwarded = 0;
+    for link in report["links"].as_array().expect("a list of links") {
+        let (sender, receiver) =
+            link["name"].as_str().and_then(|name| name.split_once("->")).expect("a direction");
+        // Port 0 of a node of a ring leads to the node with the next number.
+        let is_next = [("n0", "n1"), ("n1", "n2"), ("n2", "n3"), ("n3", "n0")].contains(&(sender, receiver));
+        let port = format!("{sender}-p{}", u8::from(!is_next));
+        let sent: Vec<_> = captured.iter().filter(|frame| frame["interface"] == port.as_str()).collect();
+        let data = sent.iter().filter(|frame| frame["kind"] == "data").count();
+        let sources = sent.iter().filter_map(|frame| Some(format!("n{}", frame["source"].as_u64()?)));
+        let of_others = sources.filter(|source| source != sender).count();
+        assert_eq!(link["data_frames"], data, "{link}");
+        assert_eq!(link["control_frames"], sent.len() - data, "{link}");
+        assert_eq!(link["forwarded"], of_others, "{link}");
+        assert!(data > 0 && sent.len() > data, "{link}");
+        forwarded += of_others;
+    }
+    assert!(forwarded > 0, "some paths have two hops");
+}
+
+/// Without corruption frames carry their payload by reference. A capture shows the bytes in this case, too.
 #[test]
 fn a_simulated_capture_without_corruption_changes_nothing_and_holds_the_bytes() {
     for (more, options) in [
@@ -157,7 +184,7 @@ fn a_simulated_capture_changes_nothing_and_repeats_to_the_byte() {
     }
 }
 
-/// The report of a run is made before its last frames: a capture holds at least what it counts.
+/// A report is made before the last frames of a run: a capture contains at least the frames that it counts.
 fn captures_of_processes_hold_what_the_report_counts(wire: &str) {
     let directory = scratch("captures");
     let file = rack_file(RING);
@@ -190,7 +217,7 @@ fn captures_of_raw_frames_hold_what_the_report_counts() {
     captures_of_processes_hold_what_the_report_counts("packet");
 }
 
-/// A rack whose litmus does not end by itself within any test.
+/// Starts a rack whose litmus does not end by itself within any test.
 fn busy_rack(directory: &Path) -> Running {
     let job = "job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
     let options = ["--capture", text(directory), "--capture-bytes", "2MiB"];
@@ -202,7 +229,7 @@ fn a_killed_node_leaves_captures_that_can_be_read() {
     let directory = scratch("captures");
     let mut rack = busy_rack(&directory);
     let members = rack.members();
-    // Something of it has been written.
+    // Wait until part of it has been written.
     within(Duration::from_secs(60), "the first frames on disk", || {
         let parts = std::fs::read_dir(&directory).ok()?;
         let sizes = parts.filter_map(|part| part.ok()?.metadata().ok()).map(|part| part.len());
@@ -216,7 +243,7 @@ fn a_killed_node_leaves_captures_that_can_be_read() {
 }
 
 #[test]
-fn what_a_killed_supervisor_leaves_can_be_read_part_by_part() {
+fn the_capture_parts_of_a_killed_supervisor_can_be_read() {
     let directory = scratch("captures");
     let mut rack = busy_rack(&directory);
     let members = rack.members();
@@ -237,7 +264,7 @@ fn what_a_killed_supervisor_leaves_can_be_read_part_by_part() {
 }
 
 #[test]
-fn a_rack_that_stays_has_its_captures_when_it_is_down() {
+fn a_standing_rack_has_its_captures_when_it_is_down() {
     let (directory, session) = (scratch("captures"), scratch("session"));
     std::fs::create_dir_all(&session).expect("a scratch folder");
     let file = rack_file("name: stays\nshape: {ring: {nodes: 3}}\n");
@@ -253,7 +280,7 @@ fn a_rack_that_stays_has_its_captures_when_it_is_down() {
 }
 
 #[test]
-fn a_capture_stops_at_its_limit_and_says_so() {
+fn a_capture_stops_at_its_limit_with_a_note() {
     let directory = scratch("captures");
     let options = ["--capture", text(&directory), "--capture-bytes", "128KiB"];
     let ended = sim(&rack_file(RING)).with(&options).finish();
@@ -270,7 +297,7 @@ fn a_capture_stops_at_its_limit_and_says_so() {
     }
 }
 
-/// A small capture, of which everything is known.
+/// Returns a small capture with known contents.
 fn small_capture() -> PathBuf {
     let directory = scratch("captures");
     let rack = "name: small\nshape: {ring: {nodes: 3}}\njob: none\n";
@@ -279,7 +306,7 @@ fn small_capture() -> PathBuf {
 }
 
 #[test]
-fn decode_shows_what_is_asked_for() {
+fn decode_shows_the_selected_frames() {
     let path = small_capture();
     let lines = |options: &[&str]| {
         let ended = decode(&path, options);
@@ -298,7 +325,7 @@ fn decode_shows_what_is_asked_for() {
 }
 
 #[test]
-fn decode_refuses_what_it_cannot_read_with_place_and_hint() {
+fn decode_refuses_unreadable_files_with_position_and_hint() {
     let path = small_capture();
     let whole = std::fs::read(&path).expect("a capture");
     let lines = decode(&path, &[]).stdout.lines().count();
@@ -321,13 +348,17 @@ fn decode_refuses_what_it_cannot_read_with_place_and_hint() {
         }
     }
     std::fs::write(&path, &whole).expect("it can be written");
-    let nobody = decode(&path, &["--node", "n9"]);
-    assert_eq!(nobody.code, Some(2));
-    assert!(nobody.stderr.contains("has no n9") && nobody.stderr.contains("n0, n1, n2"), "{}", nobody.stderr);
+    let unknown = decode(&path, &["--node", "n9"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(
+        unknown.stderr.contains("has no n9") && unknown.stderr.contains("n0, n1, n2"),
+        "{}",
+        unknown.stderr
+    );
 }
 
 #[test]
-fn what_cannot_be_captured_is_refused_before_anything_starts() {
+fn an_impossible_capture_is_refused_before_anything_starts() {
     let file = rack_file(RING);
     for command in ["run", "sim", "up"] {
         for (options, part) in [
@@ -353,7 +384,7 @@ fn fold(seed: u64, parts: &[u64]) -> u64 {
     parts.iter().fold(mix(seed), |sum, part| mix(sum ^ mix(*part)).rotate_left(17))
 }
 
-/// How often the key that follows from the seed of the rack file stands in the captures of a litmus.
+/// Returns how often the keys that follow from the seed of the rack file are in the captures of a litmus.
 fn guessable_keys(command: Rackloom, seed: u64) -> usize {
     let directory = scratch("keys");
     let ended = command.with(&["--seed", &seed.to_string(), "--capture", text(&directory)]).finish();

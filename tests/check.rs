@@ -1,8 +1,8 @@
-//! `rackloom check` as a user meets it: every mistake of a file at once, each with its place and a hint, and nothing that
+//! `rackloom check` reports every mistake of a file at once, each with its position and a hint, and nothing that
 //! `run` refuses later.
 //!
-//! Each file of `tests/broken/` is wrong in one way, and lists in its first lines what must be found: `# LINE:COLUMN part of
-//! the message`, in the order of the file, and nothing else. Nothing here starts a rack.
+//! Each file of `tests/broken/` is wrong in one respect. Its first lines list all expected errors, in the order of the file:
+//! `# LINE:COLUMN part of the message`. Nothing here starts a rack.
 
 mod support;
 
@@ -22,7 +22,7 @@ fn tried(command: &str, file: &Path) -> Ended {
     rackloom(&[command, file.to_str().expect("a plain path")]).finish()
 }
 
-/// Place and message of everything that was found, and how many hints were given.
+/// Returns position and message of everything that was found, and the number of hints.
 fn found(file: &Path, stderr: &str) -> (Vec<(String, String)>, usize) {
     let arrow = format!("--> {}:", file.display());
     let mut message = "";
@@ -58,9 +58,9 @@ fn every_mistake_is_found_where_it_is_and_has_a_hint() {
     }
 }
 
-/// The rule has one home: who runs a file hears the same about it as who checks it.
+/// There is one checker: commands that run a file report the same mistakes as `check`.
 #[test]
-fn whoever_runs_a_file_hears_what_check_says() {
+fn commands_that_run_a_file_report_the_mistakes_of_check() {
     let names = ["algorithm-for-other-collectives", "working-space-beyond-memory", "ranks-of-two-tenants"];
     for name in names {
         let file = root().join(format!("tests/broken/{name}.yaml"));
@@ -72,7 +72,7 @@ fn whoever_runs_a_file_hears_what_check_says() {
     }
 }
 
-/// What the command line puts in place of the file's job is judged, and the file's job is not.
+/// A job of the command line is judged instead of the file's job.
 #[test]
 fn another_job_is_judged_in_place_of_the_files() {
     let file = root().join("tests/broken/ranks-of-two-tenants.yaml");
@@ -80,7 +80,7 @@ fn another_job_is_judged_in_place_of_the_files() {
     let sim = |file: &Path, options: &[&str]| {
         rackloom(&[&["sim", file.to_str().expect("a plain path")][..], options].concat()).finish()
     };
-    assert_eq!(sim(&file, &["--job", "none"]).code, Some(0), "nobody does the file's job");
+    assert_eq!(sim(&file, &["--job", "none"]).code, Some(0), "the file's job is not run");
     let ended = sim(&ring, &["--collective", "broadcast", "--algorithm", "halving-doubling"]);
     assert_eq!(ended.code, Some(2));
     for part in ["halving-doubling cannot do broadcast", "hint:"] {
@@ -89,7 +89,7 @@ fn another_job_is_judged_in_place_of_the_files() {
 }
 
 #[test]
-fn a_rack_beyond_the_machine_is_refused_by_who_starts_it_and_a_warning_to_who_checks_it() {
+fn a_rack_beyond_the_machine_is_refused_at_the_start_and_a_warning_of_check() {
     // No machine of these tests has 16 TiB.
     let file = rack_file("name: vast\nshape: {star: {nodes: 256}}\ndefaults: {memory: 64GiB}\njob: none\n");
     let checked = tried("check", &file);
@@ -108,7 +108,7 @@ fn a_rack_beyond_the_machine_is_refused_by_who_starts_it_and_a_warning_to_who_ch
 }
 
 #[test]
-fn the_plan_shows_how_memory_is_held_where_it_is_not_as_usual() {
+fn check_shows_memory_settings_that_are_not_the_defaults() {
     let text = "name: held\nshape: {ring: {nodes: 3}}\n";
     let usual = tried("check", &rack_file(text)).stdout;
     assert!(!usual.contains("huge pages"), "{usual}");

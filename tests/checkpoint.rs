@@ -1,4 +1,4 @@
-//! A collective is killed in the middle and taken up again: the result is that of a run which nobody disturbed.
+//! A collective that was killed and resumed has the result of an undisturbed run.
 
 mod support;
 
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use support::{Ended, Rackloom, rack_file, run, scratch};
 
 const RANKS: usize = 4;
-/// Runs of the collective; the node dies in the last but two, so that what is taken up has little left to do.
+/// Runs of the collective. The node dies in the third last, so that little is left after the resumption.
 const RUNS: u64 = 9;
 const DIES_IN: u64 = 7;
 
-/// The same job each time: its identity is part of every snapshot.
+/// Starts the job with a fixed identity: every snapshot contains it.
 fn job(rack: &Path) -> Rackloom {
     job_of_seed(rack, "11")
 }
@@ -33,7 +33,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// Run it until n2 kills itself, with snapshots after every second run.
+/// Runs it until n2 kills itself, with snapshots after every second run.
 fn killed(rack: &Path, snapshots: &Path) -> Ended {
     let script = rack_file(&format!(
         "name: dies\nevents:\n  - {{what: kill, where: n2, when: {{node: n2, run: {DIES_IN}, step: 2}}}}\n\
@@ -55,14 +55,14 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn what_was_killed_and_taken_up_ends_with_the_same_bytes() {
+fn a_killed_and_resumed_collective_ends_with_the_same_bytes() {
     let (rack, snapshots) = (rack(), scratch("snapshots"));
     let (undisturbed, taken_up) = (scratch("undisturbed"), scratch("taken-up"));
     let whole = job(&rack).with(&["--output", text(&undisturbed)]).finish();
     assert_eq!(whole.code, Some(0), "{}\n{}", whole.stdout, whole.stderr);
     let broken = killed(&rack, &snapshots);
     assert_eq!(broken.code, Some(0), "a clean error was expected\n{}\n{}", broken.stdout, broken.stderr);
-    // Two of each rank, the last of them after run 6.
+    // Two snapshots of each rank, the last of them after run 6.
     let mut expected: Vec<_> =
         (0..RANKS).flat_map(|rank| [4, 6].map(|run| format!("rank{rank}.{run}.snapshot"))).collect();
     expected.sort();
@@ -76,7 +76,7 @@ fn what_was_killed_and_taken_up_ends_with_the_same_bytes() {
         assert!(bytes(&undisturbed) == bytes(&taken_up), "rank {rank} has other bytes");
     }
 
-    // Who died while saving has the newest number of some ranks only: the one before is taken.
+    // A rank that died while saving has no newest snapshot: all ranks use the one before.
     std::fs::remove_file(snapshots.join("rank3.6.snapshot")).expect("it was there");
     let rest = restored(&rack, &snapshots);
     assert_eq!(rest.code, Some(0), "{}\n{}", rest.stdout, rest.stderr);
@@ -90,11 +90,11 @@ fn a_snapshot_that_is_damaged_or_foreign_is_refused_before_anything_starts() {
     assert_eq!(broken.code, Some(0), "{}\n{}", broken.stdout, broken.stderr);
     let path = snapshots.join("rank1.6.snapshot");
     let sound = std::fs::read(&path).expect("a snapshot");
-    let refused = |bytes: &[u8], told: &str| {
+    let refused = |bytes: &[u8], case: &str| {
         std::fs::write(&path, bytes).expect("it can be written");
         let ended = restored(&rack, &snapshots);
-        assert_eq!(ended.code, Some(2), "{told}: {}\n{}", ended.stdout, ended.stderr);
-        for part in [told, "rank1.6.snapshot", "hint:"] {
+        assert_eq!(ended.code, Some(2), "{case}: {}\n{}", ended.stdout, ended.stderr);
+        for part in [case, "rank1.6.snapshot", "hint:"] {
             assert!(ended.stderr.contains(part), "`{part}` is missing in {}", ended.stderr);
         }
     };

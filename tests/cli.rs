@@ -1,4 +1,4 @@
-//! The command line as a user meets it: help, mistakes, exit codes.
+//! Command line: help, errors, exit codes.
 //!
 //! Nothing here starts a rack.
 
@@ -21,12 +21,12 @@ fn refused(arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn help_is_what_it_was() {
+fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help", help(&["--help"]));
     insta::assert_snapshot!("help-run", help(&["run", "--help"]));
     insta::assert_snapshot!("help-sim", help(&["sim", "--help"]));
     insta::assert_snapshot!("help-check", help(&["check", "--help"]));
-    insta::assert_snapshot!("help-plan", help(&["plan", "--help"]));
+    insta::assert_snapshot!("help-schedule", help(&["schedule", "--help"]));
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
     insta::assert_snapshot!("help-down", help(&["down", "--help"]));
@@ -38,9 +38,9 @@ fn help_is_what_it_was() {
     insta::assert_snapshot!("help-gpu-info", help(&["gpu", "info", "--help"]));
 }
 
-/// `rackloom ... | head`: whoever read has gone before anything was printed. The command ends as it would have, and does not panic (101).
+/// `rackloom ... | head`: the reader has exited before anything was printed. The command ends with its usual code and does not panic (101).
 #[test]
-fn nobody_who_reads_changes_how_a_command_ends() {
+fn a_closed_pipe_does_not_change_the_exit_code() {
     let ring = topology("ring-4.yaml");
     let ring = ring.to_str().expect("a plain path");
     let (runs, reads) = (["--collective", "barrier", "--json", "-"], ["--collective", "all-reduce"]);
@@ -53,7 +53,7 @@ fn nobody_who_reads_changes_how_a_command_ends() {
         (vec!["experiment", "list", "--json"], 0),
         (vec!["experiment", "outstanding-loads", "--reduced"], 0),
         (vec!["experiment", "outstanding-loads", "--reduced", "--perturb"], 1),
-        ([&["plan", ring], &reads[..]].concat(), 0),
+        ([&["schedule", ring], &reads[..]].concat(), 0),
         ([&["sim", ring], &runs[..]].concat(), 0),
         ([&["run", ring], &reads[..]].concat(), 0),
         (vec!["decode", "no-such-capture.pcapng"], 2),
@@ -61,13 +61,13 @@ fn nobody_who_reads_changes_how_a_command_ends() {
         (vec!["sim", "no-such-rack.yaml"], 2),
         (vec!["sim", ring, "--loss", "7"], 2),
     ] {
-        let nobody = || {
+        let closed = || {
             let (reader, writer) = std::io::pipe().expect("a pipe");
             drop(reader);
             writer
         };
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"));
-        let status = command.current_dir(root()).args(&arguments).stdout(nobody()).stderr(nobody()).status();
+        let status = command.current_dir(root()).args(&arguments).stdout(closed()).stderr(closed()).status();
         assert_eq!(status.expect("it starts").code(), Some(code), "{arguments:?}");
     }
 }
@@ -80,7 +80,7 @@ fn every_option_is_in_the_document() {
         "sim",
         "campaign",
         "check",
-        "plan",
+        "schedule",
         "up",
         "status",
         "down",
@@ -107,7 +107,7 @@ fn every_shipped_file_is_a_plan() {
 }
 
 #[test]
-fn a_missing_file_is_bad_input_with_place_and_hint() {
+fn a_missing_file_is_bad_input_with_path_and_hint() {
     for command in ["run", "sim", "check", "up"] {
         let ended = refused(&[command, "topologies/no-such-rack.yaml"]);
         for part in ["error: ", "where: topologies/no-such-rack.yaml", "hint: "] {
@@ -117,7 +117,7 @@ fn a_missing_file_is_bad_input_with_place_and_hint() {
 }
 
 #[test]
-fn a_file_with_two_mistakes_tells_both_with_line_and_column() {
+fn two_mistakes_are_both_reported_with_line_and_column() {
     let path = rack_file("name: broken\nshape: {ring: {nodes: 4}}\nlnik: {loss: 1%}\nwatchdog: 5 apples\n");
     let ended = refused(&["run", path.to_str().expect("a plain path")]);
     for part in ["lnik", "apples", ":3:", ":4:", "hint"] {
@@ -172,21 +172,21 @@ fn a_schedule_is_printed_whole_or_as_a_choice() {
     let ring = topology("ring-4.yaml");
     let ring = ring.to_str().expect("a plain path");
     let options = ["--collective", "all-reduce", "--bytes", "64B"];
-    let plan = |more: &[&str]| help(&[&["plan", ring][..], &options, more].concat());
+    let plan = |more: &[&str]| help(&[&["schedule", ring][..], &options, more].concat());
     insta::assert_snapshot!("plan-two-shot", plan(&["--algorithm", "two-shot"]));
     insta::assert_snapshot!("plan-choices", plan(&[]));
-    refused(&["plan", ring]);
-    refused(&["plan", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
-    // What changes no schedule is not taken.
+    refused(&["schedule", ring]);
+    refused(&["schedule", ring, "--collective", "broadcast", "--algorithm", "two-shot"]);
+    // Options that change no schedule are refused.
     for option in
         ["--loss", "--transport", "--repetitions", "--warm-up", "--seed", "--op", "--job", "--sizes"]
     {
-        let ended = refused(&["plan", ring, "--collective", "all-reduce", option, "1"]);
+        let ended = refused(&["schedule", ring, "--collective", "all-reduce", option, "1"]);
         assert!(ended.stderr.contains(&format!("unexpected argument '{option}'")), "{}", ended.stderr);
     }
-    // What is taken changes it.
+    // Accepted options change it.
     let collective = ["--collective", "broadcast", "--algorithm", "binomial"];
-    let of = |more: &[&str]| help(&[&["plan", ring][..], &collective, more].concat());
+    let of = |more: &[&str]| help(&[&["schedule", ring][..], &collective, more].concat());
     let plain = of(&[]);
     for more in [["--root", "n1"], ["--bytes", "12B"], ["--type", "f64"], ["--rounds", "1"]] {
         assert_ne!(of(&more), plain, "{more:?} changes nothing");
@@ -219,7 +219,7 @@ fn an_option_that_means_nothing_is_refused() {
 }
 
 #[test]
-fn injected_losses_stand_in_the_link_table_and_settings_in_place_of_the_file() {
+fn injected_losses_are_in_the_link_table_and_settings_replace_those_of_the_file() {
     let ring = topology("ring-4.yaml");
     let ring = ring.to_str().expect("a plain path");
     let ended = rackloom(&["sim", ring, "--set", "link.loss=5%", "--set", "name=set"]).finish();
@@ -242,7 +242,7 @@ fn a_figure_that_cannot_be_written_is_refused_before_the_experiment() {
     assert!(ended.stdout.is_empty() && ended.stderr.contains("cannot write"), "{}", ended.stderr);
 }
 
-/// Both numbers, for the job that will run and not for the one in the file.
+/// The message has both numbers, for the job that will run and not for the job of the file.
 #[test]
 fn memory_is_held_against_the_job_that_will_run() {
     let file = rack_file("name: small\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 512KiB}\n");
@@ -263,7 +263,7 @@ fn memory_is_held_against_the_job_that_will_run() {
     }
 }
 
-/// Expectations decide: an elapsed time that nothing can keep fails, and nothing else about the run has changed.
+/// Expectations decide: an elapsed time that cannot be met fails the run, and nothing else changes.
 #[test]
 fn expectations_of_the_file_decide_the_verdict() {
     let verdict = |expect: &str| {

@@ -1,8 +1,8 @@
-//! Collectives through the command, on arrays in files: what comes out is what plain arithmetic says, to the bit.
+//! Collectives through the command, on arrays in files: results equal plain arithmetic to the bit.
 //!
-//! The expectation is computed here, value by value, by code that knows nothing of schedules. Floating-point inputs
+//! The expectation is computed here, value by value, by code without schedules. Floating-point inputs
 //! are small whole numbers, whose sums and products every type here holds exactly, so the order of a reduction cannot hide a
-//! mistake. Where python3 with NumPy is installed, NumPy is asked as well.
+//! mistake. Where python3 with NumPy is installed, NumPy checks as well.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn job(engine: &str, shape: &str, collective: &str, element: &str, input: &Path,
     ])
 }
 
-/// An all-reduce whose results are the reduction at every rank.
+/// Checks that an all-reduce gives the reduction at every rank.
 fn reduces(
     engine: &str,
     shape: &str,
@@ -74,7 +74,7 @@ fn reduces(
     report
 }
 
-/// The same by NumPy, where there is one. 16-bit floats are reduced in float32, rank by rank, and rounded once; NumPy has no
+/// Checks the results with NumPy, if there is one. 16-bit floats are reduced in float32, rank by rank, and rounded once. NumPy has no
 /// bf16, so its bits are the upper half of a float32 there and are rounded by hand.
 fn ask_numpy(input: &Path, output: &Path, op: &str, ranks: usize) {
     const SCRIPT: &str = "import sys, numpy as np\n\
@@ -115,7 +115,7 @@ fn every_type_and_every_operation_is_exact() {
     }
 }
 
-/// Each shape on both wires and in virtual time, without loss and with; types, operations and odd sizes go round.
+/// Runs each shape on both wires and in virtual time, with and without loss, with types, operations and odd sizes in rotation.
 fn goes_everywhere(shape: &str, types: [&str; 3]) {
     let mut number = 0;
     for engine in ["shared-memory", "packet", "sim"] {
@@ -149,8 +149,8 @@ fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
     goes_everywhere(MESH, ["bf16", "f32", "u8"]);
 }
 
-/// Every type with every operation, shape, wire or engine and loss: 504 racks. By hand, with `RACKLOOM_WHOLE_PRODUCT=1`
-/// (docs/measuring.md); the tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
+/// Every type with every operation, shape, wire or engine and loss: 504 racks. Run by hand with `RACKLOOM_WHOLE_PRODUCT=1`
+/// (docs/measuring.md). The tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
 #[test]
 fn everything_with_everything() {
     if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
@@ -170,7 +170,7 @@ fn everything_with_everything() {
     }
 }
 
-/// A type of floating-point numbers: how one is made from a double, read, and how much one rounding may err.
+/// Type of floating-point numbers: conversion from and to a double, and the largest error of one rounding.
 struct Floats {
     element: &'static str,
     encode: fn(f64) -> Vec<u8>,
@@ -178,7 +178,7 @@ struct Floats {
     unit_roundoff: f64,
 }
 
-/// Every value of a binary16 from zero to the greatest, ascending; a place is also the value's bits.
+/// Returns every value of a binary16 from zero to the greatest, ascending. The index is the value's bits.
 fn halves() -> &'static [f64] {
     static HALVES: std::sync::LazyLock<Vec<f64>> = std::sync::LazyLock::new(|| {
         let value = |bits: u16| match (bits >> 10, f64::from(bits & 0x3ff) / 1024.0) {
@@ -190,7 +190,7 @@ fn halves() -> &'static [f64] {
     &HALVES
 }
 
-/// The nearest binary16, ties to even.
+/// Returns the nearest binary16, ties to even.
 fn half_bits(value: f64) -> u16 {
     let (halves, magnitude) = (halves(), value.abs());
     let above = halves.partition_point(|half| *half < magnitude).min(halves.len() - 1);
@@ -233,7 +233,7 @@ const FLOATS: [Floats; 4] = [
     },
 ];
 
-/// Arrays of numbers between -1 and 1 that fill their mantissas, encoded.
+/// Returns encoded arrays of numbers between -1 and 1 with full mantissas.
 fn random_floats(floats: &Floats, ranks: usize, count: usize) -> Vec<Vec<u8>> {
     let numbers = values("i64", "sum", ranks, count);
     let encoded = |value: &i64| (floats.encode)(*value as f64 / i64::MAX as f64);
@@ -250,7 +250,7 @@ fn put_arrays(element: &str, arrays: &[Vec<u8>], count: usize) -> std::path::Pat
     input
 }
 
-/// Where a rank holds all operands, 16-bit sums are those of f32 in the order of the ranks, rounded once, to the bit.
+/// If a rank holds all operands, 16-bit sums are those of f32 in the order of the ranks, rounded once, to the bit.
 #[test]
 fn sixteen_bit_sums_of_full_mantissas_are_rounded_once_by_direct_schedules() {
     let bits_of_bf16 = |sum: f32| ((sum.to_bits() + 0x7fff + (sum.to_bits() >> 16 & 1)) >> 16) as u16;
@@ -280,7 +280,7 @@ fn sixteen_bit_sums_of_full_mantissas_are_rounded_once_by_direct_schedules() {
 /// most u, the sum errs by at most (N - 1) u / (1 - (N - 1) u) times the sum of the magnitudes (Higham 2002, 4.2). bf16 is
 /// rounded twice per addition (to f32 first), and the comparison sums doubles itself; 2 u each covers both.
 #[test]
-fn random_floats_are_the_same_at_every_rank_and_as_near_as_rounding_allows() {
+fn random_floats_are_equal_at_every_rank_and_within_the_rounding_bound() {
     for (floats, (shape, engine)) in
         FLOATS.iter().zip([(RING, "shared-memory"), (STAR, "packet"), (MESH, "sim"), (RING, "sim")])
     {
@@ -314,7 +314,7 @@ fn every_algorithm_and_every_size_gives_the_same() {
     }
 }
 
-/// Elements of part `part` when `count` are dealt out, the first parts one longer.
+/// Returns the elements of part `part` of `count`. The first parts are one longer.
 fn part(count: usize, ranks: usize, part: usize) -> std::ops::Range<usize> {
     let start = |part: usize| part * (count / ranks) + part.min(count % ranks);
     start(part)..start(part + 1)
@@ -396,7 +396,7 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
 }
 
 #[test]
-fn given_arrays_are_neither_overwritten_nor_left_out_in_silence() {
+fn given_arrays_are_neither_overwritten_nor_ignored_without_a_note() {
     let input = arrays("f32", &values("f32", "sum", 5, 6));
     let read = || std::fs::read(input.join("rank0.npy")).expect("it is there");
     let (before, dotted) = (read(), input.join("."));
@@ -449,7 +449,7 @@ fn a_barrier_takes_time_and_moves_nothing() {
         assert_eq!(line.split_whitespace().filter(|cell| *cell == "-").count(), 3, "{line}");
     }
     let printed =
-        support::rackloom(&["plan", file.to_str().expect("plain"), "--collective", "barrier"]).finish();
+        support::rackloom(&["schedule", file.to_str().expect("plain"), "--collective", "barrier"]).finish();
     assert_eq!(printed.code, Some(0), "{}", printed.stderr);
     assert!(!printed.stdout.contains("elements"), "{}", printed.stdout);
 }
@@ -473,7 +473,7 @@ fn results_of_a_run_with_more_ranks_are_not_left_beside_new_ones() {
 }
 
 #[test]
-fn a_sweep_has_the_columns_that_people_know() {
+fn a_sweep_has_the_usual_columns() {
     let file = rack_file("name: sweep\nshape: {ring: {nodes: 4}}\n");
     for rack in [run(&file), sim(&file)] {
         let ended = rack

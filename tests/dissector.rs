@@ -1,8 +1,8 @@
-//! The Wireshark dissector and the protocol's own parser say the same of every field of every frame.
+//! The Wireshark dissector and the protocol's own parser agree on every field of every frame.
 //!
-//! Captures of both engines go through `rackloom decode --json` and through tshark with `scripts/rackloom.lua`; what each
-//! says of a frame is compared field by field, and no field may be known to only one of them. What only the dissector
-//! knows, which frame answers which, is held against a golden text. Without tshark each test says so.
+//! Captures of both engines go through `rackloom decode --json` and through tshark with `scripts/rackloom.lua`. Their output
+//! is compared field by field; every field must be known to both. Fields that only the dissector
+//! has (the response to a request) are compared with a golden text. Without tshark each test is skipped.
 
 mod support;
 
@@ -24,7 +24,7 @@ use support::{rack_file, rackloom, root, run, scratch, sim};
 
 const FAULTS: [&str; 8] = ["--loss", "1%", "--corrupt", "1%", "--duplicate", "1%", "--reorder", "1%"];
 
-/// Fields that only the dissector has: payload and checks as bytes, and how frames belong together.
+/// Fields that only the dissector has: payload and checks as bytes, and relations between frames.
 const ONLY_DISSECTED: [&str; 11] = [
     "info",
     "hop_check",
@@ -88,7 +88,7 @@ const OPERATIONS: &[&str] = &[
     "ack",
 ];
 
-/// Words by number, for fields in which the parser says the word and tshark the number.
+/// Names by number, for fields in which the parser prints the name and tshark the number.
 const WORDS: [(&str, &[&str]); 9] = [
     (
         "kind",
@@ -117,14 +117,14 @@ const WORDS: [(&str, &[&str]); 9] = [
     ("heartbeat.state", &["init", "up", "suspect", "down", "probing", "admin-down"]),
 ];
 
-/// What is said of one frame: by field, each value in order.
+/// Fields of one frame, each with its values in order.
 type Fields = BTreeMap<String, Vec<String>>;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// tshark with the dissector; nothing, and a word about it, where there is none.
+/// Runs tshark with the dissector. Returns `None` and reports a skip if there is none.
 fn tshark(capture: &Path, arguments: &[&str]) -> Option<String> {
     let script = format!("lua_script:{}", text(&root().join("scripts/rackloom.lua")));
     let mut command = Command::new("tshark");
@@ -138,7 +138,7 @@ fn tshark(capture: &Path, arguments: &[&str]) -> Option<String> {
     Some(String::from_utf8(done.stdout).expect("tshark prints UTF-8"))
 }
 
-/// The names that the script gives to its fields.
+/// Returns the names of the script's fields.
 fn dissected_names() -> Vec<String> {
     let script = std::fs::read_to_string(root().join("scripts/rackloom.lua")).expect("the script is there");
     let declared = script.lines().filter_map(|line| line.strip_prefix("field(\""));
@@ -146,7 +146,7 @@ fn dissected_names() -> Vec<String> {
     names.filter(|name| !ONLY_DISSECTED.contains(&name.as_str())).collect()
 }
 
-/// Everything as the same kind of text: numbers decimal, words as numbers, truth as 1 and 0.
+/// Converts a value to a common form: numbers decimal, names as numbers, truth as 1 and 0.
 fn normal(field: &str, value: &str) -> String {
     if let Some((_, words)) = WORDS.iter().find(|(name, _)| *name == field)
         && let Some(number) = words.iter().position(|word| *word == value && !word.is_empty())
@@ -204,9 +204,9 @@ fn by_parser(capture: &Path) -> Vec<Fields> {
         .collect()
 }
 
-/// `{"ack": {"psn": 3}}` is `ack.psn`. Operations are called `op`, and so is their first field.
+/// Flattens JSON: `{"ack": {"psn": 3}}` is `ack.psn`. Operations are called `op`, and so is their first field.
 fn flatten(fields: &mut Fields, prefix: &str, value: &Value) {
-    // Which way is a flag of the file's, and a reason is the code in words.
+    // The direction is a flag of the file, and a reason is the code as a name.
     const LEFT_OUT: [&str; 2] = ["direction", "op.reason"];
     let named = |key: &str| match (prefix, key) {
         ("", "operations") => "op".to_owned(),
@@ -224,13 +224,13 @@ fn flatten(fields: &mut Fields, prefix: &str, value: &Value) {
     }
 }
 
-/// A flipped bit in EtherType or magic makes it somebody else's frame.
+/// Returns whether a flipped bit in EtherType or magic makes the frame a foreign one.
 fn is_foreign(frame: &Fields) -> bool {
     let is = |field: &str, value: &str| frame.get(field).is_some_and(|values| *values == [value]);
     !is("ether_type", &0x88b5.to_string()) || is("problem", "foreign-ether-type")
 }
 
-/// Compare every frame of a capture; the fields and the operations that occurred.
+/// Compares every frame of a capture. Returns the fields and operations that it contains.
 fn compare(capture: &Path) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
     let theirs = by_tshark(capture)?;
     let ours = by_parser(capture);
@@ -258,7 +258,7 @@ fn captures(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Compare all captures of a rack; the fields and the operations that occurred.
+/// Compares all captures of a rack. Returns the fields and operations that they contain.
 fn compare_all(directory: &Path) -> Option<(BTreeSet<String>, BTreeSet<String>)> {
     let (mut fields, mut operations) = (BTreeSet::new(), BTreeSet::new());
     for capture in captures(directory) {
@@ -269,7 +269,7 @@ fn compare_all(directory: &Path) -> Option<(BTreeSet<String>, BTreeSet<String>)>
     Some((fields, operations))
 }
 
-/// Nothing of the format was left out of a comparison.
+/// Checks that no part of the format was left out of a comparison.
 fn is_complete(fields: &BTreeSet<String>, operations: &BTreeSet<String>) {
     let missing: Vec<_> = dissected_names().into_iter().filter(|name| !fields.contains(name)).collect();
     // A credit frame is sent only where no other frame carries the credits in time.
@@ -280,7 +280,7 @@ fn is_complete(fields: &BTreeSet<String>, operations: &BTreeSet<String>) {
     assert!(missing.is_empty(), "never compared: {missing:?}");
 }
 
-/// Short transfers: the check over every byte is computed in Lua.
+/// Transfers are short, because Lua computes the check over every byte.
 const RING: &str = "name: r3\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 8KiB}}\n";
 const PAUSING: &str = "name: p3\nshape: {star: {nodes: 3}}\njob: {litmus: {bytes_max: 8KiB}}\n\
                        link: {rate: 10Gbit/s, pfc: {xoff: 1B, xon: 0B}}\nforwarding: {mark_above: 0B}\n";
@@ -290,8 +290,8 @@ const UNREADABLE: &str = "name: unreadable\nevents: [{what: fail-memory, where: 
                           expect: {ends: clean-error}\n";
 
 #[test]
-fn both_say_the_same_of_every_simulated_frame() {
-    // Where links repeat what they lose, no acknowledgement tells of holes; so both kinds of links are looked at.
+fn both_agree_on_every_simulated_frame() {
+    // Links that repeat lost frames leave no holes to acknowledge, so both kinds of links are compared.
     let (mut fields, mut operations) = (BTreeSet::new(), BTreeSet::new());
     for llr in ["on", "off"] {
         let directory = scratch("captures");
@@ -301,12 +301,12 @@ fn both_say_the_same_of_every_simulated_frame() {
         fields.extend(some_fields);
         operations.extend(some_operations);
     }
-    // Only links that pause say so, and only where somebody passes frames on, and marks them.
+    // Pause frames need links that pause and members that forward and mark frames.
     let directory = scratch("captures");
     sim(&rack_file(PAUSING)).with(&["--capture", text(&directory)]).finish().passed();
     let Some((some_fields, _)) = compare_all(&directory) else { return };
     fields.extend(some_fields);
-    // And only memory that fails leaves voids.
+    // Only memory that fails leaves voids.
     let directory = scratch("captures");
     let script = rack_file(UNREADABLE);
     let options = ["--capture", text(&directory), "--faults", text(&script)];
@@ -317,13 +317,13 @@ fn both_say_the_same_of_every_simulated_frame() {
 }
 
 #[test]
-fn both_say_the_same_of_every_frame_between_processes() {
+fn both_agree_on_every_frame_between_processes() {
     let directory = scratch("captures");
     run(&rack_file(RING)).with(&["--capture", text(&directory)]).with(&FAULTS).finish().passed();
     compare_all(&directory);
 }
 
-/// A few operations on a lossy link, in virtual time: the same text on every machine.
+/// Returns the capture of a few operations on a lossy link, in virtual time: the same text on every machine.
 fn small_capture() -> PathBuf {
     let directory = scratch("captures");
     let job = "job: {latency: {bytes: 64B, repetitions: 2, warm_up: 0}}\n";
@@ -344,7 +344,7 @@ fn a_conversation_reads_as_it_did() {
 }
 
 #[test]
-fn a_request_and_its_response_know_each_other() {
+fn a_request_and_its_response_refer_to_each_other() {
     let capture = small_capture();
     let one = |filter: &str, columns: &[&str]| {
         let mut arguments = vec!["-Y", filter, "-T", "fields", "-E", "separator=/s", "-c", "400"];
@@ -369,7 +369,7 @@ fn a_frame_reads_in_detail_as_it_did() {
     let capture = small_capture();
     let details = |filter: &str| {
         let printed = tshark(&capture, &["-V", "-O", "rackloom", "-Y", filter])?;
-        // What Wireshark itself says of a frame differs from version to version.
+        // Wireshark's own description of a frame differs from version to version.
         let (_, ours) = printed.split_once("\nRackloom").expect("the dissector's part");
         let ours = ours.split_once("\n\n").map_or(ours, |(ours, _)| ours);
         Some(format!("Rackloom{ours}"))
@@ -387,7 +387,7 @@ fn a_frame_reads_in_detail_as_it_did() {
     }
 }
 
-/// Some frames as a datagram carries them that a router has passed on, or that the kernel has yet to cut.
+/// Returns frames as a datagram carries them after a router, or before the kernel splits it.
 fn in_datagram(frames: &[Vec<u8>]) -> Vec<u8> {
     let payload = frames.concat();
     let (source, destination) = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
@@ -420,7 +420,7 @@ fn in_datagram(frames: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// The frames of a capture in datagrams of one, two and three, as a capture of the udp wire has them.
+/// Rewrites a capture with its frames in datagrams of one, two and three, as a capture of the udp wire has them.
 fn as_on_the_udp_wire(capture: &Path) -> PathBuf {
     let file = std::fs::File::open(capture).expect("it has been written");
     let (mut reader, mut frames) = (Reader::new(std::io::BufReader::new(file)), Vec::new());
@@ -446,7 +446,7 @@ fn as_on_the_udp_wire(capture: &Path) -> PathBuf {
     path
 }
 
-/// What both know of the frames in each record.
+/// Returns the fields that both know of the frames in each record.
 fn by_record(frames: Vec<Fields>) -> BTreeMap<String, Fields> {
     let names = dissected_names();
     let mut records = BTreeMap::<String, Fields>::new();

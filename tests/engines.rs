@@ -1,7 +1,7 @@
-//! One file has one meaning: processes and virtual time put the same operations on the same links, and judge the same faults alike.
+//! One file has one meaning: processes and virtual time put equal operations on the links, and judge equal faults alike.
 //!
-//! Times, packing and acknowledgements differ between the engines. Compared are the operations and the payload bytes that each direction of
-//! each link carries for the first time, read from captures of both, and of fault scripts the exit code, the verdict and its reasons.
+//! Times, packing and acknowledgements differ between the engines. The test compares the operations and payload bytes that each direction of
+//! each link carries for the first time, from captures of both; and for fault scripts the exit code, the verdict and its reasons.
 
 mod support;
 
@@ -21,18 +21,18 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// What one direction of a link carried for the first time.
+/// First transmissions of one direction of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Carried {
-    /// Operations by kind; one that is cut into parts counts once.
+    /// Operations by kind. An operation that is split counts once.
     operations: BTreeMap<String, u64>,
     payload_bytes: u64,
 }
 
-/// Source, destination and class: what numbers operations in order.
+/// Source, destination and class, within which operations are numbered in order.
 type Stream = (u64, u64, String);
 
-/// One operation of a stream, or a part of one, as a link carried it for the first time.
+/// Operation of a stream, or a part of one, at its first transmission on a link.
 #[derive(Debug)]
 struct Part {
     link: (String, String),
@@ -43,7 +43,7 @@ struct Part {
     payload_bytes: u64,
 }
 
-/// What a run put on its links.
+/// Everything that a run put on its links.
 #[derive(Debug, Default)]
 struct OnLinks {
     parts: Vec<Part>,
@@ -52,7 +52,7 @@ struct OnLinks {
 }
 
 impl OnLinks {
-    /// `is_spread`: packets take planes at random, so all planes are taken together.
+    /// Reads the captures of a directory. With `is_spread`, packets take random planes, so all planes are combined.
     fn of(directory: &Path, is_spread: bool) -> Self {
         let mut seen = Self::default();
         for entry in std::fs::read_dir(directory).expect("captures") {
@@ -99,8 +99,8 @@ impl OnLinks {
         }
     }
 
-    /// What links carried of the second half of each stream. Of the first half some takes another way in real processes: the job begins when
-    /// every node can be reached, and links that come up later take over.
+    /// Returns the first transmissions of the second half of each stream. In real processes a part of the first half takes another path: the
+    /// job begins when every node can be reached, and links that come up later take over.
     fn second_halves(&self) -> BTreeMap<(String, String), Carried> {
         let mut ends = BTreeMap::<&Stream, u64>::new();
         for part in &self.parts {
@@ -116,7 +116,7 @@ impl OnLinks {
         carried
     }
 
-    /// What entered the links at all sources together: every operation of the whole run, whichever way it took.
+    /// Returns the operations that entered the links at all sources, on any path.
     fn of_sources(&self) -> BTreeMap<Stream, Carried> {
         let mut seen = std::collections::BTreeSet::new();
         let mut carried = BTreeMap::<_, Carried>::new();
@@ -129,7 +129,7 @@ impl OnLinks {
     }
 }
 
-/// The end of a link, such as `n0-p1`; without its port, and of a switch without its number, where all planes are taken together.
+/// Returns the end of a link, such as `n0-p1`; without its port, and without a switch's number, if all planes are combined.
 fn end(name: &str, is_spread: bool) -> String {
     let (member, _) = name.rsplit_once("-p").expect("a port");
     let is_switch = member.strip_prefix('s').is_some_and(|plane| plane.parse::<u8>().is_ok());
@@ -140,8 +140,8 @@ fn end(name: &str, is_spread: bool) -> String {
     }
 }
 
-/// The text of a shipped rack for both engines: without faults of its own, on a device that every machine has, and with heartbeats so rare
-/// that a busy machine makes no traffic take another way.
+/// Returns the text of a shipped rack for both engines: without faults of its own, on a device that every machine has, and with heartbeats so
+/// rare that a busy machine moves no traffic to another path.
 fn shipped(text: &str) -> String {
     let is_kept = |line: &&str| !line.starts_with("timers:") && !line.starts_with("wire:");
     let lines: Vec<_> = text.lines().filter(is_kept).collect();
@@ -149,15 +149,15 @@ fn shipped(text: &str) -> String {
     format!("{text}\ntimers: {{heartbeat_interval: 5s, heartbeat_miss_max: 5}}\n")
 }
 
-/// A fixed algorithm, because a chosen one is chosen by measurement.
+/// Fixed algorithm, because a choice depends on measurements.
 const JOB: [&str; 8] =
     ["--collective", "all-reduce", "--algorithm", "ring", "--bytes", "64KiB", "--warm-up", "0"];
 
-/// What a rack carries in an engine, and by which paths its ranks' operations went.
+/// Runs a rack in an engine. Returns its transmissions and the paths of its ranks' operations.
 fn carried(engine: &str, file: &Path, name: &str, is_spread: bool) -> (OnLinks, Vec<Value>) {
     let (_, start) = ENGINES.into_iter().find(|(known, _)| *known == engine).expect("an engine");
     let directory = scratch(&format!("{engine}-{name}"));
-    // Enough to be still at it when the last link is up.
+    // Enough runs to last until the last link is up.
     let repetitions = if name == "ring-64" { "2" } else { "12" };
     let rack = start(file).with(&JOB).with(&["--repetitions", repetitions]);
     let report = rack.with(&["--capture", text(&directory)]).finish().passed();
@@ -203,7 +203,7 @@ fn nodes(report: &Value) -> &[Value] {
 const SERVER: &str = "name: box\nshape: {star: {nodes: 4}}\nservers: {box0: [n0, n1, n3]}\nnodes: {n3: {tenant: 1}}\n\
                       link: {rate: 100Gbit/s, delay: 500ns}\n";
 
-/// Operations of a node that went `direct`, or in `frames`.
+/// Returns the number of a node's operations on the path `direct` or `frames`.
 fn operations(report: &Value, node: usize, path: &str) -> u64 {
     nodes(report)[node]["paths"][path]["operations"].as_u64().unwrap_or(0)
 }
@@ -241,7 +241,7 @@ fn a_slower_local_path_takes_longer_and_changes_nothing_else() {
     assert_eq!(late, 50_000);
 }
 
-/// What a user sees of a run under a script: exit code, verdict and the reasons for it.
+/// Returns the exit code of a run under a script, the verdict and the reasons for it.
 fn judged(ended: &Ended) -> (Option<i32>, String, Vec<String>) {
     let report = ended.report();
     let verdict = report["verdict"].as_str().expect("a verdict").to_owned();
@@ -249,7 +249,7 @@ fn judged(ended: &Ended) -> (Option<i32>, String, Vec<String>) {
     (ended.code, verdict, lines.map(|line| line.as_str().expect("a line").to_owned()).collect())
 }
 
-/// A script of one or more events is judged alike; returns how.
+/// Checks that both engines judge a script of one or more events alike, and returns the judgement.
 fn judged_alike(rack: &str, events: &str, expect: &str) -> (Option<i32>, String, Vec<String>) {
     let script = rack_file(&format!("name: script\nevents:\n{events}expect: {{{expect}}}\n"));
     let file = rack_file(rack);
@@ -279,7 +279,7 @@ fn the_same_scripts_end_the_same_in_both_engines() {
             right_or_error,
             1,
         ),
-        // As often as it says, more often than the run has time for, and not at all.
+        // With all repetitions, with more than the run has time for, and with none.
         ("  - {what: loss, where: n0->n1, rate: 1%, at: 0ns, for: 1us, every: 2us, times: 3}\n", "", 0),
         ("  - {what: loss, where: n0->n1, rate: 1%, at: 0ns, for: 1us, every: 1000s, times: 2}\n", "", 1),
         (

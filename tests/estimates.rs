@@ -1,9 +1,9 @@
-//! The expected time of a collective beside its measured time, and the chosen algorithm beside the others.
+//! Expected and measured time of a collective, and the chosen algorithm beside the others.
 //!
 //! Processors of the machine may be busy with other work, so nothing is compared with a fixed time. A time and its estimate come from the
-//! same run; medians of several rounds count; and what the same measurement varies by within this test widens what is allowed. On a
-//! quiet machine that is a factor of two for estimates and 15 % for choices. A size that misses its bound is measured again: other work on
-//! the machine passes, and a wrong model does not.
+//! same run, medians of several rounds count, and the variation of a measurement within this test widens its bound. On a
+//! quiet machine the bounds are a factor of two for estimates and 15 % for choices. A size that misses its bound is measured again: other
+//! work on the machine passes, and a wrong model does not.
 
 mod support;
 
@@ -17,14 +17,14 @@ use support::{rack_file, run};
 const ROUNDS: usize = 3;
 /// Measurements of which one must hold.
 const ATTEMPTS: usize = 4;
-/// What an estimate may be off by.
+/// Largest factor between an estimate and its time.
 const FACTOR: f64 = 2.0;
-/// What the chosen algorithm may lose to the best one.
+/// Largest factor between the chosen algorithm and the best one.
 const CHOICE: f64 = 1.15;
-/// If the same measurement varies by more than this, the machine is too busy to tell.
+/// Variation of one measurement above which the machine is too busy for a result.
 const SPREAD_MAX: f64 = 20.0;
 
-/// A rack of so many nodes in one server, which share memory unless the wire is forced.
+/// Returns a rack of `nodes` nodes in one server, which share memory unless the wire is forced.
 fn rack(nodes: u32, device: Option<&str>) -> PathBuf {
     let device = device.map_or_else(String::new, |device| format!(", device: '{device}'"));
     rack_file(&format!(
@@ -51,7 +51,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Greatest over least.
+/// Returns the greatest value divided by the least.
 fn spread(values: &[f64]) -> f64 {
     let (least, most) =
         values.iter().fold((f64::MAX, 0.0_f64), |(least, most), value| (least.min(*value), most.max(*value)));

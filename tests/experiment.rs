@@ -1,6 +1,6 @@
-//! `rackloom experiment` as a user meets it: what there is, a table, a figure, JSON, refusals, exit codes.
+//! `rackloom experiment`: list, table, figure, JSON, refusals, exit codes.
 //!
-//! Whether experiments hold is tested where they are (`crates/experiments/tests`).
+//! `crates/experiments/tests` check that the experiments hold.
 
 mod support;
 
@@ -52,7 +52,7 @@ fn one_experiment_prints_its_theory_beside_its_numbers_and_draws_them() {
 }
 
 #[test]
-fn an_architect_asks_whether_the_link_should_repeat_and_reads_the_answer() {
+fn an_experiment_compares_transports_with_and_without_link_retry() {
     let ended =
         experiment(&["loss-sweep", "--vary", "link.llr=on,off", "--vary", "link.loss=1%", "--reduced"]);
     assert_eq!(ended.code, Some(0), "{}{}", ended.stdout, ended.stderr);
@@ -79,7 +79,7 @@ fn a_verdict_that_does_not_hold_is_the_exit_code() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_with_what_can() {
+fn an_unknown_experiment_is_refused_with_the_known_ones() {
     refused(&["size-swep"], "there is no experiment `size-swep`");
     refused(&["size-sweep", "--vary", "bites=64"], "nothing called `bites`");
     refused(

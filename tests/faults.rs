@@ -1,7 +1,7 @@
 //! Fault scripts, in both engines: the named scenarios that come with the project, scripts that are refused, and campaigns.
 //!
-//! Each file in `scripts/faults/` says in its second comment which run it is made for (`# try:`); that run is what is tested, and its own
-//! expectations are what must hold. The folder is listed, so a new scenario is covered without being named anywhere.
+//! Each file in `scripts/faults/` names the run that it is made for in its second comment (`# try:`). That run is tested, and its own
+//! expectations must hold. The folder is listed, so a new scenario is covered without an entry anywhere.
 
 mod support;
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use support::wires::{has_packet_wire, wires};
 use support::{Ended, Rackloom, rack_file, rackloom, root, run, scratch, send, sim, within};
 
-/// A scenario and the command line that it is made for: the rack, and options.
+/// Scenario with its command line: the rack, and options.
 struct Scenario {
     file: PathBuf,
     rack: PathBuf,
@@ -78,7 +78,7 @@ fn there_are_at_least_twenty_scenarios_and_each_is_named_after_its_file() {
 }
 
 #[test]
-fn a_rank_that_is_lost_for_a_moment_at_the_start_is_told_that_the_others_broke_off() {
+fn a_rank_that_is_lost_for_a_moment_learns_that_the_others_broke_off() {
     let (rack, script) = (scratch("rack.yaml"), scratch("script.yaml"));
     let collective = "{algorithm: ring, bytes: 16KiB, repetitions: 2, warm_up: 0}";
     let rack_text = format!(
@@ -95,10 +95,10 @@ fn a_rank_that_is_lost_for_a_moment_at_the_start_is_told_that_the_others_broke_o
     assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
 }
 
-/// Found by a campaign: frames waited for a link that was lost, their way led back over the link on which they had come, and two neighbours
-/// waited for each other's buffers.
+/// Found by a campaign: frames waited for a lost link, their new path led back over the link on which they had arrived, and two
+/// neighbours waited for each other's buffers.
 #[test]
-fn neighbours_that_would_send_each_other_frames_back_do_not_stand_still() {
+fn neighbours_that_would_return_frames_to_each_other_do_not_deadlock() {
     let rack = rack_file(
         "name: sixteen\nshape: {ring: {nodes: 16}}\n\
          job: {collective: {algorithm: ring, bytes: 64KiB, repetitions: 1, warm_up: 0}}\n",
@@ -135,12 +135,12 @@ fn every_scenario_holds_with_real_processes() {
         for oracle in ["progress", "credits"] {
             let tally = &report["oracles"][oracle];
             let (looked, broken) = (tally["looked"].as_u64(), tally["broken"].as_u64());
-            // With both switches dead nobody has a living neighbour.
+            // With both switches dead no node has a live neighbour.
             let has_links = !scenario.file.ends_with("all-planes-lost.yaml");
             let is_right = (looked > Some(0) || !has_links) && broken.unwrap_or(0) == 0;
             assert!(is_right, "{}: {oracle}: {tally}", scenario.file.display());
         }
-        // Where heartbeats have a bound, how far the host may be behind it stands beside it.
+        // A bound for heartbeats has the scheduling delay of the host beside it.
         for fault in report["faults"].as_array().expect("faults") {
             let has_bound = fault["detection_bound_ns"].is_u64();
             assert!(!has_bound || fault["scheduling_slack_ns"].as_u64() > Some(0), "{fault}");
@@ -148,14 +148,14 @@ fn every_scenario_holds_with_real_processes() {
         let begins_anew = scenario.file.ends_with("node-restarts.yaml");
         assert!(
             !begins_anew || report["oracles"]["lives"]["looked"].as_u64() > Some(0),
-            "nobody watched lives"
+            "no oracle watched incarnations"
         );
     }
 }
 
-/// Zeros in the place of what could not be read would be wrong bytes at ranks that heard a signal for them.
+/// Zeros in place of unreadable bytes would be wrong bytes at ranks that received a signal for them.
 #[test]
-fn what_cannot_be_read_to_be_sent_ends_in_an_error_that_says_so() {
+fn unreadable_source_memory_ends_in_an_error_that_names_it() {
     let scenario = scenario(root().join("scripts/faults/unreadable-source.yaml"));
     let of_device = rack_file(
         "name: on-devices\nshape: {full-mesh: {nodes: 4}}\n\
@@ -180,8 +180,8 @@ fn what_cannot_be_read_to_be_sent_ends_in_an_error_that_says_so() {
     }
 }
 
-/// Scenarios whose faults meet something of a wire of sockets: its carrier, its queues in the kernel, processes at its ends, and
-/// cables that are laid anew.
+/// Scenarios that depend on a wire of sockets: its carrier, its queues in the kernel, processes at its ends, and
+/// replaced links.
 const ON_SOCKETS: [&str; 9] = [
     "cable-pulled",
     "cut-one-way",
@@ -205,10 +205,10 @@ fn a_choice_of_scenarios_holds_on_wires_of_sockets() {
     }
 }
 
-/// Carriers on the packet wire are the kernel's: the script pulls one end's interface down, and the neighbour's device feels it.
+/// Carriers on the packet wire are the kernel's: the script takes one end's interface down, and the neighbour's device reports it.
 #[test]
-fn a_cable_that_is_pulled_at_one_end_of_the_packet_wire_is_felt_at_the_other() {
-    const TEST: &str = "a_cable_that_is_pulled_at_one_end_of_the_packet_wire_is_felt_at_the_other";
+fn a_pulled_link_of_the_packet_wire_loses_its_carrier_at_both_ends() {
+    const TEST: &str = "a_pulled_link_of_the_packet_wire_loses_its_carrier_at_both_ends";
     if !has_packet_wire(TEST) {
         return;
     }
@@ -249,7 +249,7 @@ fn ring_under(text: &str, engine: fn(&Path) -> Rackloom) -> Ended {
 }
 
 #[test]
-fn a_script_with_mistakes_starts_nothing_and_tells_them_all() {
+fn a_script_with_mistakes_starts_nothing_and_lists_them_all() {
     let text = "name: bad\nevents:\n  - {what: down, where: n0--n9}\n  - {what: kill, where: n1, at: -5ms}\n\
                 expect: {ends: right, detected_within: 1}\n";
     for engine in [sim, run] {
@@ -264,7 +264,7 @@ fn a_script_with_mistakes_starts_nothing_and_tells_them_all() {
     }
 }
 
-/// Sums that go on with those who are left, under a script; the report's groups.
+/// Runs sums that continue with the remaining ranks, under a script. Returns the report's groups.
 fn groups_after(shape: &str, script_text: &str, engine: fn(&Path) -> Rackloom) -> Value {
     let job = "{algorithm: ring, bytes: 16KiB, repetitions: 5, on_loss: shrink}";
     let rack = rack_file(&format!("name: shrinks\nshape: {{{shape}}}\njob: {{collective: {job}}}\n"));
@@ -275,7 +275,7 @@ fn groups_after(shape: &str, script_text: &str, engine: fn(&Path) -> Rackloom) -
 }
 
 #[test]
-fn both_parts_of_a_ring_that_is_cut_twice_do_their_sums_again() {
+fn both_parts_of_a_ring_that_is_cut_twice_repeat_their_sums() {
     let cuts = "name: cut-twice\nevents: [{what: down, where: [n1--n2, n3--n0], when: {node: n0, run: 3}}]\n\
                 expect: {ends: right}\n";
     for engine in [sim, run] {
@@ -285,7 +285,7 @@ fn both_parts_of_a_ring_that_is_cut_twice_do_their_sums_again() {
 }
 
 #[test]
-fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
+fn the_survivors_of_a_dead_node_repeat_their_sums() {
     let kill = "name: killed\nevents: [{what: kill, where: n3, when: {node: n3, run: 2, step: 2}}]\n";
     for engine in [sim, run] {
         let groups = groups_after("ring: {nodes: 4}", kill, engine);
@@ -293,10 +293,10 @@ fn those_who_are_left_by_a_dead_node_do_their_sums_again() {
     }
 }
 
-/// Scripts under which a rank once waited for others that had gone on without it: their words could not reach it, because its memory refused them or because it
-/// stood still while they went on.
+/// Scripts under which a rank once waited for others that had continued without it: their messages could not reach it, because its memory
+/// refused them or because it was paused while they continued.
 #[test]
-fn a_rank_that_others_can_tell_nothing_finds_out_that_they_have_gone_on() {
+fn an_unreachable_rank_detects_that_the_others_have_continued() {
     let options = [
         "--collective",
         "all-reduce",
@@ -331,9 +331,9 @@ fn a_rank_that_others_can_tell_nothing_finds_out_that_they_have_gone_on() {
     }
 }
 
-/// The same by the command line, for a barrier; what follows from the number of ranks is refused, with the reason.
+/// `--on-loss` for a barrier; options that depend on the number of ranks are refused, with the reason.
 #[test]
-fn a_barrier_goes_on_with_those_who_are_left_if_the_command_line_says_so() {
+fn on_loss_shrink_continues_a_barrier_with_the_remaining_ranks() {
     let kill = script("name: killed\nevents: [{what: kill, where: n1, when: {node: n1, run: 2, step: 2}}]\n");
     let kill = ["--faults", kill.to_str().expect("a plain path"), "--on-loss", "shrink"];
     let rack = support::topology("ring-4.yaml");
@@ -351,7 +351,7 @@ fn a_barrier_goes_on_with_those_who_are_left_if_the_command_line_says_so() {
 }
 
 #[test]
-fn who_loses_all_planes_of_a_star_is_left_alone_and_the_others_go_on() {
+fn a_rank_without_planes_is_alone_and_the_others_continue() {
     let planes = "name: planes\nevents: [{what: unplug, where: n2, when: {node: n2, run: 2}}]\nexpect: {ends: right}\n";
     for engine in [sim, run] {
         let groups = groups_after("star: {nodes: 4, planes: 2}", planes, engine);
@@ -369,7 +369,7 @@ fn a_second_loss_forms_a_second_group() {
 }
 
 #[test]
-fn a_script_that_is_not_there_is_told_so() {
+fn a_missing_script_is_an_error() {
     let rack = root().join("topologies/ring-4.yaml");
     let ended = sim(&rack).with(&["--faults", "/nonexistent.yaml"]).finish();
     assert_eq!(ended.code, Some(2));
@@ -381,7 +381,7 @@ fn a_script_that_is_not_there_is_told_so() {
 }
 
 #[test]
-fn what_did_not_happen_fails_the_run_unless_that_is_allowed() {
+fn a_fault_that_did_not_happen_fails_the_run_unless_allowed() {
     let late = |happen| {
         format!(
             "name: late\nevents: [{{what: down, where: n0--n1, at: 1000s}}]\nexpect: {{happen: {happen}}}\n"
@@ -404,7 +404,7 @@ fn an_expectation_that_does_not_hold_fails_the_run() {
 }
 
 #[test]
-fn faults_wait_for_places_of_every_job() {
+fn faults_wait_for_positions_of_every_job() {
     let jobs = [
         ("{litmus: {bytes_max: 2KiB, rounds: 2}}", "run: 2, step: 3"),
         ("{latency: {bytes: 4KiB, repetitions: 20}}", "run: 2, step: 5"),
@@ -427,8 +427,8 @@ fn faults_wait_for_places_of_every_job() {
     }
 }
 
-/// Heartbeats every 10 ms, five may be missing, and links of 500 ns at 100 Gbit/s: a cut, with which goes what is on the cable, is noticed
-/// within (4 T, 5 T + d], and a death, after which that arrives, within (4 T + d, 5 T + d], in whichever phase of the interval.
+/// Heartbeats every 10 ms, five may be missing, and links of 500 ns at 100 Gbit/s. A cut, which also loses the frames in flight, is detected
+/// within (4 T, 5 T + d]. A death, after which these arrive, is detected within (4 T + d, 5 T + d], in every phase of the interval.
 #[test]
 fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartbeat() {
     let rack = support::rack_file(
@@ -441,7 +441,7 @@ fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartb
     {
         let (mut soonest_ns, mut latest_ns) = (u64::MAX, 0);
         for phase in 0..12 {
-            // Every member has beaten at its own instant by then.
+            // Every member has sent a heartbeat by then.
             let at_ns = 10_000_000 + phase * 833_000;
             let text = format!("name: phase\nevents: [{{{event}, at: {at_ns}ns}}]\n");
             let file = script(&text);
@@ -454,13 +454,13 @@ fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartb
             assert!(fault["detection_least_ns"].as_u64() <= Some(least_ns), "{fault}");
             (soonest_ns, latest_ns) = (soonest_ns.min(took_ns), latest_ns.max(took_ns));
         }
-        // Both ends of the interval are met within a phase or two.
+        // Both ends of the interval are reached within a phase or two.
         assert!(soonest_ns < 42_000_000 && latest_ns > 48_000_000, "{event}: {soonest_ns} to {latest_ns} ns");
     }
 }
 
-/// Memory that fails every request for good, at one node or at all of them, whatever the job and wherever it is: a clean error, long before
-/// the watchdog. Whoever waits for a word of such memory hears that it cannot be read with the first request that it refuses.
+/// Memory that refuses every request for good, at one node or at all of them, in any job: a clean error, long before
+/// the watchdog. A rank that waits for such memory gets the error with the first request that it refuses.
 #[test]
 fn memory_that_refuses_everything_for_good_ends_every_job_in_a_clean_error() {
     let jobs: [&[&str]; 6] = [
@@ -500,7 +500,7 @@ fn memory_that_refuses_everything_for_good_ends_every_job_in_a_clean_error() {
 }
 
 #[test]
-fn a_member_that_is_killed_for_a_time_comes_back_as_somebody_else() {
+fn a_member_that_is_killed_for_a_time_returns_as_a_new_incarnation() {
     let text = "name: restart\nevents: [{what: kill, where: n2, when: {node: n2, run: 2}, for: 20ms}]\n\
                 expect: {ends: clean-error}\n";
     for engine in [sim, run] {
@@ -510,19 +510,19 @@ fn a_member_that_is_killed_for_a_time_comes_back_as_somebody_else() {
         let events = || report["events"].as_array().expect("events").iter();
         let restarts =
             events().filter(|event| event["kind"] == "node-restarted" && event["fields"]["node"] == "n2");
-        assert!(restarts.count() > 0, "nobody saw the new life of n2\n{}", ended.stdout);
+        assert!(restarts.count() > 0, "no member reported the new incarnation of n2\n{}", ended.stdout);
         let says =
             |begins| move |event: &&Value| event["kind"] == "fault" && event["fields"]["begins"] == begins;
         let at_ns = |event: &Value| event["at_ns"].as_u64().expect("a time");
         let died = events().find(says("true")).map(at_ns).expect("it died");
-        let followed = events().find(says("false")).map(at_ns).expect("somebody followed");
+        let followed = events().find(says("false")).map(at_ns).expect("it was replaced");
         assert!(followed >= died + 20_000_000, "{followed} after {died}");
         let node = report["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == "n2");
         assert_eq!(node.expect("n2 is listed")["state"], "finished", "who follows reports\n{}", ended.stdout);
     }
 }
 
-/// Both neighbours on both sides of a ring die at once, and both are followed: cables between the two are laid anew as well.
+/// Both neighbours on both sides of a ring die at once, and both are replaced. The links between the two are replaced as well.
 #[test]
 fn neighbours_that_die_together_are_both_followed() {
     let text = "name: pair\nevents: [{what: kill, where: [n1, n2], when: {node: n2, run: 2}, for: 20ms}]\n\
@@ -540,14 +540,14 @@ fn campaign(more: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
-    let diary = scratch("campaign.txt");
-    let resume = ["--resume", diary.to_str().expect("a plain path")];
+fn a_campaign_runs_each_script_once_and_resumes() {
+    let results = scratch("campaign.txt");
+    let resume = ["--resume", results.to_str().expect("a plain path")];
     let first = campaign(&[&resume[..], &["--runs", "20"]].concat());
     assert_eq!(first.code, Some(0), "{}\n{}", first.stdout, first.stderr);
     assert!(first.stdout.contains("20 fault scripts"), "{}", first.stdout);
-    let mut numbers: Vec<u64> = std::fs::read_to_string(&diary)
-        .expect("the diary")
+    let mut numbers: Vec<u64> = std::fs::read_to_string(&results)
+        .expect("the results")
         .lines()
         .map(|line| line.strip_suffix(" pass").expect("it passed").parse().expect("a number"))
         .collect();
@@ -556,11 +556,35 @@ fn a_campaign_runs_each_script_once_and_goes_on_where_it_was() {
     let second = campaign(&[&resume[..], &["--runs", "30"]].concat());
     assert!(second.stdout.contains("10 fault scripts"), "{}", second.stdout);
     assert!(second.stdout.contains("20 left out"), "{}", second.stdout);
-    let _ = std::fs::remove_file(diary);
+    let _ = std::fs::remove_file(results);
 }
 
-/// A heartbeat that ended a suspicion was also the first one to say that the neighbour carries data again. The end of the link did not report it, so the
-/// other end called the link down for good.
+/// Returns the JSON result of a campaign, after it was checked against the schema that the command prints.
+fn campaign_result(text: &str) -> serde_json::Value {
+    let schema = serde_json::from_str(&rackloom(&["schema", "campaign"]).finish().stdout).expect("a schema");
+    let result = serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    let valid = jsonschema::validate(&schema, &result);
+    assert!(valid.is_ok(), "{}", valid.expect_err("it is not valid"));
+    result
+}
+
+#[test]
+fn a_campaign_writes_its_result_as_json() {
+    let ended = campaign(&["--runs", "20", "--json", "-"]);
+    assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("20 fault scripts"), "text goes to standard error: {}", ended.stderr);
+    let result = campaign_result(&ended.stdout);
+    let expected = serde_json::json!({"ran": 20, "runs": 20, "first": 1, "starved": 0, "left_out": 0, "engine": "sim", "verdict": "pass", "failures": []});
+    for (name, value) in expected.as_object().expect("an object") {
+        assert_eq!(result[name], *value, "{name}");
+    }
+    let refused = campaign(&["--runs", "20", "--json", "/dev/full/result"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert_eq!(refused.stdout, "", "the file is checked before the work");
+}
+
+/// A heartbeat that ended a suspicion was also the first one that reported the neighbour as carrying data again. The end of the link did not
+/// report it, so the other end declared the link down for good.
 #[test]
 fn a_link_whose_first_good_heartbeat_ends_a_suspicion_is_reported() {
     let rack = rack_file(
@@ -602,7 +626,7 @@ fn a_campaign_of_processes_plays_the_same_scripts_with_later_beginnings() {
     let _ = (std::fs::remove_dir_all(export), std::fs::remove_file(list));
 }
 
-/// In both engines; with processes the rack under way is taken down.
+/// Checks both engines. With processes, the running rack is taken down.
 #[test]
 fn a_campaign_that_is_interrupted_prints_what_it_has() {
     for engine in ["sim", "processes"] {
@@ -623,9 +647,9 @@ fn a_campaign_that_is_interrupted_prints_what_it_has() {
     }
 }
 
-/// A rack whose link-level settings make every fault fatal: a run stalls as soon as anything is lost for longer than its watchdog.
+/// Rack whose link settings make every fault fatal: a run stalls when something is lost for longer than its watchdog.
 #[test]
-fn what_fails_is_made_small_and_told_as_a_file_and_a_command_that_fails_alike() {
+fn a_failing_script_is_minimised_and_written_with_its_command() {
     let rack = support::rack_file(
         "name: impatient\nshape: {ring: {nodes: 4}}\nwatchdog: 1ms\njob: {collective: {algorithm: ring, bytes: 4KiB, \
          repetitions: 3, warm_up: 1}}\n",

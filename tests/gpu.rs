@@ -1,7 +1,8 @@
-//! A rack whose memory is on devices: the fake one always, a real one where there is one.
+//! Racks whose memory is on devices: always on the fake one, and on a real one if there is one.
 //!
-//! The fake device answers late and in odd order, so that an acknowledgement before the bytes are visible would be seen by the
-//! owner, who checks its memory. Nodes of one server open each other's memory; with `--force-wire` the same goes in frames. What needs a GPU and has none is printed as skipped, with the reason.
+//! The fake device answers late and in odd order. The owner checks its memory, so it detects an acknowledgement before the bytes are
+//! visible. Nodes of one server open each other's memory; with `--force-wire` the operations go in frames. Tests that need a missing GPU
+//! are printed as skipped, with the reason.
 
 mod support;
 
@@ -73,7 +74,7 @@ fn a_pool_on_a_device_is_counted_in_the_report_and_in_the_status() {
             .finish();
         assert_eq!(up.code, Some(0), "{}{}", up.stdout, up.stderr);
         let table = rackloom(&["status"]).in_run_directory(&session).finish().stdout;
-        // Whether the job was over by then is not asked.
+        // The job may be over or not.
         rackloom(&["down"]).in_run_directory(&session).finish();
         let row = table.lines().find(|line| line.contains(&format!("  a pool on {device}")));
         let row = row.unwrap_or_else(|| panic!("{table}"));
@@ -94,7 +95,7 @@ fn between_the_host_and_a_device_everything_goes_in_frames() {
     }
 }
 
-/// The fake device, and the first GPU where there is one.
+/// Returns the fake device, and the first GPU if there is one.
 fn devices(test: &str) -> Vec<&'static str> {
     let mut devices = vec!["fake:3"];
     devices.extend(has_gpu(test).then_some("cuda:0"));
@@ -108,7 +109,7 @@ fn every_collective_of_four_nodes_on_one_device_is_right_to_the_bit() {
         let file = rack_file(&format!(
             "name: quartet\nshape: {{full-mesh: {{nodes: 4}}}}\ndefaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}'}}}}\n"
         ));
-        // The kernels know no single bytes, which the host combines as before; small floats are folded in a wider type by the host.
+        // The kernels do not combine single bytes, so the host does; small floats are combined in a wider type by the host.
         let kinds = [("f32", "sum"), ("i64", "prod"), ("bf16", "max"), ("f16", "sum"), ("u8", "sum")];
         for (collective, (element, operation)) in collectives.into_iter().zip(kinds.into_iter().cycle()) {
             let mut arguments = vec!["--collective", collective, "--bytes", "48KiB", "--type", element];
@@ -125,8 +126,8 @@ fn every_collective_of_four_nodes_on_one_device_is_right_to_the_bit() {
 }
 
 #[test]
-fn a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs() {
-    for device in devices("a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs") {
+fn a_node_killed_in_an_all_reduce_on_a_device_is_named_without_a_hang() {
+    for device in devices("a_node_killed_in_an_all_reduce_on_a_device_is_named_without_a_hang") {
         for (into_the_job_ms, way) in [(0, &[][..]), (20, &[]), (20, &["--force-wire"]), (300, &[])] {
             let file = rack_file(&format!(
                 "name: trio\nshape: {{ring: {{nodes: 3}}}}\ndefaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}'}}}}\n\
@@ -159,10 +160,10 @@ fn a_node_killed_in_an_all_reduce_on_a_device_is_named_and_nobody_hangs() {
 }
 
 #[test]
-fn a_rack_on_a_gpu_passes_or_says_what_is_missing() {
+fn a_rack_on_a_gpu_passes_or_reports_the_missing_part() {
     let file = topology("gpu-2.yaml");
     let ended = run(&file).finish();
-    if !has_gpu("a_rack_on_a_gpu_passes_or_says_what_is_missing") {
+    if !has_gpu("a_rack_on_a_gpu_passes_or_reports_the_missing_part") {
         assert_eq!(ended.code, Some(3), "{}\n{}", ended.stdout, ended.stderr);
         assert!(
             ended.stderr.contains("no NVIDIA driver") && ended.stderr.contains("hint: "),
@@ -175,7 +176,7 @@ fn a_rack_on_a_gpu_passes_or_says_what_is_missing() {
 }
 
 #[test]
-fn sizes_that_were_measured_are_kept_used_and_told() {
+fn measured_sizes_are_stored_used_and_reported() {
     let home = support::scratch("cache").display().to_string();
     let file = duo("fake:9", "{litmus: {bytes_max: 64KiB}}");
     let tiers = |report: &serde_json::Value| report["nodes"][0]["memory"]["tiers"].clone();
@@ -186,7 +187,7 @@ fn sizes_that_were_measured_are_kept_used_and_told() {
     assert_eq!(measured.code, Some(0), "{}", measured.stderr);
     let measured: serde_json::Value = serde_json::from_str(&measured.stdout).expect("JSON");
     assert_eq!(measured["timed"].as_array().map(Vec::len), Some(15));
-    // Sizes that nobody would choose, to see that they are taken from where they are kept.
+    // Unusual sizes, to show that they are read from the file.
     let kept = measured["kept"].as_str().expect("a path");
     std::fs::write(kept, "in-place 777\nengines 8192\nahead 1048576\n").expect("it was written just now");
     let after = run(&file).in_environment("XDG_CACHE_HOME", &home).finish().passed();
@@ -197,7 +198,7 @@ fn sizes_that_were_measured_are_kept_used_and_told() {
 }
 
 #[test]
-fn what_is_no_device_is_told_with_its_place() {
+fn an_invalid_device_is_reported_with_its_position() {
     let ended = run(&duo("cuda", "litmus")).finish();
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     for part in [":3:", "is not a device", "write `cuda:0`"] {
@@ -206,14 +207,14 @@ fn what_is_no_device_is_told_with_its_place() {
 }
 
 #[test]
-fn memory_of_the_host_that_a_device_has_mapped_is_told_or_refused() {
+fn host_memory_that_a_device_has_mapped_is_reported_or_refused() {
     let rack = |device: &str| {
         rack_file(&format!(
             "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\n\
              defaults: {{server: one, memory: {{bytes: 16MiB, mapped: '{device}'}}}}\njob: {{litmus: {{bytes_max: 64KiB}}}}\n"
         ))
     };
-    for device in devices("memory_of_the_host_that_a_device_has_mapped_is_told_or_refused") {
+    for device in devices("host_memory_that_a_device_has_mapped_is_reported_or_refused") {
         let ended = run(&rack(device)).finish();
         let report = ended.passed();
         assert_eq!(report["nodes"][0]["memory"]["mapped_by"], device);

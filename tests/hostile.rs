@@ -1,8 +1,8 @@
-//! A stranger on a link of a rack that works: replayed, spoilt, forged and foreign frames, and a flood. The job completes, no
-//! byte is wrong, and the report counts what was not used, by reason.
+//! A stranger on a link of a running rack: replayed, damaged, forged and foreign frames, and a flood. The job completes, no
+//! byte is wrong, and the report counts the dropped frames, by reason.
 //!
 //! The stranger is this test again, in the network namespace of a member (by `nsenter`), with a packet device of its own on the
-//! member's interface: it hears what comes there, and sends whatever it likes to the neighbour.
+//! member's interface: it receives what arrives there, and sends to the neighbour.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::{Running, rack_file, run, scratch};
 
 const PART: &str = "RACKLOOM_TEST_STRANGER";
 const FILE: &str = "RACKLOOM_TEST_FRAMES";
-const TEST: &str = "a_stranger_on_a_link_spoils_nothing";
+const TEST: &str = "a_stranger_on_a_link_damages_nothing";
 const ETHER_TYPE: u16 = 0x88b5;
 const FRAME_BYTES_MAX: u16 = 4240;
 const RECORDED: usize = 400;
@@ -32,7 +32,7 @@ const RACK: &str = "name: besieged\nshape: {ring: {nodes: 4}}\nframe_bytes_max: 
                     job: {litmus: {bytes_max: 64KiB, rounds: 30}}\n";
 
 #[test]
-fn a_stranger_on_a_link_spoils_nothing() {
+fn a_stranger_on_a_link_damages_nothing() {
     match std::env::var(PART).as_deref() {
         Ok("listener") => return listen(),
         Ok("attacker") => return attack(),
@@ -41,7 +41,7 @@ fn a_stranger_on_a_link_spoils_nothing() {
     }
     let (file, frames) = (rack_file(RACK), scratch("frames"));
     let start = || run(&file).with(&["--wire", "packet"]).start();
-    // The first life of the rack is only listened to.
+    // During the first run of the rack the stranger only receives.
     let mut rack = start();
     let members = rack.members();
     if let Err(why) = stranger("listener", members.pid("n1"), &frames) {
@@ -71,7 +71,7 @@ fn links(report: &Value) -> std::collections::BTreeMap<&str, &Value> {
     links.map(|link| (link["name"].as_str().expect("a name"), link)).collect()
 }
 
-/// Run this test as a stranger in a member's network namespace. An error if there is no way in.
+/// Runs this test as a stranger in a member's network namespace. Returns an error if it cannot enter.
 fn stranger(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
     let exe = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = in_network_of(member)
@@ -94,10 +94,10 @@ fn device(interface: &str) -> PacketDevice {
 }
 
 fn frames_file() -> PathBuf {
-    PathBuf::from(std::env::var_os(FILE).expect("it is told where"))
+    PathBuf::from(std::env::var_os(FILE).expect("the variable names the file"))
 }
 
-/// Write down what comes to n1 from n0: length and bytes of each frame.
+/// Records the frames from n0 to n1: length and bytes of each.
 fn listen() {
     let mut port = device("port1");
     let deadline = Instant::now() + PATIENCE;
@@ -119,7 +119,7 @@ fn listen() {
 }
 
 fn recorded() -> Vec<Vec<u8>> {
-    let text = fs::read(frames_file()).expect("somebody has listened");
+    let text = fs::read(frames_file()).expect("frames were recorded");
     let (mut rest, mut frames) = (&text[..], Vec::new());
     while let Some((length, behind)) = rest.split_first_chunk::<4>() {
         let (frame, behind) = behind.split_at(u32::from_le_bytes(*length) as usize);
@@ -129,7 +129,7 @@ fn recorded() -> Vec<Vec<u8>> {
     frames
 }
 
-/// From n0's interface to n1.
+/// Sends from n0's interface to n1.
 fn attack() {
     let mut port = device("port0");
     let frames = recorded();
@@ -139,10 +139,10 @@ fn attack() {
         (state >> 33) as usize % limit
     };
     for frame in &frames {
-        for spoilt in spoilt(frame, &mut chance) {
-            send(&mut port, &spoilt);
+        for altered in altered(frame, &mut chance) {
+            send(&mut port, &altered);
         }
-        // What comes here goes back with its addresses exchanged, as if the neighbour had said it to itself.
+        // A frame that arrives here goes back with exchanged addresses, as if the neighbour had sent it to itself.
         while let Some(lease) = port.receive() {
             let mut echo = port.leased(lease).to_vec();
             port.release(lease);
@@ -155,8 +155,8 @@ fn attack() {
     flood.for_each(|frame| send(&mut port, frame));
 }
 
-/// A recorded frame as a stranger may send it: as it was, altered, and what else is said on an Ethernet.
-fn spoilt(frame: &[u8], chance: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
+/// Returns a recorded frame unchanged, altered versions of it, and foreign Ethernet frames.
+fn altered(frame: &[u8], chance: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>> {
     let with = |at: usize, bytes: &[u8]| {
         let mut frame = frame.to_vec();
         frame[at..at + bytes.len()].copy_from_slice(bytes);

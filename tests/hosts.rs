@@ -1,4 +1,4 @@
-//! A rack of two hosts: two supervisors, each in a network namespace of its own, which share nothing but one cable.
+//! A rack of two hosts: two supervisors, each in a network namespace of its own, which share only one link.
 
 mod support;
 
@@ -18,17 +18,17 @@ use support::machines::{
 };
 use support::{monotonic_ns, scratch, topology, within};
 
-/// For news to cross two processes on a machine whose processors are all taken.
+/// Time for a report to cross two processes on a machine whose processors are all busy.
 const FELT_NS_MAX: u64 = 2_000_000_000;
 
-/// The states of all members, by name.
+/// Returns the states of all members, by name.
 fn states(report: &Value) -> Vec<(String, String)> {
     let word = |value: &Value| value.as_str().expect("a word").to_owned();
     let nodes = report["nodes"].as_array().expect("a list").iter();
     nodes.map(|node| (word(&node["name"]), word(&node["state"]))).collect()
 }
 
-/// Both hosts do the file's job; every byte is checked by its owner, on the owner's host.
+/// Checks that both hosts do the file's job. Owners check every byte, on their hosts.
 fn both_pass(more: &[&str]) {
     let [a, b] = machines();
     let file = topology("two-hosts.yaml");
@@ -65,7 +65,7 @@ fn an_all_reduce_passes_across_two_hosts() {
     in_namespaces("an_all_reduce_passes_across_two_hosts", || both_pass(&job));
 }
 
-/// Each host's supervisor heals what is its own and sees that its own members come to rest; what leaves the host has its other end elsewhere.
+/// Each host's supervisor heals its own links and checks that its own members come to rest. Links that leave the host have their other end elsewhere.
 #[test]
 fn after_faults_on_both_hosts_each_one_comes_to_rest() {
     in_namespaces("after_faults_on_both_hosts_each_one_comes_to_rest", || {
@@ -88,15 +88,15 @@ fn after_faults_on_both_hosts_each_one_comes_to_rest() {
                 (tally["looked"].as_u64().unwrap_or(0), tally["broken"].as_u64().unwrap_or(0))
             };
             assert_eq!(counts("progress"), (2, 0), "both members here ask each other: {report}");
-            // The cut link may not be back yet; then nobody looked.
+            // The cut link may not be back yet. Then it is not examined.
             let (looked, broken) = counts("credits");
             assert!(broken == 0 && looked <= 2, "one link has both ends here: {report}");
         }
     });
 }
 
-/// A stranger on the segment, who bears a neighbour's address, speaks as a supervisor and says again what supervisors have
-/// said, with a bit turned over, until this is dropped.
+/// Stranger on the segment with a neighbour's address: sends as a supervisor, and repeats recorded messages of supervisors
+/// with a flipped bit, until this is dropped.
 struct Stranger {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -117,13 +117,13 @@ impl Stranger {
             let (mut room, mut turn) = ([0; 9014], 0);
             while !over.load(Ordering::Relaxed) {
                 if let Some(word) = socket.hear(&mut room) {
-                    spoilt(word, turn).for_each(|spoilt| drop(socket.say(&spoilt)));
+                    altered(word, turn).for_each(|altered| drop(socket.say(&altered)));
                     turn += 1;
                 }
                 for frame in
                     [frame(N1, 0xff), frame(SUPERVISORS, 0), frame(SUPERVISORS, b'R'), frame([0xff; 6], 1)]
                 {
-                    // What the segment has no room for is lost, as a stranger's frames may be.
+                    // Frames that the segment cannot take are lost, which does not matter for a stranger.
                     let _ = socket.say(&frame);
                 }
                 std::thread::sleep(Duration::from_micros(200));
@@ -133,15 +133,15 @@ impl Stranger {
     }
 }
 
-/// A supervisor's word with a bit turned over in what it says of the life of host B's, each bit of a byte in turn. Who believed
-/// in a later life would hear B no more.
-fn spoilt(word: &[u8], turn: usize) -> impl Iterator<Item = Vec<u8>> {
-    const LIFE_OF_B: std::ops::Range<usize> = 46..54;
-    let byte = LIFE_OF_B.start + turn % LIFE_OF_B.len();
+/// Returns a supervisor's message with a flipped bit in the incarnation of host B's members, each bit of a byte in rotation. A host that
+/// accepted a later incarnation would refuse all further messages of B.
+fn altered(word: &[u8], turn: usize) -> impl Iterator<Item = Vec<u8>> {
+    const INCARNATION_OF_B: std::ops::Range<usize> = 46..54;
+    let byte = INCARNATION_OF_B.start + turn % INCARNATION_OF_B.len();
     (0..8).map(move |bit| {
-        let mut spoilt = word.to_vec();
-        spoilt[byte] ^= 1 << bit;
-        spoilt
+        let mut copy = word.to_vec();
+        copy[byte] ^= 1 << bit;
+        copy
     })
 }
 
@@ -153,8 +153,8 @@ impl Drop for Stranger {
 }
 
 #[test]
-fn a_stranger_on_the_segment_is_counted_and_disturbs_nobody() {
-    in_namespaces("a_stranger_on_the_segment_is_counted_and_disturbs_nobody", || {
+fn a_stranger_on_the_segment_is_counted_and_has_no_effect() {
+    in_namespaces("a_stranger_on_the_segment_is_counted_and_has_no_effect", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let stranger = Stranger::on(&b);
@@ -169,21 +169,24 @@ fn a_stranger_on_the_segment_is_counted_and_disturbs_nobody() {
             let link = links.iter().find(|link| link["name"] == name).expect("a link of the ring");
             link["dropped"]["bad-magic"].as_u64().unwrap_or(0)
         };
-        assert!(dropped("n2->n1") > 0, "who bears n2's address is heard as n2, and refused: {report}");
-        assert_eq!(dropped("n3->n0"), 0, "nobody else's link gets those frames");
+        assert!(
+            dropped("n2->n1") > 0,
+            "frames with n2's address count at n2's link and are refused: {report}"
+        );
+        assert_eq!(dropped("n3->n0"), 0, "no other link gets those frames");
     });
 }
 
 #[test]
-fn a_host_with_another_file_is_told_so() {
-    in_namespaces("a_host_with_another_file_is_told_so", || {
+fn a_host_with_another_file_gets_an_error() {
+    in_namespaces("a_host_with_another_file_gets_an_error", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let other = scratch("other.yaml");
         let text = std::fs::read_to_string(&file).expect("it ships");
         std::fs::write(&other, text + "ring_bytes: 2MiB\n").expect("the scratch folder is ours");
         let hosts = [run(&a, &file, "A", &[]), run(&b, &other, "B", &[])].map(Host::finish);
-        // What one is told depends on what the other did.
+        // The message depends on the other host's action.
         let both =
             hosts.iter().map(|host| host.said.as_str()).collect::<Vec<_>>().join("\n---- the other host:\n");
         for host in &hosts {
@@ -194,10 +197,10 @@ fn a_host_with_another_file_is_told_so() {
     });
 }
 
-/// Both interfaces carry the rack's frames, and what is between them does not: links come up all the same.
+/// Both interfaces carry the rack's frames, and the segment between them does not. Links come up in this case, too.
 #[test]
-fn a_way_that_loses_long_frames_is_told_so() {
-    in_namespaces("a_way_that_loses_long_frames_is_told_so", || {
+fn a_segment_that_loses_long_frames_is_reported() {
+    in_namespaces("a_segment_that_loses_long_frames_is_reported", || {
         let [a, b] = joined_across_a_bridge_of(1500);
         let file = topology("two-hosts.yaml");
         for host in [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish) {
@@ -242,10 +245,10 @@ fn the_death_of_a_host_is_noticed_by_the_other() {
     });
 }
 
-/// Heartbeats are far too slow here to have noticed anything.
+/// Heartbeats are too slow here to detect anything.
 #[test]
-fn a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat() {
-    in_namespaces("a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat", || {
+fn a_cut_link_between_hosts_is_detected_by_its_carrier() {
+    in_namespaces("a_cut_link_between_hosts_is_detected_by_its_carrier", || {
         let [a, b] = joined_by(&["eth1", "eth2"]);
         let file = scratch("rack.yaml");
         let text = "name: two-cables\nshape: {ring: {nodes: 4}}\nwire: packet\n\
@@ -281,8 +284,8 @@ fn a_cable_between_hosts_that_is_cut_is_felt_long_before_a_heartbeat() {
 }
 
 #[test]
-fn who_waits_for_a_host_that_does_not_come_says_for_whom() {
-    in_namespaces("who_waits_for_a_host_that_does_not_come_says_for_whom", || {
+fn a_host_that_waits_for_another_names_it() {
+    in_namespaces("a_host_that_waits_for_another_names_it", || {
         let [a, _b] = machines();
         let file = scratch("rack.yaml");
         let text = std::fs::read_to_string(topology("two-hosts.yaml")).expect("it ships");
@@ -314,7 +317,7 @@ fn an_interface_that_is_not_there_is_named() {
     });
 }
 
-/// One command on a machine, to its end; what it printed.
+/// Runs one command on a machine to its end and returns its output.
 fn ask(machine: &Machine, session: &Path, arguments: &[&str]) -> String {
     let printed = scratch("printed.txt");
     let mut command = command(machine, &printed);
@@ -338,7 +341,7 @@ fn a_rack_of_two_hosts_stays_until_each_is_taken_down() {
             std::fs::set_permissions(&session, PermissionsExt::from_mode(0o700)).expect("it is ours");
             session
         });
-        // `up` returns once all links are up, for which both hosts must be there.
+        // `up` returns once all links are up, for which both hosts must be present.
         std::thread::scope(|scope| {
             for (host, (machine, session)) in ["A", "B"].iter().zip(machines.iter().zip(&sessions)) {
                 scope.spawn(move || ask(machine, session, &["up", file, "--host", host]));

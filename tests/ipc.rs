@@ -1,8 +1,8 @@
-//! GPU nodes of one server map each other's memory, and nobody can tell but by the counters.
+//! GPU nodes of one server map each other's memory, and only the counters show it.
 //!
-//! The same jobs with and without `--force-wire`, on both wires: right either way, and the report and the links say who
-//! carried what. A node whose memory is mapped dies as one that is only linked does. What single accesses, refusals and
-//! revocations do is tested in `crates/node/tests/sharing`.
+//! Jobs run with and without `--force-wire`, on both wires. They are correct in both cases, and report and links show the path
+//! of the data. The death of a node whose memory is mapped is detected like that of a linked one. `crates/node/tests/sharing`
+//! tests single accesses, refusals and revocations.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::{Members, Running, monotonic_ns, over_links, rack_file, run, scratc
 
 const INTERVAL_NS: u64 = 50_000_000;
 const MISSES: u64 = 4;
-/// Scheduling on a machine whose processors are all taken.
+/// Allowance for scheduling on a machine whose processors are all busy.
 const SLACK_NS: u64 = 1_000_000_000;
 
 /// Two GPU nodes in one server.
@@ -115,7 +115,7 @@ fn a_barrier_within_a_server_sends_no_frame_and_one_between_servers_does() {
         assert!(path(&inner, node, "direct").0 > 0, "{node} met the other one in memory");
         assert_eq!(path(&inner, node, "frames"), (0, 0), "{node}");
     }
-    // What a hundred barriers more take. A rank also meets all others before each, by three signals at distances 1, 2
+    // Cost of a hundred more barriers. A rank also meets all others before each, by three signals at distances 1, 2
     // and 4; that of an even rank at distance 1 stays within its server.
     let report = |repetitions: &str| {
         let file = topology("four-servers-of-two.yaml");
@@ -133,7 +133,7 @@ fn a_barrier_within_a_server_sends_no_frame_and_one_between_servers_does() {
 }
 
 #[test]
-fn every_job_is_right_on_both_ways_and_both_wires() {
+fn every_job_is_right_on_both_paths_and_both_wires() {
     let collectives = [
         "all-reduce",
         "reduce-scatter",
@@ -146,7 +146,7 @@ fn every_job_is_right_on_both_ways_and_both_wires() {
         "barrier",
     ];
     let file = topology("four-servers-of-two.yaml");
-    for wire in wires("every_job_is_right_on_both_ways_and_both_wires") {
+    for wire in wires("every_job_is_right_on_both_paths_and_both_wires") {
         for force in [&["--force-wire"][..], &[]] {
             let base = || run(&file).with(&["--wire", wire]).with(force);
             let litmus = base().finish().passed();
@@ -162,7 +162,7 @@ fn every_job_is_right_on_both_ways_and_both_wires() {
     }
 }
 
-/// A rack whose litmus does not end by itself, two nodes to a server.
+/// Starts a rack whose litmus does not end by itself, two nodes to a server.
 fn start_busy(wire: &str, into_the_job: Duration) -> (Running, Members) {
     let file = rack_file(&format!(
         "name: busy\nshape: {{ring: {{nodes: 4}}}}\nservers: {{left: [n0, n1], right: [n2, n3]}}\n\
@@ -203,7 +203,7 @@ fn a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked() {
     }
 }
 
-/// Directories of racks under a session's run directory.
+/// Returns the directories of racks under a session's run directory.
 fn racks_in(session: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(session.join("rackloom")) else { return Vec::new() };
     let folders = entries.flatten().filter(|entry| entry.path().is_dir());
@@ -220,7 +220,8 @@ fn no_name_is_left_while_a_run_goes_on_nor_after_its_supervisor_was_killed() {
     let patience = Duration::from_secs(20);
     within(patience, "letting go of the run directory", || racks_in(&session).is_empty().then_some(()));
     for (name, pid) in &members.pids {
-        let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero())).expect("it lives");
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero()))
+            .expect("the process runs");
         let regions = maps.lines().filter(|line| line.contains("memfd:rackloom-control")).count();
         assert!(regions >= 2, "{name} shares control pages with its peer:\n{maps}");
     }
@@ -237,7 +238,7 @@ fn a_run_that_ends_by_itself_leaves_no_name() {
     assert_eq!(racks_in(&session), Vec::<String>::new());
 }
 
-/// A fault of memory that strikes `n1` in the second run of a sum, in which both nodes reach each other's memory directly.
+/// Fault of memory that strikes `n1` in the second run of a sum, in which both nodes access each other's memory directly.
 fn struck(fault: &str, expect: &str) -> PathBuf {
     let path = scratch("struck.yaml");
     let when = "when: {node: n1, run: 2, step: 1}";
@@ -254,7 +255,7 @@ fn sums_under(script: &Path, repetitions: &str) -> Value {
 
 #[test]
 fn memory_that_fails_or_is_revoked_refuses_those_who_have_mapped_it_too() {
-    // Not all of it fails: whoever breaks off must be able to say so.
+    // Not all accesses fail: a rank that breaks off must be able to report it.
     for fault in ["fail-memory, rate: 80%", "revoke"] {
         let report = sums_under(&struck(fault, "{ends: clean-error}"), "50");
         assert!(path(&report, "n0", "direct").0 > 0, "{fault}: until then n0 reached n1 directly");

@@ -1,6 +1,6 @@
-//! Seats of a standing rack that are taken through the library, by this very process: the other seats are the binary's.
+//! Seats of a standing rack that this process takes through the library. The binary holds the other seats.
 //!
-//! What the command itself takes (`rackloom seat --join`) is tested in `vacant.rs`.
+//! `vacant.rs` tests the command (`rackloom seat --join`).
 
 #[path = "../crates/node/examples/take_seats.rs"]
 mod take_seats;
@@ -17,9 +17,9 @@ use serde_json::Value;
 use support::{rackloom, scratch, topology, within};
 
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Longer than any detection of a loss takes, shorter than a hang.
+/// Time that is longer than any detection of a loss, and shorter than a hang.
 const BOUND: Duration = Duration::from_secs(10);
-/// Set for the process that takes a seat and does nothing else.
+/// Variable that is set for the process that takes a seat and does nothing else.
 const SIT: &str = "RACKLOOM_TEST_SIT";
 
 /// A standing rack in a session of its own.
@@ -38,7 +38,7 @@ impl Rack {
         rack
     }
 
-    /// The same from a file of its own: four nodes in a ring, and `text`.
+    /// Starts a rack of four nodes in a ring, from a file with `text`.
     fn up_with(text: &str, more: &[&str]) -> Self {
         let session = scratch("session");
         std::fs::create_dir(&session).expect("the folder can be written");
@@ -56,7 +56,7 @@ impl Rack {
         ended.stdout
     }
 
-    /// The rack's own directory, by which the library finds it whatever this process' environment says.
+    /// Returns the rack's own directory, by which the library finds it independently of this process's environment.
     fn directory(&self) -> String {
         let path = self.session.join("rackloom").join(self.name);
         path.to_str().expect("a plain path").to_owned()
@@ -82,34 +82,34 @@ impl Drop for Rack {
     }
 }
 
-/// A process that takes a seat and sits there.
+/// Process that takes a seat and waits.
 fn sitter(rack: &Rack, seat: &str) -> Child {
     Command::new(std::env::current_exe().expect("this test"))
-        .args(["--exact", "a_process_that_sits_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "body_of_a_process_that_holds_a_seat", "--nocapture"])
         .env(SIT, format!("{}={seat}", rack.directory()))
         .stdout(Stdio::null())
         .spawn()
         .expect("this test starts once more")
 }
 
-/// The other half of the death tests; on its own there is nothing for it to do.
+/// Body of the other process of the death tests. On its own it does nothing.
 #[test]
-fn a_process_that_sits_until_it_is_killed() {
+fn body_of_a_process_that_holds_a_seat() {
     let Ok(place) = std::env::var(SIT) else {
-        // Nothing is left untried: another test starts this one in a process of its own.
+        // This is no skip: another test starts this one in a process of its own.
         return;
     };
     let (rack, seat) = place.split_once('=').expect("a place");
     let node = Node::join(rack, seat).expect("the seat is vacant");
     let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
     node.wait_until_reached(&[NodeId(0)], PATIENCE).expect("its neighbour is there");
-    // Until it is killed; if nobody does, the other test has given up long before.
+    // The process waits until it is killed; the other test has a shorter timeout.
     let _ = node.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait();
     panic!("the rack went before the sitter was killed");
 }
 
 #[test]
-fn seats_of_a_rack_on_sockets_are_taken_too_and_a_sleeper_hears_what_comes() {
+fn seats_of_a_rack_on_sockets_are_taken_and_a_sleeping_node_receives() {
     let rack = Rack::up(&["--vacant", "n1,n3", "--wire", "udp"]);
     let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
     assert_eq!(line, "from a process of my own");
@@ -117,15 +117,15 @@ fn seats_of_a_rack_on_sockets_are_taken_too_and_a_sleeper_hears_what_comes() {
     for seat in ["n1", "n3"] {
         rack.wait_for(seat, "lost");
     }
-    // A seat that is given again gets new sockets on both sides; the neighbour that stays is of this process as well.
+    // A seat that is taken again gets new sockets on both sides. The neighbour that stays is in this process as well.
     let [near, far] =
         ["n1", "n3"].map(|seat| Node::join(&rack.directory(), seat).expect("a lost seat is vacant"));
-    // Whoever is up has told everybody of its new life; until then others may still mean the old one.
+    // Nodes that are up have reported the new incarnation to all others. Until then others may still address the old one.
     for seat in ["n1", "n3"] {
         rack.wait_for(seat, "up");
     }
     near.wait_until_reached(&[far.id()], PATIENCE).expect("the other one is there");
-    // Each finds out by itself, and a wait for somebody who is not reached ends at once.
+    // Each node detects the loss by itself, and a wait for an unreachable node ends at once.
     far.wait_until_reached(&[near.id()], PATIENCE).expect("so is this one");
     let region = far.allocate(RegionOptions::new(1, 7), 64).expect("memory");
     let sleeper = std::thread::spawn({
@@ -137,12 +137,12 @@ fn seats_of_a_rack_on_sockets_are_taken_too_and_a_sleeper_hears_what_comes() {
 }
 
 #[test]
-fn a_rack_on_the_packet_wire_says_why_a_library_cannot_sit_there() {
+fn a_rack_on_the_packet_wire_refuses_a_library_with_a_reason() {
     let error = wire_refused();
     assert!(error.contains("network namespace") && error.contains("hint: "), "{error}");
 }
 
-/// What `Node::join` says of a rack that answers as one on the packet wire does. No interface is needed for that.
+/// Returns the error of `Node::join` for a rack that answers like one on the packet wire. No interface is needed.
 fn wire_refused() -> String {
     use std::io::{BufRead, BufReader, Write};
     let directory = scratch("packet-rack");
@@ -150,7 +150,7 @@ fn wire_refused() -> String {
     std::fs::set_permissions(&directory, std::os::unix::fs::PermissionsExt::from_mode(0o700)).expect("ours");
     let listener = std::os::unix::net::UnixListener::bind(directory.join("control")).expect("a socket");
     let rack = std::thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("somebody asks");
+        let (mut stream, _) = listener.accept().expect("a client connects");
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line).expect("a question");
         stream.write_all(b"{\"status\": {\"wire\": \"packet\", \"epoch\": 1}}\n").expect("an answer");
@@ -168,7 +168,7 @@ fn two_seats_taken_by_one_process_talk_through_the_seats_of_the_binary() {
     let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
     assert_eq!(line, "from a process of my own");
     assert!(numbers.iter().enumerate().all(|(place, number)| *number == 3.0 * place as f64));
-    // The example's nodes are gone with it: the rack has lost both seats, and gives them again.
+    // The example's nodes are gone with it: the rack has lost both seats, and offers them again.
     for seat in ["n1", "n3"] {
         rack.wait_for(seat, "lost");
     }
@@ -204,7 +204,7 @@ fn taken_seats_report_their_memory_and_their_ports_as_others_do() {
     rack.passes(&["down", "--json", report.to_str().expect("a plain path")]);
     let report = std::fs::read(report).expect("the report is written");
     let report: Value = serde_json::from_slice(&report).expect("JSON");
-    // Nobody else has seen this link: both of its ends were here.
+    // Both ends of this link were in this process, so no other member reports it.
     for name in ["n1->n2", "n2->n1"] {
         let links = report["links"].as_array().expect("links");
         let link = links.iter().find(|link| link["name"] == name).expect("there is such a link");
@@ -252,14 +252,14 @@ fn what_cannot_be_taken_says_why() {
     assert!(Path::new(&rack.directory()).exists());
 }
 
-/// What `down --json` says of one direction of a link.
+/// Entry of `down --json` for one direction of a link.
 fn link_of<'a>(report: &'a Value, name: &str) -> &'a Value {
     let links = report["links"].as_array().expect("links");
     links.iter().find(|link| link["name"] == name).expect("there is such a link")
 }
 
 impl Rack {
-    /// The report of the rack, which is down afterwards.
+    /// Takes the rack down and returns its report.
     fn report(&self) -> Value {
         let report = self.session.join("report.json");
         let path = report.to_str().expect("a plain path");
@@ -267,7 +267,7 @@ impl Rack {
         serde_json::from_slice(&std::fs::read(report).expect("the report is written")).expect("JSON")
     }
 
-    /// One fault, in words of the command line.
+    /// Injects one fault by the command line.
     fn inject(&self, words: &[&str]) {
         let told = self.passes(&[&["inject"], words].concat());
         assert!(told.contains("1 fault injected"), "{told}");
@@ -310,7 +310,7 @@ fn faults_of_links_are_played_by_the_program_that_holds_the_seat() {
         rack.inject(&[&["link", "n1:n2"], &words[..], lasting].concat());
         store_all(round as u64);
         if words[0] == "--delay" {
-            // Stores wait for one another, and each goes there under the delay while it lasts.
+            // Stores wait for one another, and each is delayed as long as the fault lasts.
             assert!(begun.elapsed() >= Duration::from_millis(390), "{:?}", begun.elapsed());
         }
     }
@@ -337,7 +337,7 @@ trait PortsUp {
 }
 
 impl PortsUp for Node {
-    /// Links of n1 that carry data, as it says itself.
+    /// Returns the number of n1's links that carry data, by its own report.
     fn port_is_up(&self, rack: &Rack) -> u64 {
         rack.member("n1")["links_up"].as_u64().unwrap_or(9)
     }

@@ -1,6 +1,6 @@
-//! Racks that come and go leave nothing, and racks side by side do not notice each other.
+//! Racks that come and go leave nothing, and racks side by side do not disturb each other.
 //!
-//! A test binary of its own with one test after the other, because it counts the test's own descriptors too.
+//! This is a test binary of its own with one test after the other, because it counts the test's own descriptors too.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::{rack_file, rackloom, run, scratch, topology, within};
 
 static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
 
-/// A user's session; its path marks everything that is started in it.
+/// Session of a user. Its path marks everything that is started in it.
 struct Session(PathBuf);
 
 impl Session {
@@ -31,20 +31,20 @@ impl Session {
         ended.stdout
     }
 
-    /// The racks that are up, and how they are.
+    /// Returns the racks that are up, with their states.
     fn racks(&self) -> Vec<Value> {
         let status: Value = serde_json::from_str(&self.passes(&["status", "--json"])).expect("JSON");
         status["racks"].as_array().expect("a list of racks").clone()
     }
 
-    /// What of racks lies in the session's directory.
+    /// Returns the remains of racks in the session's directory.
     fn on_disk(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.join("rackloom")).into_iter().flatten().flatten();
         let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
         names.filter(|name| name != ".lock").collect()
     }
 
-    /// Wait until everything is as it was: sockets of dead processes go a moment after them.
+    /// Waits until everything is as before: sockets of dead processes disappear a moment after them.
     fn is_again(&self, before: &Footprint, when: &str) {
         let look = || (Footprint::of(&self.0) == *before).then_some(());
         let deadline = std::time::Instant::now() + Duration::from_secs(5);
@@ -68,7 +68,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version (docs/measuring.md).
+/// 20 cycles in each build; `RACKLOOM_CYCLES=200` for the long version (docs/measuring.md).
 #[test]
 fn coming_and_going_leaves_nothing() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,11 +79,11 @@ fn coming_and_going_leaves_nothing() {
     assert_eq!(before.process_count(), 0);
     for cycle in 0..cycles {
         let wire = wires[cycle % wires.len()];
-        // Bridges are in a namespace that nobody but the supervisor holds.
+        // Only the supervisor holds the namespace of the bridges.
         let has_bridge = wire == "packet" && cycle % 2 == 0;
         let file = if has_bridge { "star-4-bridge.yaml" } else { "ring-4.yaml" };
         session.passes(&["up", text(&topology(file)), "--wire", wire]);
-        // A member that a busy machine lets wait answers the next time.
+        // A member that is delayed by a busy machine answers the next time.
         within(Duration::from_secs(20), "a status with all links up", || {
             let racks = session.racks();
             assert_eq!(racks.len(), 1);

@@ -1,7 +1,7 @@
-//! The litmus passes everywhere: each shape, each wire, each engine, and under every fault that a link can have.
+//! The litmus passes for each shape, each wire, each engine, and under every fault of a link.
 //!
-//! Every run here checks every byte by its owner; this file only looks at verdicts and at signs that the faults were
-//! really there. How fast anything is, is not its business.
+//! Owners check every byte in every run. This file checks only verdicts and signs that the faults
+//! happened. It does not check speed.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::{
     TOPOLOGIES, dropped, injected, over_links, rack_file, retransmitted, run, sim, topology, without_meta,
 };
 
-/// Small enough to be repeated many times on real processes, large enough for puts of several frames.
+/// Size that allows many runs on real processes, with puts of several frames.
 const SMALL_RING: &str =
     "name: small-ring\nshape: {ring: {nodes: 4}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n";
 
@@ -36,11 +36,11 @@ fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
     }
 }
 
-/// Links that repeat what they lose leave the transport next to nothing to do, on every wire that this machine has.
+/// Links that repeat lost frames leave the transport almost nothing to do, on every wire of this machine.
 ///
-/// Not quite nothing: between real processes a frame that is lost twice waits for a timer of 3 ms each time, and on a busy
-/// host the transport's own timer, 10 ms at least, may be first: with four processes for each processor a quarter was sent by both.
-/// That links leave it nothing at all is shown in virtual time.
+/// A small rest remains: between real processes a frame that is lost twice waits for a timer of 3 ms each time, and on a busy
+/// host the transport's own timer, at least 10 ms, may expire first. With four processes for each processor both sent a quarter.
+/// A test in virtual time shows that links leave nothing at all.
 #[test]
 fn links_repeat_what_they_lose_on_every_wire() {
     for wire in wires("links_repeat_what_they_lose_on_every_wire") {
@@ -57,7 +57,7 @@ fn links_repeat_what_they_lose_on_every_wire() {
     }
 }
 
-/// Lanes, levels and turns change how frames travel and nothing of what arrives.
+/// Lanes, levels and arbitration change the order of frames and nothing of the data.
 #[test]
 fn virtual_channels_carry_everything_on_every_wire_and_in_virtual_time() {
     let channels = "channels: {rise: dateline, arbiter: weighted, weights: [4, 4, 1, 1]}\n";
@@ -71,7 +71,7 @@ fn virtual_channels_carry_everything_on_every_wire_and_in_virtual_time() {
     }
 }
 
-/// One link undivided, one divided otherwise, credits that come back otherwise: both ends of each agree, whatever carries it.
+/// One link is undivided, one is divided otherwise, and credits return otherwise: both ends of each agree on every wire.
 #[test]
 fn links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire() {
     let own = "channels: {rise: hop}\nlinks: {n0--n1: {channels: off}, n1--n2: {credits: {update_spacing: 8KiB}}}\n";
@@ -96,7 +96,7 @@ fn in_virtual_time_links_repeat_everything_and_the_transport_nothing() {
     assert!(0 < gaps && gaps <= lost, "{gaps} gaps for {lost} lost frames");
 }
 
-/// Both rates, one fault, one transport, on real processes.
+/// Runs both loss rates with one fault and one transport, on real processes.
 fn survives(fault: &str, transport: &str) {
     let happened = match fault {
         "--loss" => "dropped",
@@ -109,7 +109,7 @@ fn survives(fault: &str, transport: &str) {
         let report = run(&file).with(&[fault, rate, "--transport", transport]).finish().passed();
         assert!(injected(&report, happened) > 0, "{fault} {rate} was not there");
         match fault {
-            // A copy or a late frame need not be sent again; whether it is, is the transport's choice.
+            // A copy or a late frame need not be sent again; the transport may choose to.
             "--duplicate" => {
                 assert!(dropped(&report) > 0, "{fault} {rate} {transport}: no copy was turned away")
             }

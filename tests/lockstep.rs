@@ -1,7 +1,7 @@
 //! One script, two engines: the loop of real processes (its wires, its memory, a clock moved by hand) and the simulator
 //! must put byte-identical frames on every link, in the same order.
 //!
-//! Both sides move in ticks of one link delay: whatever is sent in one tick is received in the next.
+//! Both sides move in ticks of one link delay: a frame that is sent in one tick is received in the next.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -246,7 +246,7 @@ fn compare(file: &str) {
             ours.len(),
             theirs.len()
         );
-        // A plane that no flow has chosen still carries its heartbeats.
+        // A plane without flows still carries its heartbeats.
         assert!(ours.len() > 20, "{file}: edge {key:?} carried only {} frames", ours.len());
     }
 }

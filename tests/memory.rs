@@ -1,7 +1,7 @@
-//! What a rack file says about memory has an effect that the kernel confirms, or ends the start with its reason.
+//! Memory settings of a rack file have an effect that the kernel confirms, or end the start with a reason.
 //!
-//! Wishes fall back and say so, demands end the bring-up; what was granted is in the report and in `status`; and what a job
-//! does not give back is named. What the machine lacks is printed as skipped, with the reason.
+//! Preferences fall back with a note, requirements end the start. The grant is in the report and in `status`, and memory that
+//! a job does not give back is named. Missing features of the machine are printed as skipped, with the reason.
 
 mod support;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::wires::not_tried;
 use support::{Ended, rack_file, rackloom, run, scratch, topology};
 
-/// Two GPU nodes whose memory is held in a certain way.
+/// Returns a rack of two GPU nodes with these memory settings.
 fn duo(memory: &str) -> PathBuf {
     rack_file(&format!(
         "name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{memory: {{{memory}}}}}\njob: {{litmus: {{bytes_max: 64KiB}}}}\n"
@@ -31,7 +31,7 @@ fn skipped(test: &str, reason: &str) {
     not_tried(&format!("{test}: {reason}"));
 }
 
-/// The start ended with code 3, and its message says all of this.
+/// Checks that the start ended with code 3 and a message with all these parts.
 fn refused(ended: &Ended, words: &[&str]) {
     assert_eq!(ended.code, Some(3), "{}\n{}", ended.stdout, ended.stderr);
     for word in words {
@@ -39,7 +39,7 @@ fn refused(ended: &Ended, words: &[&str]) {
     }
 }
 
-/// A rack that stays with its job done, in a run directory of its own, and taken down with it.
+/// Standing rack with its job done, in a run directory of its own. It is taken down on drop.
 struct Standing {
     session: PathBuf,
     status: Value,
@@ -70,13 +70,13 @@ impl Standing {
         &self.status["racks"][0]["members"][0]
     }
 
-    /// What the kernel says about the regions of the first node: a file of its process.
+    /// Returns a file of the kernel about the process of the first node.
     fn kernel(&self, file: &str) -> String {
         let pid = number(self.member(), "/pid");
         std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("a process of this user")
     }
 
-    /// The flags of every region of the first node.
+    /// Returns the flags of every region of the first node.
     fn region_flags(&self) -> Vec<String> {
         let text = self.kernel("smaps");
         let regions = text.split("/memfd:rackloom-region").skip(1);
@@ -122,7 +122,7 @@ fn plain_memory_is_counted_and_given_back_whole() {
 }
 
 #[test]
-fn huge_pages_are_a_wish_that_says_why_it_was_not_granted() {
+fn refused_huge_pages_fall_back_with_a_note() {
     let file = duo("huge_pages: true");
     let ended = run(&file).finish();
     let report = ended.passed();
@@ -159,7 +159,7 @@ fn locked_memory_is_locked_or_nothing_starts() {
         Err(ended) => refused(&ended, &limit),
         Ok(standing) => panic!("came up\n{}", standing.table),
     }
-    // What the rack asks for, not what the machine allows, decides.
+    // The request of the rack decides, not the limit of the machine.
     let small = ["--job", "latency", "--bytes", "8", "--repetitions", "3", "--warm-up", "0"];
     let ended = run(&file).with(&small).with_lockable_memory(65_536).finish();
     let report = ended.passed();
@@ -168,12 +168,12 @@ fn locked_memory_is_locked_or_nothing_starts() {
         assert_eq!(number(memory, "/locked_bytes"), number(memory, "/reserved_bytes/high"), "{memory}");
     }
     assert!(ended.stdout.contains("locked"), "{}", ended.stdout);
-    // With nothing to lock, one page is tried.
+    // Without memory to lock, one page is tried.
     refused(&run(&file).with(&["--job", "none"]).with_lockable_memory(0).finish(), &["cannot lock", "hint:"]);
 }
 
 #[test]
-fn the_kernel_says_that_locked_memory_is_locked() {
+fn the_kernel_reports_locked_memory_as_locked() {
     match Standing::up(&duo("locked: true"), None) {
         Ok(standing) => {
             let flags = standing.region_flags();
@@ -213,7 +213,7 @@ fn memory_is_bound_to_a_numa_node_that_is_there_and_to_no_other() {
     refused(&run(&duo("numa_node: 1000")).with(&["--job", "none"]).finish(), &words);
 }
 
-/// A peer that stops with the memory of another one mapped cannot let go of it, and the owner cannot free it.
+/// A peer that is stopped with another node's memory mapped cannot unmap it, and the owner cannot free it.
 #[test]
 fn memory_that_a_hung_peer_holds_is_named_at_the_end() {
     for place in

@@ -1,4 +1,4 @@
-//! `--netns-names`: members' network namespaces as `ip netns` shows them, and gone with the rack, however it ended.
+//! `--netns-names`: members' network namespaces as `ip netns` shows them. They disappear with the rack, however it ends.
 
 mod support;
 
@@ -13,7 +13,7 @@ use support::{Running, rack_file, rackloom, run, send, within};
 const NAMES: &str = "/run/netns";
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A rack of a name that nobody else has.
+/// Returns a rack with a unique name.
 fn rack(which: &str) -> (String, PathBuf) {
     let name = format!("named-{}-{which}", std::process::id());
     let file = rack_file(&format!(
@@ -27,7 +27,7 @@ fn start(file: &Path) -> Running {
     run(file).with(&["--netns-names"]).start()
 }
 
-/// The names that a rack has.
+/// Returns the names that belong to a rack.
 fn names(rack: &str) -> Vec<String> {
     let entries = std::fs::read_dir(NAMES).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -36,7 +36,7 @@ fn names(rack: &str) -> Vec<String> {
     names
 }
 
-/// Whether root's mounts are to be had.
+/// Returns whether root's mounts are available.
 fn may_name(test: &str) -> bool {
     if !has_packet_wire(test) {
         return false;
@@ -70,7 +70,8 @@ fn members_namespaces_have_names_as_long_as_they_live() {
         |path: &Path| std::fs::metadata(path).map(|about| std::os::unix::fs::MetadataExt::ino(&about));
     for (member, pid) in &members.pids {
         let named = inside(&Path::new(NAMES).join(format!("{name}-{member}"))).expect("it can be asked");
-        let its = inside(Path::new(&format!("/proc/{}/ns/net", pid.as_raw_nonzero()))).expect("it lives");
+        let its =
+            inside(Path::new(&format!("/proc/{}/ns/net", pid.as_raw_nonzero()))).expect("the process runs");
         assert_eq!(named, its, "{member}");
     }
     match Command::new("ip").args(["netns", "list"]).output() {
@@ -80,7 +81,7 @@ fn members_namespaces_have_names_as_long_as_they_live() {
             assert!(all.iter().all(|name| listed.contains(name.as_str())), "{listed}");
         }
     }
-    // A name would keep the dead one's interfaces alive.
+    // A name would keep the dead member's interfaces.
     send(members.pid("n1"), Signal::KILL);
     within(PATIENCE, "the end of the name of the dead", || (names(&name).len() < 3).then_some(()));
     running.finish();
@@ -103,17 +104,17 @@ fn names_go_though_the_supervisor_is_killed() {
     within(PATIENCE, "the end of who has swept", || test_kill_process(sweeper).is_err().then_some(()));
 }
 
-/// The process that takes the names of a supervisor away should it be killed.
+/// Returns the process that removes the names of a supervisor if it is killed.
 fn sweeper_of(supervisor: Pid) -> Pid {
     let supervisor = supervisor.as_raw_nonzero();
     let children = std::fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"));
-    let children = children.expect("it lives");
+    let children = children.expect("the process runs");
     let mut children = children.split_whitespace();
     let sweeper = children.find(|child| {
         let line = std::fs::read_to_string(format!("/proc/{child}/cmdline"));
         line.is_ok_and(|line| line.contains("sweep-names"))
     });
-    Pid::from_raw(sweeper.expect("somebody sweeps").parse().expect("a number")).expect("a process")
+    Pid::from_raw(sweeper.expect("a sweeper runs").parse().expect("a number")).expect("a process")
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn names_that_the_killed_left_are_swept_by_the_next_one() {
     send(running.supervisor(), Signal::KILL);
     members.all_gone(PATIENCE);
     drop(running);
-    assert_eq!(names(&dead).len(), 3, "nobody could take them away");
+    assert_eq!(names(&dead).len(), 3, "they were not removed");
 
     let mut living = start(&other_file);
     living.members();

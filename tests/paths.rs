@@ -1,4 +1,4 @@
-//! Ways and order as a user meets them: a promise that is kept, one that nobody keeps, and traffic over sprayed planes; as
+//! Paths and order: an order guarantee that holds, one that does not, and traffic over sprayed planes, with
 //! processes and in virtual time.
 
 mod support;
@@ -22,7 +22,7 @@ fn sprayed(paths: &str) -> String {
 }
 
 #[test]
-fn a_promise_of_order_that_nobody_keeps_fails_the_run_and_names_the_event() {
+fn a_broken_guarantee_of_order_fails_the_run_and_names_the_event() {
     let file = rack_file(&sprayed("order: class, keep_order: false"));
     for engine in ENGINES {
         let ended = tried(engine, &file, &[]);
@@ -39,7 +39,7 @@ fn a_promise_of_order_that_nobody_keeps_fails_the_run_and_names_the_event() {
 }
 
 #[test]
-fn every_promise_that_members_keep_holds_over_reordering_links() {
+fn every_guarantee_of_order_holds_over_reordering_links() {
     for order in ["pair", "class", "region", "none"] {
         let file = rack_file(&sprayed(&format!("order: {order}")));
         for engine in ENGINES {

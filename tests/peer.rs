@@ -1,7 +1,7 @@
 //! A node written from `docs/wire-format.md` alone (`scripts/peer.py`) does the litmus with a real one.
 //!
 //! The peer is the second host of a rack on the udp wire, on the loopback interface: no rights are needed. Each test has addresses
-//! of its own. Without Python or NumPy the tests say why they are skipped.
+//! of its own. Without Python or NumPy the tests are skipped with a reason.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::{root, scratch};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The Python that has NumPy, as `scripts/ci.sh` names it.
+/// Returns the Python that has NumPy, as `scripts/ci.sh` names it.
 fn python(test: &str) -> Option<String> {
     let python = std::env::var("RACKLOOM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let probe = Command::new(&python).args(["-c", "import numpy"]).output();
@@ -32,17 +32,17 @@ fn python(test: &str) -> Option<String> {
     }
 }
 
-/// How a rack is run.
+/// Settings of a rack with a peer.
 struct Case<'a> {
     /// Distinguishes the addresses of tests that run at the same time.
     number: u8,
-    /// More keys of the rack file.
+    /// Further keys of the rack file.
     keys: &'a str,
-    /// More arguments of the peer.
+    /// Further arguments of the peer.
     peer: &'a [&'a str],
 }
 
-/// What came of both ends: the rack's exit code and its report, and the peer's output.
+/// Results of both ends: the rack's exit code and its report, and the peer's output.
 fn played(test: &str, case: &Case<'_>) -> Option<(Option<i32>, String, Output)> {
     let python = python(test)?;
     let place = std::process::id();
@@ -72,7 +72,7 @@ fn played(test: &str, case: &Case<'_>) -> Option<(Option<i32>, String, Output)> 
     Some((rack.status.code(), said, peer))
 }
 
-/// The output of a child that ends in time; one that does not is killed, and its test fails on its exit code.
+/// Returns the output of a child that ends in time. A child that does not is killed, and its test fails on the exit code.
 fn finished(mut child: Child) -> Output {
     let pipes = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let read = |mut pipe: Box<dyn Read + Send>| {

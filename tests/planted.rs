@@ -1,4 +1,4 @@
-//! Bugs that were planted are found by campaigns, and made small. Built only with the feature `planted-bugs`.
+//! Campaigns find planted bugs and minimise their scripts. Built only with the feature `planted-bugs`.
 
 mod support;
 
@@ -47,9 +47,9 @@ fn operations_that_are_acknowledged_before_they_are_visible_are_found() {
     is_found_and_small("ack-before-visible", SUMS);
 }
 
-/// Drawn scripts rarely lose all reports for longer than a link stays down, which is what it takes: this bug has a script of its own.
+/// Random scripts rarely lose all reports for longer than a link stays down, which this bug needs. It has a script of its own.
 #[test]
-fn frames_to_lives_that_are_over_are_found_when_they_are_used() {
+fn used_frames_for_earlier_incarnations_are_found() {
     let rack =
         rack_file("name: planted\nshape: {star: {nodes: 3}}\njob: {litmus: {bytes_max: 2KiB, rounds: 1}}\n");
     let script = rack_file(
@@ -72,7 +72,7 @@ fn credits_that_leak_are_found() {
 }
 
 #[test]
-fn a_bug_that_nobody_knows_is_refused() {
+fn an_unknown_bug_is_refused() {
     let ended = rackloom(&["schema"]).in_environment("RACKLOOM_PLANT", "rubbish").finish();
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("hint:"), "{}", ended.stderr);

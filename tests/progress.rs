@@ -1,7 +1,7 @@
-//! What a person sees who waits: a bar that counts, on a terminal, and nowhere else.
+//! Progress bar: it counts on a terminal, and is absent elsewhere.
 //!
-//! The terminal is one that `script` (util-linux) lends. The rack works until it is interrupted, so that nothing here depends on
-//! how fast the machine is.
+//! `script` (util-linux) provides the terminal. The rack works until it is interrupted, so that nothing here depends on
+//! the speed of the machine.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::{monotonic_ns, rack_file, run, send, within};
 const PATIENCE: Duration = Duration::from_secs(120);
 const RUNS: &str = "1000000";
 
-/// The numbers of runs that a bar has shown, in order.
+/// Returns the numbers of runs that a bar has shown, in order.
 fn runs_shown(text: &str) -> Vec<u64> {
     let before = text.split(&format!(" of {RUNS} runs")).collect::<Vec<_>>();
     let shown = before[..before.len() - 1].iter().filter_map(|text| text.rsplit([' ', '\u{1b}']).next());
@@ -31,7 +31,7 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
         return;
     }
     let file = rack_file("name: bar\nshape: {ring: {nodes: 3}}\n");
-    // A shell that stays beside the program gets the Ctrl-C as well, and some then tell their own death instead of its exit code.
+    // A shell that remains beside the program gets the Ctrl-C as well, and some shells then report their own death instead of its exit code.
     let line = format!(
         "exec {} run {} --collective all-reduce --bytes 4KiB --algorithm ring --repetitions {RUNS} --warm-up 0",
         env!("CARGO_BIN_EXE_rackloom"),
@@ -49,11 +49,11 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
     let reader = std::thread::spawn(move || {
         let mut block = [0; 4096];
         while let Ok(length @ 1..) = output.read(&mut block) {
-            seen.lock().expect("nobody panics with it").extend_from_slice(&block[..length]);
+            seen.lock().expect("no thread panics with it").extend_from_slice(&block[..length]);
         }
     });
     let runs = within(PATIENCE, "a bar that moves", || {
-        let text = String::from_utf8_lossy(&screen.lock().expect("nobody panics with it")).into_owned();
+        let text = String::from_utf8_lossy(&screen.lock().expect("no thread panics with it")).into_owned();
         let runs = runs_shown(&text);
         (runs.first() != runs.last()).then_some(runs)
     });
@@ -71,7 +71,7 @@ fn without_a_terminal_there_is_no_bar() {
     let options = ["--collective", "all-reduce", "--bytes", "4KiB", "--repetitions", RUNS];
     let mut rack = run(&file).with(&options).start();
     let origin_ns = rack.members().origin_monotonic_ns;
-    // Longer than a bar waits before it shows itself.
+    // Longer than the delay before a bar appears.
     within(PATIENCE, "three seconds", || (monotonic_ns() > origin_ns + 3_000_000_000).then_some(()));
     send(rack.supervisor(), Signal::INT);
     let ended = rack.finish();

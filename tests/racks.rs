@@ -1,7 +1,7 @@
-//! Every rack that comes with the project does its job, as processes and in virtual time.
+//! Every shipped rack does its job, with processes and in virtual time.
 //!
-//! The folder is listed, so a new file is covered without being named anywhere; its own job is what runs, so a rack that ships
-//! with a job too large to try at once does not pass either.
+//! The folder is listed, so a new file is covered without an entry anywhere. Its own job runs, so a rack with a
+//! job that is too large does not pass.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn shipped() -> Vec<PathBuf> {
     files
 }
 
-/// It passed, and something was carried and found right.
+/// Checks that a run passed and verified some bytes.
 fn did_something(ended: &Ended, what: &str) -> usize {
     let report = ended.passed();
     assert!(report["verified_bytes"].as_u64() > Some(0), "{what}: nothing was verified");
@@ -30,14 +30,14 @@ fn did_something(ended: &Ended, what: &str) -> usize {
     report["nodes"].as_array().expect("nodes").len()
 }
 
-/// The links of a printed plan: the first words of the lines of its table of links.
+/// Returns the links of a printed plan: the first columns of its table of links.
 fn links_of_plan(plan: &str) -> Vec<&str> {
     let table = plan.lines().skip_while(|line| !line.starts_with("link ")).skip(1);
     let rows = table.take_while(|line| !line.is_empty());
     rows.filter_map(|line| line.split_whitespace().next()).collect()
 }
 
-/// The links of a report, whose every other row is the direction that the file names.
+/// Returns the links of a report. Every other row is the direction that the file names.
 fn links_of_report(ended: &Ended) -> Vec<String> {
     let report = ended.passed();
     let links = report["links"].as_array().expect("links").iter().step_by(2);
@@ -61,7 +61,7 @@ fn every_shipped_rack_does_its_job_on_both_engines() {
         let ran = run(&file).finish();
         let processes = did_something(&ran, &format!("run {name}"));
         if has_bridges(&text) {
-            // Virtual time has no model of it; `tests/bridge.rs` wants it to say so.
+            // Virtual time has no model of it; `tests/bridge.rs` checks the refusal.
             continue;
         }
         let simulated = sim(&file).finish();
@@ -74,7 +74,7 @@ fn every_shipped_rack_does_its_job_on_both_engines() {
     }
 }
 
-/// Whether a rack's hub is a bridge of the kernel, which only real interfaces lead to.
+/// Returns whether a rack's hub is a bridge of the kernel, which needs real interfaces.
 fn has_bridges(text: &str) -> bool {
     text.contains("switch: bridge")
 }
@@ -98,8 +98,8 @@ fn every_shipped_rack_does_its_job_on_every_wire() {
     }
 }
 
-/// The goal is 1.5 s (row `bring-up-packet` of `calibrate`). The bound here is ten times that, for machines that do other things at
-/// the same time: it finds cables that are laid one after another by a program each, and no slow minute.
+/// The goal is 1.5 s (row `bring-up-packet` of `calibrate`). The bound here is ten times that, for machines with other work at
+/// the same time: it detects links that are made one after another by a program each, and no slow minute.
 #[test]
 fn sixty_four_namespaces_come_up_with_their_links() {
     if !has_packet_wire("sixty_four_namespaces_come_up_with_their_links") {

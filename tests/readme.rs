@@ -1,17 +1,31 @@
-//! The README keeps its word: its commands run, and the output it shows is the output there is.
+//! Commands of the README and of the pages for beginners run, and the output that the README shows is that of a run.
 //!
-//! What differs from run to run is masked before the comparison: times, rates, process ids, and how many frames carried the
+//! Values that differ from run to run are masked before the comparison: times, rates, process ids, and how many frames carried the
 //! same operations. Counts of operations, sizes of memory and names must be those of a run.
 
 mod support;
 
-use support::{rackloom, root};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use support::{rackloom, root, scratch};
+
+/// Pages whose commands run one after the other, in a folder of their own with the rack files that the page shows.
+const PAGES: [&str; 7] = [
+    "docs/index.md",
+    "docs/tutorial.md",
+    "docs/how-to/compare-topologies.md",
+    "docs/how-to/inject-faults.md",
+    "docs/how-to/standing-rack.md",
+    "docs/how-to/read-frames.md",
+    "docs/explanation/collectives.md",
+];
 
 fn readme() -> String {
     std::fs::read_to_string(root().join("README.md")).expect("README.md is there")
 }
 
-/// Columns that differ from run to run, by the first word of a table's heading.
+/// Columns that differ from run to run, by the first column of a table's heading.
 fn varying_columns(heading: &str) -> &'static [&'static str] {
     match heading {
         "member" => &["process"],
@@ -22,8 +36,8 @@ fn varying_columns(heading: &str) -> &'static [&'static str] {
     }
 }
 
-/// What of printed output is the same in each run. Columns are split at two blanks, as the tables are set. The table of
-/// events is left out: a machine that is busy elsewhere makes a heartbeat late, and the report says so.
+/// Returns the reproducible part of printed output. Columns are split at two blanks, as the tables are set. The table of
+/// events is left out: a busy machine makes a heartbeat late, and the report contains that.
 fn constant_part(output: &str) -> Vec<String> {
     let mut headings: Vec<String> = Vec::new();
     let mut lines = Vec::new();
@@ -58,13 +72,67 @@ fn shown_output(readme: &str) -> &str {
     after.split_once("```").expect("the block ends").0
 }
 
-/// Arguments of the commands that an indented line shows, without the comment behind them.
+/// Returns the arguments of commands in indented lines, without the comment behind them.
 fn commands(readme: &str) -> Vec<Vec<String>> {
     let shown = readme.lines().filter_map(|line| {
         let line = line.strip_prefix("    ")?.split('#').next()?.trim();
         line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("rackloom "))
     });
     shown.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
+}
+
+/// A folder for the commands of one page. Racks that are still up when it goes are taken down.
+struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes the folder with links to the files of the project and with the files that `page` shows. Such a file is a block of YAML whose
+    /// first line is a comment with its name.
+    fn of(page: &str) -> Self {
+        let folder = Self(scratch("page"));
+        std::fs::create_dir(&folder.0).expect("the scratch folder can be written");
+        std::fs::DirBuilder::new().mode(0o700).create(folder.session()).expect("a session directory");
+        for name in ["topologies", "scripts"] {
+            std::os::unix::fs::symlink(root().join(name), folder.0.join(name)).expect("a link");
+        }
+        for block in page.split("```yaml\n# ").skip(1) {
+            let (name, text) = block.split_once('\n').expect("a block has lines");
+            let (text, _) = text.split_once("```").expect("the block ends");
+            std::fs::write(folder.0.join(name), text).expect("the folder can be written");
+        }
+        folder
+    }
+
+    /// Returns where racks that stay have their run directories.
+    fn session(&self) -> PathBuf {
+        self.0.join("session")
+    }
+
+    fn run(&self, arguments: &[String]) -> support::Ended {
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        rackloom(&arguments).in_folder(&self.0).in_run_directory(&self.session()).finish()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        self.run(&["down".to_owned(), "--all".to_owned()]);
+        drop(std::fs::remove_dir_all(&self.0));
+    }
+}
+
+#[test]
+fn every_command_of_the_pages_for_beginners_succeeds() {
+    for name in PAGES {
+        let page =
+            std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let commands = commands(&page);
+        assert!(!commands.is_empty(), "{name} shows no command");
+        let folder = Folder::of(&page);
+        for arguments in &commands {
+            let ended = folder.run(arguments);
+            assert_eq!(ended.code, Some(0), "{name}: {arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
+        }
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The JSON report: what it says about its own origin, and the schema that describes it.
+//! JSON report: its statements about its own origin, and its schema.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn check_meta(report: &Value, command: &str) {
 const OPTIONS: [&str; 6] = ["--loss", "1%", "--collective", "all-reduce", "--algorithm", "ring"];
 
 #[test]
-fn a_report_says_where_when_and_by_which_command_it_was_made() {
+fn a_report_names_host_time_and_command() {
     let ring = topology("ring-4.yaml");
     check_meta(&run(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "run");
     check_meta(&sim(&ring).with(&OPTIONS).with(&["--seed", "3"]).finish().passed(), "sim");
@@ -132,4 +132,56 @@ fn a_log_that_cannot_be_written_is_noted_once_and_the_run_goes_on() {
     assert_eq!(ended.stderr.matches("cannot write the log of").count(), 1, "{}", ended.stderr);
     let whole = std::fs::read_to_string(logs.join("n0.log")).expect("a log");
     assert!(whole.contains("init -> up"), "{whole}");
+}
+
+const COULD_NOT_START: Option<i32> = Some(3);
+
+/// Nothing is started if the files that the user asks for cannot be made.
+#[test]
+fn a_log_that_cannot_be_made_is_an_error_with_its_path() {
+    let session = support::scratch("session");
+    let blocked = support::scratch("blocked");
+    std::fs::create_dir_all(&session).expect("the scratch folder can be written");
+    std::fs::create_dir_all(blocked.join("n1.log")).expect("the scratch folder can be written");
+    let blocked = blocked.to_str().expect("a plain path");
+    let cases = [
+        ("/dev/full/logs", "cannot make the directory of logs: Not a directory", "/dev/full/logs"),
+        (blocked, "cannot make the log of n1: Is a directory", "n1.log"),
+    ];
+    let file = topology("ring-4.yaml");
+    let file = file.to_str().expect("a plain path");
+    for (directory, what, place) in cases {
+        for command in ["run", "up"] {
+            let started = support::rackloom(&[command, file, "--log-dir", directory]);
+            let ended = started.in_run_directory(&session).finish();
+            let said = &ended.stderr;
+            assert_eq!(ended.code, COULD_NOT_START, "{command} {directory}: {}\n{said}", ended.stdout);
+            assert!(
+                said.contains(what) && said.contains(place) && said.contains("hint:"),
+                "{command}: {said}"
+            );
+        }
+    }
+    let status = support::rackloom(&["status"]).in_run_directory(&session).finish();
+    assert_eq!(status.stdout, "no rack is up\n");
+    std::fs::remove_dir_all(&session).expect("it was made above");
+}
+
+#[test]
+fn logs_in_a_directory_without_permission_are_an_error() {
+    use std::os::unix::fs::PermissionsExt;
+    let closed = std::env::temp_dir().join(format!("rackloom-closed-{}", std::process::id()));
+    std::fs::create_dir_all(&closed).expect("there is room for temporary files");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).expect("it is ours");
+    let rack = "name: closed\nshape: {ring: {nodes: 2}}\njob: none\n";
+    let within = closed.join("logs");
+    for (directory, what) in
+        [(&closed, "cannot make the log of n0"), (&within, "cannot make the directory of logs")]
+    {
+        let options = ["--log-dir", directory.to_str().expect("a plain path")];
+        let ended = support::stages::run_without_rights(rack).with(&options).finish();
+        assert_eq!(ended.code, COULD_NOT_START, "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("{what}: Permission denied")), "{}", ended.stderr);
+    }
+    std::fs::remove_dir(&closed).expect("nothing was made in it");
 }

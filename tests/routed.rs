@@ -1,4 +1,4 @@
-//! Hosts with a router between them: nothing but IPv4 packets gets across, and links travel in datagrams.
+//! Hosts with a router between them: only IPv4 packets pass, and links use datagrams.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use rackloom::namespaces::{Cable, CableEnd, lay_cables};
+use rackloom::namespaces::{Cable, CableEnd, create_cables};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use support::machines::{
     COULD_NOT_START, Host, Machine, NODE_LOST, STALLED, in_namespaces, network, on, run,
@@ -15,8 +15,8 @@ use support::machines::{
 use support::scratch;
 use support::wires::skipped;
 
-/// Two machines and a router between them: nothing but IPv4 packets reaches one from the other. `None` where nobody can set
-/// addresses.
+/// Two machines and a router between them: only IPv4 packets pass from one to the other. `None` if addresses cannot
+/// be set.
 fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     let machines = [(); 3].map(|()| Machine::begin());
     let [a, b, router] = &machines;
@@ -29,7 +29,7 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
         Cable { ends: [end(a, "eth1", 1), end(router, "west", 2)], mtu: 9000 },
         Cable { ends: [end(b, "eth1", 3), end(router, "east", 4)], mtu: 9000 },
     ];
-    lay_cables(&cables).expect("cables can be laid here");
+    create_cables(&cables).expect("cables can be laid here");
     let tasks: [(&Machine, &[&str]); 3] = [
         (
             a,
@@ -62,7 +62,7 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     for (machine, tasks) in tasks {
         for task in tasks {
             if let Err(why) = ip(machine, task) {
-                skipped(&format!("{test}: nobody can set addresses: {why}"));
+                skipped(&format!("{test}: addresses cannot be set: {why}"));
                 return None;
             }
         }
@@ -71,18 +71,18 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     Some(machines)
 }
 
-/// Whether a router passes packets on. (One that is ended instead takes its cables along, sooner or later, and with them the
+/// Switches forwarding of a router on or off. (The end of a router's process would remove its interfaces at some later time, and with them the
 /// addresses at their other ends.)
 fn forwards(router: &Machine, passes_on: bool) {
     let setting = u8::from(passes_on).to_string();
     on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", setting).expect("the network is ours"));
 }
 
-/// `ip` on a machine; an error if there is no such program.
+/// Runs `ip` on a machine. Returns an error if there is no such program.
 fn ip(machine: &Machine, task: &str) -> Result<(), String> {
     let (tell, hear) = std::sync::mpsc::channel();
     let words: Vec<String> = task.split(' ').map(str::to_owned).collect();
-    on(machine, move || tell.send(Command::new("ip").args(words).output()).expect("somebody listens"));
+    on(machine, move || tell.send(Command::new("ip").args(words).output()).expect("the receiver waits"));
     let output = hear.recv().expect("an answer").map_err(|error| error.to_string())?;
     assert!(output.status.success(), "ip {task}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
@@ -127,7 +127,7 @@ fn hosts_with_a_router_between_them_are_joined_by_datagrams() {
     });
 }
 
-/// From the router, at its own address, to the ports of the link n1--n2 for a while; how often.
+/// Sends from the router, at its own address, to the ports of the link n1--n2 for a while. Returns the number of datagrams.
 fn talk_to_ports(network: &File) -> u64 {
     use std::os::fd::AsFd;
     move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
@@ -135,7 +135,7 @@ fn talk_to_ports(network: &File) -> u64 {
     let mut said = 0;
     for _ in 0..300 {
         for target in ["10.1.0.1:26002", "10.2.0.1:26002"] {
-            // Refused as long as nobody is there.
+            // Refused as long as the port is not open.
             said += u64::from(socket.send_to(&[0x5a; 300], target).is_ok());
         }
         std::thread::sleep(Duration::from_millis(2));
@@ -163,8 +163,8 @@ fn a_host_beyond_a_router_that_dies_is_noticed() {
 }
 
 #[test]
-fn what_is_wrong_with_an_address_or_the_way_is_said() {
-    const TEST: &str = "what_is_wrong_with_an_address_or_the_way_is_said";
+fn a_wrong_address_or_path_is_reported() {
+    const TEST: &str = "a_wrong_address_or_path_is_reported";
     in_namespaces(TEST, || {
         let Some([a, _b, router]) = machines_and_router(TEST) else { return };
         let elsewhere = scratch("elsewhere.yaml");

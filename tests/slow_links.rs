@@ -1,23 +1,25 @@
 //! Link-level retry on links of every rate and length: without a loss nothing is sent again.
 //!
 //! A replay is needless if the neighbour had the frame already; it then counts a duplicate. In virtual time there must be none on any link.
-//! Real processes are measured on all wires on links slow enough to be felt. There a neighbour that gets no processor for longer than the replay
-//! timer causes a needless replay, and the host decides when that happens. Such a disturbance only ever adds replays, so each rate has several attempts
-//! and one of them must stay below the bound. No attempt may lose a node or repeat more than it sends.
+//! Real processes are measured on all wires. A neighbour without a processor for longer than the replay timer causes a needless replay, and a busy
+//! host can do that in every run. So each rate has several attempts, and one of them must stay below the bound. If the members of every attempt were
+//! served late, the host was busy all the time: the bound is not judged and the test prints that. No attempt may lose a node or repeat more than it sends.
 
 mod support;
 
 use serde_json::Value;
-use support::wires::wires;
+use support::wires::{not_tried, wires};
 use support::{over_links, rack_file, run, sim};
 
-/// Frames in a thousand that real processes may repeat needlessly when the host does not disturb them.
+/// Needless replays per thousand frames that real processes on an undisturbed host may send.
 const NEEDLESS_PER_MILLE_MAX: u64 = 1;
 /// Runs of which one must be undisturbed.
 const ATTEMPTS: usize = 6;
+/// Lateness of a member's timers above which the host counts as busy, in nanoseconds. It is of the size of the replay timers.
+const BUSY_NS: u64 = 20_000_000;
 /// What a rack of the sweep in virtual time carries.
 const SHORT: &str = "bytes: 64KiB, repetitions: 1, warm_up: 0";
-/// What real processes carry: enough frames that one in a thousand can be seen.
+/// Load of real processes: enough frames that one in a thousand is visible.
 const LONG: &str = "bytes: 512KiB, repetitions: 5, warm_up: 0";
 
 fn rack(rate: &str, length: &str, frame: &str, carried: &str) -> String {
@@ -46,7 +48,7 @@ fn in_virtual_time_no_link_repeats_a_frame_that_has_arrived() {
     }
 }
 
-/// Racks and links that are drawn.
+/// Number of random racks and links.
 const DRAWN: u64 = 80;
 
 /// A number from `least` on and below `end`, from a sequence that follows from its start (splitmix64).
@@ -58,7 +60,7 @@ fn drawn(state: &mut u64, least: u64, end: u64) -> u64 {
     least + (mixed ^ (mixed >> 31)) % (end - least)
 }
 
-/// The same property over drawn plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
+/// Checks the property over random plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
 #[test]
 fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
     for number in 0..DRAWN {
@@ -87,22 +89,47 @@ fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
     }
 }
 
-/// One run: frames sent, and frames of them that the neighbour had already.
-fn needless(wire: &str, rate: &str) -> (u64, u64) {
+/// Needless replays of one run.
+struct Attempt {
+    sent: u64,
+    needless: u64,
+    /// Largest lateness of any member's timers, in nanoseconds.
+    late_ns: u64,
+}
+
+impl Attempt {
+    const fn meets_the_bound(&self) -> bool {
+        self.needless * 1_000 <= self.sent * NEEDLESS_PER_MILLE_MAX
+    }
+}
+
+fn attempt(wire: &str, rate: &str) -> Attempt {
     let report = run(&rack_file(&rack(rate, "3m", "4240B", LONG))).with(&["--wire", wire]).finish().passed();
     let (sent, needless) = (retry(&report, "tx_ok"), retry(&report, "rx_duplicate_seq"));
     assert!(sent > 1_000, "{wire}, {rate}: {report}");
     assert!(needless < sent, "{wire}, {rate}: {needless} of {sent} frames were repeated needlessly");
-    println!("{wire}, {rate}: {needless} of {sent} frames were repeated needlessly");
-    (sent, needless)
+    let nodes = report["nodes"].as_array().expect("nodes");
+    let late_ns = nodes.iter().filter_map(|node| node["timer_late_max_ns"].as_u64()).max().unwrap_or(0);
+    let late_ms = late_ns / 1_000_000;
+    println!(
+        "{wire}, {rate}: {needless} of {sent} frames were repeated needlessly, timers {late_ms} ms late"
+    );
+    Attempt { sent, needless, late_ns }
 }
 
 #[test]
-fn real_processes_on_slow_links_repeat_hardly_anything_and_lose_nobody() {
-    for wire in wires("real_processes_on_slow_links_repeat_hardly_anything_and_lose_nobody") {
+fn real_processes_on_slow_links_repeat_little_and_lose_no_node() {
+    for wire in wires("real_processes_on_slow_links_repeat_little_and_lose_no_node") {
         for rate in ["20Mbit/s", "100Mbit/s", "1Gbit/s"] {
-            let is_quiet = |(sent, needless)| needless * 1_000 <= sent * NEEDLESS_PER_MILLE_MAX;
-            let is_met = (0..ATTEMPTS).any(|_| is_quiet(needless(wire, rate)));
+            let mut late_min_ns = u64::MAX;
+            let is_met = (0..ATTEMPTS).map(|_| attempt(wire, rate)).any(|attempt| {
+                late_min_ns = late_min_ns.min(attempt.late_ns);
+                attempt.meets_the_bound()
+            });
+            if !is_met && late_min_ns > BUSY_NS {
+                not_tried(&format!("the bound of needless replays on {wire} at {rate}: the host is busy"));
+                continue;
+            }
             assert!(is_met, "{wire}, {rate}: every one of {ATTEMPTS} runs repeated frames needlessly");
         }
     }

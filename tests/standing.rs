@@ -1,6 +1,6 @@
-//! Racks that stay: they come up, say how they are, go, and leave nothing; whatever is said to their control socket.
+//! Standing racks: they start, report their state, end, and leave nothing; also with garbage on their control socket.
 //!
-//! Each test has a run directory of its own, so that it finds the racks of nobody else, and takes its racks down however it
+//! Each test has a run directory of its own, so that it finds no other racks, and takes its racks down however it
 //! ends.
 
 mod support;
@@ -67,7 +67,7 @@ impl Session {
         Client(BufReader::new(stream))
     }
 
-    /// Racks of which anything is left on disk.
+    /// Returns the racks that have left anything on disk.
     fn left_on_disk(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory()).expect("the run directory is there");
         let names =
@@ -75,7 +75,7 @@ impl Session {
         names.filter(|name| name != ".lock").collect()
     }
 
-    /// Processes that know this session.
+    /// Returns the processes of this session.
     fn processes(&self) -> Vec<u32> {
         let mark = self.path.as_os_str().as_encoded_bytes();
         let knows = |pid: &u32| {
@@ -100,7 +100,7 @@ struct Client(BufReader<UnixStream>);
 
 impl Client {
     fn say(&mut self, bytes: &[u8]) {
-        // The other end may have had enough already.
+        // The other end may have closed the connection already.
         let _ = self.0.get_mut().write_all(bytes);
     }
 
@@ -134,7 +134,7 @@ fn member<'r>(rack: &'r Value, name: &str) -> &'r Value {
 }
 
 #[test]
-fn every_shape_comes_up_says_how_it_is_and_goes() {
+fn every_shape_comes_up_reports_its_state_and_goes_down() {
     let session = Session::begin();
     for name in TOPOLOGIES {
         let table = session.up(&topology(name), &[]);
@@ -167,7 +167,7 @@ fn the_run_directory_is_private() {
     assert_eq!(mode & 0o777, 0o700);
     let socket = session.directory().join("ring-4/control");
     let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o600, "the socket belongs to its user, whatever the user's mask");
+    assert_eq!(mode & 0o777, 0o600, "the socket belongs to its user, with every umask");
     std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o755))
         .expect("it is ours");
     let ended = session.rackloom(&["status"]);
@@ -256,7 +256,7 @@ fn a_killed_supervisor_takes_its_members_along_and_the_next_start_sweeps() {
         let rack = session.rack("star-4");
         send(Pid::from_raw(rack["pid"].as_i64().expect("a pid") as i32).expect("no zero"), Signal::KILL);
         all_gone(&pids(&rack));
-        assert_eq!(session.left_on_disk(), ["star-4"], "nobody was left to remove it");
+        assert_eq!(session.left_on_disk(), ["star-4"], "no process was left to remove it");
         assert_eq!(session.passes(&["status"]), "no rack is up\n");
         session.up(&topology("ring-4.yaml"), &[]);
         assert_eq!(session.left_on_disk(), ["ring-4"], "the next start swept");
@@ -290,7 +290,7 @@ fn a_killed_node_shows_and_the_rack_stays() {
     session.passes(&["down"]);
 }
 
-/// What `status` says of a job is what `down` says of it.
+/// `status` and `down` agree on the job.
 #[test]
 fn a_death_after_the_job_counts_against_it() {
     let session = Session::begin();
@@ -314,7 +314,7 @@ fn a_death_after_the_job_counts_against_it() {
 }
 
 #[test]
-fn a_stopped_member_is_silent_and_holds_up_nobody() {
+fn a_stopped_member_is_silent_and_delays_no_other() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let stopped = member(&session.rack("ring-4"), "n2")["pid"].as_i64().expect("a pid");
@@ -348,7 +348,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
         (&member(&rack, "n2")["state"], &member(&rack, "n2")["pid"]),
         (&"vacant".into(), &Value::Null)
     );
-    assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n0"]).code, Some(2), "somebody sits there");
+    assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n0"]).code, Some(2), "the seat is held");
     assert_eq!(session.rackloom(&["seat", "--join", "ring-4/n7"]).code, Some(2), "there is no such seat");
 
     let join = |seat: &str| {
@@ -375,7 +375,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
 }
 
 #[test]
-fn who_took_a_seat_ends_with_the_supervisor() {
+fn a_process_that_took_a_seat_ends_with_the_supervisor() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &["--vacant", "n2"]);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_rackloom"));
@@ -391,7 +391,7 @@ fn who_took_a_seat_ends_with_the_supervisor() {
 }
 
 #[test]
-fn the_control_socket_takes_any_nonsense() {
+fn the_control_socket_survives_invalid_input() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let before = session.rack("ring-4")["pid"].clone();
@@ -421,13 +421,13 @@ fn the_control_socket_takes_any_nonsense() {
         "and goes on with the same client"
     );
 
-    // A line without an end is cut off with a word.
+    // A line without an end is refused with an error.
     client.say(&vec![b'{'; 1 << 20]);
     let mut rest = String::new();
     let _ = client.0.read_to_string(&mut rest);
     assert!(rest.is_empty() || rest.contains("a line of more than"), "{rest}");
 
-    // Half a request and away; and more clients than there is room for.
+    // Half a request and a close; and more clients than allowed.
     session.connect("ring-4").say(b"{\"down\"");
     let mut crowd: Vec<_> = (0..60).map(|_| session.connect("ring-4")).collect();
     crowd.last_mut().expect("a crowd").say(b"{\"status\": {}}\n");
@@ -442,11 +442,11 @@ fn the_control_socket_takes_any_nonsense() {
 }
 
 #[test]
-fn clients_that_hold_every_place_cannot_keep_a_rack_up() {
+fn clients_that_use_all_connections_cannot_keep_a_rack_up() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut crowd: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
-    // All of them have been let in once the last one is answered.
+    // All clients are connected once the last one is answered.
     crowd.last_mut().expect("a crowd").ask(&json!({"status": {}}));
     let mut last = session.connect("ring-4");
     let refusal = last.ask(&json!({"subscribe": {}}));
@@ -490,7 +490,7 @@ fn coming_and_going_leaves_nothing() {
 }
 
 #[test]
-fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass() {
+fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
     let session = Session::begin();
     let file = rack_file(
         "name: injected\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_interval: 20ms, heartbeat_miss_max: 3, \
@@ -524,7 +524,7 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
         let ended = session.rackloom(&[&["inject"][..], words].concat());
         assert_eq!(ended.code, Some(2), "{words:?}\n{}", ended.stdout);
         assert!(ended.stderr.contains(told) && ended.stderr.contains("hint:"), "{words:?}: {}", ended.stderr);
-        assert!(!ended.stderr.contains("the script:"), "nobody wrote a script: {}", ended.stderr);
+        assert!(!ended.stderr.contains("the script:"), "there was no script: {}", ended.stderr);
     }
 
     session.passes(&["inject", "node", "n2", "--kill"]);
@@ -539,15 +539,15 @@ fn faults_injected_into_a_rack_that_is_up_are_told_to_whoever_listens_and_pass()
     assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
 }
 
-/// Take the only rack down, whatever its verdict, and read its report.
+/// Takes the only rack down, with any verdict, and reads its report.
 fn taken_down(session: &Session) -> Value {
-    let json = scratch("farewell.json");
+    let json = scratch("down.json");
     session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
     let text = std::fs::read_to_string(&json).expect("the report is written");
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Faults that never end by themselves end with the rack: before it goes, everything is healed, and whoever lives reaches whoever lives.
+/// Faults without an end are ended with the rack: first everything is healed, and live members reach each other.
 #[test]
 fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
     let session = Session::begin();
@@ -571,7 +571,11 @@ fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
     let job = ["--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "100000"];
     session.up(&topology("ring-4.yaml"), &job);
     let report = taken_down(&session);
-    assert_eq!(oracle(&report, "progress"), (0, 1, 0), "in the middle of a job nobody is at rest: {report}");
+    assert_eq!(
+        oracle(&report, "progress"),
+        (0, 1, 0),
+        "in the middle of a job no member is at rest: {report}"
+    );
 }
 
 /// One event of every kind, into a star of two planes; numbers in the order of the lines.
@@ -606,7 +610,7 @@ fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again
     let script = rack_file(EVERY_KIND);
     let told = session.passes(&["inject", "script", script.to_str().expect("a plain path")]);
     assert!(told.contains(&format!("{kinds} faults injected")), "{told}");
-    // What is lost, or taken back, at once has no end.
+    // Faults that act at once have no end.
     let endless = ["5", "13"];
     let begin = (1..=kinds).map(|number| (number.to_string(), "true".to_owned()));
     let end = (1..=kinds).map(|number| (number.to_string(), "false".to_owned()));
@@ -627,7 +631,7 @@ fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again
     session.passes(&["down"]);
 }
 
-/// The two programs of `scripts/`, as a user would start them: they drive a rack of their own and assert on its events.
+/// The two programs of `scripts/`, started as a user would: they drive a rack of their own and assert on its events.
 #[test]
 fn the_example_programs_drive_a_live_rack_through_its_control_socket() {
     for (interpreter, program) in [("bash", "scripts/live-rack.sh"), ("python3", "scripts/live_rack.py")] {

@@ -1,8 +1,8 @@
-//! Something dies at every step of a collective, and nobody hangs or gets a wrong sum.
+//! A member dies or a link is cut at every step of a collective, and no rank hangs or gets a wrong sum.
 //!
-//! A step lasts microseconds, so it cannot be met from outside: the seat stops itself there (`RACKLOOM_STOP_AT`,
-//! docs/cli.md), and then it, a switch or a link is taken away for real. What the frames of a step do one by one is checked in
-//! virtual time by the simulator's own tests.
+//! A step lasts microseconds, so it cannot be hit from outside: the seat stops itself there (`RACKLOOM_STOP_AT`,
+//! docs/cli.md), and then the seat, a switch or a link is removed for real. The simulator's own tests check the frames of a step in
+//! virtual time.
 
 mod support;
 
@@ -17,17 +17,17 @@ use support::wires::{cut_first_link, skipped, wires};
 use support::{Ended, Members, Rackloom, Running, has_stopped, monotonic_ns, rack_file, run, scratch, send};
 
 const RANKS: usize = 8;
-/// A ring all-reduce passes each part on N - 1 times to reduce it and N - 1 times to spread it; the last step only receives.
+/// Steps of a ring all-reduce: N - 1 to reduce a part and N - 1 to spread it; the last step only receives.
 const STEPS: usize = 2 * (RANKS - 1) + 1;
-/// Odd, so that the parts differ in length, and several frames each.
+/// Odd number of elements, so that the parts differ in length, with several frames each.
 const ELEMENTS: usize = 50_003;
 const INTERVAL_MS: u64 = 50;
 const MISSES: u64 = 4;
-/// Scheduling on a machine whose processors are all taken.
+/// Allowance for scheduling on a machine whose processors are all busy.
 const SLACK: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An all-reduce of the user's own arrays, and what must come of it.
+/// All-reduce of the user's own arrays, with the expected results.
 struct Sums {
     file: PathBuf,
     input: PathBuf,
@@ -47,12 +47,12 @@ impl Sums {
         Self { file, input: arrays("i32", &given), output: scratch("output"), expected, ranks }
     }
 
-    /// `run`, in which n3 stops when it comes to `place`.
+    /// Starts `run`, in which n3 stops when it reaches `place`.
     fn stopping_at(&self, place: &str, wire: &str) -> Rackloom {
         self.on(wire).in_environment("RACKLOOM_STOP_AT", &format!("n3={place}"))
     }
 
-    /// `run` on this wire.
+    /// Starts `run` on this wire.
     fn on(&self, wire: &str) -> Rackloom {
         let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
         run(&self.file)
@@ -62,7 +62,7 @@ impl Sums {
             .in_environment("RACKLOOM_TEST_MARK", &text(&self.output))
     }
 
-    /// Whether a rank has got its sum, which then must be right.
+    /// Returns whether a rank has its sum, which then must be right.
     fn has_sum(&self, rank: usize) -> bool {
         let is_there = self.output.join(format!("rank{rank}.npy")).exists();
         assert!(!is_there || result(&self.output, rank).1 == self.expected, "rank {rank} has a wrong sum");
@@ -88,14 +88,14 @@ fn start(rackloom: Rackloom) -> (Running, Members) {
     (rack, members)
 }
 
-/// The first moment at which `witness` saw the loss of n3, in the report's time.
+/// Returns the first time at which `witness` detected the loss of n3, in the report's time.
 fn saw_the_loss_at_ns(report: &Value, witness: &str) -> Option<u64> {
     let events = report["events"].as_array().expect("a list of events").iter();
     let losses = events.filter(|event| event["kind"] == "node-lost" && event["fields"]["node"] == "n3");
     losses.filter(|event| event["member"] == witness).filter_map(|event| event["at_ns"].as_u64()).min()
 }
 
-/// Every rank but n3 has the right sum, or an error that names n3 in time.
+/// Checks that every rank but n3 has the right sum, or an error that names n3 in time.
 fn right_or_named(sums: &Sums, ended: &Ended, members: &Members, killed_at_ns: u64, what: &str) {
     assert_eq!(ended.code, Some(4), "{what}\n{}\n{}", ended.stdout, ended.stderr);
     let report = ended.report();
@@ -115,7 +115,7 @@ fn right_or_named(sums: &Sums, ended: &Ended, members: &Members, killed_at_ns: u
     assert!(!sums.has_sum(3), "{what}: who was killed at work has no result");
 }
 
-/// Kill n3 where it is `place`d, and see what becomes of the others.
+/// Kills n3 at `place`, and checks the others.
 fn killed_at(place: &str, wire: &str) {
     let sums = Sums::new("{ring: {nodes: 8}}", RANKS, INTERVAL_MS);
     let (rack, members) = start(sums.stopping_at(place, wire));
@@ -125,7 +125,7 @@ fn killed_at(place: &str, wire: &str) {
     let ended = rack.finish();
     let took = killed.elapsed();
     let what = format!("{place}, {wire}");
-    // Twice the slack: for the nodes, and for the supervisor that collects what they say.
+    // Twice the slack: for the nodes, and for the supervisor that collects their reports.
     let bound = Duration::from_millis(INTERVAL_MS * MISSES) + 2 * SLACK + SLACK;
     assert!(took <= bound, "{what}: the end took {took:?}");
     right_or_named(&sums, &ended, &members, killed_at_ns, &what);
@@ -151,10 +151,10 @@ fn a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_its_name() {
     }
 }
 
-/// A ring that is cut has no way left around somebody who is slow: nobody may be taken for dead. A cut is still missed within a second.
+/// A cut ring has no path around a slow member, so none may be declared dead. A cut is still detected within a second.
 const CUT_INTERVAL_MS: u64 = 200;
 
-/// Take both directions of n3--n4 away where n3 is at `step`, and see the sums come right the other way round.
+/// Cuts both directions of n3--n4 while n3 is at `step`, and checks that the sums come right over the other direction.
 fn cut_at(step: usize, what: &str, wire: &str) {
     let sums = Sums::new("{ring: {nodes: 8}}", RANKS, CUT_INTERVAL_MS);
     let script = scratch("cut.yaml");
@@ -169,7 +169,7 @@ fn cut_at(step: usize, what: &str, wire: &str) {
     sums.all_have_sums();
 }
 
-/// The other half of what may fail at a step. A pulled cable is felt at once; one that is cut is missed by its heartbeats only.
+/// The second kind of failure at a step. A pulled link is reported at once; a cut one is detected by its missing heartbeats only.
 #[test]
 fn a_link_that_goes_at_every_step_leaves_right_sums() {
     for wire in wires("a_link_that_goes_at_every_step_leaves_right_sums") {
@@ -178,7 +178,7 @@ fn a_link_that_goes_at_every_step_leaves_right_sums() {
     }
 }
 
-/// Patient enough that nobody takes the stopped one for dead.
+/// Timers with which the stopped member is not declared dead.
 const PATIENT_MS: u64 = 500;
 
 #[test]
@@ -193,7 +193,7 @@ fn a_plane_killed_in_the_middle_leaves_right_sums() {
         let nodes = report["nodes"].as_array().expect("nodes").iter();
         let killed: Vec<_> =
             nodes.filter(|node| node["state"] == "killed").map(|node| &node["name"]).collect();
-        assert_eq!(killed, [plane], "and nobody else");
+        assert_eq!(killed, [plane], "and no other member");
         sums.all_have_sums();
         members.all_gone(Duration::ZERO);
     }

@@ -1,4 +1,4 @@
-//! Timers that a rack file leaves open follow from the links in virtual time, and stated ones win.
+//! Timers that a rack file leaves open follow from the links in virtual time, and stated ones take precedence.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-/// Time of one collective, by the report.
+/// Returns the time of one collective, by the report.
 fn time_us(report: &Value) -> f64 {
     report["sweep"][0]["time_us"].as_f64().unwrap_or_else(|| panic!("no time in {}", report["sweep"]))
 }
@@ -47,7 +47,7 @@ fn more_loss_takes_more_time_and_a_percent_less_than_twice_the_time() {
 }
 
 #[test]
-fn a_plane_that_is_cut_costs_less_than_a_millisecond_and_with_stated_timers_what_they_say() {
+fn a_cut_plane_costs_as_long_as_the_timers_allow() {
     let script = scratch("plane.yaml");
     std::fs::write(
         &script,
@@ -68,7 +68,7 @@ fn a_plane_that_is_cut_costs_less_than_a_millisecond_and_with_stated_timers_what
 }
 
 #[test]
-fn auto_is_what_nothing_means_and_check_shows_both_clocks() {
+fn auto_is_the_default_and_check_shows_both_clocks() {
     let check = |more: &str| {
         let file = rack_file(&rack("{ring: {nodes: 4}}", more));
         let ended = rackloom(&["check", text(&file)]).finish();

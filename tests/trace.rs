@@ -1,4 +1,4 @@
-//! `rackloom sim --trace` as a user meets it: what a trace says is done, at its times, and a trace that says nonsense is refused.
+//! `rackloom sim --trace`: a trace is played at its times, and an invalid trace is refused.
 
 mod support;
 
@@ -25,13 +25,13 @@ fn played(trace: &str, more: &[&str]) -> (Ended, PathBuf) {
 }
 
 #[test]
-fn a_trace_is_played_at_its_times_and_what_came_is_checked() {
+fn a_trace_is_played_at_its_times_and_the_data_is_checked() {
     let (ended, _) = played(TRACE, &[]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     let report: serde_json::Value = serde_json::from_str(&ended.stdout).expect("a report");
     assert_eq!((&report["verdict"], &report["job"]), (&"pass".into(), &"trace".into()));
     assert_eq!((&report["traffic"]["messages"], &report["traffic"]["bytes"]), (&5.into(), &24_296.into()));
-    // The put, the store, the load and the get, each compared where its bytes came to be.
+    // The put, the store, the load and the get, each compared at its destination.
     assert_eq!(report["verified_bytes"], 4_096 + 64 + 128 + 20_000);
     let completion = report["traffic"]["completion_ns"].as_u64().expect("a time");
     assert!((20_000..22_000).contains(&completion), "the last line is due at 20 us: {completion}");
@@ -47,9 +47,9 @@ fn more_than_a_node_may_have_open_waits_and_still_ends() {
 }
 
 #[test]
-fn bad_lines_are_told_with_their_places_and_nothing_runs() {
-    let spoilt = TRACE.replace("n2,n0,8", "n9,n0,8").replace("64B,store", "64KiB,store");
-    let (ended, file) = played(&spoilt, &[]);
+fn bad_lines_are_reported_with_their_positions_and_nothing_runs() {
+    let broken = TRACE.replace("n2,n0,8", "n9,n0,8").replace("64B,store", "64KiB,store");
+    let (ended, file) = played(&broken, &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{}", ended.stderr);
     for (place, words) in [("3:12", "1 to 4096 bytes"), ("4:6", "no node `n9`")] {
         assert!(ended.stderr.contains(&format!("{}:{place}", file.display())), "{place}\n{}", ended.stderr);
@@ -59,7 +59,7 @@ fn bad_lines_are_told_with_their_places_and_nothing_runs() {
 }
 
 #[test]
-fn a_trace_that_is_not_there_or_does_not_fit_is_refused() {
+fn a_missing_or_unsuitable_trace_is_refused() {
     let rack = rack_file(RACK);
     let rack = rack.to_str().expect("a plain path");
     let missing = rackloom(&["sim", rack, "--trace", "/nonexistent/trace.csv"]).finish();

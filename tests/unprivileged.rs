@@ -1,6 +1,6 @@
-//! Every wire works for a user without rights: no root, no capability, not even a home.
+//! Every wire works for a user without rights: no root, no capability, no home directory.
 //!
-//! Run by root, the racks are started as `nobody`; run by anybody else, as that user.
+//! Run by root, the racks are started as the user without rights; run by another user, as that user.
 
 mod support;
 
@@ -14,12 +14,12 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use support::wires::skipped;
 
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 const COULD_NOT_START: i32 = 3;
-const RACK: &str = "name: anybody\nshape: {star: {nodes: 3, planes: 2}}\n\
+const RACK: &str = "name: unprivileged\nshape: {star: {nodes: 3, planes: 2}}\n\
                     job: {litmus: {bytes_max: 64KiB, rounds: 1}}\n";
 
-/// A folder that everybody may enter, gone with the test.
+/// Folder that every user may enter. It is removed with the test.
 struct Folder(PathBuf);
 
 impl Drop for Folder {
@@ -28,9 +28,9 @@ impl Drop for Folder {
     }
 }
 
-/// A folder of one test's own: several run in one process.
+/// Returns a folder for one test: several run in one process.
 fn folder(test: &str) -> Folder {
-    let name = format!("rackloom-anybody-{}-{test}", std::process::id());
+    let name = format!("rackloom-user-{}-{test}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
     fs::create_dir_all(&folder.0).expect("there is room for temporary files");
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("it is ours");
@@ -42,7 +42,7 @@ fn every_wire_works_for_a_user_without_rights() {
     let folder = folder("works");
     let file = folder.0.join("rack.yaml");
     fs::write(&file, RACK).expect("the folder can be written");
-    // Not by path: such a user may not be allowed to walk to it.
+    // The program is not started by path: such a user may not be allowed to reach it.
     let binary = File::open(env!("CARGO_BIN_EXE_rackloom")).expect("the binary is there");
     rustix::io::fcntl_setfd(&binary, rustix::io::FdFlags::empty()).expect("it is open");
     for wire in ["shared-memory", "udp", "packet"] {
@@ -50,7 +50,7 @@ fn every_wire_works_for_a_user_without_rights() {
         command.arg("run").arg(&file).args(["--wire", wire, "--json", "-"]).current_dir("/");
         command.env_remove("XDG_RUNTIME_DIR").env_remove("RACKLOOM_LOG").stdin(Stdio::null());
         if rustix::process::geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+            command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         }
         let output = command.output().expect("the binary starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -66,10 +66,10 @@ fn every_wire_works_for_a_user_without_rights() {
     }
 }
 
-/// In a user namespace of its own, in which nobody may make another one.
+/// Starts the rack in a user namespace in which no further one can be made.
 #[test]
-fn a_system_without_namespaces_says_what_is_missing_and_which_wires_work() {
-    const TEST: &str = "a_system_without_namespaces_says_what_is_missing_and_which_wires_work";
+fn a_system_without_namespaces_reports_the_missing_part_and_the_available_wires() {
+    const TEST: &str = "a_system_without_namespaces_reports_the_missing_part_and_the_available_wires";
     const FORBID: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
                           echo 0 > /proc/sys/user/max_net_namespaces || exit 99; exec \"$0\" \"$@\"";
     let folder = folder("forbidden");

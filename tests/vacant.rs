@@ -1,6 +1,6 @@
-//! Seats in which nobody sits: left vacant, or lost with the process that had them; and who may ask for them.
+//! Seats without a process: left vacant, or lost with their process; and the right to take them.
 //!
-//! Whoever takes a seat is a process that the rack has not started, so each test starts its own and ends it.
+//! A process that takes a seat was not started by the rack, so each test starts its own and ends it.
 
 mod support;
 
@@ -19,7 +19,7 @@ use support::{Ended, rack_file, rackloom, scratch, send, topology, within};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A user's session with one rack in it, which goes with it.
+/// Session of a user with one rack in it. The rack is taken down on drop.
 struct Session {
     path: PathBuf,
 }
@@ -53,7 +53,7 @@ impl Session {
         status["racks"][0].clone()
     }
 
-    /// The rack, once all its links are up.
+    /// Returns the rack, once all its links are up.
     fn whole_rack(&self) -> Value {
         within(PATIENCE, "all links", || {
             let rack = self.rack();
@@ -90,7 +90,7 @@ impl Drop for Session {
     }
 }
 
-/// A process that takes a seat; ended with its test.
+/// Process that takes a seat. It is ended with its test.
 struct Taker(Child);
 
 impl Taker {
@@ -127,12 +127,12 @@ impl Client {
     }
 
     fn ask(&mut self, request: &Value) -> Value {
-        // Who is turned away at once may find the socket closed; the answer is there all the same.
+        // A client that is refused at once may find the socket closed; the answer arrives all the same.
         let _ = self.0.get_mut().write_all(format!("{request}\n").as_bytes());
         self.answer()
     }
 
-    /// Who has seen this happen to `node`, once so many have.
+    /// Waits until `count` members have seen this happen to `node`, and returns them.
     fn witnesses(&mut self, kind: &str, node: &str, count: usize) -> Vec<String> {
         // A link may come and go once more before it settles: members count once.
         let mut found = std::collections::BTreeSet::new();
@@ -157,15 +157,15 @@ fn pid(rack: &Value, name: &str) -> Pid {
 }
 
 #[test]
-fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
-    for wire in wires("a_seat_whose_process_died_is_taken_again_under_a_new_life") {
+fn a_seat_whose_process_died_is_taken_again_under_a_new_incarnation() {
+    for wire in wires("a_seat_whose_process_died_is_taken_again_under_a_new_incarnation") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let mut events = session.connect("ring-4");
         assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
         let rack = session.rack();
         let refused = session.rackloom(&["seat", "--join", "ring-4/n1"]);
-        assert_eq!(refused.code, Some(2), "somebody sits there: {}", refused.stderr);
+        assert_eq!(refused.code, Some(2), "the seat is held: {}", refused.stderr);
 
         send(pid(&rack, "n1"), Signal::KILL);
         assert_eq!(events.witnesses("node-lost", "n1", 3), ["n0", "n2", "n3"]);
@@ -176,7 +176,7 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
         assert_eq!(member(&rack, "n1")["pid"], first.0.id());
         assert_eq!(member(&rack, "n1")["note"], Value::Null);
 
-        // And once more: the cables of the second life are no better than those of the first.
+        // Taken once more: the links of the second incarnation must be replaced like those of the first.
         first.kill();
         session.rack_with("n1", "lost");
         let second = session.take("ring-4/n1");
@@ -189,8 +189,8 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_life() {
 
 // W-50
 #[test]
-fn who_is_told_to_go_says_farewell_and_the_seat_is_free() {
-    for wire in wires("who_is_told_to_go_says_farewell_and_the_seat_is_free") {
+fn a_process_that_leaves_announces_its_departure_and_frees_the_seat() {
+    for wire in wires("a_process_that_leaves_announces_its_departure_and_frees_the_seat") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire, "--vacant", "n1"]);
         let first = session.take("ring-4/n1");
@@ -229,7 +229,7 @@ fn neighbours_that_both_died_find_each_other_again() {
 #[test]
 fn vacant_seats_are_filled_on_any_wire_and_the_job_is_right() {
     let file = rack_file(
-        // Nobody dies here, and a busy machine must not make it look so.
+        // No member dies here, and a busy machine must not look like a death.
         "name: late\nshape: {ring: {nodes: 4}}\ntimers: {heartbeat_miss_max: 50}\n\
          job: {litmus: {bytes_max: 64KiB, rounds: 1}}\n",
     );
@@ -253,8 +253,7 @@ fn vacant_seats_are_filled_on_any_wire_and_the_job_is_right() {
     }
 }
 
-/// The newcomer gets an interface at the bridge, and its neighbours open theirs for one more link.
-/// The rack itself puts somebody in the place of a node that an injected fault kills for a time.
+/// The rack itself replaces a node that an injected fault kills for a time.
 #[test]
 fn a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays() {
     for wire in wires("a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays") {
@@ -272,7 +271,7 @@ fn a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays() {
     }
 }
 
-/// A plane whose switch comes later: traffic goes through the other one until then, and through both afterwards.
+/// Plane whose switch joins later: traffic uses the other one until then, and both afterwards.
 #[test]
 fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
     let session = Session::begin();
@@ -298,6 +297,7 @@ fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
     drop(follower);
 }
 
+/// The newcomer gets an interface at the bridge, and its neighbours open theirs for one more link.
 #[test]
 fn a_seat_at_a_bridge_is_taken_and_taken_again() {
     if !has_packet_wire("a_seat_at_a_bridge_is_taken_and_taken_again") {
@@ -309,7 +309,7 @@ fn a_seat_at_a_bridge_is_taken_and_taken_again() {
     assert_eq!(member(&session.whole_rack(), "n2")["pid"], first.0.id());
     first.kill();
     session.rack_with("n2", "lost");
-    // A neighbour that came later is met at the interface that came with it.
+    // A neighbour that joined later is reached at the interface that came with it.
     send(pid(&session.rack(), "n1"), Signal::KILL);
     session.rack_with("n1", "lost");
     let takers = [session.take("star-4-bridge/n2"), session.take("star-4-bridge/n1")];
@@ -320,8 +320,8 @@ fn a_seat_at_a_bridge_is_taken_and_taken_again() {
 }
 
 #[test]
-fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
-    if !has_packet_wire("on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system") {
+fn on_the_packet_wire_no_seat_is_in_the_namespace_of_the_system() {
+    if !has_packet_wire("on_the_packet_wire_no_seat_is_in_the_namespace_of_the_system") {
         return;
     }
     let session = Session::begin();
@@ -337,7 +337,7 @@ fn on_the_packet_wire_nobody_sits_in_the_namespace_of_the_system() {
 }
 
 #[test]
-fn a_refusal_says_its_kind_and_another_job_is_refused_with_what_there_is_instead() {
+fn a_refusal_has_a_kind_and_an_unavailable_job_is_refused_with_the_alternatives() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut client = session.connect("ring-4");
@@ -352,7 +352,7 @@ fn a_refusal_says_its_kind_and_another_job_is_refused_with_what_there_is_instead
 }
 
 #[test]
-fn a_rack_that_stays_takes_arrays_or_says_why_not() {
+fn a_standing_rack_accepts_or_refuses_arrays_with_a_reason() {
     let session = Session::begin();
     let ring = topology("ring-4.yaml");
     let results = scratch("results");
@@ -372,10 +372,10 @@ fn a_rack_that_stays_takes_arrays_or_says_why_not() {
     }
 }
 
-/// The run directory keeps other users out. Here it is opened on purpose, so that only the kernel's word about the peer
-/// is left. Credentials belong to threads, so a thread of this process is the stranger.
+/// The run directory keeps other users out. Here it is opened on purpose, so that only the kernel's credentials of the peer
+/// protect it. Credentials belong to threads, so a thread of this process is the stranger.
 #[test]
-fn another_user_is_turned_away_at_the_socket_itself() {
+fn another_user_is_refused_at_the_socket_itself() {
     if !rustix::process::geteuid().is_root() {
         not_tried("only root can ask as another user");
         return;
@@ -394,8 +394,8 @@ fn another_user_is_turned_away_at_the_socket_itself() {
     let stranger = std::thread::spawn({
         let socket = socket.clone();
         move || {
-            let nobody = rustix::process::Uid::from_raw(65_534);
-            set_thread_res_uid(nobody, nobody, nobody).expect("root may become anybody");
+            let stranger = rustix::process::Uid::from_raw(65_534);
+            set_thread_res_uid(stranger, stranger, stranger).expect("root may change its user");
             let mut client = Client::on(UnixStream::connect(socket).expect("nothing but the rack refuses"));
             client.ask(&json!({"down": {}}))
         }

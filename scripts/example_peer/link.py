@@ -23,7 +23,7 @@ class Link:
         self.me, self.other = settings.node, settings.neighbour
         self.incarnation = time.time_ns()
         self.tag = tag_of(self.incarnation)
-        self.neighbour, self.is_heard, self.state = 0, False, STATE_INIT
+        self.neighbour, self.is_received, self.state = 0, False, STATE_INIT
         self.sequence = self.received = self.consumed = self.freed_by_neighbour = self.neighbour_consumed = 0
         self.announced = 0
         self.heartbeats = self.heartbeat_heard = self.disagreements = 0
@@ -95,7 +95,7 @@ class Link:
 
     def hello(self, now):
         self.answer_owed, self.hello_at = False, now + HELLO_S
-        wanted = 0 if self.is_heard else 1
+        wanted = 0 if self.is_received else 1
         body = struct.pack(
             "<HHBBHQQI", self.me, 0, 0, wanted, self.settings.frame_bytes, self.incarnation, self.neighbour, 1
         )
@@ -130,7 +130,7 @@ class Link:
     def pump(self, now):
         if self.seal:
             self.greet(now)
-        if self.answer_owed or (not self.is_heard and now >= self.hello_at):
+        if self.answer_owed or (not self.is_received and now >= self.hello_at):
             self.hello(now)
         if self.state != STATE_INIT:
             if now >= self.heartbeat_at:
@@ -241,7 +241,7 @@ class Link:
     def take_hello(self, now, body):
         if len(body) < 28:
             return "malformed"
-        node, _, plane, wanted, frame_bytes, incarnation, heard, options = struct.unpack_from("<HHBBHQQI", body)
+        node, _, plane, wanted, frame_bytes, incarnation, received, options = struct.unpack_from("<HHBBHQQI", body)
         # W-16
         if (node, plane, frame_bytes, options) != (self.other, 0, self.settings.frame_bytes, 1):
             return "stranger"
@@ -250,10 +250,10 @@ class Link:
         if incarnation > self.neighbour:
             if self.state != STATE_INIT:
                 sys.exit("peer: the neighbour has restarted; hint: start both again")
-            self.neighbour, self.is_heard = incarnation, False
+            self.neighbour, self.is_received = incarnation, False
         self.answer_owed |= wanted != 0
-        self.is_heard |= heard == self.incarnation
-        if self.is_heard and self.state == STATE_INIT:
+        self.is_received |= received == self.incarnation
+        if self.is_received and self.state == STATE_INIT:
             self.state, self.heard_at = STATE_UP, now
             self.report_self()
         return None
@@ -279,7 +279,7 @@ class Link:
         origin, count, incarnation, number = struct.unpack_from("<HHQI", body)
         if len(body) < 16 + 4 * count:
             return "malformed"
-        edges = [struct.unpack_from("<HH", body, 16 + 4 * place) for place in range(count)]
+        edges = [struct.unpack_from("<HH", body, 16 + 4 * index) for index in range(count)]
         if origin != self.other or any(edge != self.settings.edge for edge, _ in edges):
             return None
         known = self.reports.get(origin)

@@ -353,7 +353,7 @@ class Litmus:
         self.wait(pendings, "sends")
 
     def contend(self):
-        """Contended words: the values that atomics return, added up at the owner, tell the word's history."""
+        """Contended words: the sum of the values that atomics return must match the history of the word."""
         key, node = self.key(self.other, DATA), self.node
         for word in range(6):
             offset, width = self.layout.words[word], 4 if word % 2 == 0 else 8
@@ -423,7 +423,7 @@ class Litmus:
         self.expect(bytes(self.node.regions[READABLE].bytes), self.readable, "region 4")
 
     def contended(self, word, found):
-        """What a word and its ledger hold once the other rank is through."""
+        """Returns the values of a word and its ledger after the other rank is done."""
         first, mask = self.initial(self.me, word), 0xFFFFFFFF if word % 2 == 0 else U64
         if word in (SWAP4, SWAP8):
             tokens = sum(mix(self.token(self.other, self.me, word, number)) for number in range(ATOMICS))

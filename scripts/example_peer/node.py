@@ -50,7 +50,7 @@ class Node:
         # By (request class, number): (pending, buffer or None, base offset, [bytes missing]).
         self.replies = {}
         # Refusals not yet acknowledged: (class, number, reply class, psn); and what was refused, for signals.
-        self.holds, self.spoilt = [], {}
+        self.holds, self.failed = [], {}
         self.offers, self.offered, self.eager_used = {}, {}, 0
         self.unexpected, self.posted_error = [], None
 
@@ -76,8 +76,8 @@ class Node:
             self.step()
 
     def fabric(self, klass, count, psn=0, first=0, traffic=0):
-        life = self.link.reports[self.link.other][0]
-        tags = (self.link.tag, tag_of(life))
+        incarnation = self.link.reports[self.link.other][0]
+        tags = (self.link.tag, tag_of(incarnation))
         return (self.link.other, self.link.me, klass, count, 0, 0, traffic, 255, *tags, psn, first, 0, 0)
 
     def send_data(self, now):
@@ -156,7 +156,7 @@ class Node:
 
     def refuse(self, klass, number, code):
         self.refused[code] += 1
-        self.spoilt[klass, number] = code
+        self.failed[klass, number] = code
         self.reply(klass + 1, operation(REFUSAL, number | klass << 32, flags=code))
         sender = self.senders[klass + 1]
         self.holds.append((klass, number, klass + 1, sender.base + len(sender.packets) - 1 & U32))
@@ -199,9 +199,9 @@ class Node:
             operand, counted = struct.unpack("<QI", payload)
             self.check(region_of, "w", field, 8)
             # W-40
-            for place in range(counted):
-                if (klass, number - 1 - place & U32) in self.spoilt:
-                    raise Refused(self.spoilt[klass, number - 1 - place & U32])
+            for index in range(counted):
+                if (klass, number - 1 - index & U32) in self.failed:
+                    raise Refused(self.failed[klass, number - 1 - index & U32])
             self.atomic(region_of, "w", field, 0x80 | (FETCH_ADD if flags == 1 else SET), operand, 0)
         elif kind == GET:
             length = struct.unpack("<I", payload)[0]
@@ -281,7 +281,7 @@ class Node:
                 del self.replies[request, number]
                 pending.end(result)
 
-    # -- what this node asks of the other
+    # -- requests of this node to the other
 
     def address(self, region, key):
         return operation(SELECT, key, struct.pack("<I", region))

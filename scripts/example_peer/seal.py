@@ -49,9 +49,9 @@ class LinkSeal:
         self.settings, self.key = settings, settings.key
         edge, me, other = settings.edge, settings.node, settings.neighbour
         self.to, self.back = struct.pack("<HHH", edge, me, other), struct.pack("<HHH", edge, other, me)
-        self.greets = [derived(self.key, b"rackloom 2 greeting", way) for way in (self.to, self.back)]
+        self.greets = [derived(self.key, b"rackloom 2 greeting", direction) for direction in (self.to, self.back)]
         self.nonce = struct.pack(">Q", time.time_ns()) + os.urandom(8)
-        self.theirs, self.heard = NO_NONCE, NO_NONCE
+        self.theirs, self.received = NO_NONCE, NO_NONCE
         self.sender = self.receiver = None
         self.sent, self.highest, self.taken = 0, 0, set()
         self.greet_at, self.owed = 0.0, []
@@ -61,7 +61,7 @@ class LinkSeal:
         greetings, self.owed = [self.greeting(to) for to in self.owed], []
         if self.theirs == NO_NONCE and now >= self.greet_at:
             self.greet_at = now + GREETING_S
-            greetings.append(self.greeting(self.heard))
+            greetings.append(self.greeting(self.received))
         return greetings
 
     def greeting(self, to):
@@ -99,12 +99,12 @@ class LinkSeal:
         said, its = data[:56], data[56:GREETING_BYTES]
         if len(data) < GREETING_BYTES or tag(self.greets[1], said) != its:
             return "bad tag"
-        theirs, heard, wants = data[24:40], data[40:56], data[17] & ANSWER_WANTED
+        theirs, received, wants = data[24:40], data[40:56], data[17] & ANSWER_WANTED
         if theirs < self.theirs:
             return "replayed"
-        if theirs != self.theirs and heard != self.nonce:
+        if theirs != self.theirs and received != self.nonce:
             # It may be of an earlier run: only its echo of our own nonce would say that it is not.
-            self.heard, wants = max(self.heard, theirs), True
+            self.received, wants = max(self.received, theirs), True
         elif theirs != self.theirs:
             self.theirs = theirs
             self.sender = derived(self.key, b"rackloom 2 frame", self.to, self.nonce, theirs)

@@ -36,7 +36,7 @@ class Sender:
             if not packet.is_held and (packet.sent_at is None or now - packet.sent_at > RETRANSMISSION_S):
                 return self.base + index & U32, packet
         if not self.packets and self.visible != self.next_operation and now - self.progress_at > 5 * RETRANSMISSION_S:
-            # W-84: everything is taken, not everything is visible: an empty packet asks for the acknowledgement.
+            # W-84: everything is taken, not everything is visible: an empty packet requests the acknowledgement.
             self.progress_at = now
             self.append(0, b"")
             return self.due(now)
@@ -58,9 +58,9 @@ class Sender:
         for index in held:
             if index < len(self.packets):
                 self.packets[index].is_held = True
-        # Three later ones are there: this one is lost. A second time only after a while, its first resend may be under way.
+        # Three later ones have arrived: this one is lost. It is resent again only later, because its first resend may be in flight.
         for index, packet in enumerate(self.packets):
-            overtaken = sum(1 for place in held if place > index) >= 3
+            overtaken = sum(1 for later in held if later > index) >= 3
             if overtaken and not packet.is_held and packet.sent_at and now - packet.sent_at > RETRANSMISSION_S / 4:
                 packet.sent_at = -1.0
 

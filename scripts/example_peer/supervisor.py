@@ -21,7 +21,7 @@ class Supervisor:
         self.hosts = [(0, 0, 0), (0, 0, 0)]
         self.hosts[settings.host] = (time.time_ns(), 0, 0)
         self.due, self.stage = 0.0, 0
-        # With a key: the tags of both hosts, a life of the other host that nothing has confirmed, and the last message taken.
+        # With a key: the tags of both hosts, an unconfirmed incarnation of the other host, and the last message taken.
         self.keys = [message_key(settings.key, host) for host in (0, 1)] if settings.key else None
         self.candidate, self.taken = 0, (0, 0)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -54,7 +54,7 @@ class Supervisor:
         frame += struct.pack("<BBHIHH", 3 if self.keys else 2, len(self.hosts), self.settings.epoch or 0, self.name, mine, 0)
         hosts = list(self.hosts)
         if self.candidate > hosts[1 - mine][0]:
-            # W-95: stage 4, heard of and not confirmed.
+            # W-95: stage 4, received and not confirmed.
             hosts[1 - mine] = (self.candidate, 0, 4)
         frame += b"".join(struct.pack("<QIB3x", *host) for host in hosts)
         frame += struct.pack("<I", crc32c(frame))
@@ -96,7 +96,7 @@ class Supervisor:
             self.hosts[other] = max(self.hosts[other], struct.unpack_from("<QIB", frame, 30 + 16 * other))
 
     def is_fresh(self, frame, other):
-        """W-95: the message repeats this supervisor's own life, and its number is new."""
+        """W-95: the message repeats this supervisor's own incarnation, and its number is new."""
         heard_of_me = struct.unpack_from("<QIB", frame, 30 + 16 * self.settings.host)[0]
         number = struct.unpack_from("<QI", frame, 30 + 16 * other)
         if heard_of_me != self.hosts[self.settings.host][0]:

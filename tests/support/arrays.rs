@@ -1,12 +1,12 @@
-//! Arrays of the user in `.npy` files, and what plain arithmetic makes of them.
+//! Arrays of the user in `.npy` files, and results of plain arithmetic on them.
 //!
-//! Written a second time here, by code that knows nothing of the product's: a test must not compare it with itself.
+//! The arithmetic is implemented again, independently of the product, so that a test does not compare the product with itself.
 
 use std::path::{Path, PathBuf};
 
 use super::scratch;
 
-/// The arrays of all ranks, as numbers; integers of their full width for integer types, else small.
+/// Returns the arrays of all ranks as numbers: of full width for integer types, else small.
 pub(crate) fn values(element: &str, op: &str, ranks: usize, count: usize) -> Vec<Vec<i64>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64 ^ count as u64;
     let mut next = || {
@@ -25,7 +25,7 @@ pub(crate) fn values(element: &str, op: &str, ranks: usize, count: usize) -> Vec
     (0..ranks).map(|_| (0..count).map(|_| value()).collect()).collect()
 }
 
-/// What plain arithmetic says, wrapping at the type's width.
+/// Returns the result of plain arithmetic, wrapping at the type's width.
 pub(crate) fn reduced(element: &str, op: &str, arrays: &[Vec<i64>]) -> Vec<i64> {
     let wrap = |value: i64| match element {
         "u8" => i64::from(value as u8),
@@ -42,7 +42,7 @@ pub(crate) fn reduced(element: &str, op: &str, arrays: &[Vec<i64>]) -> Vec<i64> 
     (0..arrays[0].len()).map(each).collect()
 }
 
-/// A small whole number as a binary16 of the same value.
+/// Returns a small whole number as a binary16.
 fn half(value: i64) -> u16 {
     let sign = if value < 0 { 0x8000 } else { 0 };
     let magnitude = value.unsigned_abs() as u16;
@@ -90,7 +90,7 @@ pub(crate) fn header(descr: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}")
 }
 
-/// A directory with an array per rank.
+/// Makes a directory with an array per rank.
 pub(crate) fn arrays(element: &str, values: &[Vec<i64>]) -> PathBuf {
     let directory = scratch("input");
     std::fs::create_dir(&directory).expect("the scratch folder can be written");
@@ -102,7 +102,7 @@ pub(crate) fn arrays(element: &str, values: &[Vec<i64>]) -> PathBuf {
     directory
 }
 
-/// Shape and data of a rank's result.
+/// Returns shape and data of a rank's result.
 pub(crate) fn result(directory: &Path, rank: usize) -> (String, Vec<u8>) {
     let bytes = std::fs::read(directory.join(format!("rank{rank}.npy"))).expect("a result");
     let length = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));

@@ -1,8 +1,8 @@
-//! What racks leave behind: what this user's machine holds before and after.
+//! Remains of racks: the state of this user's machine before and after.
 //!
 //! Processes and paths are found by a mark that only this test's racks carry in their environment, so that other racks on
-//! the machine do not count. A network namespace lives as long as a process, a mount or a descriptor holds it; all
-//! three are counted, and so none is left when they are as before.
+//! the machine do not count. A process, a mount or a descriptor keeps a network namespace; all
+//! three are counted, so no namespace is left when they are as before.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rustix::process::Pid;
 
 use super::is_gone;
 
-/// All that could be left.
+/// Everything that could be left.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Footprint {
     /// Processes with the mark in their environment.
@@ -28,7 +28,7 @@ pub(crate) struct Footprint {
 }
 
 impl Footprint {
-    /// As it is now, for racks that carry `mark`.
+    /// Returns the present state, for racks that carry `mark`.
     pub(crate) fn of(mark: &Path) -> Self {
         let mark = mark.to_str().expect("a plain path");
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").expect("/proc is there");
@@ -43,13 +43,13 @@ impl Footprint {
         }
     }
 
-    /// How many processes there are.
+    /// Returns the number of processes.
     pub(crate) fn process_count(&self) -> usize {
         self.processes.len()
     }
 }
 
-/// Processes that live with the mark in their environment.
+/// Returns the running processes with the mark in their environment.
 fn marked_processes(mark: &str) -> Vec<u32> {
     let mark = mark.as_bytes();
     let knows = |pid: &u32| {
@@ -60,7 +60,7 @@ fn marked_processes(mark: &str) -> Vec<u32> {
     pids.filter(knows).filter(|pid| !is_gone(Pid::from_raw(*pid as i32).expect("no zero"))).collect()
 }
 
-/// What a directory holds, in order; nothing where there is no such directory.
+/// Returns the names in a directory, in order; none if there is no such directory.
 fn names(directory: &str) -> Vec<String> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

@@ -1,7 +1,7 @@
-//! Machines of a rack of several hosts: network namespaces that share nothing but cables, each with a supervisor of its own.
+//! Machines of a rack of several hosts: network namespaces that share only links, each with a supervisor of its own.
 //!
-//! A test runs in a child of the test process that may lay cables, as root or in a user namespace, and its namespaces go
-//! with it. Where the system forbids that, the test counts as skipped.
+//! A test runs in a child of the test process that may make links, as root or in a user namespace. Its namespaces end
+//! with it. If the system forbids that, the test counts as skipped.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rackloom::namespaces::{
-    Bridge, BridgeCable, Cable, CableEnd, NamespaceError, enter_new_network_namespace,
-    enter_supervisor_namespaces, lay_cables, make_bridges, plug_into_bridges, set_mtu, switch_on_all,
+    Bridge, BridgeCable, Cable, CableEnd, NamespaceError, connect_to_bridges, create_bridges, create_cables,
+    enter_new_network_namespace, enter_supervisor_namespaces, set_mtu, switch_on_all,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -21,14 +21,14 @@ use serde_json::Value;
 use super::wires::skipped;
 use super::{scratch, within};
 
-/// Set in the child that runs inside the namespaces.
+/// Variable that is set in the child that runs inside the namespaces.
 const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
 pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
 pub(crate) const COULD_NOT_START: i32 = 3;
 pub(crate) const NODE_LOST: i32 = 4;
 pub(crate) const STALLED: i32 = 5;
 
-/// Run the test of this name in a child that may lay cables.
+/// Runs the test of this name in a child that may make links.
 pub(crate) fn in_namespaces(test: &str, body: impl FnOnce()) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     if std::env::var_os(INSIDE).is_some() {
@@ -54,16 +54,16 @@ pub(crate) fn in_namespaces(test: &str, body: impl FnOnce()) {
     }
 }
 
-/// A machine: a network namespace with one interface, `eth1`, as long as its process waits for its input.
+/// Machine: a network namespace with one interface, `eth1`, as long as its process waits for its input.
 pub(crate) struct Machine(Child);
 
 impl Machine {
-    /// Whose namespace it is.
+    /// Process that holds the namespace.
     pub(crate) fn process(&self) -> u32 {
         self.0.id()
     }
 
-    /// One without an interface yet.
+    /// Makes a machine without an interface.
     pub(crate) fn begin() -> Self {
         let mut command = Command::new("cat");
         command.stdin(Stdio::piped()).stdout(Stdio::null());
@@ -81,12 +81,12 @@ impl Drop for Machine {
     }
 }
 
-/// Two machines and the cable between them.
+/// Two machines and the link between them.
 pub(crate) fn machines() -> [Machine; 2] {
     joined_by(&["eth1"])
 }
 
-/// Two machines and a cable for each of these names, which both ends have.
+/// Makes two machines and a link for each of these names, which both ends have.
 pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
     let machines = ["A", "B"].map(|_| Machine::begin());
     let end = |machine: &Machine, interface: &str, last| CableEnd {
@@ -97,7 +97,7 @@ pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
     let [a, b] = &machines;
     let cable = |name: &&str| Cable { ends: [end(a, name, 1), end(b, name, 2)], mtu: 9000 };
     let cables: Vec<_> = interfaces.iter().map(cable).collect();
-    lay_cables(&cables).expect("cables can be laid here");
+    create_cables(&cables).expect("cables can be laid here");
     let names: Vec<_> = interfaces.iter().map(|name| (*name).to_owned()).collect();
     for machine in &machines {
         let names = names.clone();
@@ -108,11 +108,11 @@ pub(crate) fn joined_by(interfaces: &[&str]) -> [Machine; 2] {
     machines
 }
 
-/// Two machines whose interfaces carry 9000 bytes, with a switch between them that carries `mtu`.
+/// Makes two machines whose interfaces carry 9000 bytes, with a switch between them that carries `mtu`.
 pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
     let machines = ["A", "B"].map(|_| Machine::begin());
     let bridge = Bridge { name: format!("between{mtu}"), mtu };
-    make_bridges(std::slice::from_ref(&bridge)).expect("the kernel has bridges");
+    create_bridges(std::slice::from_ref(&bridge)).expect("the kernel has bridges");
     let cable = |(place, machine): (usize, &Machine)| BridgeCable {
         bridge: bridge.clone(),
         port: format!("b{mtu}-{place}"),
@@ -123,7 +123,7 @@ pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
         },
     };
     let cables: Vec<_> = machines.iter().enumerate().map(cable).collect();
-    plug_into_bridges(&cables).expect("cables can be laid here");
+    connect_to_bridges(&cables).expect("cables can be laid here");
     for machine in &machines {
         on(machine, || {
             set_mtu("eth1", 9000).expect("a virtual interface takes that");
@@ -133,7 +133,7 @@ pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
     machines
 }
 
-/// Do something in a machine's network.
+/// Runs a function in a machine's network namespace.
 pub(crate) fn on(machine: &Machine, act: impl FnOnce() + Send + 'static) {
     use std::os::fd::AsFd;
     let network = network(machine);
@@ -148,7 +148,7 @@ pub(crate) fn network(machine: &Machine) -> File {
     File::open(format!("/proc/{}/ns/net", machine.process())).expect("the machine is there")
 }
 
-/// `rackloom` on a machine.
+/// Starts `rackloom` on a machine.
 pub(crate) struct Host {
     child: Child,
     json: PathBuf,
@@ -156,7 +156,7 @@ pub(crate) struct Host {
     printed: PathBuf,
 }
 
-/// How it ended.
+/// Result of a command on a machine.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) said: String,
@@ -196,7 +196,7 @@ impl Host {
         kill_process(Pid::from_child(&self.child), Signal::KILL).expect("it is there");
     }
 
-    /// The end of a run, or `None` if it lasts longer than `limit`. Then the run is killed.
+    /// Waits for the end of a run. Returns `None` and kills the run if it takes longer than `limit`.
     pub(crate) fn finish_within(mut self, limit: Duration) -> Option<Ended> {
         let deadline = Instant::now() + limit;
         while self.child.try_wait().expect("a child").is_none() {

@@ -1,10 +1,10 @@
-//! A rack under test: the real binary, its report, its processes.
+//! Rack under test: the real binary, its report, its processes.
 //!
-//! Every wait in here has an end, and a rack that a failed test leaves behind is taken down with its supervisor. Racks
+//! Every wait in here has a timeout, and a rack that a failed test leaves behind is taken down with its supervisor. Racks
 //! of one test binary run one after the other: they share few processors, and a test that measures time should not
 //! measure its neighbours.
 
-// Each test binary uses its own part of this.
+// Each test binary uses its own part of this file.
 #![allow(dead_code)]
 
 pub(crate) mod arrays;
@@ -25,18 +25,18 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-/// Longer than any rack of these tests takes, on a slow machine with both processors busy.
+/// Time that no rack of these tests needs, on a slow machine with both processors busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 static ONE_RACK_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
 }
 
-/// A rack file that comes with the project.
+/// Returns the path of a shipped rack file.
 pub(crate) fn topology(name: &str) -> PathBuf {
     root().join("topologies").join(name)
 }
@@ -44,27 +44,27 @@ pub(crate) fn topology(name: &str) -> PathBuf {
 /// The three shapes.
 pub(crate) const TOPOLOGIES: [&str; 3] = ["ring-4.yaml", "star-4.yaml", "full-mesh-4.yaml"];
 
-/// A path that no other test uses.
+/// Returns a unique path.
 pub(crate) fn scratch(name: &str) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{number}-{name}", std::process::id()))
 }
 
-/// A rack file of this test's own.
+/// Writes a rack file for one test.
 pub(crate) fn rack_file(text: &str) -> PathBuf {
     let path = scratch("rack.yaml");
     std::fs::write(&path, text).expect("the scratch folder can be written");
     path
 }
 
-/// The host's monotonic clock, which is the clock of a report shifted by the run's origin.
+/// Returns the host's monotonic clock, which is the clock of a report shifted by the run's origin.
 pub(crate) fn monotonic_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// What `condition` gives as soon as it gives something.
+/// Polls `condition` until it returns a value.
 pub(crate) fn within<T>(patience: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {
@@ -76,16 +76,16 @@ pub(crate) fn within<T>(patience: Duration, what: &str, mut condition: impl FnMu
     }
 }
 
-/// The command with arguments, ready to start.
+/// Command with arguments, ready to start.
 pub(crate) struct Rackloom {
     command: Command,
     json: PathBuf,
     pids: PathBuf,
-    /// Held open where the command names it by its number.
+    /// Descriptor that is kept open because the command names it by its number.
     binary: Option<std::fs::File>,
 }
 
-/// How a command ended.
+/// Result of a command.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -93,7 +93,7 @@ pub(crate) struct Ended {
     json: PathBuf,
 }
 
-/// A rack that runs.
+/// Running rack.
 pub(crate) struct Running {
     child: Child,
     printed: [Printed; 2],
@@ -102,7 +102,7 @@ pub(crate) struct Running {
     _alone: MutexGuard<'static, ()>,
 }
 
-/// What a process prints, collected while it runs: a pipe that nobody reads would stop it.
+/// Output of a process, collected while it runs: a full pipe would stop it.
 #[derive(Default)]
 struct Printed(Option<JoinHandle<String>>);
 
@@ -121,27 +121,27 @@ impl Printed {
     }
 }
 
-/// Who runs where.
+/// Processes of a rack, by member.
 pub(crate) struct Members {
     pub(crate) origin_monotonic_ns: u64,
     pub(crate) pids: Vec<(String, Pid)>,
 }
 
-/// Any command line.
+/// Makes any command line.
 pub(crate) fn rackloom(arguments: &[&str]) -> Rackloom {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
     command.current_dir(root()).args(arguments).env_remove("RACKLOOM_LOG").env_remove("NO_COLOR");
     Rackloom { command, json: scratch("report.json"), pids: scratch("pids.json"), binary: None }
 }
 
-/// `rackloom run FILE`, with a report.
+/// Makes `rackloom run FILE`, with a report.
 pub(crate) fn run(file: &Path) -> Rackloom {
     let mut rackloom = rackloom(&["run"]);
     rackloom.command.arg(file).arg("--json").arg(&rackloom.json).arg("--pids").arg(&rackloom.pids);
     rackloom
 }
 
-/// `rackloom sim FILE`, with a report.
+/// Makes `rackloom sim FILE`, with a report.
 pub(crate) fn sim(file: &Path) -> Rackloom {
     let mut rackloom = rackloom(&["sim"]);
     rackloom.command.arg(file).arg("--json").arg(&rackloom.json);
@@ -149,25 +149,31 @@ pub(crate) fn sim(file: &Path) -> Rackloom {
 }
 
 impl Rackloom {
-    /// More arguments.
+    /// Adds arguments.
     pub(crate) fn with(mut self, arguments: &[&str]) -> Self {
         self.command.args(arguments);
         self
     }
 
-    /// With a place of its own for racks that stay.
+    /// Sets a run directory for standing racks.
     pub(crate) fn in_run_directory(mut self, session: &Path) -> Self {
         self.command.env("XDG_RUNTIME_DIR", session);
         self
     }
 
-    /// With a variable in its environment and in that of all its processes.
+    /// Runs the command in this folder.
+    pub(crate) fn in_folder(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Sets a variable in its environment and in that of all its processes.
     pub(crate) fn in_environment(mut self, name: &str, value: &str) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// With no more locked memory than this for it and for each of its processes, whoever runs the test.
+    /// Limits the locked memory of it and of each of its processes, for every user.
     pub(crate) fn with_lockable_memory(mut self, bytes: u64) -> Self {
         use rustix::process::{Resource, Rlimit, geteuid, setrlimit};
         use rustix::thread::{CapabilitySet, remove_capability_from_bounding_set};
@@ -179,7 +185,7 @@ impl Rackloom {
             self.command.pre_exec(move || {
                 setrlimit(Resource::Memlock, Rlimit { current: Some(bytes), maximum: Some(bytes) })?;
                 if is_root {
-                    // The limit binds nobody who has this, and root gets it back with exec unless it is out of bounds.
+                    // The limit does not bind a process with this capability, and root regains it with exec unless it is out of bounds.
                     remove_capability_from_bounding_set(CapabilitySet::IPC_LOCK)?;
                 }
                 Ok(())
@@ -188,7 +194,7 @@ impl Rackloom {
         self
     }
 
-    /// Start it.
+    /// Starts it.
     pub(crate) fn start(mut self) -> Running {
         // A test that failed while it held the lock has taken its rack down.
         let alone = ONE_RACK_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -204,19 +210,19 @@ impl Rackloom {
         Running { child, printed, json: self.json, pids: self.pids, _alone: alone }
     }
 
-    /// Start it and wait for its end.
+    /// Starts it and waits for its end.
     pub(crate) fn finish(self) -> Ended {
         self.start().finish()
     }
 }
 
 impl Running {
-    /// The supervisor.
+    /// Returns the supervisor.
     pub(crate) fn supervisor(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// All members, once all links are up.
+    /// Returns all members, once all links are up.
     pub(crate) fn members(&mut self) -> Members {
         let text = within(PATIENCE, "bringing up all links", || {
             let ended = self.child.try_wait().expect("the supervisor can be waited for");
@@ -234,7 +240,7 @@ impl Running {
         }
     }
 
-    /// Wait for the end.
+    /// Waits for the end.
     pub(crate) fn finish(mut self) -> Ended {
         let status =
             within(PATIENCE, "the end of the run", || self.child.try_wait().expect("it can be waited for"));
@@ -251,7 +257,7 @@ impl Drop for Running {
 }
 
 impl Members {
-    /// The process of a member.
+    /// Returns the process of a member.
     pub(crate) fn pid(&self, name: &str) -> Pid {
         self.pids
             .iter()
@@ -260,7 +266,7 @@ impl Members {
             .expect("there is such a member")
     }
 
-    /// Wait until no member's process is left.
+    /// Waits until no member's process is left.
     pub(crate) fn all_gone(&self, patience: Duration) {
         for (name, pid) in &self.pids {
             within(patience, &format!("the end of {name}"), || is_gone(*pid).then_some(()));
@@ -268,38 +274,38 @@ impl Members {
     }
 }
 
-/// Whether a process has ended, or only its record is left until somebody asks for it.
+/// Returns whether a process has ended. A zombie counts as ended.
 pub(crate) fn is_gone(pid: Pid) -> bool {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let Ok(text) = std::fs::read_to_string(path) else { return true };
     text.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// Wait until a process has stopped, by itself or because it was told to.
+/// Waits until a process has stopped.
 pub(crate) fn has_stopped(pid: Pid, patience: Duration) {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     within(patience, &format!("the stop of process {}", pid.as_raw_nonzero()), || {
-        let text = std::fs::read_to_string(&path).expect("a process that lives");
+        let text = std::fs::read_to_string(&path).expect("a running process");
         let state = text.rsplit(')').next().expect("its state").trim_start();
         assert!(!state.starts_with('Z'), "it ended and did not stop");
         state.starts_with('T').then_some(())
     });
 }
 
-/// Send a signal to a process that is there.
+/// Sends a signal to a running process.
 pub(crate) fn send(pid: Pid, signal: Signal) {
     kill_process(pid, signal).expect("the process is there");
 }
 
 impl Ended {
-    /// The report.
+    /// Returns the report.
     pub(crate) fn report(&self) -> Value {
         let text = std::fs::read_to_string(&self.json)
             .unwrap_or_else(|error| panic!("no report: {error}\n{}\n{}", self.stdout, self.stderr));
         serde_json::from_str(&text).expect("the report is JSON")
     }
 
-    /// The report of a run that must have passed.
+    /// Returns the report of a run that must have passed.
     pub(crate) fn passed(&self) -> Value {
         assert_eq!(self.code, Some(0), "{}\n{}", self.stdout, self.stderr);
         let report = self.report();
@@ -308,24 +314,24 @@ impl Ended {
     }
 }
 
-/// A report without its origin: date and command line differ between two runs that are otherwise equal.
+/// Returns a report without its origin: date and command line differ between two runs that are otherwise equal.
 pub(crate) fn without_meta(mut report: Value) -> Value {
     let meta = report.as_object_mut().and_then(|fields| fields.remove("meta"));
     assert!(meta.is_some(), "every report has a meta object");
     report
 }
 
-/// The sum of a number over all links of a report.
+/// Returns the sum of a number over all links of a report.
 pub(crate) fn over_links(report: &Value, number: impl Fn(&Value) -> u64) -> u64 {
     report["links"].as_array().expect("a list of links").iter().map(number).sum()
 }
 
-/// Frames that were sent again.
+/// Returns the number of frames that were sent again.
 pub(crate) fn retransmitted(report: &Value) -> u64 {
     over_links(report, |link| link["retransmitted"].as_u64().expect("a number"))
 }
 
-/// Frames that receivers did not use, for any reason.
+/// Returns the number of frames that receivers dropped, for any reason.
 pub(crate) fn dropped(report: &Value) -> u64 {
     let of_link = |link: &Value| {
         let reasons = link["dropped"].as_object().expect("a table of reasons");
@@ -334,7 +340,7 @@ pub(crate) fn dropped(report: &Value) -> u64 {
     over_links(report, of_link)
 }
 
-/// Faults of one kind that links injected.
+/// Returns the number of faults of one kind that links injected.
 pub(crate) fn injected(report: &Value, what: &str) -> u64 {
     let events = report["events"].as_array().expect("a list of events").iter();
     let lines = events.filter(|event| event["kind"] == "faults-injected");

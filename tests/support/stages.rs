@@ -1,7 +1,7 @@
-//! Where a test plays: on every wire, and by whom the rack is started.
+//! Stages of a test: each wire, with each kind of user that starts the rack.
 //!
-//! A rack has to behave the same for root and for a user without rights: no capability, not even a home. Run by root, every
-//! stage is played as both; run by anybody else, as that user. What a system forbids is skipped as `wires` says.
+//! A rack behaves alike for root and for a user without rights: no capability, no home directory. Run by root, every
+//! stage runs as both; run by another user, as that user. Forbidden stages are skipped as in `wires`.
 
 use std::fs::{self, File, Permissions};
 use std::os::fd::AsRawFd;
@@ -15,10 +15,10 @@ use super::Rackloom;
 use super::wires::{COULD_NOT_START, skipped, wires};
 
 /// The user without rights.
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED: u32 = 65_534;
 const FOLDER_PREFIX: &str = "rackloom-stage-";
 
-/// A wire, and who starts the rack on it.
+/// Wire, and the user that starts the rack on it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stage {
     /// The wire.
@@ -26,7 +26,7 @@ pub(crate) struct Stage {
     is_nobody: bool,
 }
 
-/// Every wire that `test` can have here, as everybody who may start a rack.
+/// Returns every wire that `test` can use here, with each user that may start a rack.
 pub(crate) fn stages(test: &str) -> Vec<Stage> {
     let stages = |is_nobody, wires: Vec<_>| wires.into_iter().map(move |wire| Stage { wire, is_nobody });
     let mut all: Vec<_> = stages(false, wires(test)).collect();
@@ -36,8 +36,14 @@ pub(crate) fn stages(test: &str) -> Vec<Stage> {
     all
 }
 
+/// Makes `rackloom run` of this rack by a user without rights, with a report: by the test's own user if that is not root.
+pub(crate) fn run_without_rights(text: &str) -> Rackloom {
+    let is_root = rustix::process::geteuid().is_root();
+    if is_root { by_nobody(&public_file(text)) } else { super::run(&super::rack_file(text)) }
+}
+
 impl Stage {
-    /// `rackloom run` of this rack here, with a report.
+    /// Makes `rackloom run` of this rack on this stage, with a report.
     pub(crate) fn run(self, text: &str) -> Rackloom {
         let rackloom =
             if self.is_nobody { by_nobody(&public_file(text)) } else { super::run(&super::rack_file(text)) };
@@ -51,11 +57,11 @@ impl std::fmt::Display for Stage {
     }
 }
 
-/// What a system gives to root it may forbid to others.
+/// A system may forbid to others what it allows to root.
 fn wires_of_nobody(test: &str) -> Vec<&'static str> {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let why_not = WHY_NOT.get_or_init(|| {
-        let rack = "name: can-anybody\nshape: {ring: {nodes: 2}}\njob: none\n";
+        let rack = "name: can-start\nshape: {ring: {nodes: 2}}\njob: none\n";
         let ended = Stage { wire: "packet", is_nobody: true }.run(rack).finish();
         (ended.code == Some(COULD_NOT_START)).then_some(ended.stderr)
     });
@@ -66,7 +72,7 @@ fn wires_of_nobody(test: &str) -> Vec<&'static str> {
     vec!["shared-memory", "udp", "packet"]
 }
 
-/// A folder in which everybody may write, as the one for temporary files. It outlives the test, and not the next one.
+/// Returns a folder in which every user may write, like the one for temporary files. It outlives the test; the next test removes it.
 fn public_folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -78,7 +84,7 @@ fn public_folder() -> &'static Path {
     })
 }
 
-/// Take away the folders of tests that have ended.
+/// Removes the folders of tests that have ended.
 fn sweep() {
     let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
     for entry in entries.flatten() {
@@ -90,7 +96,7 @@ fn sweep() {
     }
 }
 
-/// A path in it that no other test uses.
+/// Returns a unique path in it.
 fn public_path(name: &str) -> PathBuf {
     let own = super::scratch(name);
     public_folder().join(own.file_name().expect("a name"))
@@ -103,13 +109,13 @@ fn public_file(text: &str) -> PathBuf {
     path
 }
 
-/// `rackloom run FILE` by a user without rights, in the root folder and with nothing of the test's environment to write to.
+/// Makes `rackloom run FILE` by a user without rights, in the root folder and with nothing of the test's environment to write to.
 fn by_nobody(file: &Path) -> Rackloom {
-    // Not by path: such a user may not be allowed to walk to it.
+    // The program is not started by path: such a user may not be allowed to reach it.
     let binary = File::open(env!("CARGO_BIN_EXE_rackloom")).expect("the binary is there");
     rustix::io::fcntl_setfd(&binary, rustix::io::FdFlags::empty()).expect("it is open");
     let mut command = Command::new(format!("/proc/self/fd/{}", binary.as_raw_fd()));
-    command.uid(NOBODY).gid(NOBODY).current_dir("/").env("HOME", "/nonexistent");
+    command.uid(UNPRIVILEGED).gid(UNPRIVILEGED).current_dir("/").env("HOME", "/nonexistent");
     command.env_remove("XDG_RUNTIME_DIR").env_remove("RACKLOOM_LOG").env_remove("NO_COLOR");
     let (json, pids) = (public_path("report.json"), public_path("pids.json"));
     command.arg("run").arg(file).arg("--json").arg(&json).arg("--pids").arg(&pids);

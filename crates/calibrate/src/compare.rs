@@ -1,4 +1,4 @@
-//! A figure of ours beside the raw loop's: ratio, doubts, verdict.
+//! Comparison of a figure of ours with a raw loop: ratio, doubts, verdict.
 //!
 //! The ratio is ours over the raw loop's, of medians; its least and greatest value are those of single alternations. Where
 //! larger is better (operations per second) the ratio must not fall below the goal, where smaller is better (durations) it
@@ -6,42 +6,34 @@
 
 use crate::distance::Distance;
 use crate::expected::{EXPECTED_SHARE_MIN, Expected};
+use crate::sense::Sense;
 use crate::series::Series;
 
-/// A raw loop whose takes lie farther apart than this share of their median is no measure.
+/// Highest spread of a raw loop, as a share of its median. A raw loop with a higher one is no measure.
 pub const SPREAD_MAX: f64 = 0.25;
 
-/// Fewer takes than this do not tell how far they lie apart.
+/// Lowest number of takes. Fewer do not show the spread.
 pub const TAKES_MIN: usize = 3;
 
-/// Which way a figure is good.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sense {
-    /// Rates.
-    HigherIsBetter,
-    /// Durations, processor time, memory.
-    LowerIsBetter,
-}
-
-/// What is asked of a ratio, or of a figure that stands alone.
+/// Goal for a ratio, or for a figure without a raw loop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// Which way is good.
+    /// Direction in which the figure is good.
     pub sense: Sense,
-    /// What must be reached.
+    /// Value that must be reached.
     pub floor: f64,
-    /// What should be reached.
+    /// Value that should be reached.
     pub good: f64,
 }
 
 impl Goal {
-    /// At least these.
+    /// Makes a goal for rates.
     #[must_use]
     pub const fn at_least(floor: f64, good: f64) -> Self {
         Self { sense: Sense::HigherIsBetter, floor, good }
     }
 
-    /// At most these.
+    /// Makes a goal for durations.
     #[must_use]
     pub const fn at_most(floor: f64, good: f64) -> Self {
         Self { sense: Sense::LowerIsBetter, floor, good }
@@ -60,47 +52,47 @@ impl Goal {
     }
 }
 
-/// Takes of a raw loop.
+/// Measurement of a raw loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
-    /// The takes.
+    /// Takes of the loop.
     pub series: Series,
-    /// What one may expect of the loop, if that is known.
+    /// Expected value of the loop, if it is known.
     pub expected: Option<Expected>,
 }
 
-/// Ours over the raw loop's.
+/// Our figure divided by the raw loop's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// Of the medians.
+    /// Ratio of the medians.
     pub median: f64,
-    /// Smallest of a single alternation.
+    /// Smallest ratio of a single alternation.
     pub min: f64,
-    /// Largest of a single alternation.
+    /// Largest ratio of a single alternation.
     pub max: f64,
 }
 
-/// Why a figure is not judged.
+/// Reason why a figure is not judged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Doubt {
-    /// The measure itself varied by this share of its median.
+    /// The raw loop varied by this share of its median.
     Spread(f64),
-    /// The raw loop reached only this share of what one may expect of it.
+    /// The raw loop reached only this share of its expected value.
     Slow(f64),
-    /// Ours varied by this share of its median, and single takes would be judged otherwise than the whole.
+    /// Ours varied by this share of its median, and single takes have another verdict than the whole.
     Torn(f64),
-    /// There were only so many takes.
+    /// There were only this many takes.
     Few(usize),
-    /// The processors came closer or went apart: only so many alternations agree on how far that is, and so many do not.
+    /// The distance of the processors changed: the first number of alternations agree on the distance, the second do not.
     Moved(usize, usize),
 }
 
-/// What a figure is worth.
+/// Judgement of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// As good as it should be.
+    /// Reaches the value that it should reach.
     Good,
-    /// As good as it must be.
+    /// Reaches the value that it must reach.
     Floor,
     /// Worse than it must be.
     Below,
@@ -109,7 +101,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// One word.
+    /// Returns the name for tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -121,21 +113,21 @@ impl Verdict {
     }
 }
 
-/// A figure of ours, with or without a raw loop beside it.
+/// Figure of ours, with or without a raw loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The raw loop; `None` if the figure stands alone.
+    /// Raw loop, or `None` if the figure stands alone.
     pub raw: Option<Raw>,
-    /// Ours.
+    /// Our takes.
     pub ours: Series,
-    /// What is asked of the ratio, or of the figure that stands alone.
+    /// Goal for the ratio, or for the figure that stands alone.
     pub goal: Goal,
-    /// How far apart the two processors were, where only takes at one distance count.
+    /// Distance of the two processors, if only takes at one distance count.
     pub distance: Option<Distance>,
 }
 
 impl Comparison {
-    /// Ours over the raw loop's.
+    /// Returns our figure divided by the raw loop's, or `None` without a raw loop.
     #[must_use]
     pub fn ratio(&self) -> Option<Ratio> {
         let raw = &self.raw.as_ref()?.series;
@@ -145,7 +137,7 @@ impl Comparison {
         Some(Ratio { median, min: each.min(), max: each.max() })
     }
 
-    /// Why this is not judged, if it is not.
+    /// Returns the reason why this is not judged, if there is one.
     #[must_use]
     pub fn doubt(&self) -> Option<Doubt> {
         let takes = self.ours.takes().len();
@@ -164,7 +156,7 @@ impl Comparison {
         slow.or((spread > SPREAD_MAX).then_some(Doubt::Spread(spread)))
     }
 
-    /// Ours may vary as long as that makes no difference.
+    /// Returns a doubt if ours varies so much that single takes have different verdicts.
     fn torn(&self) -> Option<Doubt> {
         let spread = self.ours.spread();
         let ends = self.ratio().map_or([self.ours.min(), self.ours.max()], |ratio| [ratio.min, ratio.max]);
@@ -172,7 +164,7 @@ impl Comparison {
         is_torn.then_some(Doubt::Torn(spread))
     }
 
-    /// The verdict.
+    /// Returns the verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         if self.doubt().is_some() {
@@ -193,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_that_of_the_medians_and_its_ends_are_those_of_single_alternations() {
+    fn the_ratio_is_of_medians_and_its_range_of_single_alternations() {
         let ratio = rates(&[100.0, 110.0, 90.0], &[50.0, 88.0, 63.0], None).ratio().unwrap();
         assert_eq!((ratio.median, ratio.min, ratio.max), (0.63, 0.5, 0.8));
     }
 
     #[test]
-    fn rates_must_reach_the_goal_from_below_and_durations_from_above() {
+    fn rates_and_durations_have_opposite_directions() {
         let verdict = |ours: f64| rates(&[100.0; 3], &[ours; 3], None).verdict();
         assert_eq!([75.0, 74.0, 50.0, 49.0].map(verdict), {
             use Verdict::{Below, Floor, Good};
@@ -213,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_raw_loop_that_varies_is_no_measure_however_good_ours_looks() {
+    fn a_varying_raw_loop_is_no_measure() {
         let comparison = rates(&[100.0, 100.0, 74.0], &[100.0; 3], None);
         assert_eq!(comparison.verdict(), Verdict::Noisy);
         assert_eq!(comparison.doubt(), Some(Doubt::Spread(0.26)));
@@ -241,12 +233,12 @@ mod tests {
         };
         assert_eq!(alone(&[0.7, 0.7, 0.8]).verdict(), Verdict::Floor);
         assert_eq!(alone(&[0.7, 0.7, 1.8]).verdict(), Verdict::Noisy);
-        assert_eq!(alone(&[0.1, 0.2, 0.4]).verdict(), Verdict::Good, "it varies, and is good whatever it is");
+        assert_eq!(alone(&[0.1, 0.2, 0.4]).verdict(), Verdict::Good, "it varies, and every take is good");
         assert_eq!(alone(&[0.7]).ratio(), None);
     }
 
     #[test]
-    fn ours_may_vary_only_as_long_as_every_take_says_the_same() {
+    fn ours_may_vary_only_if_every_take_has_one_verdict() {
         let torn = rates(&[100.0; 3], &[90.0, 8.0, 95.0], None);
         assert_eq!((torn.verdict(), torn.doubt()), (Verdict::Noisy, Some(Doubt::Torn(0.87 / 0.9))));
         assert_eq!(rates(&[100.0; 3], &[8.0, 20.0, 10.0], None).verdict(), Verdict::Below);

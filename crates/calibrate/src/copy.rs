@@ -1,4 +1,4 @@
-//! Copies between two pieces of shared memory: what a direct access has to be measured against.
+//! Copies between two pieces of shared memory: the raw loop for a direct access.
 
 use std::hint::black_box;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::pages::Pages;
 
-/// A source and a target of one working set each.
+/// Source and target of one working set each.
 #[derive(Debug)]
 pub struct Copies {
     source: Pages,
@@ -16,15 +16,15 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Working sets of this many bytes.
+    /// Makes two working sets of this many bytes.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn new(bytes: usize) -> io::Result<Self> {
         Ok(Self { source: Pages::new(bytes)?, target: Pages::new(bytes)?, bytes })
     }
 
-    /// Copies of `length` bytes per second, over `count` of them, one piece of the working set after the other.
+    /// Returns the rate of copies of `length` bytes, per second, over `count` of them. They step through the working set.
     ///
     /// # Panics
     /// If one copy is longer than the working set, or empty.

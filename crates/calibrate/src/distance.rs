@@ -1,30 +1,30 @@
-//! How far apart two processors were while their rows were taken.
+//! Distance of two processors during a measurement.
 //!
-//! The host of a virtual machine moves its processors as it likes: in one second two of them are threads of one core, and a cache line
-//! takes 60 ns there and back, in the next they are cores far apart, and it takes 500. A loop that does nothing but move lines and
-//! one that also computes do not slow down alike, so alternations of either kind must not be thrown together. The line is looked at
-//! before, between and after the two takes of an alternation ([`Alternation`]); where it changed within one, that says nothing, and of
-//! the others those count that most others agree with ([`of_one_kind`]).
+//! The host of a virtual machine moves its virtual processors. At one time two of them are threads of one core, and the round trip of a
+//! cache line takes 60 ns; a second later they are separate cores, and it takes 500 ns. A loop that only moves lines and
+//! one that also computes do not slow down alike, so alternations at different distances are not comparable. The round trip is measured
+//! before, between and after the two takes of an alternation ([`Alternation`]). An alternation during which it changed does not count.
+//! Of the others, the largest set that agrees counts ([`of_one_kind`]).
 
 use crate::series::Series;
 
-/// Two looks that lie within this factor tell of the same distance: less than lies between two threads of one core and two cores, more
-/// than between two looks that nothing came between.
+/// Highest ratio of two round trips at the same distance. It is lower than the ratio between two cores and two threads of one core, and
+/// higher than the variation of undisturbed round trips.
 pub const SAME_WITHIN: f64 = 1.8;
 
-/// One take of each side, and what a cache line took there and back around them.
+/// One take of each side, with the round trips of a cache line around them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Alternation {
-    /// The raw loop's figure.
+    /// Figure of the raw loop.
     pub raw: f64,
-    /// Ours.
+    /// Figure of ours.
     pub ours: f64,
-    /// Nanoseconds: before the raw loop, between both, behind ours.
+    /// Round trips in nanoseconds: before the raw loop, between both, after ours.
     pub line_ns: [f64; 3],
 }
 
 impl Alternation {
-    /// What the line took all the while; `None` if it changed.
+    /// Returns the round trip in nanoseconds, or `None` if it changed.
     #[must_use]
     pub fn steady_line_ns(&self) -> Option<f64> {
         let looks = Series::new(self.line_ns.to_vec());
@@ -32,23 +32,23 @@ impl Alternation {
     }
 }
 
-/// Alternations that can be compared with one another.
+/// Alternations that are comparable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OneKind {
-    /// The raw loop's takes.
+    /// Takes of the raw loop.
     pub raw: Series,
-    /// Ours.
+    /// Takes of ours.
     pub ours: Series,
-    /// How far apart the processors were.
+    /// Distance of the processors.
     pub distance: Distance,
 }
 
-/// How far apart the processors were in the takes that count.
+/// Distance of the processors during the takes that count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distance {
-    /// A cache line there and back in each alternation, in nanoseconds.
+    /// Round trip of a cache line in each alternation, in nanoseconds.
     pub line_ns: Series,
-    /// Alternations that do not count, because they found another distance or saw it change.
+    /// Number of alternations that do not count, because the distance was another one or changed.
     pub left_out: usize,
 }
 
@@ -56,7 +56,7 @@ fn is_same(least: f64, most: f64) -> bool {
     least > 0.0 && most <= least * SAME_WITHIN
 }
 
-/// The largest set of alternations that agree with one of them about the distance.
+/// Returns the largest set of alternations that agree with one of them about the distance.
 #[must_use]
 pub fn of_one_kind(alternations: &[Alternation]) -> OneKind {
     let agreeing = |line_ns: f64| {
@@ -64,7 +64,7 @@ pub fn of_one_kind(alternations: &[Alternation]) -> OneKind {
         alternations.iter().filter(move |alternation| alternation.steady_line_ns().is_some_and(agrees))
     };
     let lines = alternations.iter().filter_map(Alternation::steady_line_ns);
-    // The first of several that are as large.
+    // The first of several sets of equal size.
     let Some(line_ns) = lines.rev().max_by_key(|line_ns| agreeing(*line_ns).count()) else {
         return OneKind {
             distance: Distance { left_out: alternations.len(), ..Distance::default() },
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn alternations_of_another_kind_and_those_that_saw_a_move_do_not_count() {
+    fn alternations_at_another_or_changing_distance_do_not_count() {
         let (near, far) = ([60.0, 75.0, 61.0], [520.0, 480.0, 500.0]);
         let kind = of_one_kind(&[
             alternation(1.0, far),
@@ -103,14 +103,14 @@ mod tests {
     }
 
     #[test]
-    fn of_two_kinds_that_are_as_many_the_first_counts() {
+    fn the_first_of_two_equal_sets_counts() {
         let (near, far) = ([60.0; 3], [500.0; 3]);
         let kind = of_one_kind(&[alternation(1.0, far), alternation(10.0, near)]);
         assert_eq!((kind.raw.takes(), kind.distance.left_out), (&[1.0][..], 1));
     }
 
     #[test]
-    fn where_the_processors_never_stood_still_nothing_counts() {
+    fn an_always_changing_distance_leaves_no_alternation() {
         let kind = of_one_kind(&[alternation(1.0, [60.0, 500.0, 60.0]); 3]);
         assert_eq!((kind.raw.takes(), kind.distance.left_out), (&[][..], 3));
         assert_eq!(of_one_kind(&[]), OneKind::default());

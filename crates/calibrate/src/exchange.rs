@@ -1,8 +1,8 @@
-//! An all-reduce of two, with nothing around it: copy, flag, add, copy, flag.
+//! Raw all-reduce of two: copy, flag, add, copy, flag.
 //!
-//! Each side owns an array and an inbox. It copies the half that the other is to add up into the other's inbox and raises a
-//! flag; adds its own half to what came; copies the sum into the other's array and raises the flag again. That moves as
-//! many bytes as any all-reduce of two can.
+//! Each side owns an array and an inbox. It copies the half that the other side sums into the other's inbox and raises a
+//! flag. It adds its own half to the received one. It copies the sum into the other's array and raises the flag again. The
+//! number of bytes is the minimum for an all-reduce of two.
 
 use std::io;
 use std::ptr;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use crate::pages::Pages;
-use crate::patience::wait_until;
 use crate::processors::Pair;
+use crate::wait::wait_until;
 
 const LINE_BYTES: usize = 1024;
 
-/// Two arrays of numbers (f32), their inboxes and their flags.
+/// Two arrays of f32 numbers, their inboxes and their flags.
 #[derive(Debug)]
 pub struct Exchange {
     arrays: [Pages; 2],
@@ -27,57 +27,57 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Arrays of this many bytes, a multiple of 8.
+    /// Makes arrays of this many bytes, a multiple of 8.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn new(bytes: usize) -> io::Result<Self> {
         let pages = || Pages::new(bytes);
         let (arrays, inboxes) = ([pages()?, pages()?], [pages()?, pages()?]);
         Ok(Self { arrays, inboxes, flags: Pages::new(2 * LINE_BYTES)?, elements: bytes / 8 * 2, steps: 0 })
     }
 
-    /// Nanoseconds for one all-reduce, over `count` of them.
+    /// Returns the time of one all-reduce, in nanoseconds, over `count` of them.
     ///
     /// # Errors
-    /// That a side was not served.
+    /// A side that did not answer.
     pub fn all_reduce_ns(&mut self, pair: Pair, count: u64) -> io::Result<f64> {
         let first = self.steps;
         let this = &*self;
         let all =
-            move |place: usize| (0..count).try_for_each(|number| this.reduce(place, first + 1 + 2 * number));
-        let near = || {
-            // The far side is there once it has met.
+            move |rank: usize| (0..count).try_for_each(|number| this.reduce(rank, first + 1 + 2 * number));
+        let initiator = || {
+            // The other side runs once it has met.
             this.meet(0, first + 1)?;
             let begun = Instant::now();
             all(0)?;
             Ok(begun.elapsed().as_nanos() as f64)
         };
-        let far = || this.meet(1, first + 1).and_then(|()| all(1));
-        let near_ns = pair.run_processes(near, far)?;
+        let target = || this.meet(1, first + 1).and_then(|()| all(1));
+        let initiator_ns = pair.run_processes(initiator, target)?;
         self.steps += 1 + 2 * count;
-        Ok(near_ns / count.max(1) as f64)
+        Ok(initiator_ns / count.max(1) as f64)
     }
 
-    fn flag(&self, place: usize) -> &AtomicU64 {
-        self.flags.word(place * LINE_BYTES)
+    fn flag(&self, rank: usize) -> &AtomicU64 {
+        self.flags.word(rank * LINE_BYTES)
     }
 
     fn half(pages: &Pages, which: usize, elements: usize) -> *mut u8 {
         pages.bytes(which * elements / 2 * size_of::<f32>(), elements / 2 * size_of::<f32>())
     }
 
-    /// One all-reduce as `place` sees it; `done` steps have been done before.
-    fn reduce(&self, place: usize, done: u64) -> io::Result<()> {
-        let (other, bytes) = (1 - place, self.elements / 2 * size_of::<f32>());
+    /// Performs one all-reduce of the side `rank`; `done` steps are complete.
+    fn reduce(&self, rank: usize, done: u64) -> io::Result<()> {
+        let (other, bytes) = (1 - rank, self.elements / 2 * size_of::<f32>());
         let half = |pages: &Pages, which| Self::half(pages, which, self.elements);
-        let (theirs, inbox) = (half(&self.arrays[place], other), half(&self.inboxes[other], 0));
+        let (theirs, inbox) = (half(&self.arrays[rank], other), half(&self.inboxes[other], 0));
         // SAFETY: needed because mapped pages have no slices. Ranges are within their pages (asserted by `bytes`) and in
         // different files. The other's inbox is free: the other has raised its second flag of the step before, after it had
         // added it up. The other writes into this half only after the flag below.
         unsafe { ptr::copy_nonoverlapping(theirs, inbox, bytes) };
-        self.meet(place, done + 1)?;
-        let (sum, came) = (half(&self.arrays[place], place), half(&self.inboxes[place], 0));
+        self.meet(rank, done + 1)?;
+        let (sum, came) = (half(&self.arrays[rank], rank), half(&self.inboxes[rank], 0));
         // SAFETY: needed as above. Pages are aligned and halves a multiple of 4 bytes; any bits are an f32; the other has
         // filled this inbox (met) and touches neither it nor this half before the next meeting.
         let (sum, came) = unsafe {
@@ -89,15 +89,15 @@ impl Exchange {
         };
         sum.iter_mut().zip(came).for_each(|(sum, came)| *sum += came);
         let sum = sum.as_ptr().cast();
-        // SAFETY: needed as above. The other has met, so it no longer reads this half of its array, and it looks at it only
+        // SAFETY: needed as above. The other has met, so it no longer reads this half of its array, and it reads it again only
         // after the flag below.
-        unsafe { ptr::copy_nonoverlapping(sum, half(&self.arrays[other], place), bytes) };
-        self.meet(place, done + 2)
+        unsafe { ptr::copy_nonoverlapping(sum, half(&self.arrays[other], rank), bytes) };
+        self.meet(rank, done + 2)
     }
 
-    fn meet(&self, place: usize, step: u64) -> io::Result<()> {
-        self.flag(place).store(step, Ordering::Release);
-        let flag = self.flag(1 - place);
+    fn meet(&self, rank: usize, step: u64) -> io::Result<()> {
+        self.flag(rank).store(step, Ordering::Release);
+        let flag = self.flag(1 - rank);
         wait_until("side of an all-reduce", || flag.load(Ordering::Acquire) >= step)
     }
 }

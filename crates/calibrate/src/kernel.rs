@@ -1,4 +1,4 @@
-//! What the kernel charges: a call that does nothing, and a sleep and a wake of two processes on one processor.
+//! Cost of the kernel: an empty system call, and a sleep and a wake of two processes on one processor.
 
 use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,11 +10,11 @@ use rustix::thread::futex;
 use crate::pages::Pages;
 use crate::processors::Pair;
 
-/// The end of every sleep; a sleeper that was missed looks again.
+/// Limit of one sleep. A sleeper whose wake was missed looks again.
 const SLEEP_MAX: futex::Timespec = futex::Timespec { tv_sec: 1, tv_nsec: 0 };
-const PATIENCE: Duration = Duration::from_secs(20);
+const WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// Nanoseconds of a system call that only asks, over `calls` of them.
+/// Returns the time of an empty system call, in nanoseconds, over `calls` of them.
 #[must_use]
 pub fn system_call_ns(calls: u64) -> f64 {
     let begun = Instant::now();
@@ -24,15 +24,15 @@ pub fn system_call_ns(calls: u64) -> f64 {
     begun.elapsed().as_nanos() as f64 / calls.max(1) as f64
 }
 
-/// Nanoseconds for waking another process and being woken by it, both on `processor`, over `trips`.
+/// Returns the time in which two processes wake each other once, both on `processor`, in nanoseconds, over `trips`.
 ///
 /// # Errors
-/// The system's, or that a sleeper was never woken.
+/// The system's error, or a sleeper that was never woken.
 pub fn wake_round_trip_ns(processor: usize, trips: u32) -> io::Result<f64> {
     let pages = Pages::new(4096)?;
     let (ping, pong) = (pages.half_word(0), pages.half_word(1024));
-    let near = || {
-        // The first answer says that the far side is there.
+    let initiator = || {
+        // The first answer shows that the other side runs.
         wake(ping, 1)?;
         sleep(pong, 1)?;
         let begun = Instant::now();
@@ -42,14 +42,14 @@ pub fn wake_round_trip_ns(processor: usize, trips: u32) -> io::Result<f64> {
         }
         Ok(begun.elapsed().as_nanos() as f64 / f64::from(trips.max(1)))
     };
-    let far = || {
+    let target = || {
         for trip in 1..=trips + 1 {
             sleep(ping, trip)?;
             wake(pong, trip)?;
         }
         Ok(())
     };
-    Pair { near: processor, far: processor }.run_processes(near, far)
+    Pair { initiator: processor, target: processor }.run_processes(initiator, target)
 }
 
 fn wake(word: &AtomicU32, value: u32) -> io::Result<()> {
@@ -58,14 +58,14 @@ fn wake(word: &AtomicU32, value: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Until the word has reached `value`.
+/// Sleeps until the word has reached `value`.
 fn sleep(word: &AtomicU32, value: u32) -> io::Result<()> {
     let begun = Instant::now();
     while word.load(Ordering::Acquire) != value {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > WAIT_MAX {
             return Err(io::Error::new(io::ErrorKind::TimedOut, "sleeper of a futex: never woken"));
         }
-        // Woken, changed before, interrupted or timed out: the word says which.
+        // Woken, changed before, interrupted or timed out: the value shows which.
         let _ = futex::wait(word, futex::Flags::empty(), value - 1, Some(&SLEEP_MAX));
     }
     Ok(())

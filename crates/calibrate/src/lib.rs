@@ -1,11 +1,11 @@
-//! What this machine can do: raw loops that do as little as possible, and the judgement of a figure beside them.
+//! Raw loops that show the speed of this machine, and the judgement of a figure beside them.
 //!
-//! A speed in absolute numbers says more about the machine and its other guests than about the program. So each figure
-//! of ours stands beside a raw loop that moves the same bytes with nothing around them, taken in the same minute, in
-//! turns ([`Turns`]); what counts is the ratio of the medians ([`Comparison`]). A raw loop that was disturbed
+//! An absolute speed depends more on the machine and its other guests than on the program. So each figure
+//! of ours is compared with a raw loop that moves the same bytes and does nothing else, in alternation
+//! ([`Alternations`]). The result is the ratio of the medians ([`Comparison`]). A raw loop that was disturbed
 //! makes ours look good, so a raw loop that varies or is slower than [`expected`] is no measure, and no verdict is given.
 //!
-//! Nothing here knows what is compared with the loops, and nothing here prints.
+//! This crate does not depend on the code that is compared, and it prints nothing.
 
 pub mod alternate;
 pub mod cache_line;
@@ -18,18 +18,20 @@ pub mod kernel;
 pub mod machine;
 pub mod packet;
 mod pages;
-mod patience;
 pub mod processors;
 pub mod ring;
 pub mod scatter;
+mod sense;
 pub mod series;
 mod sides;
 pub mod udp;
+mod wait;
 
-pub use alternate::Turns;
-pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, Sense, TAKES_MIN, Verdict};
+pub use alternate::Alternations;
+pub use compare::{Comparison, Doubt, Goal, Ratio, Raw, TAKES_MIN, Verdict};
 pub use distance::Distance;
 pub use expected::Expected;
 pub use machine::Machine;
 pub use processors::Pair;
+pub use sense::Sense;
 pub use series::Series;

@@ -1,4 +1,4 @@
-//! What the machine says about itself.
+//! Description of the machine, as the system reports it.
 
 use std::fs::read_to_string;
 
@@ -6,21 +6,21 @@ use rustix::system::uname;
 
 use crate::processors;
 
-/// Facts that a figure should never be quoted without.
+/// Facts that belong beside every figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Processors that this process may use.
+    /// Number of processors that this process may use.
     pub processors: usize,
-    /// Their model, as the kernel names it.
+    /// Model of the processors, as the kernel names it.
     pub model: String,
-    /// The kernel's release.
+    /// Release of the kernel.
     pub kernel: String,
-    /// Whether a hypervisor is below the kernel, where the processor says so.
+    /// True if the processor reports a hypervisor.
     pub is_guest: bool,
 }
 
 impl Machine {
-    /// This one. What cannot be found out is `unknown`.
+    /// Returns the description of this machine. Unavailable facts are `unknown`.
     #[must_use]
     pub fn here() -> Self {
         let facts = read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -40,7 +40,7 @@ fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
 }
 
-/// Tasks that ran or wanted to, on average over the last minute: what else the machine is doing.
+/// Returns the load average of the last minute: the number of tasks that ran or were ready to run.
 #[must_use]
 pub fn load() -> Option<f64> {
     read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()

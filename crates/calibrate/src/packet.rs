@@ -1,9 +1,9 @@
-//! Frames over a cable by raw packet sockets, in batches, with as much flow control as it takes not to lose any.
+//! Frames over a link of raw packet sockets, in batches, with the flow control that avoids losses.
 //!
-//! A packet socket has no back-pressure: the sender succeeds and the receiver's kernel drops. So the far side tells now and
-//! then how many frames it has had, and the near side never has more under way than fit. How many fit is asked of the kernel:
-//! a socket's buffer is charged with what a frame takes of the kernel's memory, which is up to thrice the frame. Interfaces
-//! and namespaces are made by the caller; a [`Port`] must be opened in the namespace of its interface.
+//! A packet socket has no back-pressure: the sender succeeds and the receiver's kernel drops. So the receiver reports its count of frames
+//! from time to time, and the sender never has more in flight than fit. The kernel reports how many fit:
+//! it charges a socket's buffer with the kernel memory of a frame, which is up to three times the frame. The caller makes interfaces
+//! and namespaces; a [`Port`] must be opened in the namespace of its interface.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -14,26 +14,26 @@ use std::time::Instant;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
-use crate::patience::wait_until;
+use crate::wait::wait_until;
 
-/// Frames of one system call.
+/// Most frames of one system call.
 const BATCH: usize = 32;
-/// Largest frame.
+/// Length of the largest frame, in bytes.
 const FRAME_BYTES_MAX: usize = 9014;
 const HEADER_BYTES: usize = 14;
 const FRAME_BYTES_MIN: usize = 64;
-/// Receive buffer that is asked for; the kernel gives at most what the system allows.
+/// Requested receive buffer, in bytes. The kernel grants at most the system's limit.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// Share of the receive buffer that may be under way: frames of one size do not all take the same.
+/// Share of the receive buffer that may be in flight: frames of one size do not all take the same memory.
 const FILL_NUMERATOR: u64 = 3;
 const FILL_DENOMINATOR: u64 = 4;
-/// Frames under way: less than a batch stalls, and more than some batches do not help.
-const UNDER_WAY_MIN: u64 = 4;
+/// Lowest number of frames in flight. Less than a batch stalls; more than some batches do not help.
+const IN_FLIGHT_MIN: u64 = 4;
 const UNDER_WAY_MAX: u64 = 256;
-/// For experiments (IEEE 802, local experimental).
+/// EtherType for experiments (IEEE 802, local experimental).
 const ETHER_TYPE: u16 = 0x88b5;
 
-/// One end of a cable.
+/// One end of a link.
 #[derive(Debug)]
 pub struct Port {
     sender: OwnedFd,
@@ -42,10 +42,10 @@ pub struct Port {
 }
 
 impl Port {
-    /// The end called `interface` of the calling thread's namespace.
+    /// Opens `interface` in the namespace of the calling thread.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn open(interface: &str) -> io::Result<Self> {
         let sender = open(interface, 0)?;
         let receiver = open(interface, ETHER_TYPE)?;
@@ -53,56 +53,56 @@ impl Port {
         Ok(Self { sender, receiver, buffers: vec![[0; FRAME_BYTES_MAX]; BATCH] })
     }
 
-    /// Frames per second: send `count` frames of `bytes` bytes to the other end, which [`Self::take`]s them, until it has told
-    /// that all are there.
+    /// Sends `count` frames of `bytes` bytes to the other end, which must run [`Self::take`], until it reports all of them. Returns
+    /// frames per second.
     ///
     /// # Errors
-    /// The system's, or that the other end fell silent.
+    /// The system's error, or another end that stopped answering.
     pub fn frames_per_s(&mut self, bytes: usize, count: u64) -> io::Result<f64> {
         let frame = frame(bytes);
-        // The first frame asks how many may be under way.
+        // The first frame requests the number that may be in flight.
         send(&self.sender, &frame, 1)?;
-        let under_way_max = self.hear_more_than(0)?.max(1);
+        let in_flight_max = self.receive_more_than(0)?.max(1);
         let (mut sent, mut taken) = (0, 0);
         let begun = Instant::now();
         while taken < count {
-            let room = under_way_max - (sent - taken);
+            let room = in_flight_max - (sent - taken);
             let batch = room.min(count - sent).min(BATCH as u64);
             if batch > 0 {
                 sent += send(&self.sender, &frame, batch as usize)? as u64;
             }
-            if room < under_way_max / 2 || sent == count {
-                taken = self.hear_more_than(taken)?;
+            if room < in_flight_max / 2 || sent == count {
+                taken = self.receive_more_than(taken)?;
             }
         }
         Ok(count as f64 / begun.elapsed().as_secs_f64().max(1e-9))
     }
 
-    /// Take `count` frames of `bytes` bytes from the other end, which counts them as [`Self::frames_per_s`].
+    /// Receives `count` frames from the other end, which runs [`Self::frames_per_s`].
     ///
     /// # Errors
-    /// The system's, or that the other end fell silent.
+    /// The system's error, or another end that stopped answering.
     pub fn take(&mut self, count: u64) -> io::Result<()> {
-        let under_way_max = self.room_for_frames()?;
+        let in_flight_max = self.room_for_frames()?;
         self.await_one()?;
-        self.tell(under_way_max)?;
-        let spacing = under_way_max / 4;
-        let (mut taken, mut told) = (0, 0);
+        self.report(in_flight_max)?;
+        let spacing = in_flight_max / 4;
+        let (mut taken, mut reported) = (0, 0);
         while taken < count {
             let before = taken;
             wait_until("receiver of frames", || {
                 self.drain(|_| taken += 1);
                 taken > before
             })?;
-            if taken - told >= spacing || taken == count {
-                self.tell(taken)?;
-                told = taken;
+            if taken - reported >= spacing || taken == count {
+                self.report(taken)?;
+                reported = taken;
             }
         }
         Ok(())
     }
 
-    /// How many frames like the one that is waiting fit the receive buffer.
+    /// Returns the number of frames like the waiting one that fit the receive buffer.
     fn room_for_frames(&self) -> io::Result<u64> {
         let mut memory = Memory::default();
         wait_until("receiver of the first frame", || {
@@ -112,33 +112,33 @@ impl Port {
         Ok(memory.room())
     }
 
-    /// Tell the other end a number.
-    fn tell(&self, number: u64) -> io::Result<()> {
+    /// Sends a number to the other end.
+    fn report(&self, number: u64) -> io::Result<()> {
         let mut word = frame(FRAME_BYTES_MIN);
         word[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&number.to_le_bytes());
         // The kernel may be out of buffers for a moment.
         let mut result = Ok(0);
-        wait_until("receiver of frames that tells", || {
+        wait_until("receiver of frames that reports", || {
             result = send(&self.sender, &word, 1);
             !matches!(result, Ok(0))
         })?;
         result.map(drop)
     }
 
-    /// The largest number that the other end has told, once it is more than this.
-    fn hear_more_than(&mut self, known: u64) -> io::Result<u64> {
-        let mut told = known;
+    /// Waits until the other end reports a number above `known`, and returns the largest.
+    fn receive_more_than(&mut self, known: u64) -> io::Result<u64> {
+        let mut reported = known;
         wait_until("sender of frames", || {
-            self.drain(|frame| told = told.max(number(frame)));
-            told > known
+            self.drain(|frame| reported = reported.max(number(frame)));
+            reported > known
         })?;
-        Ok(told)
+        Ok(reported)
     }
 
-    /// Nanoseconds for a frame of 64 bytes there and one back, over `trips` of them; the other end [`Self::answer`]s.
+    /// Returns the time of a round trip of a 64-byte frame, in nanoseconds, over `trips`; the other end must run [`Self::answer`].
     ///
     /// # Errors
-    /// The system's, or that the other end fell silent.
+    /// The system's error, or another end that stopped answering.
     pub fn round_trip_ns(&mut self, trips: u64) -> io::Result<f64> {
         let frame = frame(FRAME_BYTES_MIN);
         let begun = Instant::now();
@@ -149,10 +149,10 @@ impl Port {
         Ok(begun.elapsed().as_nanos() as f64 / trips.max(1) as f64)
     }
 
-    /// Send a frame back for each of `trips` that come.
+    /// Sends a frame back for each of `trips` received ones.
     ///
     /// # Errors
-    /// The system's, or that the other end fell silent.
+    /// The system's error, or another end that stopped answering.
     pub fn answer(&mut self, trips: u64) -> io::Result<()> {
         let frame = frame(FRAME_BYTES_MIN);
         for _ in 0..trips {
@@ -170,7 +170,7 @@ impl Port {
         })
     }
 
-    /// Hand over the frames that are there, a batch at most.
+    /// Passes the received frames to `each`, a batch at most.
     fn drain(&mut self, mut each: impl FnMut(&[u8])) {
         let mut headers = Headers::new();
         for buffer in &mut self.buffers {
@@ -182,7 +182,7 @@ impl Port {
         // vector that describes a whole buffer, exclusively borrowed through the call; `headers` stays put.
         let count =
             unsafe { libc::recvmmsg(socket, messages, BATCH as _, libc::MSG_DONTWAIT as _, ptr::null_mut()) };
-        // Nothing there, or a fault of the interface: whoever waits for frames finds out that none come.
+        // An error counts as no frames: a caller that waits for frames times out.
         let count = usize::try_from(count).unwrap_or(0);
         for (message, buffer) in headers.messages.iter().zip(&self.buffers).take(count) {
             each(&buffer[..(message.msg_len as usize).min(FRAME_BYTES_MAX)]);
@@ -190,12 +190,12 @@ impl Port {
     }
 }
 
-/// What the kernel says about a receive buffer.
+/// State of a receive buffer, as the kernel reports it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Memory {
-    /// What waits in it, as the kernel counts.
+    /// Kernel memory of the frames in it, in bytes.
     held_bytes: u32,
-    /// What may.
+    /// Limit of that memory, in bytes.
     limit_bytes: u32,
 }
 
@@ -221,14 +221,14 @@ impl Memory {
         Ok(Self { held_bytes: word(libc::SK_MEMINFO_RMEM_ALLOC), limit_bytes: word(libc::SK_MEMINFO_RCVBUF) })
     }
 
-    /// How many frames like the one that it holds may be under way.
+    /// Returns the number of frames like the contained one that may be in flight.
     fn room(self) -> u64 {
         let frames = u64::from(self.limit_bytes) / u64::from(self.held_bytes.max(1));
-        (frames * FILL_NUMERATOR / FILL_DENOMINATOR).clamp(UNDER_WAY_MIN, UNDER_WAY_MAX)
+        (frames * FILL_NUMERATOR / FILL_DENOMINATOR).clamp(IN_FLIGHT_MIN, UNDER_WAY_MAX)
     }
 }
 
-/// A frame of this size, to everybody, from a locally administered address.
+/// Returns a frame of this length to the broadcast address, from a locally administered address.
 fn frame(bytes: usize) -> Vec<u8> {
     let mut frame = vec![0; bytes.clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX)];
     frame[..6].fill(0xff);
@@ -237,13 +237,13 @@ fn frame(bytes: usize) -> Vec<u8> {
     frame
 }
 
-/// The number that a frame tells; nothing if it is too short for one.
+/// Returns the number that a frame carries, or 0 if the frame is too short.
 fn number(frame: &[u8]) -> u64 {
     let word = frame.get(HEADER_BYTES..HEADER_BYTES + 8);
     word.and_then(|word| word.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Send the same frame `count` times, a batch at most. Returns how many the kernel took.
+/// Sends a frame `count` times, a batch at most. Returns how many the kernel took.
 fn send(socket: &OwnedFd, frame: &[u8], count: usize) -> io::Result<usize> {
     let mut headers = Headers::new();
     let count = count.min(BATCH);
@@ -262,7 +262,7 @@ fn send(socket: &OwnedFd, frame: &[u8], count: usize) -> io::Result<usize> {
     }
 }
 
-/// A socket on an interface that hears one protocol, or none.
+/// Opens a socket on an interface that receives one protocol, or none.
 fn open(interface: &str, protocol: u16) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
@@ -298,7 +298,7 @@ impl Headers {
         self.count += 1;
     }
 
-    /// Point the messages at their vectors; `self` must not move until the call is over.
+    /// Points the messages at their vectors. `self` must not move until the call is over.
     fn link(&mut self) -> *mut libc::mmsghdr {
         for (message, vector) in self.messages.iter_mut().zip(&mut self.vectors).take(self.count) {
             message.msg_hdr.msg_iov = vector;
@@ -313,13 +313,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_be_under_way_follows_what_a_frame_costs_the_kernel() {
+    fn the_frames_in_flight_follow_the_kernel_memory_of_a_frame() {
         let room = |held_bytes| Memory { held_bytes, limit_bytes: 425_984 }.room();
         assert_eq!([768, 8448, 16_640, 400_000].map(room), [256, 37, 18, 4]);
     }
 
     #[test]
-    fn the_kernel_says_what_waits_in_a_buffer() {
+    fn the_kernel_reports_the_contents_of_a_buffer() {
         let receiver = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         receiver.send_to(&[1; 100], receiver.local_addr().unwrap()).unwrap();
         let memory = Memory::of(&OwnedFd::from(receiver)).unwrap();
@@ -327,9 +327,9 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_tells_a_number_only_if_it_has_one() {
-        let mut told = frame(64);
-        told[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&77_u64.to_le_bytes());
-        assert_eq!((number(&told), number(&told[..20])), (77, 0));
+    fn a_short_frame_carries_no_number() {
+        let mut reported = frame(64);
+        reported[HEADER_BYTES..HEADER_BYTES + 8].copy_from_slice(&77_u64.to_le_bytes());
+        assert_eq!((number(&reported), number(&reported[..20])), (77, 0));
     }
 }

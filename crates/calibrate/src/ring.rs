@@ -1,13 +1,13 @@
 //! Records through a ring in shared memory, from one process into the memory of another, and nothing else: no header, no
-//! check, no answer but the count of what was taken.
+//! check, and no answer except the count of taken records.
 //!
-//! A record begins with the place where it belongs. The producer copies it from its source into the ring and shows it; the
-//! consumer copies the whole of it to its place, which makes it a store, and gives its room back. Each side counts records
-//! and writes only its own count, in a cache line of its own, and remembers what it last saw of the other's.
+//! A record begins with its target offset. The producer copies it from its source into the ring and publishes it. The
+//! consumer copies the whole record to that offset, which makes it a store, and gives its room back. Each side counts records,
+//! writes only its own count, in a cache line of its own, and caches the last seen count of the other side.
 //!
-//! How far the sides are apart decides the figure, not what they do (`docs/measuring.md`): a consumer that is thousands of
-//! records behind reads whole lines at memory speed and hardly ever looks at the producer's count, one at the
-//! producer's heels takes that line away for every single record. So how much may be under way belongs to a [`Flow`].
+//! The distance between the sides decides the figure, not their work (`docs/measuring.md`). A consumer that is thousands of
+//! records behind reads whole lines at memory speed and hardly ever reads the producer's count. A consumer that follows
+//! directly takes that line away for every single record. So the number in flight belongs to a [`Flow`].
 
 use std::io;
 use std::ptr;
@@ -15,44 +15,44 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::pages::Pages;
-use crate::patience::wait_until;
 use crate::processors::Pair;
+use crate::wait::wait_until;
 
 const TAIL_AT: usize = 64;
 const HEAD_AT: usize = 1024;
 const READY_AT: usize = 2048;
 const BODY_AT: usize = 4096;
-/// Bytes of the body, as a wire has them by default.
+/// Length of the body, in bytes: the default of a wire.
 const BODY_BYTES: usize = 1 << 20;
-/// Bytes of the source, and of the memory that records belong into.
+/// Length of the source, and of the target memory, in bytes.
 const MEMORY_BYTES: usize = 1 << 20;
 
-/// How records are handed over.
+/// Limits of publishing and of records in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
-    /// So many are shown at once.
+    /// Records that are published at once.
     pub batch: u64,
-    /// At most so many are under way, a power of two; as many as a ring of 1 MiB holds if `None`.
-    pub under_way_max: Option<u64>,
-    /// Room is given back for so many at once; for a quarter of the ring if `None`.
+    /// Most records in flight, a power of two. `None`: as many as a ring of 1 MiB holds.
+    pub in_flight_max: Option<u64>,
+    /// Records whose room is given back at once. `None`: a quarter of the ring.
     pub given_back: Option<u64>,
 }
 
 impl Flow {
-    /// Shown in batches of this many, with room for as many as a ring holds.
+    /// Makes a flow with batches of this many records and as many in flight as the ring holds.
     #[must_use]
     pub const fn deep(batch: u64) -> Self {
-        Self { batch, under_way_max: None, given_back: None }
+        Self { batch, in_flight_max: None, given_back: None }
     }
 
-    /// Shown and given back one by one, this many under way: what acknowledgements of each one are.
+    /// Makes a flow in which each record is published and given back by itself, as with an acknowledgement of each.
     #[must_use]
-    pub const fn acknowledged(under_way_max: u64) -> Self {
-        Self { batch: 1, under_way_max: Some(under_way_max), given_back: Some(1) }
+    pub const fn acknowledged(in_flight_max: u64) -> Self {
+        Self { batch: 1, in_flight_max: Some(in_flight_max), given_back: Some(1) }
     }
 }
 
-/// A ring of records of `BYTES` bytes, what they are copied from, and where they belong.
+/// Ring of records of `BYTES` bytes, with the source and the target memory.
 #[derive(Debug)]
 pub struct Ring<const BYTES: usize> {
     pages: Pages,
@@ -63,14 +63,14 @@ pub struct Ring<const BYTES: usize> {
 }
 
 impl<const BYTES: usize> Ring<BYTES> {
-    /// An empty ring.
+    /// Makes an empty ring.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn new(flow: Flow) -> io::Result<Self> {
-        // A power of two, so that a place is found without a division.
+        // A power of two, so that a slot is found without a division.
         let slots_max = 1 << (BODY_BYTES / BYTES).ilog2();
-        let slots = flow.under_way_max.map_or(slots_max, |most| 1 << most.clamp(1, slots_max).ilog2());
+        let slots = flow.in_flight_max.map_or(slots_max, |most| 1 << most.clamp(1, slots_max).ilog2());
         let pages = Pages::new(BODY_AT + slots as usize * BYTES)?;
         let (source, memory) = (Pages::new(MEMORY_BYTES)?, Pages::new(MEMORY_BYTES)?);
         Ok(Self { pages, source, memory, slots, flow })
@@ -80,8 +80,8 @@ impl<const BYTES: usize> Ring<BYTES> {
         self.pages.bytes(BODY_AT + (number & (self.slots - 1)) as usize * BYTES, BYTES)
     }
 
-    /// Where the record of this number belongs.
-    const fn place(number: u64) -> usize {
+    /// Returns the target offset of a record.
+    const fn offset(number: u64) -> usize {
         number as usize % (MEMORY_BYTES / BYTES) * BYTES
     }
 
@@ -96,23 +96,23 @@ impl<const BYTES: usize> Ring<BYTES> {
         Consumer { ring: self, head, head_published: head, tail_seen: head, given_back }
     }
 
-    /// The far side is there.
-    pub(crate) fn say_ready(&self) {
+    /// Publishes that the consumer runs.
+    pub(crate) fn set_ready(&self) {
         self.pages.word(READY_AT).store(1, Ordering::Release);
     }
 
     pub(crate) fn await_ready(&self) -> io::Result<()> {
         let ready = self.pages.word(READY_AT);
-        wait_until("near side of a ring", || ready.load(Ordering::Acquire) == 1)
+        wait_until("initiator of a ring", || ready.load(Ordering::Acquire) == 1)
     }
 
-    /// Records per second, over `records` of them, until the last one is at its place.
+    /// Returns records per second, over `records` of them, until the last one is stored.
     ///
     /// # Errors
-    /// That a side was not served, or that a record was not what it must be.
+    /// A side that did not answer, or a wrong record.
     pub fn records_per_s(&mut self, pair: Pair, records: u64) -> io::Result<f64> {
         let batch = self.flow.batch.max(1);
-        let near = || {
+        let initiator = || {
             self.await_ready()?;
             let mut producer = self.producer();
             let begun = Instant::now();
@@ -126,22 +126,22 @@ impl<const BYTES: usize> Ring<BYTES> {
             producer.await_all()?;
             Ok(records as f64 / begun.elapsed().as_secs_f64().max(1e-9))
         };
-        let far = || {
-            self.say_ready();
+        let target = || {
+            self.set_ready();
             let mut consumer = self.consumer();
             (0..records).try_for_each(|_| consumer.pop())?;
             consumer.publish();
             Ok(())
         };
-        pair.run_processes(near, far)
+        pair.run_processes(initiator, target)
     }
 
-    /// Nanoseconds for a record there and one back on another ring, over `trips` of them.
+    /// Returns the time of a round trip of a record, back on another ring, in nanoseconds, over `trips`.
     ///
     /// # Errors
-    /// That a side was not served.
+    /// A side that did not answer.
     pub fn round_trip_ns(&mut self, back: &mut Self, pair: Pair, trips: u64) -> io::Result<f64> {
-        let near = || {
+        let initiator = || {
             self.await_ready()?;
             let (mut there, mut back) = (self.producer(), back.consumer());
             let begun = Instant::now();
@@ -152,8 +152,8 @@ impl<const BYTES: usize> Ring<BYTES> {
             }
             Ok(begun.elapsed().as_nanos() as f64 / trips.max(1) as f64)
         };
-        let far = || {
-            self.say_ready();
+        let target = || {
+            self.set_ready();
             let (mut there, mut back) = (self.consumer(), back.producer());
             for _ in 0..trips {
                 there.pop()?;
@@ -162,7 +162,7 @@ impl<const BYTES: usize> Ring<BYTES> {
             }
             Ok(())
         };
-        pair.run_processes(near, far)
+        pair.run_processes(initiator, target)
     }
 }
 
@@ -175,20 +175,20 @@ pub(crate) struct Producer<'r, const BYTES: usize> {
 impl<const BYTES: usize> Producer<'_, BYTES> {
     #[inline]
     fn push(&mut self) -> io::Result<()> {
-        let place = Ring::<BYTES>::place(self.tail);
-        let (source, slot) = (self.ring.source.bytes(place, BYTES), self.room()?);
-        // SAFETY: needed because the record lives in mapped pages. Source and slot have `BYTES` bytes (`bytes` asserts it)
-        // in different files, a slot is a multiple of 8 and nobody else's (`room`). Nobody writes into the source.
+        let offset = Ring::<BYTES>::offset(self.tail);
+        let (source, slot) = (self.ring.source.bytes(offset, BYTES), self.room()?);
+        // SAFETY: needed because the record is in mapped pages. Source and slot have `BYTES` bytes (`bytes` asserts it)
+        // in different files, a slot is a multiple of 8 and exclusive (`room`). The source is never written.
         unsafe {
             ptr::copy_nonoverlapping(source, slot, BYTES);
-            slot.cast::<u64>().write(place as u64);
+            slot.cast::<u64>().write(offset as u64);
         }
         self.commit();
         Ok(())
     }
 
-    /// Room for the next record: `BYTES` bytes at a multiple of 8, which the consumer has given back (checked against its count), so
-    /// that nobody else touches them until they are committed and shown.
+    /// Returns room for the next record: `BYTES` bytes at a multiple of 8, which the consumer has given back (checked against its count), so
+    /// that only the caller touches them until they are committed and published.
     #[inline]
     pub(crate) fn room(&mut self) -> io::Result<*mut u8> {
         if self.tail - self.head_seen == self.ring.slots {
@@ -198,7 +198,7 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
         Ok(self.ring.slot(self.tail))
     }
 
-    /// The room is a record.
+    /// Alternations the room into a record.
     #[inline]
     pub(crate) const fn commit(&mut self) {
         self.tail += 1;
@@ -209,7 +209,7 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
         self.ring.pages.word(TAIL_AT).store(self.tail, Ordering::Release);
     }
 
-    /// Until all that was shown is at its place.
+    /// Waits until everything that was published is stored.
     pub(crate) fn await_all(&mut self) -> io::Result<()> {
         self.await_head(self.tail)
     }
@@ -235,21 +235,21 @@ impl<const BYTES: usize> Consumer<'_, BYTES> {
     #[inline]
     fn pop(&mut self) -> io::Result<()> {
         let slot = self.record()?;
-        // SAFETY: needed because the record lives in mapped pages. The slot has `BYTES` bytes at a multiple of 8 that nobody writes
+        // SAFETY: needed because the record is in mapped pages. The slot has `BYTES` bytes at a multiple of 8 that are not written
         // now (`record`).
-        let place = unsafe { slot.cast::<u64>().read() } as usize;
-        if place != Ring::<BYTES>::place(self.head) {
+        let offset = unsafe { slot.cast::<u64>().read() } as usize;
+        if offset != Ring::<BYTES>::offset(self.head) {
             return Err(io::Error::other("the ring lost its order"));
         }
-        let target = self.ring.memory.bytes(place, BYTES);
+        let target = self.ring.memory.bytes(offset, BYTES);
         // SAFETY: as above; the target has `BYTES` bytes of another file, which only this side touches.
         unsafe { ptr::copy_nonoverlapping(slot, target, BYTES) };
         self.give_back();
         Ok(())
     }
 
-    /// The next record: `BYTES` bytes at a multiple of 8. The producer has shown it (checked against its count), so nobody writes
-    /// it until it is given back.
+    /// Returns the next record: `BYTES` bytes at a multiple of 8. The producer has published it (checked against its count), so it is not
+    /// written until it is given back.
     #[inline]
     pub(crate) fn record(&mut self) -> io::Result<*const u8> {
         if self.head == self.tail_seen {
@@ -263,7 +263,7 @@ impl<const BYTES: usize> Consumer<'_, BYTES> {
         Ok(self.ring.slot(self.head))
     }
 
-    /// The record is done with.
+    /// Gives the room of the record back.
     #[inline]
     pub(crate) fn give_back(&mut self) {
         self.head += 1;
@@ -291,18 +291,18 @@ mod tests {
         pair
     }
 
-    /// Every word behind the first one of each record says where it is.
+    /// Writes to every word behind the first one of each record its offset.
     fn fill<const BYTES: usize>(ring: &Ring<BYTES>) {
         (0..MEMORY_BYTES).step_by(8).for_each(|at| ring.source.word(at).store(at as u64, Ordering::Relaxed));
     }
 
     #[test]
-    fn every_record_is_stored_at_its_place_over_many_turns_of_the_ring() {
+    fn every_record_is_stored_over_many_passes_of_the_ring() {
         let Some(pair) = pair() else { return };
         for flow in [Flow::deep(1), Flow::deep(16), Flow::deep(7), Flow::acknowledged(8)] {
             let mut ring = Ring::<4096>::new(flow).unwrap();
             fill(&ring);
-            // One turn of the memory less its last record; several of the ring, and a last batch that is not full.
+            // One pass over the memory except its last record: several passes over the ring, and a last batch that is not full.
             assert!(ring.records_per_s(pair, 255).unwrap() > 0.0);
             let seen = |at: usize| ring.memory.word(at).load(Ordering::Relaxed);
             let (stored, rest) = (255 * 4096, MEMORY_BYTES);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_under_way_than_allowed() {
+    fn the_limit_of_records_in_flight_holds() {
         let slots = |flow| Ring::<64>::new(flow).unwrap().slots;
         assert_eq!([Flow::acknowledged(256), Flow::deep(1)].map(slots), [256, (BODY_BYTES / 64) as u64]);
     }

@@ -1,11 +1,11 @@
-//! Stores of a cache line each, packed into records of a few KiB and applied all over a memory that no cache holds.
+//! Stores of a cache line each, packed into records of a few KiB and applied at random offsets of a memory larger than any cache.
 //!
-//! This is what packed stores of small data are: places that have nothing to do with one another. A loop whose records went
-//! to places one behind the other would measure the prefetcher. The places come from a seed ([`place`]), so that whoever
-//! is compared with the loop can store to the very same ones.
+//! This loop is the measure for packed stores of small data, whose targets are unrelated. A loop with adjacent
+//! targets would measure the prefetcher. The offsets come from a seed ([`offset`]), so that the code under
+//! comparison can store to the same ones.
 //!
-//! The producer writes the place and the line of each store into a record and shows the record. The consumer has the targets of a
-//! whole record fetched first, copies each line to its place, and gives the room back. What bounds it is the consumer's memory:
+//! The producer writes offset and line of each store into a record and publishes the record. The consumer prefetches the targets of a
+//! whole record, copies each line to its target, and gives the room back. The consumer's memory is the limit:
 //! a line, and an entry of the page table, for every store.
 
 use std::io;
@@ -16,28 +16,28 @@ use crate::pages::Pages;
 use crate::processors::Pair;
 use crate::ring::{Flow, Ring};
 
-/// Bytes of the memory that stores go to.
+/// Length of the target memory, in bytes.
 pub const MEMORY_BYTES: u64 = 64 << 20;
-/// Bytes of a store.
+/// Length of a store, in bytes.
 pub const LINE_BYTES: usize = 64;
 /// Stores of a record: as many as frames carry by default.
 const STORES: usize = 64;
 const ENTRY_BYTES: usize = 8 + LINE_BYTES;
 const RECORD_BYTES: usize = STORES * ENTRY_BYTES;
-/// What lines are copied from.
+/// Length of the source, in bytes.
 const SOURCE_BYTES: usize = 4096;
 
-/// Where the store of this number belongs: a multiple of [`LINE_BYTES`] below [`MEMORY_BYTES`], the same in every run.
+/// Returns the target offset of a store: a multiple of [`LINE_BYTES`] below [`MEMORY_BYTES`], the same in every run.
 #[inline]
 #[must_use]
-pub const fn place(number: u64) -> u64 {
-    // Two rounds of a mixer (Steele et al., SplitMix64): neighbours share nothing.
+pub const fn offset(number: u64) -> u64 {
+    // Two rounds of a mixer (Steele et al., SplitMix64): consecutive numbers have unrelated results.
     let mixed = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5eed).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0x94d0_49bb_1331_11eb);
     (mixed ^ (mixed >> 32)) % (MEMORY_BYTES / LINE_BYTES as u64) * LINE_BYTES as u64
 }
 
-/// A ring of such records, and the memory.
+/// Ring of such records, and the target memory.
 #[derive(Debug)]
 pub struct Scatter {
     ring: Ring<RECORD_BYTES>,
@@ -46,10 +46,10 @@ pub struct Scatter {
 }
 
 impl Scatter {
-    /// An empty ring, and memory whose pages are there.
+    /// Makes an empty ring, and memory whose pages are resident.
     ///
     /// # Errors
-    /// The system's.
+    /// The system's error.
     pub fn new() -> io::Result<Self> {
         let memory = Pages::new(MEMORY_BYTES as usize)?;
         (0..MEMORY_BYTES as usize).step_by(4096).for_each(|at| {
@@ -58,13 +58,13 @@ impl Scatter {
         Ok(Self { ring: Ring::new(Flow::deep(1))?, source: Pages::new(SOURCE_BYTES)?, memory })
     }
 
-    /// Stores per second, over at least `stores` of them (whole records), until the last one is at its place.
+    /// Returns stores per second, over at least `stores` of them (whole records), until the last one is applied.
     ///
     /// # Errors
-    /// That a side was not served, or that a record was not what it must be.
+    /// A side that did not answer, or a wrong record.
     pub fn stores_per_s(&mut self, pair: Pair, stores: u64) -> io::Result<f64> {
         let records = stores.div_ceil(STORES as u64);
-        let near = || {
+        let initiator = || {
             self.ring.await_ready()?;
             let mut producer = self.ring.producer();
             let begun = Instant::now();
@@ -76,8 +76,8 @@ impl Scatter {
             producer.await_all()?;
             Ok((records * STORES as u64) as f64 / begun.elapsed().as_secs_f64().max(1e-9))
         };
-        let far = || {
-            self.ring.say_ready();
+        let target = || {
+            self.ring.set_ready();
             let mut consumer = self.ring.consumer();
             for _ in 0..records {
                 self.apply(consumer.record()?)?;
@@ -86,40 +86,40 @@ impl Scatter {
             consumer.publish();
             Ok(())
         };
-        pair.run_processes(near, far)
+        pair.run_processes(initiator, target)
     }
 
-    /// Write the stores from `first` on into a record.
+    /// Writes the stores from `first` on into a record.
     #[inline]
     fn pack(&self, record: *mut u8, first: u64) {
         for index in 0..STORES {
             let number = first + index as u64;
             let line =
                 self.source.bytes(number as usize % (SOURCE_BYTES / LINE_BYTES) * LINE_BYTES, LINE_BYTES);
-            // SAFETY: needed because the record lives in mapped pages. It has `RECORD_BYTES` bytes at a multiple of 8 that are this
-            // side's now, and the entry lies within them, at a multiple of 8; the line lies in another file, which nobody writes.
+            // SAFETY: needed because the record is in mapped pages. It has `RECORD_BYTES` bytes at a multiple of 8 that are this
+            // side's now, and the entry is within them, at a multiple of 8; the line is in another file, which is never written.
             unsafe {
                 let entry = record.add(index * ENTRY_BYTES);
-                entry.cast::<u64>().write(place(number));
+                entry.cast::<u64>().write(offset(number));
                 ptr::copy_nonoverlapping(line, entry.add(8), LINE_BYTES);
             }
         }
     }
 
-    /// Do the stores of a record.
+    /// Applies the stores of a record.
     #[inline]
     fn apply(&self, record: *const u8) -> io::Result<()> {
         for index in 0..STORES {
-            // SAFETY: needed because the record lives in mapped pages. It has `RECORD_BYTES` bytes at a multiple of 8 that nobody
-            // writes now, and the entry lies within them.
-            let place = unsafe { record.add(index * ENTRY_BYTES).cast::<u64>().read() };
-            if place > MEMORY_BYTES - LINE_BYTES as u64 {
-                return Err(io::Error::other("a store to a place that is not there"));
+            // SAFETY: needed because the record is in mapped pages. It has `RECORD_BYTES` bytes at a multiple of 8 that are not
+            // written now, and the entry is within them.
+            let offset = unsafe { record.add(index * ENTRY_BYTES).cast::<u64>().read() };
+            if offset > MEMORY_BYTES - LINE_BYTES as u64 {
+                return Err(io::Error::other("a store outside of the memory"));
             }
-            fetch(self.memory.bytes(place as usize, LINE_BYTES));
+            fetch(self.memory.bytes(offset as usize, LINE_BYTES));
         }
         for index in 0..STORES {
-            // SAFETY: as above, for the place and the line behind it. The target has a line's bytes (`bytes` asserts it) of another
+            // SAFETY: as above, for the offset and the line behind it. The target has a line's bytes (`bytes` asserts it) of another
             // file, which only this side touches.
             unsafe {
                 let entry = record.add(index * ENTRY_BYTES);
@@ -131,7 +131,7 @@ impl Scatter {
     }
 }
 
-/// Have a line fetched that is about to be written.
+/// Prefetches a line that is about to be written.
 #[inline]
 fn fetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -151,21 +151,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_lines_all_over_the_memory() {
+    fn offsets_are_lines_all_over_the_memory() {
         let mut halves = [0_u32; 2];
         let mut steps_to_the_next_line = 0;
         for number in 0..10_000 {
-            let at = place(number);
+            let at = offset(number);
             assert!(at.is_multiple_of(LINE_BYTES as u64) && at < MEMORY_BYTES);
             halves[usize::from(at >= MEMORY_BYTES / 2)] += 1;
-            steps_to_the_next_line += u32::from(place(number + 1) == at + LINE_BYTES as u64);
+            steps_to_the_next_line += u32::from(offset(number + 1) == at + LINE_BYTES as u64);
         }
         assert!(halves.into_iter().all(|count| (4500..=5500).contains(&count)), "{halves:?}");
         assert!(steps_to_the_next_line < 10, "{steps_to_the_next_line}");
     }
 
     #[test]
-    fn every_store_arrives_at_its_place() {
+    fn every_store_is_applied() {
         let Some(pair) = Pair::choose().unwrap() else {
             crate::processors::no_pair();
             return;
@@ -179,7 +179,7 @@ mod tests {
         assert!(scatter.stores_per_s(pair, TOLD).unwrap() > 0.0);
         let done = TOLD.next_multiple_of(STORES as u64);
         let mut last: std::collections::BTreeMap<u64, u64> =
-            (0..done).map(|number| (place(number), number)).collect();
+            (0..done).map(|number| (offset(number), number)).collect();
         while let Some((at, number)) = last.pop_first() {
             let line = number as usize % (SOURCE_BYTES / LINE_BYTES) * LINE_BYTES;
             for word in (0..LINE_BYTES).step_by(8) {
@@ -189,8 +189,8 @@ mod tests {
                 );
             }
         }
-        let told = (0..MEMORY_BYTES as usize).step_by(LINE_BYTES);
-        let changed = told.filter(|at| scatter.memory.word(at + 8).load(Ordering::Relaxed) != 0).count();
+        let lines = (0..MEMORY_BYTES as usize).step_by(LINE_BYTES);
+        let changed = lines.filter(|at| scatter.memory.word(at + 8).load(Ordering::Relaxed) != 0).count();
         assert!(changed as u64 <= done, "{changed} lines for {done} stores");
     }
 }

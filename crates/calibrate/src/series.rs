@@ -1,30 +1,30 @@
-//! Several takes of one figure.
+//! Series of takes of one figure.
 
-/// Several takes of one figure, in the order in which they were taken.
+/// Takes of one figure, in the order of measurement.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
     takes: Vec<f64>,
 }
 
 impl Series {
-    /// These takes.
+    /// Makes a series of these takes.
     #[must_use]
     pub const fn new(takes: Vec<f64>) -> Self {
         Self { takes }
     }
 
-    /// Add a take.
+    /// Adds a take.
     pub fn push(&mut self, take: f64) {
         self.takes.push(take);
     }
 
-    /// All takes, in order.
+    /// Returns all takes, in order.
     #[must_use]
     pub fn takes(&self) -> &[f64] {
         &self.takes
     }
 
-    /// The take in the middle, or the mean of the two in the middle; 0 if there are none.
+    /// Returns the take in the middle, or the mean of the two in the middle; 0 if there are none.
     #[must_use]
     pub fn median(&self) -> f64 {
         let mut sorted = self.takes.clone();
@@ -37,19 +37,19 @@ impl Series {
         }
     }
 
-    /// The smallest take; 0 if there are none.
+    /// Returns the smallest take, or 0 if there are none.
     #[must_use]
     pub fn min(&self) -> f64 {
         self.takes.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0)
     }
 
-    /// The largest take; 0 if there are none.
+    /// Returns the largest take, or 0 if there are none.
     #[must_use]
     pub fn max(&self) -> f64 {
         self.takes.iter().copied().max_by(f64::total_cmp).unwrap_or(0.0)
     }
 
-    /// From the smallest to the largest take, as a share of the median.
+    /// Returns the difference of the largest and the smallest take, as a share of the median.
     #[must_use]
     pub fn spread(&self) -> f64 {
         let median = self.median();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_is_the_middle_whatever_the_order() {
+    fn the_median_does_not_depend_on_the_order() {
         assert_eq!(Series::new(vec![9.0, 1.0, 5.0]).median(), 5.0);
         assert_eq!(Series::new(vec![4.0, 1.0, 2.0, 9.0]).median(), 3.0);
         assert_eq!(Series::default().median(), 0.0);

@@ -1,7 +1,7 @@
-//! The two sides of a loop as two processes, each held to a processor.
+//! Two sides of a loop as two processes, each pinned to a processor.
 //!
-//! The far side is a fork of the near one: what both had mapped before, both have. Only a process without other threads should
-//! do that, because a fork copies the thread that asks for it and the locks of all the others; so the command runs each take
+//! The target is a fork of the initiator, so both have all earlier mappings. Only a process without other threads should
+//! fork, because a fork copies only the calling thread, but the locks of all others. So the command runs each take
 //! in a process of its own.
 
 use std::io::{self, PipeReader, Read, Write};
@@ -13,38 +13,38 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use crate::processors::{Pair, hold_to};
 
 impl Pair {
-    /// Run both sides at the same time, the near one here and the far one in a process of its own, and wait for both.
+    /// Runs both sides at the same time, the initiator here and the target in a process of its own, and waits for both.
     ///
-    /// Both are expected to give up by themselves; a far side that is left alone is ended.
+    /// Both must have time limits. A target that still runs after a failure of the initiator is killed.
     ///
     /// # Errors
-    /// That of the side that failed; the far one's goes first, because the near one then only says that nobody came.
+    /// The error of the side that failed; of the target if both failed, because the initiator then reports only a timeout.
     pub fn run_processes<N>(
         self,
-        near: impl FnOnce() -> io::Result<N>,
-        far: impl FnOnce() -> io::Result<()>,
+        initiator: impl FnOnce() -> io::Result<N>,
+        target: impl FnOnce() -> io::Result<()>,
     ) -> io::Result<N> {
-        let far = FarSide::begin(self.far, far)?;
+        let target = TargetSide::begin(self.target, target)?;
         let before = sched_getaffinity(None)?;
-        let near = hold_to(&[self.near]).and_then(|()| near());
+        let initiator = hold_to(&[self.initiator]).and_then(|()| initiator());
         sched_setaffinity(None, &before)?;
-        match near {
-            Ok(value) => far.end().map(|()| value),
-            Err(error) => Err(far.reason_if_over().unwrap_or(error)),
+        match initiator {
+            Ok(value) => target.end().map(|()| value),
+            Err(error) => Err(target.reason_if_over().unwrap_or(error)),
         }
     }
 }
 
-/// A process that is ended, at the latest, when nobody wants it any more.
-struct FarSide {
+/// Process of the target. It is killed on drop at the latest.
+struct TargetSide {
     process: Option<Pid>,
-    /// Why it failed, if it did; closed when it is over.
+    /// Pipe with the error message of the process. It is closed when the process ends.
     reason: PipeReader,
 }
 
-impl FarSide {
+impl TargetSide {
     fn begin(processor: usize, act: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
-        let (reason, mut tell) = io::pipe()?;
+        let (reason, mut report) = io::pipe()?;
         // SAFETY: needed because the standard library starts other programs only. The child runs nothing but what is
         // below: it never returns into the caller's frames, runs none of their destructors, and ends by `_exit`.
         match unsafe { libc::fork() } {
@@ -58,17 +58,17 @@ impl FarSide {
                 let result = catch_unwind(AssertUnwindSafe(act));
                 let result = result.unwrap_or_else(|_| Err(io::Error::other("it panicked")));
                 if let Err(error) = &result {
-                    // Nobody is left to be told that the reason could not be told.
-                    let _ = tell.write_all(error.to_string().as_bytes());
+                    // An error that cannot be reported is dropped.
+                    let _ = report.write_all(error.to_string().as_bytes());
                 }
-                // SAFETY: needed to end without the destructors and buffers that belong to the near side.
+                // SAFETY: needed to end without the destructors and buffers that belong to the initiator.
                 unsafe { libc::_exit(i32::from(result.is_err())) }
             }
             process => Ok(Self { process: Pid::from_raw(process), reason }),
         }
     }
 
-    /// Wait until it is over.
+    /// Waits for the end of the process.
     fn end(mut self) -> io::Result<()> {
         let Some(process) = self.process.take() else { return Ok(()) };
         let status = loop {
@@ -84,7 +84,7 @@ impl FarSide {
         }
     }
 
-    /// Why it failed, where it has ended before it was asked to.
+    /// Returns the reason of the failure if the process has ended by itself.
     fn reason_if_over(mut self) -> Option<io::Error> {
         let process = self.process?;
         let (_, status) = waitpid(Some(process), WaitOptions::NOHANG).ok()??;
@@ -94,17 +94,17 @@ impl FarSide {
 
     fn failure(&mut self) -> io::Error {
         let mut text = String::new();
-        // A reason that cannot be read is an empty one.
+        // A reason that cannot be read is empty.
         let _ = self.reason.read_to_string(&mut text);
         let text = if text.is_empty() { "it was ended" } else { &text };
-        io::Error::other(format!("far side of a loop: {text}"))
+        io::Error::other(format!("target of a loop: {text}"))
     }
 }
 
-impl Drop for FarSide {
+impl Drop for TargetSide {
     fn drop(&mut self) {
         if let Some(process) = self.process.take() {
-            // It may have ended by itself just now.
+            // The process may have ended by itself just now.
             let _ = kill_process(process, Signal::KILL);
             let _ = waitpid(Some(process), WaitOptions::empty());
         }
@@ -117,8 +117,8 @@ mod tests {
 
     use super::*;
     use crate::pages::Pages;
-    use crate::patience::wait_until;
     use crate::processors::allowed;
+    use crate::wait::wait_until;
 
     fn pair() -> Option<Pair> {
         let pair = Pair::choose().unwrap();
@@ -129,46 +129,46 @@ mod tests {
     }
 
     #[test]
-    fn the_far_side_is_another_process_on_its_processor_and_shares_only_pages() {
+    fn the_target_is_another_process_on_its_processor_and_shares_only_pages() {
         let Some(pair) = pair() else { return };
         let before = allowed().unwrap();
         let pages = Pages::new(4096).unwrap();
         let (process, processor) = (pages.word(0), pages.word(8));
-        let near = || {
-            wait_until("near side", || process.load(Ordering::Acquire) != 0)?;
+        let initiator = || {
+            wait_until("initiator", || process.load(Ordering::Acquire) != 0)?;
             allowed()
         };
-        let far = || {
+        let target = || {
             processor.store(allowed()?[0] as u64 + 1, Ordering::Relaxed);
             process.store(u64::from(std::process::id()), Ordering::Release);
             Ok(())
         };
-        assert_eq!(pair.run_processes(near, far).unwrap(), [pair.near]);
+        assert_eq!(pair.run_processes(initiator, target).unwrap(), [pair.initiator]);
         assert_ne!(process.load(Ordering::Relaxed), u64::from(std::process::id()));
-        assert_eq!(processor.load(Ordering::Relaxed), pair.far as u64 + 1);
-        assert_eq!(allowed().unwrap(), before, "the near side is let go again");
+        assert_eq!(processor.load(Ordering::Relaxed), pair.target as u64 + 1);
+        assert_eq!(allowed().unwrap(), before, "the initiator is unpinned again");
     }
 
     #[test]
-    fn a_far_side_that_fails_says_why() {
+    fn a_failing_target_reports_the_reason() {
         let Some(pair) = pair() else { return };
         let error = pair.run_processes(|| Ok(()), || Err(io::Error::other("no room"))).unwrap_err();
-        assert_eq!(error.to_string(), "far side of a loop: no room");
+        assert_eq!(error.to_string(), "target of a loop: no room");
     }
 
     #[test]
-    fn a_far_side_that_is_left_alone_is_ended() {
+    fn an_abandoned_target_is_killed() {
         let Some(pair) = pair() else { return };
         let (alive, held) = io::pipe().unwrap();
-        let near = || {
+        let initiator = || {
             drop(held);
-            Err::<(), _>(io::Error::other("near"))
+            Err::<(), _>(io::Error::other("initiator"))
         };
-        // It would never end by itself, and holds the pipe open as long as it lives.
-        let far = || loop {
+        // It never ends by itself, and holds the pipe open until it is killed.
+        let target = || loop {
             std::thread::park();
         };
-        assert_eq!(pair.run_processes(near, far).unwrap_err().to_string(), "near");
+        assert_eq!(pair.run_processes(initiator, target).unwrap_err().to_string(), "initiator");
         assert_eq!(io::read_to_string(alive).unwrap(), "", "the pipe has no writer any more");
     }
 }

@@ -1,7 +1,7 @@
 //! pcapng blocks, appended to a buffer: section header, interface description, enhanced packet.
 //!
-//! Little endian, nanoseconds, whole blocks only. What the blocks mean is in the pcapng draft of the IETF
-//! (draft-ietf-opsawg-pcapng); only the options that somebody reads are written.
+//! Little endian, nanoseconds, whole blocks only. The pcapng draft of the IETF (draft-ietf-opsawg-pcapng) defines the blocks;
+//! only options that a reader uses are written.
 
 /// Type of a section header block.
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -9,7 +9,7 @@ pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub const INTERFACE_DESCRIPTION: u32 = 1;
 /// Type of an enhanced packet block.
 pub const ENHANCED_PACKET: u32 = 6;
-/// What a section header says of its byte order.
+/// Number in a section header that shows its byte order.
 pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Link type of Ethernet.
 pub const ETHERNET: u16 = 1;
@@ -20,7 +20,7 @@ pub const OPTION_COMMENT: u16 = 1;
 pub const OPTION_APPLICATION: u16 = 4;
 /// Option of an interface: its name.
 pub const OPTION_INTERFACE_NAME: u16 = 2;
-/// Option of an interface: what it is.
+/// Option of an interface: its description.
 pub const OPTION_INTERFACE_DESCRIPTION: u16 = 3;
 /// Option of an interface: bits per second.
 pub const OPTION_INTERFACE_SPEED: u16 = 8;
@@ -28,7 +28,7 @@ pub const OPTION_INTERFACE_SPEED: u16 = 8;
 pub const OPTION_TIMESTAMP_RESOLUTION: u16 = 9;
 /// Option of a packet: its direction and more.
 pub const OPTION_PACKET_FLAGS: u16 = 2;
-/// Ten to the minus ninth.
+/// Timestamp resolution of nanoseconds: ten to the minus ninth seconds.
 pub const NANOSECONDS: u8 = 9;
 /// Packet flag: the interface received it.
 pub const FLAG_INBOUND: u32 = 1;
@@ -38,7 +38,7 @@ pub const FLAG_OUTBOUND: u32 = 2;
 /// Bytes of an enhanced packet block around frame and comments, its flags included.
 pub const PACKET_OVERHEAD_BYTES: usize = 44;
 
-/// Append a section header.
+/// Appends a section header.
 pub fn section_header(out: &mut Vec<u8>, application: &str, comments: &[String]) {
     enclose(out, SECTION_HEADER, |out| {
         out.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
@@ -52,7 +52,7 @@ pub fn section_header(out: &mut Vec<u8>, application: &str, comments: &[String])
     });
 }
 
-/// Append the description of an Ethernet interface whose timestamps are nanoseconds.
+/// Appends the description of an Ethernet interface whose timestamps are nanoseconds.
 pub fn interface_description(out: &mut Vec<u8>, name: &str, description: &str, rate_bits_per_s: Option<u64>) {
     enclose(out, INTERFACE_DESCRIPTION, |out| {
         out.extend_from_slice(&ETHERNET.to_le_bytes());
@@ -69,20 +69,20 @@ pub fn interface_description(out: &mut Vec<u8>, name: &str, description: &str, r
     });
 }
 
-/// One packet, as it is written.
+/// A packet to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// Which interface, in order of their descriptions.
+    /// Index of the interface, in order of their descriptions.
     pub interface: u32,
-    /// When.
+    /// Time of the packet, in nanoseconds.
     pub timestamp_ns: u64,
     /// [`FLAG_INBOUND`] or [`FLAG_OUTBOUND`].
     pub flags: u32,
-    /// Its bytes.
+    /// Bytes of the frame.
     pub frame: &'a [u8],
 }
 
-/// Append a packet with its comments.
+/// Appends a packet with its comments.
 pub fn packet(out: &mut Vec<u8>, packet: Packet<'_>, comments: &[impl AsRef<str>]) {
     enclose(out, ENHANCED_PACKET, |out| {
         let length = (packet.frame.len() as u32).to_le_bytes();
@@ -99,7 +99,7 @@ pub fn packet(out: &mut Vec<u8>, packet: Packet<'_>, comments: &[impl AsRef<str>
     });
 }
 
-/// Type, length, body, length again.
+/// Appends type, length, body, and length again.
 fn enclose(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&kind.to_le_bytes());
@@ -110,7 +110,7 @@ fn enclose(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&total);
 }
 
-/// An option longer than its length field can say is cut.
+/// Appends an option. A value longer than its length field allows is cut.
 fn option(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     out.extend_from_slice(&code.to_le_bytes());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_overhead_of_a_packet_is_what_is_said() {
+    fn the_overhead_of_a_packet_is_the_documented_one() {
         for length in [0, 1, 4, 1500] {
             let mut out = Vec::new();
             let frame = vec![0; length];

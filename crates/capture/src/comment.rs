@@ -1,18 +1,18 @@
-//! The words of the comments: what was done to a frame, and why its receiver did not use it.
+//! Texts of the comments: faults injected into a frame, and the reason why its receiver did not use it.
 //!
-//! One fact, one comment, in words that a person reads and a display filter finds (`frame.comment contains "dropped"`).
+//! One comment per fact, with texts that are readable and that a display filter finds (`frame.comment contains "dropped"`).
 
 use rackloom_plan::impair::Verdict;
 use rackloom_protocol::DropReason;
 
-/// How every comment about an injected fault begins.
+/// Prefix of every comment about an injected fault.
 pub const INJECTED: &str = "injected: ";
-/// How every comment about the capture itself begins.
+/// Prefix of every comment about the capture itself.
 pub const CAPTURE: &str = "capture: ";
-/// How the comment begins of the last frame of a file that may not grow.
+/// Prefix of the comment on the last frame of a file that has reached its limit.
 pub const FULL: &str = "capture: full at ";
 
-/// What a link did to a frame on purpose; nothing for most frames, and then nothing is allocated.
+/// Returns a comment per fault that a link injected into a frame. Most frames have none, and then nothing is allocated.
 pub fn injected(verdict: &Verdict) -> Vec<String> {
     let mut comments = Vec::new();
     let mut say = |text: String| comments.push(format!("{INJECTED}{text}"));
@@ -31,25 +31,25 @@ pub fn injected(verdict: &Verdict) -> Vec<String> {
     comments
 }
 
-/// Why the receiving end did not use a frame.
+/// Returns the comment that the receiving end did not use a frame.
 #[must_use]
 pub fn refused(end: &str, reason: DropReason) -> String {
     format!("dropped by {end}: {}", reason.name())
 }
 
-/// The frame reached no receiver.
+/// Returns the comment that the frame reached no receiver.
 #[must_use]
 pub fn lost(why: &str) -> String {
     format!("lost: {why}")
 }
 
-/// The last frame of a file that may not grow.
+/// Returns the comment on the last frame of a file that has reached its limit.
 #[must_use]
 pub fn full(bytes_max: u64) -> String {
     format!("{FULL}{bytes_max} bytes, later frames are missing")
 }
 
-/// Frames that could not be written down in time.
+/// Returns the comment that `count` frames could not be written in time.
 #[must_use]
 pub fn missed(count: u64) -> String {
     format!("{CAPTURE}{count} frames before this one are missing, the disk was too slow")

@@ -1,9 +1,10 @@
-//! Frames of other protocols: what they are, in a few words, and which of them carry frames of ours.
+//! Frames of other protocols: their kind as short text, and the frames of this protocol that datagrams carry.
 //!
-//! A capture of a real interface holds what everybody there says, and one of the udp wire holds our frames as the payload of
-//! datagrams. Headers of Ethernet, ARP, IP, UDP and TCP are read by `smoltcp`'s wire formats, which take any bytes.
+//! A capture of a real interface holds the traffic of all programs, and one of the udp wire holds frames of this
+//! protocol as the payload of datagrams. Headers of Ethernet, ARP, IP, UDP and TCP are read by `smoltcp`'s wire
+//! formats, which accept any bytes.
 //!
-//! Nothing here puts fragments together: a datagram that came in pieces is said to be one and not opened.
+//! Fragments are not reassembled: a fragmented datagram is reported as such and not opened.
 
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
@@ -14,17 +15,17 @@ use smoltcp::wire::{
     IpProtocol, Ipv4Packet, Ipv6Packet, TcpPacket, UdpPacket,
 };
 
-/// A datagram, as far as the capture has it.
+/// A datagram, as far as it was captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Who sent it.
+    /// Address of the sender.
     pub source: SocketAddr,
-    /// To whom.
+    /// Address of the receiver.
     pub destination: SocketAddr,
     payload: &'a [u8],
 }
 
-/// What an IP packet carries.
+/// Payload of an IP packet.
 struct Packet<'a> {
     source: IpAddr,
     destination: IpAddr,
@@ -33,7 +34,7 @@ struct Packet<'a> {
     payload: &'a [u8],
 }
 
-/// The datagram that an Ethernet frame carries, if it carries a whole one whose payload begins with a frame of ours.
+/// Returns the datagram in an Ethernet frame, if it is complete and its payload begins with a frame of this protocol.
 #[must_use]
 pub fn datagram_of_ours(frame: &[u8]) -> Option<Datagram<'_>> {
     let datagram = packet(frame)?.datagram()?;
@@ -41,8 +42,8 @@ pub fn datagram_of_ours(frame: &[u8]) -> Option<Datagram<'_>> {
 }
 
 impl<'a> Datagram<'a> {
-    /// The frames in it, in order. There are several where the capture was made before the kernel had cut what was sent, or after it had
-    /// joined what came; what lies behind the last one that can be told is part of it.
+    /// Returns the frames in it, in order. There are several if the capture was made before the kernel had split the
+    /// sent data, or after it had joined the received data; bytes behind the last recognised frame belong to it.
     pub fn frames(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut rest = self.payload;
         std::iter::from_fn(move || {
@@ -56,19 +57,19 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// Whether an Ethernet frame of ours begins here.
+/// Returns true if an Ethernet frame of this protocol begins here.
 fn is_ours(bytes: &[u8]) -> bool {
     bytes.len() >= MAGIC + 2 && u16_at(bytes, MAGIC) == MAGIC_VALUE
 }
 
-/// Where the first frame ends by its own word.
+/// Returns where the first frame ends according to its length field.
 fn end_of_first(bytes: &[u8]) -> Option<usize> {
     let length = bytes.get(LENGTH..LENGTH + 2)?;
     let end = FABRIC + usize::from(u16::from_le_bytes([length[0], length[1]]));
     (end < bytes.len()).then_some(end)
 }
 
-/// What a frame of another protocol is, as `arp who has 10.0.0.2, asks 10.0.0.1`; nothing if it is of none that is known.
+/// Returns the kind of a frame of another protocol as text, such as `arp who has 10.0.0.2, asks 10.0.0.1`; `None` if it is unknown.
 #[must_use]
 pub fn in_words(frame: &[u8]) -> Option<String> {
     let ethernet = EthernetFrame::new_checked(frame).ok()?;
@@ -103,7 +104,7 @@ fn arp(payload: &[u8]) -> Option<String> {
     })
 }
 
-/// The IP packet of a frame. One that the capture has cut short is none.
+/// Returns the IP packet of a frame, unless the capture has cut it.
 fn packet(frame: &[u8]) -> Option<Packet<'_>> {
     let ethernet = EthernetFrame::new_checked(frame).ok()?;
     match ethernet.ethertype() {

@@ -1,4 +1,4 @@
-//! What a capture says of itself before the first frame: the rack, its members, the two ends of the link.
+//! Heading of a capture, before the first frame: the rack, its members, the two ends of the link.
 //!
 //! Every part of a capture of one link begins with the same heading, so that interfaces have the same numbers in all.
 
@@ -7,13 +7,13 @@ use rackloom_plan::impair::Direction;
 
 use crate::block;
 
-/// How the comment begins that names the members by number.
+/// Prefix of the comment that lists the members by number.
 pub const MEMBERS: &str = "members:";
 
-/// One link, as its capture names it.
+/// Names of one link in its capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heading {
-    /// `n0-p0--n1-p1`: both ends; what its file is called.
+    /// Both ends, as `n0-p0--n1-p1`; also the name of its file.
     pub link: String,
     /// The ends, as interfaces: the one that sends forward, and the one that sends backward.
     pub ends: [String; 2],
@@ -23,7 +23,7 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// The heading of a link of a plan.
+    /// Returns the heading of a link of a plan.
     #[must_use]
     pub fn of(plan: &Plan, edge: u16) -> Option<Self> {
         let link = plan.links.get(usize::from(edge))?;
@@ -44,7 +44,7 @@ impl Heading {
         })
     }
 
-    /// The interface whose frames go in this direction.
+    /// Returns the interface whose frames go in this direction.
     #[must_use]
     pub const fn interface(direction: Direction) -> u32 {
         match direction {
@@ -53,7 +53,7 @@ impl Heading {
         }
     }
 
-    /// Append section header and interfaces.
+    /// Appends section header and interfaces.
     pub fn write(&self, out: &mut Vec<u8>) {
         let application = concat!("rackloom ", env!("CARGO_PKG_VERSION"));
         block::section_header(out, application, &self.comments);
@@ -63,7 +63,7 @@ impl Heading {
     }
 }
 
-/// The members that a section's comments name, by number; none if they name none.
+/// Returns the members that a section's comments list, by number; empty if they list none.
 #[must_use]
 pub fn members_of(comments: &[String]) -> Vec<String> {
     let line = comments.iter().find_map(|comment| comment.strip_prefix(MEMBERS));

@@ -1,10 +1,10 @@
-//! Several parts, each written by one end, made one file: in order of time, each frame once.
+//! Joins parts that were written by one end each into one file: in order of time, each frame once.
 //!
-//! A frame that came in somewhere and was not used stands in its receiver's part. It is looked for among the frames that
-//! were sent: same bytes, other end, the last one before it. The finder's comment then moves to it. What nobody sent
-//! (a stranger's frame on a real segment, or one whose sender's part is missing) stays as a frame of the receiving end.
+//! A frame that arrived and was not used is a record of its receiver's part. The join looks for it among the frames that
+//! were sent: equal bytes, other end, the last one before it. The receiver's comment then moves to it. A frame without a sender
+//! (a foreign frame on a real segment, or one whose sender's part is missing) stays as a frame of the receiving end.
 //!
-//! The parts are read three times and never held: memory grows with the number of frames that were not used.
+//! The parts are read three times and never held in memory: memory grows with the number of frames that were not used.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufReader, Read, Seek, Write};
@@ -16,24 +16,24 @@ use crate::comment;
 use crate::heading::Heading;
 use crate::reader::{Direction, ReadError, Reader, Record};
 
-/// What a join came to.
+/// Result of a join.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
-    /// Frames in the file.
+    /// Number of frames in the file.
     pub frames: u64,
-    /// The file, or one of its parts, was not allowed to grow further.
+    /// True if the file, or one of its parts, has reached its limit.
     pub full: bool,
-    /// A part ended within a block: its writer was killed.
+    /// True if a part ended within a block: its writer was killed.
     pub torn: bool,
 }
 
-/// Place of a record in the merged order.
-type Place = u64;
+/// Index of a record in the merged order.
+type RecordIndex = u64;
 
-/// Which frame: the end that sent it, and its bytes by hash.
+/// Identity of a frame: the end that sent it, and the hash of its bytes.
 type Key = (u32, u64);
 
-/// Join the parts of one link into `out`, at most about `bytes_max` bytes.
+/// Joins the parts of one link into `out`, at most about `bytes_max` bytes.
 pub fn join<P, W>(
     heading: &Heading,
     parts: &mut [P],
@@ -44,15 +44,15 @@ where
     P: Read + Seek,
     W: Write,
 {
-    let mut wanted: HashMap<Key, Option<Place>> = HashMap::new();
+    let mut wanted: HashMap<Key, Option<RecordIndex>> = HashMap::new();
     walk(parts, |_, record| {
         if record.direction == Direction::Inbound {
             wanted.insert(key_of_inbound(record), None);
         }
         Ok(true)
     })?;
-    let mut additions: HashMap<Place, Vec<String>> = HashMap::new();
-    let mut moved: HashSet<Place> = HashSet::new();
+    let mut additions: HashMap<RecordIndex, Vec<String>> = HashMap::new();
+    let mut moved: HashSet<RecordIndex> = HashSet::new();
     walk(parts, |place, record| {
         if record.direction == Direction::Inbound {
             if let Some(Some(sent)) = wanted.get(&key_of_inbound(record)) {
@@ -70,13 +70,13 @@ where
     })
 }
 
-/// The third reading. `complete` adds to a record's comments and says whether it stays.
+/// Reads the parts the third time, and writes. `complete` adds to a record's comments and returns false to drop it.
 fn write<P: Read + Seek>(
     heading: &Heading,
     parts: &mut [P],
     out: &mut impl Write,
     bytes_max: u64,
-    mut complete: impl FnMut(Place, &mut Vec<String>) -> bool,
+    mut complete: impl FnMut(RecordIndex, &mut Vec<String>) -> bool,
 ) -> Result<Joined, ReadError> {
     let mut joined = Joined::default();
     let mut block = Vec::new();
@@ -85,7 +85,7 @@ fn write<P: Read + Seek>(
     out.write_all(&block)?;
     let torn = walk(parts, |place, record| {
         let mut comments = std::mem::take(&mut record.comments);
-        // One part may be full while the other goes on; what then follows is half of the story.
+        // One part may be full while the other continues; the frames after that would be incomplete.
         joined.full |= comments.iter().any(|comment| comment.starts_with(comment::FULL));
         if !complete(place, &mut comments) {
             return Ok(true);
@@ -112,15 +112,15 @@ fn key(interface: u32, frame: &[u8]) -> Key {
     (interface, xxh3_64(frame))
 }
 
-/// A frame that came in at one end was sent by the other.
+/// Returns the identity of a frame that arrived at one end, as sent by the other.
 fn key_of_inbound(record: &Record<'_>) -> Key {
     key(record.interface ^ 1, record.frame)
 }
 
-/// All records of all parts, earliest first, until `visit` says that it is enough. Whether a part is torn.
+/// Visits all records of all parts, earliest first, until `visit` returns false. Returns true if a part is torn.
 fn walk<P: Read + Seek>(
     parts: &mut [P],
-    mut visit: impl FnMut(Place, &mut Record<'_>) -> Result<bool, ReadError>,
+    mut visit: impl FnMut(RecordIndex, &mut Record<'_>) -> Result<bool, ReadError>,
 ) -> Result<bool, ReadError> {
     let mut torn = false;
     let mut heads = Vec::new();
@@ -129,7 +129,7 @@ fn walk<P: Read + Seek>(
         heads.push(Head::new(BufReader::new(part), &mut torn)?);
     }
     for place in 0.. {
-        // Two parts as a rule; of equal times the first part's goes first.
+        // Usually two parts; of equal times the first part's goes first.
         let next = heads.iter_mut().filter(|head| head.next_ns.is_some()).min_by_key(|head| head.next_ns);
         let Some(head) = next else { break };
         if !head.visit(|record| visit(place, record))? {
@@ -178,7 +178,7 @@ impl<R: Read> Head<R> {
         })
     }
 
-    /// A part that ends too early ends there.
+    /// Reads the next record. A part that ends too early ends there.
     fn advance(&mut self, torn: &mut bool) -> Result<(), ReadError> {
         self.next_ns = match self.reader.next_record() {
             Ok(Some(record)) => {

@@ -1,17 +1,16 @@
-//! What passes over a link as a pcapng file, and such a file back as words.
+//! Captures: frames of a link as a pcapng file, and such a file as text.
 //!
 //! A capture shows each frame once: on the interface of the end that sent it, as it went on the wire, with a comment for
-//! each thing that befell it: faults that were injected, and why a receiver did not use it. Other tools (Wireshark) read
+//! each event of the frame: injected faults, and the reason why a receiver did not use it. Other tools (Wireshark) read
 //! the same file.
 //!
-//! Rooms: [`block`] (pcapng, written) · [`reader`] (pcapng, read) · [`heading`] (what a file says of its link) ·
-//! [`comment`] (the words of the comments) · [`recorder`] (one end writes down what it sees) · [`mod@join`] (several ends make
-//! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (what is not ours, and what carries ours) · [`line`](mod@line) (a frame
-//! as one line).
+//! Modules: [`block`] (pcapng, written) · [`reader`] (pcapng, read) · [`heading`] (names of the link and the members) ·
+//! [`comment`] (texts of the comments) · [`recorder`] (records of one end) · [`mod@join`] (several ends make
+//! one file) · [`mod@describe`] (a frame as fields) · [`foreign`] (frames of other protocols, and datagrams with
+//! frames of this one) · [`line`](mod@line) (a frame as one line).
 //!
-//! Nothing here opens a file, knows a clock or prints: bytes come in as readers and go out as writers. The pcapng code is
-//! our own because `pcap-file` 2.0 takes every timestamp for nanoseconds whatever the interface says, and names no offset
-//! in its errors.
+//! The crate opens no file, reads no clock and does not print: bytes come in as readers and go out as writers. The pcapng
+//! code is our own (`docs/capture.md` says why).
 #![forbid(unsafe_code)]
 
 pub mod block;

@@ -1,10 +1,10 @@
-//! A frame as one line: time, where, what kind, operations, sequence numbers, acks, credits, comments.
+//! A frame as one line: time, interface, kind, operations, sequence numbers, acks, credits, comments.
 //!
 //! ```text
 //!        12.345678901  n0-p0 > n1-p0  data n0 to n1 request  seq 7 psn 3  [4 store r1+0x40 64B]  ack request psn 2 op 9  credits 31/28
 //! ```
 //!
-//! Names of members come from the capture's heading where it has them; a number that it does not name stays a number.
+//! Names of members come from the capture's heading; a member without a name is shown by number.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -15,23 +15,23 @@ use crate::reader::Direction;
 /// One line of a capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
-    /// When.
+    /// Time of the frame, in nanoseconds.
     pub timestamp_ns: u64,
-    /// The interface that saw it.
+    /// Interface that saw the frame.
     pub interface: &'a str,
-    /// Which way it passed.
+    /// Direction of the frame at the interface.
     pub direction: Direction,
-    /// What it says.
+    /// Fields of the frame.
     pub frame: &'a Described,
-    /// What it travels in, on the udp wire.
+    /// Datagram that carries the frame, on the udp wire.
     pub datagram: Option<Datagram<'a>>,
     /// Names by member.
     pub members: &'a [String],
-    /// What befell it.
+    /// Comments of the capture on the frame.
     pub comments: &'a [String],
 }
 
-/// A member by its name, or by its number.
+/// Member by name, or by number.
 struct Name<'a>(&'a [String], u16);
 
 impl Display for Name<'_> {

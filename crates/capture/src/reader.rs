@@ -1,24 +1,24 @@
-//! pcapng, read as a stream: one packet at a time, whoever wrote it.
+//! Reads pcapng files of any writer as a stream: one packet at a time.
 //!
-//! Both byte orders, any unit of time, any number of sections and interfaces; blocks that are of no interest are passed
-//! over, as the format wants it. What cannot be believed is an error that says what, at which byte, and what to do: a
-//! file that ends within a block is the usual one, because its writer was killed.
+//! Both byte orders, any unit of time, any number of sections and interfaces. Blocks of other types are
+//! skipped, as the format requires. Invalid bytes are an error with the reason, the offset and a hint. The usual error is a
+//! file that ends within a block, because its writer was killed.
 //!
-//! It holds one block at a time and believes no length before it has seen that many bytes.
+//! The reader holds one block at a time, and allocates only for bytes that it has read.
 
 use std::io::{self, Read};
 
 use crate::block;
 
-/// Longest block that is believed; frames are a hundred times shorter.
+/// Longest accepted block; frames are a hundred times shorter.
 const BLOCK_BYTES_MAX: u32 = 16 << 20;
-/// First bytes of files that are often taken for pcapng: classic captures, in both byte orders and units of time.
+/// First bytes of files that are often mistaken for pcapng: classic captures, in both byte orders and units of time.
 const CLASSIC_MAGICS: [u32; 4] = [0xa1b2_c3d4, 0xd4c3_b2a1, 0xa1b2_3c4d, 0x4d3c_b2a1];
 
-/// Which way a packet passed its interface.
+/// Direction of a packet at its interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// The file does not say.
+    /// The file has no direction.
     Unknown,
     /// The interface received it.
     Inbound,
@@ -26,10 +26,10 @@ pub enum Direction {
     Outbound,
 }
 
-/// What a file says of an interface.
+/// Interface of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name; empty if it has none.
+    /// Name of the interface; empty if it has none.
     pub name: String,
     /// Units of its timestamps per second: a power of ten or of two.
     units_per_s: u128,
@@ -37,71 +37,71 @@ pub struct Interface {
     link_type: u16,
 }
 
-/// What a file says before its packets.
+/// Section of a file: comments and interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Section {
-    /// Sections before this one, and itself.
+    /// Number of the section, from one.
     pub number: u32,
-    /// Its comments.
+    /// Comments of the section.
     pub comments: Vec<String>,
-    /// Its interfaces, as far as they have been described.
+    /// Interfaces that have been described so far.
     pub interfaces: Vec<Interface>,
 }
 
 /// One packet of a file.
 #[derive(Clone, Debug)]
 pub struct Record<'a> {
-    /// Where it stands.
+    /// Section of the packet.
     pub section: &'a Section,
-    /// Which interface of its section.
+    /// Index of the interface in its section.
     pub interface: u32,
-    /// When, in nanoseconds since the file's origin.
+    /// Time of the packet, in nanoseconds since the file's origin.
     pub timestamp_ns: u64,
-    /// Which way.
+    /// Direction at the interface.
     pub direction: Direction,
-    /// Its length before it was cut, if it was.
+    /// Length before the packet was cut, in bytes.
     pub original_bytes: u32,
-    /// Its bytes.
+    /// Captured bytes.
     pub frame: &'a [u8],
-    /// Its comments.
+    /// Comments of the packet.
     pub comments: Vec<String>,
 }
 
-/// Why a file cannot be read on.
+/// Error of a file that cannot be read further.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// The bytes cannot be had.
+    /// Reading failed.
     #[error("cannot read: {0}")]
     Io(#[from] io::Error),
-    /// There is nothing in it.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// The file ends too early. What came before was given.
+    /// The file ends within a block. The records before it were returned.
     #[error("the file ends within a block")]
     Truncated {
-        /// First byte of the block.
+        /// Offset of the block in the file.
         offset: u64,
     },
     /// The file is of another kind.
     #[error("{what}")]
     Foreign {
-        /// What is known about it.
+        /// Description of the kind.
         what: String,
-        /// What to do.
+        /// Hint for the user.
         hint: &'static str,
     },
     /// A block contradicts itself.
     #[error("{what}")]
     Malformed {
-        /// First byte of the block.
+        /// Offset of the block in the file.
         offset: u64,
-        /// How.
+        /// Description of the contradiction.
         what: String,
     },
 }
 
 impl ReadError {
-    /// Where in the file.
+    /// Returns the offset of the error in the file, if it has one.
     #[must_use]
     pub const fn offset(&self) -> Option<u64> {
         match self {
@@ -110,7 +110,7 @@ impl ReadError {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint for the user.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl ReadError {
     }
 }
 
-/// Where the last read ended.
+/// Result of filling a buffer.
 enum Filled {
     All,
     Nothing,
@@ -138,7 +138,7 @@ enum Filled {
 #[derive(Debug)]
 pub struct Reader<R> {
     input: R,
-    /// First byte of the block after this one.
+    /// Offset of the block after this one.
     offset: u64,
     big_endian: bool,
     section: Section,
@@ -146,7 +146,7 @@ pub struct Reader<R> {
 }
 
 impl Record<'_> {
-    /// The name of its interface; empty if it has none.
+    /// Returns the name of its interface; empty if it has none.
     #[must_use]
     pub fn interface_name(&self) -> &str {
         self.section.interfaces.get(self.interface as usize).map_or("", |interface| interface.name.as_str())
@@ -154,7 +154,7 @@ impl Record<'_> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Read from the beginning of a file. Buffering is the caller's.
+    /// Reads from the beginning of a file. Buffering is the caller's.
     pub const fn new(input: R) -> Self {
         Self {
             input,
@@ -165,13 +165,13 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The section that is being read.
+    /// Returns the section that is being read.
     #[must_use]
     pub const fn section(&self) -> &Section {
         &self.section
     }
 
-    /// The next packet; `None` at the end of the file.
+    /// Returns the next packet; `None` at the end of the file.
     pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
         loop {
             let start = self.offset;
@@ -187,7 +187,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Read the next block into `body`: its type.
+    /// Reads the next block into `body` and returns its type.
     fn next_block(&mut self) -> Result<Option<u32>, ReadError> {
         let start = self.offset;
         let mut head = [0; 8];
@@ -201,7 +201,7 @@ impl<R: Read> Reader<R> {
         let mut done = 8;
         self.body.clear();
         if kind == block::SECTION_HEADER {
-            // Its byte order stands behind the length that is written in it.
+            // The byte order field comes after the length, whose byte order depends on it.
             self.append(start, 4)?;
             done += 4;
             self.big_endian = false;
@@ -236,7 +236,7 @@ impl<R: Read> Reader<R> {
         Ok(Some(kind))
     }
 
-    /// More of the block. Memory grows with what is there, not with what is said.
+    /// Reads more of the block. Memory grows with the bytes that exist, not with the length field.
     fn append(&mut self, start: u64, bytes: u32) -> Result<(), ReadError> {
         let got = self.input.by_ref().take(u64::from(bytes)).read_to_end(&mut self.body)?;
         if got == bytes as usize { Ok(()) } else { Err(ReadError::Truncated { offset: start }) }
@@ -261,8 +261,8 @@ impl<R: Read> Reader<R> {
                 (block::OPTION_INTERFACE_NAME, _) => interface.name = text(option),
                 (block::OPTION_TIMESTAMP_RESOLUTION, &[resolution]) => {
                     let units = units_per_s(resolution);
-                    interface.units_per_s =
-                        units.ok_or_else(|| malformed(start, "a unit of time that nobody can count"))?;
+                    interface.units_per_s = units
+                        .ok_or_else(|| malformed(start, "a unit of time that does not fit into 64 bits"))?;
                 }
                 _ => {}
             }
@@ -277,7 +277,7 @@ impl<R: Read> Reader<R> {
         }
         let number = self.u32(0);
         let interface = self.section.interfaces.get(number as usize).ok_or_else(|| {
-            malformed(start, &format!("a packet of interface {number}, which nobody described"))
+            malformed(start, &format!("a packet of interface {number}, which has no description"))
         })?;
         if !interface.is_ethernet {
             let what = format!("a capture of link type {}, which is not Ethernet", interface.link_type);
@@ -317,7 +317,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The options that begin at this byte of the body. Ends quietly where they make no sense.
+    /// Returns the options that begin at this byte of the body. Invalid options end the iteration without an error.
     fn options(&self, at: usize) -> impl Iterator<Item = (u16, &[u8])> {
         let mut rest = self.body.get(at..).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -334,12 +334,12 @@ impl<R: Read> Reader<R> {
         if self.big_endian { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) }
     }
 
-    /// Two bytes of the body. The caller has checked its length.
+    /// Returns two bytes of the body as a number. The caller has checked its length.
     fn u16(&self, at: usize) -> u16 {
         self.u16_of([self.body[at], self.body[at + 1]])
     }
 
-    /// Four bytes of the body. The caller has checked its length.
+    /// Returns four bytes of the body as a number. The caller has checked its length.
     fn u32(&self, at: usize) -> u32 {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(&self.body[at..at + 4]);
@@ -347,7 +347,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// As many bytes as there are, up to all of them.
+/// Fills `room` as far as the input has bytes.
 fn fill(input: &mut impl Read, mut room: &mut [u8]) -> io::Result<Filled> {
     let wanted = room.len();
     while !room.is_empty() {
@@ -365,7 +365,7 @@ fn text((_, value): (u16, &[u8])) -> String {
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// The top bit chooses between powers of two and of ten. No more than fits into 64 bits.
+/// Returns the units of time per second, if they fit into 64 bits. The top bit selects powers of two instead of ten.
 fn units_per_s(resolution: u8) -> Option<u128> {
     let power = u32::from(resolution & 0x7f);
     let units = if resolution & 0x80 == 0 { 10u128.checked_pow(power) } else { 2u128.checked_pow(power) };
@@ -399,7 +399,7 @@ mod tests {
         Ok(found)
     }
 
-    /// A section, an interface with the given options, and a packet of four bytes at one unit of time, in big endian.
+    /// Returns a section, an interface with the given options, and a packet of four bytes at one unit of time, in big endian.
     fn big_endian(options: &[u8]) -> Vec<u8> {
         let enclosed = |kind: u32, body: &[u8]| {
             let length = (body.len() as u32 + 12).to_be_bytes();
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(
             read_all(&big_endian(&[])).unwrap(),
             [(0, 1_000, frame.clone())],
-            "microseconds unless said"
+            "microseconds by default"
         );
         let milliseconds = [0, 9, 0, 1, 3, 0, 0, 0];
         assert_eq!(read_all(&big_endian(&milliseconds)).unwrap(), [(0, 1_000_000, frame.clone())]);
@@ -429,18 +429,18 @@ mod tests {
 
     #[test]
     fn foreign_files_are_named() {
-        let told = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
-        assert_eq!(told(b""), "the file is empty");
-        assert_eq!(told(b"hello"), "this is no pcapng file");
-        assert_eq!(told(b"a longer text than a head"), "this is no pcapng file");
-        assert_eq!(told(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]), "this is a classic pcap file");
+        let error_of = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
+        assert_eq!(error_of(b""), "the file is empty");
+        assert_eq!(error_of(b"hello"), "this is no pcapng file");
+        assert_eq!(error_of(b"a longer text than a head"), "this is no pcapng file");
+        assert_eq!(error_of(&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]), "this is a classic pcap file");
         let mut other = big_endian(&[]);
         other[28 + 9] = 113;
-        assert_eq!(told(&other), "a capture of link type 113, which is not Ethernet");
+        assert_eq!(error_of(&other), "a capture of link type 113, which is not Ethernet");
     }
 
     #[test]
-    fn a_cut_file_gives_what_is_whole_and_says_where_it_ends() {
+    fn a_cut_file_gives_its_whole_records_and_the_offset_of_its_end() {
         let bytes = [big_endian(&[]), big_endian(&[])].concat();
         for cut in 1..bytes.len() {
             let mut reader = Reader::new(&bytes[..cut]);

@@ -1,10 +1,10 @@
-//! What one end of a link, or the simulator for both, writes down.
+//! Recorder of the frames that one end of a link sees, or the simulator at both ends.
 //!
-//! A recorder turns what it is told into blocks in a buffer and nothing more: whoever owns it takes the buffer away and
-//! puts it wherever it belongs, when that disturbs nobody. A frame that was sent is a record of the sending end; a frame
-//! that came in and was not used is a record of the receiving end, which [`crate::join()`] makes a comment of the first.
+//! A recorder appends blocks to a buffer and does nothing more: its owner takes the buffer and
+//! writes it to a file at a suitable time. A frame that was sent is a record of the sending end; a frame
+//! that arrived and was not used is a record of the receiving end, which [`crate::join()`] turns into a comment of the first.
 //!
-//! A recorder stops for good at its limit, and its last record says so.
+//! A recorder stops for good at its limit, and its last record has a comment about it.
 
 use rackloom_plan::impair::Verdict;
 use rackloom_protocol::Instant;
@@ -13,14 +13,14 @@ use crate::block::{self, FLAG_INBOUND, FLAG_OUTBOUND, PACKET_OVERHEAD_BYTES, Pac
 use crate::comment;
 use crate::heading::Heading;
 
-/// The smallest limit: a heading and some frames must fit.
+/// Smallest limit, in bytes: a heading and some frames must fit.
 pub const BYTES_MIN: u64 = 64 << 10;
 
-/// The pen of one file.
+/// Recorder of one file.
 #[derive(Debug)]
 pub struct Recorder {
     buffer: Vec<u8>,
-    /// Bytes that have been taken away.
+    /// Number of bytes that have been taken.
     taken_bytes: u64,
     bytes_max: u64,
     full: bool,
@@ -28,7 +28,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A file about this link, of about `bytes_max` bytes at most (one frame more or less), at least [`BYTES_MIN`].
+    /// Creates the recorder of a file about this link, of about `bytes_max` bytes at most (one frame more or less),
+    /// at least [`BYTES_MIN`].
     #[must_use]
     pub fn new(heading: &Heading, bytes_max: u64) -> Self {
         let mut buffer = Vec::new();
@@ -36,37 +37,37 @@ impl Recorder {
         Self { buffer, taken_bytes: 0, bytes_max: bytes_max.max(BYTES_MIN), full: false, missed: 0 }
     }
 
-    /// A frame went on the wire at this end, and this befell it there. `frame` is what went, so with its flipped bit.
+    /// Records a frame that this end has sent, with the faults of `verdict`. `frame` is as it was sent, with its flipped bit.
     pub fn sent(&mut self, now: Instant, interface: u32, frame: &[u8], verdict: &Verdict) {
         let flags = FLAG_OUTBOUND;
         let packet = Packet { interface, timestamp_ns: now.0, flags, frame };
         self.write(packet, || comment::injected(verdict));
     }
 
-    /// A frame came in at this end and was not used; `why` is a whole comment.
+    /// Records a frame that arrived at this end and was not used; `why` is a whole comment.
     pub fn not_used(&mut self, now: Instant, interface: u32, frame: &[u8], why: String) {
         let flags = FLAG_INBOUND;
         self.write(Packet { interface, timestamp_ns: now.0, flags, frame }, || vec![why]);
     }
 
-    /// A frame could not be written down; the next one that can will say so.
+    /// Counts a frame that could not be recorded; the next record has a comment with the count.
     pub fn miss(&mut self) {
         self.missed += u64::from(!self.full);
     }
 
-    /// Whether nothing more is written.
+    /// Returns true if the limit is reached and no more frames are recorded.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         self.full
     }
 
-    /// Bytes that wait to be taken away.
+    /// Returns the number of recorded bytes that have not been taken.
     #[must_use]
     pub const fn waiting_bytes(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Take away what has been written, and go on in `empty`.
+    /// Returns the recorded bytes, and continues in `empty`.
     #[must_use]
     pub fn take(&mut self, mut empty: Vec<u8>) -> Vec<u8> {
         empty.clear();

@@ -1,4 +1,4 @@
-//! What others say on a segment, and frames of ours in datagrams: built by `smoltcp`, so that nothing is held against itself.
+//! Frames of other protocols, and frames of this protocol in datagrams: built by `smoltcp`, so that the test input is independent.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -61,7 +61,7 @@ fn udp(payload: &[u8], is_ipv6: bool) -> Vec<u8> {
     if is_ipv6 { over_ipv6(IpProtocol::Udp, length, fill) } else { over_ipv4(IpProtocol::Udp, length, fill) }
 }
 
-/// As much of a frame of ours as says that it is one, and how long it is.
+/// Returns the beginning of a frame of this protocol: enough to recognise it, and its length.
 fn ours(body: &[u8]) -> Vec<u8> {
     let mut frame = vec![0; FABRIC];
     put_u16(&mut frame, MAGIC, MAGIC_VALUE);
@@ -71,17 +71,17 @@ fn ours(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn strangers_are_named() {
+fn frames_of_other_protocols_are_named() {
     let arp = |operation| {
-        let said = ArpRepr::EthernetIpv4 {
+        let arp = ArpRepr::EthernetIpv4 {
             operation,
             source_hardware_addr: A,
             source_protocol_addr: A4,
             target_hardware_addr: B,
             target_protocol_addr: B4,
         };
-        let emit = |bytes: &mut [u8]| said.emit(&mut ArpPacket::new_unchecked(bytes));
-        ethernet(EthernetProtocol::Arp, said.buffer_len(), emit)
+        let emit = |bytes: &mut [u8]| arp.emit(&mut ArpPacket::new_unchecked(bytes));
+        ethernet(EthernetProtocol::Arp, arp.buffer_len(), emit)
     };
     let solicit = Icmpv6Repr::Ndisc(NdiscRepr::NeighborSolicit { target_addr: B6, lladdr: None });
     let solicit = over_ipv6(IpProtocol::Icmpv6, solicit.buffer_len(), |bytes| {
@@ -117,8 +117,8 @@ fn strangers_are_named() {
     ] {
         assert_eq!(in_words(&frame).as_deref(), Some(words));
         for length in 0..frame.len() {
-            let said = in_words(&frame[..length]);
-            assert!(datagram_of_ours(&frame[..length]).is_none(), "{said:?} of {length} bytes");
+            let arp = in_words(&frame[..length]);
+            assert!(datagram_of_ours(&frame[..length]).is_none(), "{arp:?} of {length} bytes");
         }
     }
     assert_eq!(in_words(&ethernet(EthernetProtocol::Unknown(0x88b6), 50, |_| {})), None);
@@ -135,7 +135,7 @@ fn frames_of_ours_are_found_in_datagrams() {
             (datagram.source.is_ipv6(), datagram.frames().collect::<Vec<_>>()),
             (is_ipv6, vec![&frames[0][..]])
         );
-        // As it is seen before the kernel cuts it.
+        // As captured before the kernel splits it.
         let joined = udp(&frames.concat(), is_ipv6);
         let found: Vec<_> = datagram_of_ours(&joined).expect("frames of ours").frames().collect();
         assert_eq!(found, frames);
@@ -144,7 +144,7 @@ fn frames_of_ours_are_found_in_datagrams() {
 }
 
 #[test]
-fn a_frame_that_lies_about_its_length_is_shown_with_what_follows() {
+fn a_frame_with_a_wrong_length_is_shown_with_the_bytes_after_it() {
     let mut liar = ours(&[1; 40]);
     put_u16(&mut liar, LENGTH, 7);
     let bytes = udp(&[liar, ours(&[2; 40])].concat(), false);

@@ -1,4 +1,4 @@
-//! Frames of the protocol's own making, described: every kind of operation with each of its fields.
+//! Frames built by the protocol, described: every kind of operation with each of its fields.
 
 use rackloom_capture::line::Line;
 use rackloom_capture::{Described, Direction, describe};
@@ -70,9 +70,9 @@ fn line(frame: &Described) -> String {
 }
 
 #[test]
-fn every_operation_is_said_with_its_numbers() {
+fn every_operation_is_shown_with_its_numbers() {
     let atomic = Atomic { kind: AtomicKind::CompareSwap, width: Width::Eight, operand: 21, compare: 22 };
-    let told = |operation: Operation<'_>| {
+    let shown_operation = |operation: Operation<'_>| {
         let select = Operation::Select { region: RegionId(4), key: Key(5) };
         let described = describe(&routed(FrameKind::Data, &[select, operation]));
         assert_eq!(described.problem, None);
@@ -104,12 +104,12 @@ fn every_operation_is_said_with_its_numbers() {
         ),
     ];
     for (operation, expected) in cases {
-        assert_eq!(told(operation), expected);
+        assert_eq!(shown_operation(operation), expected);
     }
 }
 
 #[test]
-fn headers_and_acks_are_said() {
+fn headers_and_acks_are_shown() {
     let bitmap = &[0xa0, 1];
     let ack = Operation::Ack { class: Class::Bulk, psn: 30, operation: 31, hole: true, marked: true, bitmap };
     let described = describe(&routed(FrameKind::Ack, &[ack]));
@@ -119,7 +119,7 @@ fn headers_and_acks_are_said() {
 }
 
 #[test]
-fn a_spoilt_frame_is_believed_in_nothing_that_its_check_covers() {
+fn a_damaged_frame_has_no_fields_that_its_check_covers() {
     let mut frame = routed(FrameKind::Data, &[]);
     frame[HOP_CHECK] ^= 1;
     let described = describe(&frame);

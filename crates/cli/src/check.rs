@@ -1,16 +1,19 @@
 //! `rackloom check`: the plan as both engines would run it, or every mistake of the file.
 
-use crate::arguments::{CheckArguments, Output, Overrides, SchemaOf};
+use rackloom_control::source::Overrides;
+use rackloom_runtime::machine::capacity;
+use rackloom_runtime::request::work::RackRequest;
+
+use crate::arguments::{CheckArguments, Output, SchemaOf};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::source::Source;
-use crate::{capacity, present, reporting};
+use crate::{present, reporting};
 
-/// Schema of the JSON report, derived from the types that are written.
-fn report_schema() -> serde_json::Value {
+/// Returns the schema of a type that is written as JSON, derived from the type.
+fn written_schema<T: schemars::JsonSchema>(title: &str) -> serde_json::Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = settings.into_generator().into_root_schema_for::<rackloom_jobs::report::Report>();
-    schema.insert("title".to_owned(), "rackloom report".into());
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    schema.insert("title".to_owned(), title.into());
     schema.to_value()
 }
 
@@ -19,7 +22,8 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
     let schema = match of {
         SchemaOf::Racks => rackloom_plan::schema(),
         SchemaOf::Faults => rackloom_plan::fault_schema(),
-        SchemaOf::Report => report_schema(),
+        SchemaOf::Report => written_schema::<rackloom_jobs::report::Report>("rackloom report"),
+        SchemaOf::Campaign => written_schema::<crate::campaign::Summary>("rackloom campaign"),
     };
     reporting::say(&Output { json: None }, &format!("{schema:#}"))?;
     Ok(Exit::Pass)
@@ -28,8 +32,10 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
 /// Print the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
-    let plan = Source::read(&arguments.file, &overrides)?.possible_work()?.plan;
-    capacity::warn_if_short(&plan);
+    let plan = RackRequest::read(&arguments.file, &overrides)?.possible_work()?.plan;
+    if let Some(warning) = capacity::warning(&plan) {
+        reporting::say_aside(&warning);
+    }
     reporting::say(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)
 }

@@ -1,47 +1,37 @@
 //! The `rackloom` command: racks from files, as processes or in virtual time.
 //!
-//! This is the only crate that prints or exits. Reading order: `arguments` (what may be asked) · `source` (file and
-//! command line to a plan) · `supervisor` and `seat` (real processes), joined by `control` · `standing` (racks that stay)
-//! · `sim` · `campaign` (many of them, under drawn faults) · `snapshots` (a job taken up again) · `check` · `experiment` (runs beside closed forms) · `calibrate` (how fast we are, beside raw loops) · `capture` and `decode` (frames in files) · `gpu` (what this machine's GPUs can do)
-//! · `present`
-//! and `reporting` (what is said in the end) · `exit` and `failure` (how it ends).
+//! This is the only crate that prints or exits. Racks of processes are in `crates/runtime`; here are arguments, presentation, and commands that
+//! use other crates. Reading order: `arguments` · `run` and `standing` (racks of processes) · `sim` · `campaign` (many runs under random
+//! faults) · `check` and `schedule` · `experiment` · `calibrate` · `decode` (frames in files) · `gpu` · `present` and `reporting` (output) ·
+//! `exit` and `failure`.
 
 #![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody listens; `reporting` prints.
 
 mod arguments;
-mod arrays;
 mod calibrate;
 mod campaign;
-mod capacity;
-mod capture;
 mod check;
-mod control;
 mod decode;
-mod exclusive;
 mod exit;
-mod expectations;
 mod experiment;
 mod failure;
-mod faults;
 mod gpu;
-mod here;
-mod interruption;
-mod logging;
-mod meta;
-mod overrides;
 mod present;
 mod progress;
 mod reporting;
+mod run;
 mod schedule;
-mod seat;
 mod sim;
-mod snapshots;
-mod source;
+mod simulated_links;
 mod standing;
-mod supervisor;
 mod trace;
 
 use std::process::ExitCode;
+
+use rackloom_runtime::machine::logging::LogWriter;
+use rackloom_runtime::run::{LOG_VARIABLE, sweep_names};
+use rackloom_runtime::seat;
+use rackloom_runtime::standing::join;
 
 use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
@@ -56,7 +46,7 @@ fn main() -> ExitCode {
     match obeyed {
         Ok(code) => code,
         Err(failure) => {
-            failure.tell();
+            failure::print(&failure);
             failure.exit.into()
         }
     }
@@ -76,10 +66,10 @@ fn plant() -> Result<(), Failure> {
 
 fn obey(command: Command) -> Result<ExitCode, Failure> {
     match command {
-        Command::Run(arguments) => supervisor::run(&arguments).map(ExitCode::from),
+        Command::Run(arguments) => run::run(&arguments).map(ExitCode::from),
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
         Command::Check(arguments) => check::run(&arguments).map(ExitCode::from),
-        Command::Plan(arguments) => schedule::run(&arguments).map(ExitCode::from),
+        Command::Schedule(arguments) => schedule::run(&arguments).map(ExitCode::from),
         Command::Decode(arguments) => decode::run(&arguments).map(ExitCode::from),
         Command::Schema(arguments) => check::schema(arguments.of).map(ExitCode::from),
         Command::Up(arguments) => standing::up(&arguments).map(ExitCode::from),
@@ -91,10 +81,10 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::CalibrateLoop(arguments) => calibrate::take_loop(arguments).map(ExitCode::from),
-        Command::Seat(SeatArguments { join: None }) => seat::run(),
-        Command::Seat(SeatArguments { join: Some(place) }) => standing::join(&place),
+        Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
+        Command::Seat(SeatArguments { join: Some(place) }) => join(&place).map(ExitCode::from),
         Command::Keep => standing::keep().map(ExitCode::from),
-        Command::SweepNames => supervisor::sweep_names().map(ExitCode::from),
+        Command::SweepNames => sweep_names().map(ExitCode::from),
     }
 }
 
@@ -106,12 +96,12 @@ fn log_to_stderr(command: &Command) {
     };
     let filter = match asked {
         Some(level) => tracing_subscriber::EnvFilter::new(level),
-        None => tracing_subscriber::EnvFilter::try_from_env(supervisor::LOG_VARIABLE)
+        None => tracing_subscriber::EnvFilter::try_from_env(LOG_VARIABLE)
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
     };
     tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(|| logging::LogWriter)
+        .with_writer(|| LogWriter)
         .with_target(false)
         .log_internal_errors(false)
         .init();

@@ -13,27 +13,12 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rackloom_jobs::Portion;
+use rackloom_runtime::outcome::headway::Headway;
 
 /// Shorter runs show nothing.
 const PATIENCE: Duration = Duration::from_secs(2);
 const REDRAW: Duration = Duration::from_millis(100);
 const REDRAWS_PER_S: u8 = 10;
-
-/// How far a run is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Headway {
-    /// GPU nodes that have finished.
-    pub(crate) finished: usize,
-    /// Of the slowest of the others; nothing where the job has no pieces, or nobody works any more.
-    pub(crate) portion: Option<Portion>,
-}
-
-impl Headway {
-    /// From what those say who still work.
-    pub(crate) fn of(finished: usize, working: impl Iterator<Item = Portion>) -> Self {
-        Self { finished, portion: working.min_by_key(|portion| portion.done) }
-    }
-}
 
 /// What is known of the run.
 #[derive(Debug, Default)]

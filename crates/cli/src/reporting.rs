@@ -3,50 +3,14 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use rackloom_jobs::report::{Context, EventRecord, Manifest, MemberSeat, Report, Verdict};
-use rackloom_plan::Plan;
-use rackloom_protocol::MemberRole;
+use rackloom_jobs::report::Report;
+use rackloom_runtime::outcome::findings;
 
 use crate::arguments::Output;
 use crate::exit::Exit;
-use crate::failure::Failure;
+pub(crate) use crate::failure::say_aside;
+use crate::failure::{self, Failure};
 use crate::present::{self, Style};
-
-/// What an engine knows beside its members' reports.
-pub(crate) struct Findings {
-    pub(crate) failures: Vec<String>,
-    pub(crate) elapsed_ns: u64,
-    pub(crate) wire: &'static str,
-    pub(crate) clock: &'static str,
-    pub(crate) trace_hash: Option<String>,
-    /// What the fault script did.
-    pub(crate) events: Vec<EventRecord>,
-}
-
-/// The plan's names and the engine's findings.
-pub(crate) fn context(plan: &Plan, findings: Findings) -> Context {
-    let seat = |member: &rackloom_plan::MemberPlan| MemberSeat {
-        name: member.name.clone(),
-        has_job: member.role == MemberRole::Endpoint,
-    };
-    Context {
-        members: plan.members.iter().map(seat).collect(),
-        links: plan.links.iter().map(|link| (link.edge.a.0, link.edge.b.0)).collect(),
-        clock: findings.clock.to_owned(),
-        seed: plan.seed,
-        trace_hash: findings.trace_hash,
-        elapsed_ns: findings.elapsed_ns,
-        manifest: Manifest {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: env!("RACKLOOM_COMMIT").to_owned(),
-            config_hash: format!("{:016x}", plan.config_hash),
-        },
-        wire: findings.wire.to_owned(),
-        job: plan.job.kind.name().to_owned(),
-        failures: findings.failures,
-        events: findings.events,
-    }
-}
 
 /// Make sure, before anything starts, that the report can be written in the end.
 pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
@@ -95,7 +59,7 @@ pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Ex
     match write_out(report, output) {
         Err(failure) if exit == Exit::Pass => Err(failure),
         Err(failure) => {
-            failure.tell();
+            failure::print(&failure);
             Ok(exit)
         }
         Ok(()) => Ok(exit),
@@ -117,11 +81,16 @@ pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     say(output, &present::report(report, style))
 }
 
-/// Write the report for machines, if they want it.
+/// Writes the report as JSON, if `--json` is given.
 pub(crate) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
+    write_json(output, report)
+}
+
+/// Writes a value as JSON to the file of `--json`, if the option is given.
+pub(crate) fn write_json(output: &Output, value: &impl serde::Serialize) -> Result<(), Failure> {
     let Some(path) = &output.json else { return Ok(()) };
     let write = || -> io::Result<()> {
-        let text = serde_json::to_string_pretty(report)? + "\n";
+        let text = serde_json::to_string_pretty(value)? + "\n";
         if output.json_on_stdout() {
             io::stdout().write_all(text.as_bytes())
         } else {
@@ -134,12 +103,6 @@ pub(crate) fn write(report: &Report, output: &Output) -> Result<(), Failure> {
         written => written
             .map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path)),
     }
-}
-
-/// Say something beside the output, on standard error. Nobody may listen there any more (`rackloom ... 2>&1 | head`): that is no mistake,
-/// and whoever does not listen cannot be told of another one.
-pub(crate) fn say_aside(text: &str) {
-    let _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Print a block of text; to standard error if standard output belongs to the JSON report.
@@ -159,26 +122,11 @@ pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Put what is to be said about captures into the report. If they could not be written, a run that went well ends otherwise.
+/// Adds the notes about captures to the report. If they could not be written, prints why; a run that passed then ends otherwise.
 pub(crate) fn note_captures(report: &mut Report, captured: Result<Vec<String>, Failure>, exit: Exit) -> Exit {
-    match captured {
-        Ok(notes) => {
-            report.notes.extend(notes);
-            exit
-        }
-        Err(failure) => {
-            failure.tell();
-            if exit == Exit::Pass { failure.exit } else { exit }
-        }
+    let (exit, failure) = findings::note_captures(report, captured, exit);
+    if let Some(failure) = failure {
+        failure::print(&failure);
     }
-}
-
-/// The code of a run that ended in order.
-pub(crate) fn exit_of(report: &Report) -> Exit {
-    match report.verdict {
-        Verdict::Pass => Exit::Pass,
-        Verdict::Fail => Exit::Fail,
-        Verdict::CouldNotTell => Exit::NoVerdict,
-        Verdict::Starved => Exit::Starved,
-    }
+    exit
 }

@@ -1,4 +1,4 @@
-//! `rackloom plan`: what a collective does, step by step, before anything runs.
+//! Prints the schedule of a collective, step by step, without running it: `rackloom schedule`.
 //!
 //! With one algorithm the schedule itself; with several the cost of each; with none what can be chosen from, because the choice
 //! waits for the links to be measured.
@@ -9,15 +9,16 @@ use rackloom_collectives::algorithm::suitable;
 use rackloom_collectives::{Algorithm, ElementType, Request, Schedule, build, print};
 use rackloom_plan::{AlgorithmName, CollectivePlan, JobKind, Plan};
 
-use crate::arguments::{Output, PlanArguments};
+use rackloom_runtime::request::work::{RackRequest, collective};
+
+use crate::arguments::{Output, ScheduleArguments};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::source::{self, Source};
 use crate::{present, reporting};
 
 /// Print the schedule of the rack's collective.
-pub(crate) fn run(arguments: &PlanArguments) -> Result<Exit, Failure> {
-    let plan = Source::read(&arguments.file, &arguments.schedule.overrides())?.plan()?;
+pub(crate) fn run(arguments: &ScheduleArguments) -> Result<Exit, Failure> {
+    let plan = RackRequest::read(&arguments.file, &arguments.schedule.overrides())?.plan()?;
     let JobKind::Collective(job) = plan.job.kind else {
         let what = format!("job {} has no schedule", plan.job.kind.name());
         return Err(Failure::bad_input(what).hint("name a collective, such as --collective all-reduce"));
@@ -50,7 +51,7 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
     let elements = largest_bytes / element.bytes() as u64;
     let servers = plan.server_of_each_rank();
     let request = Request {
-        collective: source::collective(job)?,
+        collective: collective(job)?,
         ranks: plan.endpoint_count(),
         elements: usize::try_from(elements).unwrap_or(usize::MAX),
         servers: &servers,
@@ -70,7 +71,7 @@ fn several(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
 /// What `auto` chooses from.
 fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     let mut schedules = Vec::new();
-    for algorithm in suitable(source::collective(job)?, segments(job)) {
+    for algorithm in suitable(collective(job)?, segments(job)) {
         // Some algorithms are only for some numbers of ranks.
         if let Ok(schedule) = schedule(plan, job, algorithm) {
             schedules.push(schedule);

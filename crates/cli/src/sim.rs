@@ -3,6 +3,8 @@
 use std::io;
 use std::path::Path;
 
+use rackloom_control::report::injected::InjectedFaults;
+use rackloom_control::source::{Job as JobName, Overrides};
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
@@ -11,22 +13,23 @@ use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{MemberRole, NodeId, PortId};
-use rackloom_simulator::{Happening, LinkStatistics, Simulation, Stalled};
+use rackloom_runtime::capture;
+use rackloom_runtime::outcome::findings::{self, Findings};
+use rackloom_runtime::outcome::headway::Headway;
+use rackloom_runtime::outcome::{expectations, meta};
+use rackloom_runtime::request::arrays::{self, ArrayWriter};
+use rackloom_runtime::request::work::{RackRequest, Work};
+use rackloom_simulator::{FaultTransition, LinkStatistics, Simulation, Stalled};
 
-use crate::arguments::{Job as JobName, Overrides, SimArguments};
-use crate::arrays::{self, ArrayWriter};
-use crate::capture::SimulatedLinks;
+use crate::arguments::{SimArguments, command_line};
 use crate::exit::Exit;
-use crate::expectations;
 use crate::failure::Failure;
-use crate::faults::InjectedFaults;
-use crate::meta;
-use crate::progress::{Bar, Headway};
-use crate::reporting::{self, Findings};
-use crate::source::{Source, Work};
+use crate::progress::Bar;
+use crate::reporting;
+use crate::simulated_links::SimulatedLinks;
 use crate::trace;
 
-/// Occurrences in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
+/// Events in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
 const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
 
 /// Larger racks are watched under a fault script only: whoever simulates a thousand nodes without one wants speed.
@@ -34,20 +37,23 @@ const WATCHED_MEMBERS_MAX: usize = 64;
 
 /// Run a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let mut overrides = Overrides { payload: arguments.payload.clone(), ..arguments.overrides.clone() };
+    let mut overrides = Overrides { payload: arguments.payload.clone(), ..(&arguments.overrides).into() };
     if arguments.trace.is_some() {
         // Nothing of the file's own job is done, so nothing of it is judged.
         overrides.job.job = Some(JobName::None);
     }
-    let source = Source::read(&arguments.file, &overrides)?
-        .with_faults(&arguments.faults)?
-        .with_arrays(&arguments.arrays)?
-        .with_capture(&arguments.capture)?;
-    let work = source.possible_work()?;
+    let given_arrays = (&arguments.arrays).into();
+    let request = RackRequest::read(&arguments.file, &overrides)?
+        .with_command(command_line())
+        .with_faults(arguments.faults.faults.as_deref())?
+        .with_arrays(&given_arrays)?
+        .with_capture(&(&arguments.capture).into())?;
+    let work = request.possible_work()?;
+    let source = request.into_source();
     must_have_a_model(&work.plan)?;
-    arrays::make_place(&arguments.arrays, &work.is_written())?;
+    arrays::make_place(&given_arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
-    source.capture.make_directory()?;
+    capture::make_directory(&source.capture)?;
     let Work { plan, faults, inputs, result_shapes } = work;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = match &arguments.trace {
@@ -61,7 +67,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     if let Some(script) = &faults {
         simulation.play(script, &plan, plan.seed);
     }
-    let captures = source.capture.place(u64::from(std::process::id()));
+    let captures = capture::place(&source.capture, u64::from(std::process::id()));
     if let Some(place) = &captures {
         simulation.witness(SimulatedLinks::begin(place, &plan).map_err(cannot_capture)?);
     }
@@ -90,7 +96,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     report.judge_refusals(expectations::refusals(faults.as_ref()));
     drop(simulation);
     let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
-    let exit = if stalled.is_some() { Exit::Stalled } else { reporting::exit_of(&report) };
+    let exit = if stalled.is_some() { Exit::Stalled } else { findings::exit_of(&report) };
     let exit = reporting::note_captures(&mut report, captured, exit);
     report.meta = Some(meta::of(&plan, &source.command));
     reporting::deliver(&report, &arguments.output, exit)
@@ -177,7 +183,7 @@ pub(crate) fn report(
         })
         .collect();
     let statistics = simulation.statistics();
-    let mut report = Report::assemble(reporting::context(plan, findings), &members);
+    let mut report = Report::assemble(findings::context(plan, findings), &members);
     report.wire_bytes =
         Some(WireBytes { sent: statistics.wire_bytes, accounted: statistics.accounted_bytes });
     report
@@ -192,11 +198,11 @@ fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobRe
 }
 
 fn fault_lines(plan: &Plan, script: &FaultScript, simulation: &Simulation) -> Vec<EventRecord> {
-    let line = |one: &Happening| {
+    let line = |one: &FaultTransition| {
         let member = &plan.members[one.member.index()].name;
         EventRecord::of_fault(one.at, member, (one.event, one.time), &script.events[one.event], one.begins)
     };
-    simulation.happenings().iter().map(line).collect()
+    simulation.fault_transitions().iter().map(line).collect()
 }
 
 fn failures(stalled: &Stalled) -> Vec<String> {

@@ -1,7 +1,7 @@
-//! How fast two arrays become one, per element type: bytes of one side per second, hot in cache and far beyond it.
+//! Speed of the reduction of two arrays, per element type: bytes of one side per second, hot in cache and far beyond it.
 //!
-//! The kernels are plain loops over fixed chunks that the compiler turns into vector instructions; a type that falls far
-//! behind the others here has lost them.
+//! The kernels are plain loops over fixed chunks that the compiler vectorises; a type that is much slower
+//! than the others here is no longer vectorised.
 
 use std::hint::black_box;
 
@@ -13,8 +13,8 @@ const HOT_BYTES: usize = 16 << 10;
 const COLD_BYTES: usize = 16 << 20;
 
 fn kernels(criterion: &mut Criterion) {
-    for (place, bytes) in [("hot", HOT_BYTES), ("cold", COLD_BYTES)] {
-        let mut group = criterion.benchmark_group(format!("reduce-{place}"));
+    for (name, bytes) in [("hot", HOT_BYTES), ("cold", COLD_BYTES)] {
+        let mut group = criterion.benchmark_group(format!("reduce-{name}"));
         group.throughput(Throughput::Bytes(bytes as u64));
         for element in ElementType::ALL {
             for operation in [ReduceOperation::Sum, ReduceOperation::Max] {

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_the_known_ones() {
+    fn the_error_of_an_unknown_name_lists_the_known_ones() {
         let message = "float32".parse::<ElementType>().unwrap_err().to_string();
         for element in ElementType::ALL {
             assert!(message.contains(element.name()), "{message}");

@@ -1,7 +1,7 @@
 //! Builder of schedules. It assigns transfer numbers, arrival indices and scratch slots, so that an algorithm cannot get them wrong.
 //!
 //! An algorithm begins a step of a rank, then adds the waits, the local work and the sends of that step. Transfers without
-//! elements are omitted on both sides, because both sides know their length. A barrier's transfers are signals and are kept.
+//! elements are omitted on both sides, because both sides derive their length. A barrier's transfers are signals and are kept.
 //! This file contains no algorithm.
 
 use std::collections::BTreeMap;

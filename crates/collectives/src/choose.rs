@@ -1,7 +1,7 @@
-//! Which algorithm to take: the one with the least estimated time, and the estimates of all others as the reason.
+//! Choice of the algorithm: the one with the least estimated time, and the estimates of all others as the reason.
 //!
-//! Sources of the estimates are named in `estimate.rs`. They know the size, the number of ranks, the kind of topology and two
-//! a few measured numbers; they do not know contention with other traffic, or frames. The choice decides
+//! `estimate.rs` names the sources of the estimates. Their inputs are the size, the number of ranks, the kind of topology and
+//! a few measured numbers. They ignore contention with other traffic, and frames. The choice decides
 //! the order of reduction and with it the last bits of floating-point sums, so every rank must be given the same numbers.
 
 use core::fmt;
@@ -10,78 +10,31 @@ use core::num::NonZeroUsize;
 use crate::algorithm::{self, Algorithm, Refused, Request, suitable};
 use crate::estimate;
 
-/// The kind of a rack's topology, as far as estimates can tell racks apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TopologyKind {
-    /// Each rank linked to the next; a rank has two links.
-    Ring,
-    /// Each rank linked to one switch per plane.
-    Star,
-    /// Each rank linked to each other.
-    Mesh,
-    /// Anything else; estimated like a star of one plane.
-    Custom,
-}
+pub use crate::fabric::{Fabric, TopologyKind, kind_of};
 
-/// The kind of a rack, and the planes of a star. Judged by the links, not by what somebody calls it: `links` are pairs of
-/// members, of which the first `ranks` are ranks and the next `switches` are switches.
-#[must_use]
-pub fn kind_of(ranks: usize, switches: usize, links: &[(usize, usize)]) -> (TopologyKind, u32) {
-    let has_link =
-        |left: usize, right: usize| links.contains(&(left, right)) || links.contains(&(right, left));
-    let is_star =
-        switches > 0 && (0..ranks).all(|rank| (ranks..ranks + switches).all(|switch| has_link(rank, switch)));
-    let is_ring = links.len() == ranks && (0..ranks).all(|rank| has_link(rank, (rank + 1) % ranks));
-    let is_mesh = || (0..ranks).all(|left| (0..left).all(|right| has_link(left, right)));
-    match switches {
-        0 if ranks > 2 && is_ring => (TopologyKind::Ring, 1),
-        0 if is_mesh() => (TopologyKind::Mesh, 1),
-        _ if is_star => (TopologyKind::Star, switches as u32),
-        _ => (TopologyKind::Custom, 1),
-    }
-}
-
-/// What is known of the fabric.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Fabric {
-    /// Its kind.
-    pub kind: TopologyKind,
-    /// Planes of a star, over which a rank's traffic spreads.
-    pub planes: u32,
-    /// Time from a put to its signal at a neighbour, without data: "alpha".
-    pub alpha_ns: f64,
-    /// Time per byte of one link: "beta", one over the rate.
-    pub link_ns_per_byte: f64,
-    /// Time of a signal between ranks of one server.
-    pub local_alpha_ns: f64,
-    /// Time that a rank takes to reduce one byte of an operand into what it has: "gamma". Zero where computing costs
-    /// nothing, as in virtual time.
-    pub reduce_ns_per_byte: f64,
-}
-
-/// The expected time of one algorithm.
+/// Expected time of one algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// Which.
+    /// The algorithm.
     pub algorithm: Algorithm,
-    /// Nanoseconds from the first start to the last end.
+    /// Time from the first start to the last end, in nanoseconds.
     pub time_ns: f64,
 }
 
 /// A choice and its reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// What to take.
+    /// The chosen algorithm.
     pub algorithm: Algorithm,
-    /// All that could have been taken, the fastest first.
+    /// Estimates of all suitable algorithms, the fastest first.
     pub estimates: Vec<Estimate>,
 }
 
-/// Choose an algorithm for a collective on elements of this size in bytes. Of equal estimates the first of
+/// Chooses an algorithm for a collective on elements of this size in bytes. Of equal estimates the first of
 /// [`Algorithm::all`] is taken.
 ///
 /// # Errors
-/// When the request itself is out of bounds.
+/// If the request itself is out of bounds.
 pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> Result<Choice, Refused> {
     let bytes = request.elements as f64 * element_bytes as f64;
     let mut estimates = Vec::new();
@@ -102,7 +55,7 @@ pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> R
     Ok(Choice { algorithm: estimates[0].algorithm, estimates })
 }
 
-/// One line for a report: `two-shot, estimated 12.3 us (ring 40.1 us, one-shot 99.0 us)`.
+/// Displays one line for a report: `two-shot, estimated 12.3 us (ring 40.1 us, one-shot 99.0 us)`.
 impl fmt::Display for Choice {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, estimate) in self.estimates.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The time of an algorithm over the size of its array, from a few measured points.
 //!
 //! Between two points the time is a straight line, because a schedule costs a latency plus a time per byte. Beyond the last point the
-//! line of the last two goes on. Nothing here measures.
+//! line of the last two continues. This file does not measure.
 
 /// Measured times of one algorithm on one rack, by size.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// A curve through these points of (bytes, nanoseconds). Of two points of one size the first counts.
+    /// Creates a curve through these points of (bytes, nanoseconds). Of two points of one size the first counts.
     #[must_use]
     pub fn new(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let mut points: Vec<_> = points.into_iter().collect();
@@ -20,8 +20,8 @@ impl Curve {
         Self { points }
     }
 
-    /// Expected nanoseconds at this size; `None` without any point. `closed_form` is the time that a model expects of a size: it
-    /// says how the time grows where only one point is known.
+    /// Returns the expected nanoseconds at this size; `None` without any point. `closed_form` is the time that a
+    /// model expects of a size: it determines the slope if only one point is known.
     #[must_use]
     pub fn time_ns(&self, bytes: f64, closed_form: impl Fn(f64) -> f64) -> Option<f64> {
         let first = *self.points.first()?;
@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn points_are_met_and_lines_drawn_between_and_beyond_them() {
+    fn the_curve_contains_its_points_and_lines_between_and_beyond_them() {
         let curve = Curve::new([(1000.0, 300.0), (8.0, 100.0), (2000.0, 500.0), (8.0, 7.0)]);
         let at = |bytes| curve.time_ns(bytes, unknown).unwrap();
         assert_eq!([at(8.0), at(1000.0), at(2000.0)], [100.0, 300.0, 500.0]);

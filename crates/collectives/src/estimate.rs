@@ -1,21 +1,21 @@
-//! How long an algorithm would take: latency plus bandwidth, with the links that the topology has.
+//! Estimated duration of an algorithm: latency plus bandwidth, with the links of the topology.
 //!
 //! Closed forms, with alpha the latency of one step and S the bytes of the whole array (Hockney 1994; Thakur,
-//! Rabenseifner and Gropp 2005). They are put together from a few moves that all ranks make at once; what a move costs on
-//! a topology is said once, in [`Moves`]. On a ring a message over *h* hops pays alpha *h* times and shares its links
+//! Rabenseifner and Gropp 2005). They are sums of a few moves that all ranks make at once; [`Moves`] has the cost of a move
+//! on each topology. On a ring a message over *h* hops pays alpha *h* times and shares its links
 //! with the others of the same move.
 //!
-//! Beside that stands what the busiest rank reduces. It is the same for most algorithms; in a one-shot every rank reduces all
-//! that there is, and a direct reduce leaves it all to the root. Where frames are copied by the processor that reduces as well,
-//! reducing is no small part: of two ranks that exchange 1 MiB in memory, a third more time for the one-shot.
+//! The reduction of the busiest rank is added. It is equal for most algorithms; in a one-shot every rank reduces all
+//! inputs, and in a direct reduce the root reduces all. If the processor that copies frames reduces as well,
+//! reducing is a large part: of two ranks that exchange 1 MiB in memory, a third more time for the one-shot.
 
 use crate::algorithm::{Algorithm, Request, SEGMENTS_MAX};
-use crate::choose::{Fabric, TopologyKind};
 use crate::collective::Collective;
+use crate::fabric::{Fabric, TopologyKind};
 
 use core::num::NonZeroUsize;
 
-/// Nanoseconds that an algorithm is expected to take; the request must be one that it takes.
+/// Returns the nanoseconds that an algorithm is expected to take; the request must suit it.
 pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algorithm: Algorithm) -> f64 {
     if request.ranks < 2 {
         return 0.0;
@@ -27,14 +27,14 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
     let phases = if request.collective == Collective::AllReduce { 2.0 } else { 1.0 };
     match algorithm {
         Algorithm::Ring => phases * hops * moves.shift_ns(1, bytes / ranks),
-        Algorithm::BidirectionalRing => phases * hops * moves.both_ways_ns(bytes / (2.0 * ranks)),
-        Algorithm::OneShot => moves.everybody_ns(bytes),
-        Algorithm::TwoShot => 2.0 * moves.everybody_ns(bytes / ranks),
+        Algorithm::BidirectionalRing => phases * hops * moves.both_neighbours_ns(bytes / (2.0 * ranks)),
+        Algorithm::OneShot => moves.all_pairs_ns(bytes),
+        Algorithm::TwoShot => 2.0 * moves.all_pairs_ns(bytes / ranks),
         Algorithm::HalvingDoubling => moves.halving_doubling_ns(bytes),
         Algorithm::Direct => match request.collective {
             Collective::Reduce { .. } => moves.root_ns(bytes),
             Collective::Gather { .. } | Collective::Scatter { .. } => moves.root_ns(bytes / ranks),
-            _ => moves.everybody_ns(bytes / ranks),
+            _ => moves.all_pairs_ns(bytes / ranks),
         },
         Algorithm::Pairwise => {
             (1..request.ranks).map(|distance| moves.shift_ns(distance, bytes / ranks)).sum()
@@ -49,7 +49,7 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
     }
 }
 
-/// Bytes of operands that the rank with the most to do reduces into what it has.
+/// Returns the bytes of operands that the busiest rank reduces.
 pub(crate) fn reduced_bytes(request: &Request<'_>, bytes: f64, algorithm: Algorithm) -> f64 {
     if !request.collective.reduces() || request.ranks < 2 {
         return 0.0;
@@ -69,7 +69,7 @@ pub(crate) fn reduced_bytes(request: &Request<'_>, bytes: f64, algorithm: Algori
     }
 }
 
-/// The number of segments that makes a pipelined broadcast fastest, `sqrt((N - 2) S beta / alpha)`.
+/// Returns the number of segments that makes a pipelined broadcast fastest, `sqrt((N - 2) S beta / alpha)`.
 pub(crate) fn best_segments(request: &Request<'_>, bytes: f64, fabric: &Fabric) -> NonZeroUsize {
     let moves = Moves { fabric, ranks: request.ranks };
     let transfer_ns = bytes * moves.beta_alone();
@@ -80,7 +80,7 @@ pub(crate) fn best_segments(request: &Request<'_>, bytes: f64, fabric: &Fabric) 
     NonZeroUsize::new(segments).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Leaders are taken to stand at equal distances.
+/// Returns the time of a two-level barrier. Leaders are assumed at equal distances.
 fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
     let mut servers = request.servers.to_vec();
     servers.sort_unstable();
@@ -97,40 +97,40 @@ fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
     time_ns
 }
 
-/// Moves that ranks make at once, and what they cost.
+/// Moves that ranks make at once, and their costs.
 struct Moves<'a> {
     fabric: &'a Fabric,
     ranks: usize,
 }
 
 impl Moves<'_> {
-    /// Every rank sends `bytes` to the rank at this distance (or to its partner there).
+    /// Cost if every rank sends `bytes` to the rank at this distance (or to its partner there).
     fn shift_ns(&self, distance: usize, bytes: f64) -> f64 {
         let hops = self.hops(distance);
         hops * (self.fabric.alpha_ns + bytes * self.beta_alone())
     }
 
-    /// Every rank sends `bytes` to the next rank and as much to the previous one.
-    fn both_ways_ns(&self, bytes: f64) -> f64 {
-        // Two ranks have the same peer, and mostly the same link, on both sides.
+    /// Cost if every rank sends `bytes` to the next rank and as much to the previous one.
+    fn both_neighbours_ns(&self, bytes: f64) -> f64 {
+        // Two ranks have the same peer, and usually the same link, on both sides.
         let shares = self.ranks == 2 || self.at_switch();
         self.fabric.alpha_ns + bytes * self.beta_alone() * if shares { 2.0 } else { 1.0 }
     }
 
-    /// Every rank sends `bytes` to every other.
-    fn everybody_ns(&self, bytes: f64) -> f64 {
+    /// Cost if every rank sends `bytes` to every other.
+    fn all_pairs_ns(&self, bytes: f64) -> f64 {
         let (alpha_ns, peers) = (self.fabric.alpha_ns, self.ranks - 1);
         let load = match self.fabric.kind {
             TopologyKind::Mesh => 1.0,
             TopologyKind::Star | TopologyKind::Custom => peers as f64,
-            // Hops of all messages of one rank, over its two outgoing links; antipodal traffic goes both ways.
+            // Hops of all messages of one rank, over its two outgoing links; antipodal traffic uses both directions.
             TopologyKind::Ring if self.ranks == 2 => 1.0,
             TopologyKind::Ring => (self.ranks * self.ranks / 4) as f64 / 2.0,
         };
         self.hops(self.ranks / 2) * alpha_ns + load * bytes * self.beta_alone()
     }
 
-    /// One rank sends `bytes` to each other rank, or receives them.
+    /// Cost if one rank sends `bytes` to each other rank, or receives them.
     fn root_ns(&self, bytes: f64) -> f64 {
         let peers = self.ranks - 1;
         let load = match self.fabric.kind {
@@ -141,7 +141,7 @@ impl Moves<'_> {
         self.hops(self.ranks / 2) * self.fabric.alpha_ns + load as f64 * bytes * self.beta_alone()
     }
 
-    /// Messages over this distance that share no link with each other.
+    /// Cost of messages over this distance that share no link with each other.
     fn alone_ns(&self, distance: usize, bytes: f64) -> f64 {
         self.hops(distance) * self.fabric.alpha_ns + bytes * self.beta_alone()
     }
@@ -154,12 +154,12 @@ impl Moves<'_> {
         2.0 * (halvings + fold)
     }
 
-    /// 1, 2, 4, ... below the number of ranks.
+    /// Returns 1, 2, 4, ... below the number of ranks.
     fn powers_of_two(&self) -> impl Iterator<Item = usize> {
         (0..self.ranks.next_power_of_two().ilog2()).map(|bit| 1 << bit)
     }
 
-    /// Nanoseconds per byte of one message that has its path to itself.
+    /// Returns the nanoseconds per byte of a message that shares its path with no other.
     fn beta_alone(&self) -> f64 {
         match self.fabric.kind {
             TopologyKind::Star => self.fabric.link_ns_per_byte / f64::from(self.fabric.planes.max(1)),

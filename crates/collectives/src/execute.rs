@@ -1,10 +1,10 @@
 //! One run of a schedule on one rank: its actions as puts with signal, waits, and work on own memory.
 //!
-//! Who has memory and a fabric implements [`Surroundings`]; [`Run::advance`] asks it for one thing after another and never
-//! waits. Memory may be shared with other processes, so it is never borrowed: work goes through private blocks. A turn does a
-//! bounded amount of it, because the same thread may have to keep links alive.
+//! The owner of memory and fabric implements [`Surroundings`]; [`Run::advance`] requests one action after another and never
+//! waits. Memory may be shared with other processes, so it is never borrowed: work uses private blocks. A poll does a
+//! bounded amount of work, because the same thread may have to keep links alive.
 //!
-//! Not here: what to do when a peer is lost. Surroundings find that out, and drop the run.
+//! The loss of a peer is not handled here. Surroundings detect it, and drop the run.
 
 use core::fmt;
 use core::ops::Range;
@@ -13,50 +13,51 @@ use crate::array::ElementType;
 use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
 use crate::schedule::{Action, Buffer, Cursor, Local, Program, Schedule, Span, Transfer, TransferId};
 
-/// Room of a block.
+/// Size of a block, in bytes.
 pub const BLOCK_BYTES: usize = 64 << 10;
-/// Bytes that are reduced at a time: both blocks, and what flows through them, stay in the first-level cache, so that only own
-/// memory is waited for.
+/// Bytes that are reduced at a time: both blocks, and the data that passes through them, stay in the first-level
+/// cache, so that only the rank's own memory is waited for.
 pub const WORKED_BYTES_MAX: usize = 8 << 10;
-/// Bytes that are worked on in one turn.
-pub const TURN_BYTES: usize = 1 << 20;
+/// Maximum number of bytes of work in one poll.
+pub const POLL_BYTES_MAX: usize = 1 << 20;
 
-/// What a run needs of whoever has memory and a fabric.
+/// Memory and fabric of a run.
 pub trait Surroundings {
-    /// Why a run cannot go on.
+    /// Reason why a run cannot continue.
     type Fault: From<ReduceError>;
 
-    /// Whether another put may be issued now.
+    /// Returns true if another put may be issued now.
     fn has_room(&self) -> bool;
-    /// Whether everything that was issued is visible at its target.
+    /// Returns true if all issued puts are visible at their targets.
     fn is_idle(&self) -> bool;
-    /// Put the transfer's elements from this rank's memory into the receiver's, then set the receiver's signal word
+    /// Puts the transfer's elements from this rank's memory into the receiver's, then sets the receiver's signal word
     /// [`Transfer::arrival`] to `number`.
     ///
     /// # Errors
-    /// When that is known to be impossible.
+    /// If that is known to be impossible.
     fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Self::Fault>;
-    /// See to it that [`Run::arrived`] is called once this rank's signal word [`Transfer::arrival`] is at least
-    /// `number`. `Some`: it is already, and this is the word.
+    /// Requests a call of [`Run::arrived`] once this rank's signal word [`Transfer::arrival`] is at least
+    /// `number`. Returns the word if it is already.
     ///
     /// # Errors
-    /// When that is known to be impossible.
+    /// If that is known to be impossible.
     fn expect(
         &mut self,
         id: TransferId,
         transfer: &Transfer,
         number: u64,
     ) -> Result<Option<u64>, Self::Fault>;
-    /// Read own memory, `offset` in bytes.
+    /// Reads own memory, `offset` in bytes.
     ///
     /// # Errors
-    /// When there is no such memory.
+    /// If there is no such memory.
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Self::Fault>;
-    /// Let own memory combine so many bytes of `source` with those of `target`, or copy them if there is no operation, in the order of
-    /// reads and writes. The ranges are the same or do not overlap. False: it does not do that.
+    /// Lets own memory combine so many bytes of `source` with those of `target`, or copy them if there is no
+    /// operation, in the order of reads and writes. The ranges are equal or do not overlap. Returns false if the
+    /// memory does not support that.
     ///
     /// # Errors
-    /// When there is no such memory.
+    /// If there is no such memory.
     fn combine(
         &mut self,
         how: Option<(ReduceOperation, ElementType)>,
@@ -67,17 +68,17 @@ pub trait Surroundings {
         let _ = (how, target, source, length);
         Ok(false)
     }
-    /// Write own memory, `offset` in bytes.
+    /// Writes own memory, `offset` in bytes.
     ///
     /// # Errors
-    /// When there is no such memory.
+    /// If there is no such memory.
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Self::Fault>;
 }
 
-/// A block of a fold is no smaller, however many operands there are.
+/// Minimum size of a block of a fold, for any number of operands, in bytes.
 const FOLDED_BYTES_MIN: usize = 512;
 
-/// What is to be done with the values, and private room for doing it.
+/// Private room for a reduction, with its operation and element type.
 pub struct Blocks {
     /// Left-hand operands and results.
     pub left: Vec<u8>,
@@ -89,7 +90,7 @@ pub struct Blocks {
 }
 
 impl fmt::Debug for Blocks {
-    /// Without the bytes, which are tens of thousands.
+    /// Omits the bytes, which are tens of thousands.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { operation, element, .. } = self;
         let mut fields = formatter.debug_struct("Blocks");
@@ -98,7 +99,7 @@ impl fmt::Debug for Blocks {
 }
 
 impl Blocks {
-    /// Room for this operation on elements of this type.
+    /// Creates room for this operation on elements of this type.
     #[must_use]
     pub fn new(operation: ReduceOperation, element: ElementType) -> Self {
         let folded = Accumulator::new(operation, element);
@@ -106,68 +107,68 @@ impl Blocks {
         Self { left, right, operation, element, folded }
     }
 
-    /// The first `length` bytes of both operands become the result, which lies where the left one lay.
+    /// Reduces the first `length` bytes of both operands. Returns the result, which replaces the left operand.
     ///
     /// # Errors
-    /// When they are no whole number of elements.
+    /// If they are no whole number of elements.
     pub fn reduce(&mut self, length: usize) -> Result<&[u8], ReduceError> {
         let left = &mut self.left[..length];
         reduce(self.operation, self.element, left, &self.right[..length])?;
         Ok(left)
     }
 
-    /// Whether it is room for this operation on elements of this type.
+    /// Returns true if it is room for this operation on elements of this type.
     #[must_use]
     pub fn are_for(&self, operation: ReduceOperation, element: ElementType) -> bool {
         (self.operation, self.element) == (operation, element)
     }
 }
 
-/// How far a run got in a turn.
+/// State of a run after a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Went<F> {
-    /// As far as it can until something outstanding ends.
+pub enum RunState<F> {
+    /// The run waits for the end of something outstanding.
     Waiting,
-    /// As far as one turn may.
+    /// The run has used up its poll and can continue.
     Again,
-    /// To the end; everything that it sent is visible at its target.
+    /// The run is over; all its puts are visible at their targets.
     Through,
-    /// It cannot go on.
+    /// The run cannot continue.
     Failed(F),
 }
 
-/// One rank's place in one run.
+/// Position of one rank in one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     rank: usize,
     number: u64,
     cursor: Cursor,
-    /// The wait of the current action has been asked for.
+    /// True if the wait of the current action has been requested.
     is_waiting: bool,
-    /// Bytes of the current work that are done.
+    /// Number of bytes of the current work that are done.
     worked: usize,
 }
 
 impl Run {
-    /// The beginning. `number`: what signals are set to; larger than that of any run before on the same words.
+    /// Creates a run at its beginning. `number`: value of the signals; larger than that of any run before on the same words.
     #[must_use]
     pub const fn new(rank: usize, number: u64) -> Self {
         Self { rank, number, cursor: Cursor::new(), is_waiting: false, worked: 0 }
     }
 
-    /// What signals are set to.
+    /// Returns the value of the signals.
     #[must_use]
     pub const fn number(&self) -> u64 {
         self.number
     }
 
-    /// Index of the step in which the rank is.
+    /// Returns the index of the step in which the rank is.
     #[must_use]
     pub const fn step(&self) -> usize {
         self.cursor.step()
     }
 
-    /// Whose signal is waited for.
+    /// Returns the rank whose signal is awaited.
     #[must_use]
     pub fn waits_for(&self, schedule: &Schedule) -> Option<usize> {
         let mut cursor = self.cursor;
@@ -177,20 +178,20 @@ impl Run {
         }
     }
 
-    /// What was expected has come.
+    /// Notes that the expected signal has arrived.
     pub const fn arrived(&mut self) {
         self.is_waiting = false;
         self.cursor.advance();
     }
 
-    /// Go on as far as possible.
+    /// Continues as far as possible.
     pub fn advance<S: Surroundings>(
         &mut self,
         around: &mut S,
         schedule: &Schedule,
         blocks: &mut Blocks,
-    ) -> Went<S::Fault> {
-        self.try_advance(around, schedule, blocks).unwrap_or_else(Went::Failed)
+    ) -> RunState<S::Fault> {
+        self.try_advance(around, schedule, blocks).unwrap_or_else(RunState::Failed)
     }
 
     fn try_advance<S: Surroundings>(
@@ -198,24 +199,24 @@ impl Run {
         around: &mut S,
         schedule: &Schedule,
         blocks: &mut Blocks,
-    ) -> Result<Went<S::Fault>, S::Fault> {
+    ) -> Result<RunState<S::Fault>, S::Fault> {
         let program = &schedule.programs[self.rank];
-        let mut budget = TURN_BYTES;
+        let mut budget = POLL_BYTES_MAX;
         loop {
             match self.cursor.action(program) {
-                None if !around.is_idle() => return Ok(Went::Waiting),
-                // The work of this turn has taken time that the caller's clock does not know.
-                None if budget < TURN_BYTES => return Ok(Went::Again),
-                None => return Ok(Went::Through),
-                Some(Action::Await(_)) if self.is_waiting => return Ok(Went::Waiting),
+                None if !around.is_idle() => return Ok(RunState::Waiting),
+                // The work of this poll has taken time that the caller's clock does not include.
+                None if budget < POLL_BYTES_MAX => return Ok(RunState::Again),
+                None => return Ok(RunState::Through),
+                Some(Action::Await(_)) if self.is_waiting => return Ok(RunState::Waiting),
                 Some(Action::Await(id)) => {
                     self.is_waiting = true;
                     if around.expect(id, schedule.transfer(id), self.number)?.is_none() {
-                        return Ok(Went::Waiting);
+                        return Ok(RunState::Waiting);
                     }
                     self.arrived();
                 }
-                Some(Action::Work(_)) if budget == 0 => return Ok(Went::Again),
+                Some(Action::Work(_)) if budget == 0 => return Ok(RunState::Again),
                 Some(Action::Work(piece)) => {
                     let moved = work(around, (program, piece), &mut self.worked, (blocks, budget))?;
                     budget = budget.saturating_sub(moved);
@@ -224,7 +225,7 @@ impl Run {
                         self.cursor.advance();
                     }
                 }
-                Some(Action::Send(_)) if !around.has_room() => return Ok(Went::Waiting),
+                Some(Action::Send(_)) if !around.has_room() => return Ok(RunState::Waiting),
                 Some(Action::Send(id)) => {
                     around.send(id, schedule.transfer(id), self.number)?;
                     self.cursor.advance();
@@ -234,7 +235,7 @@ impl Run {
     }
 }
 
-/// Go on with a piece of work of which `worked` bytes are done, for about `budget` bytes. Returns how many were read.
+/// Continues a piece of work of which `worked` bytes are done, for about `budget` bytes. Returns how many were read.
 fn work<S: Surroundings>(
     around: &mut S,
     (program, piece): (&Program, Local),
@@ -247,9 +248,9 @@ fn work<S: Surroundings>(
         return Ok(0);
     }
     let operands = program.sources(&piece).len().max(1);
-    // Each block of a fold reads a block from every operand, and a turn has no more than its share of time.
+    // Each block of a fold reads a block from every operand, and the time of a poll is limited.
     let block_bytes =
-        (TURN_BYTES / operands).clamp(FOLDED_BYTES_MIN, WORKED_BYTES_MAX) & !(FOLDED_BYTES_MIN - 1);
+        (POLL_BYTES_MAX / operands).clamp(FOLDED_BYTES_MIN, WORKED_BYTES_MAX) & !(FOLDED_BYTES_MIN - 1);
     let mut moved = 0;
     while *worked < target_bytes && moved < budget {
         let length = (target_bytes - *worked).min(block_bytes);
@@ -260,7 +261,7 @@ fn work<S: Surroundings>(
     Ok(moved)
 }
 
-/// Have memory do a whole piece of work, if it does such things.
+/// Lets memory do a whole piece of work, if it supports that.
 fn combine<S: Surroundings>(
     around: &mut S,
     (program, piece): (&Program, Local),
@@ -268,7 +269,7 @@ fn combine<S: Surroundings>(
 ) -> Result<bool, S::Fault> {
     let how = Some((blocks.operation, blocks.element));
     let bytes = |span: Span| span.bytes(blocks.element.bytes());
-    let place = |span: Span| (span.buffer, bytes(span).start);
+    let start = |span: Span| (span.buffer, bytes(span).start);
     let target = piece.target();
     let length = bytes(target).len();
     let are_apart = |source: Span| {
@@ -279,23 +280,23 @@ fn combine<S: Surroundings>(
     };
     match piece {
         Local::Copy { source, .. } if are_apart(source) => {
-            around.combine(None, place(target), place(source), length)
+            around.combine(None, start(target), start(source), length)
         }
         Local::Reduce { source, .. } if are_apart(source) => {
-            around.combine(how, place(target), place(source), length)
+            around.combine(how, start(target), start(source), length)
         }
         Local::Fold { .. } if !blocks.folded.is_wider() => {
             let Some((&first, rest)) = program.sources(&piece).split_first() else { return Ok(false) };
             if !rest.iter().all(|source| are_apart(*source))
-                || !(place(first) == place(target) || are_apart(first))
+                || !(start(first) == start(target) || are_apart(first))
             {
                 return Ok(false);
             }
             let is_begun =
-                place(first) == place(target) || around.combine(None, place(target), place(first), length)?;
+                start(first) == start(target) || around.combine(None, start(target), start(first), length)?;
             for source in rest {
-                // Memory that does one of these things does them all, so nothing is left half done.
-                if !is_begun || !around.combine(how, place(target), place(*source), length)? {
+                // Memory that supports one of these calls supports all, so no work is left half done.
+                if !is_begun || !around.combine(how, start(target), start(*source), length)? {
                     return Ok(false);
                 }
             }
@@ -305,7 +306,7 @@ fn combine<S: Surroundings>(
     }
 }
 
-/// Do a part of a piece of work, counted in bytes from the beginning of its target.
+/// Does a part of a piece of work, counted in bytes from the beginning of its target.
 fn work_block<S: Surroundings>(
     around: &mut S,
     (program, piece): (&Program, Local),

@@ -1,12 +1,12 @@
-//! Collective operations as schedules: pure data that says who sends which elements when, and who reduces.
+//! Collective operations as schedules: pure data that states which rank sends which elements when, and which rank reduces.
 //!
 //! A [`Schedule`] is built by an algorithm ([`build`]), proved by [`verify`](verify::verify), counted by [`traffic`],
-//! printed by [`print`](print::table), chosen by [`choose`](choose::choose), and run by whoever has memory and a fabric:
-//! an engine with non-blocking puts and signals goes through a [`Run`](execute::Run) per rank, and [`mod@reference`] does the same on plain
+//! printed by [`print`](print::table), chosen by [`choose`](choose::choose), and run by an owner of memory and fabric:
+//! an engine with non-blocking puts and signals advances a [`Run`](execute::Run) per rank, and [`mod@reference`] does it on plain
 //! arrays, so that the bits that a rack must produce can be stated beforehand. The arithmetic that both use is
 //! [`reduce`](reduce::reduce), and for many operands at once [`Accumulator`](reduce::Accumulator).
 //!
-//! This crate moves nothing between ranks. It knows no clock, no socket, no thread and no file.
+//! This crate moves nothing between ranks. It uses no clock, no socket, no thread and no file.
 #![deny(unsafe_code)]
 
 pub mod algorithm;
@@ -17,6 +17,7 @@ pub mod collective;
 pub mod curve;
 mod estimate;
 pub mod execute;
+mod fabric;
 pub mod partition;
 pub mod print;
 pub mod reduce;

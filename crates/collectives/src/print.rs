@@ -9,11 +9,11 @@ use core::fmt::Write;
 use crate::collective::Collective;
 use crate::schedule::{Local, Program, Schedule, Step, TransferId};
 
-/// A fold of more operands is cut.
+/// Maximum number of operands of a fold that are printed.
 const OPERANDS_MAX: usize = 4;
 const HEADINGS: [&str; 5] = ["round", "rank", "awaits", "then", "sends"];
 
-/// The whole schedule as a table, at most `rounds_max` rounds of it.
+/// Returns the whole schedule as a table, at most `rounds_max` rounds of it.
 #[must_use]
 pub fn table(schedule: &Schedule, rounds_max: u32) -> String {
     let mut rows = vec![HEADINGS.map(str::to_owned)];
@@ -63,7 +63,7 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-/// One step, as many lines as its longest column needs.
+/// Returns one step, as many lines as its longest column needs.
 fn lines(schedule: &Schedule, rank: usize, step: &Step) -> Vec<[String; 5]> {
     let waits: Vec<_> = step.waits.iter().map(|&id| awaited(schedule, id)).collect();
     let work: Vec<_> = step.work.iter().map(|work| done(&schedule.programs[rank], work)).collect();

@@ -1,7 +1,7 @@
-//! Runs a schedule on plain arrays: what the fabric must produce, bit by bit.
+//! Runs a schedule on plain arrays: the result that the fabric must produce, bit by bit.
 //!
-//! Transfers land when a chooser says so, at any time between their issue and the moment when somebody waits for
-//! them, and they read their source only then. A proved schedule gives the same bits whatever the chooser does.
+//! A chooser decides when transfers land, at any time between their issue and the step that awaits
+//! them, and they read their source only then. A proved schedule gives the same bits for any chooser.
 //!
 //! One thread, no fabric; the schedule must be one that [`verify`](crate::verify::verify) accepts. Meant for expectations and tests, not for speed.
 
@@ -11,42 +11,42 @@ use crate::array::ElementType;
 use crate::reduce::{Accumulator, ReduceError, ReduceOperation, reduce};
 use crate::schedule::{Action, Buffer, Cursor, Local, Schedule, Span, TransferId};
 
-/// Why a schedule could not be run.
+/// Reason why a schedule could not be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RunError {
-    /// Not one input per rank.
+    /// There is not one input per rank.
     #[error("{found} inputs; hint: the schedule takes {expected}, one per rank")]
     InputCount {
-        /// How many were given.
+        /// Number of inputs.
         found: usize,
-        /// The number of ranks.
+        /// Number of ranks.
         expected: usize,
     },
-    /// An input does not have the length that the schedule asks for.
+    /// An input does not have the length that the schedule requires.
     #[error("rank {rank} gives {found} bytes; hint: the schedule takes {expected}")]
     InputLength {
-        /// Whose input.
+        /// Rank of the input.
         rank: usize,
         /// Its length in bytes.
         found: usize,
-        /// The length asked for, in bytes.
+        /// Required length, in bytes.
         expected: usize,
     },
-    /// Ranks wait for each other for ever.
+    /// Ranks wait for each other without end.
     #[error("rank {rank} waits for ever")]
     Deadlock {
-        /// One of them.
+        /// One of the waiting ranks.
         rank: usize,
     },
-    /// A reduction did not fit.
+    /// A reduction failed.
     #[error(transparent)]
     Reduce(#[from] ReduceError),
 }
 
-/// Run a schedule on one input per rank; returns one output per rank. Arrays are bytes, little endian.
+/// Runs a schedule on one input per rank; returns one output per rank. Arrays are bytes, little endian.
 ///
 /// # Errors
-/// When inputs do not fit, or the schedule deadlocks.
+/// If inputs do not fit, or the schedule deadlocks.
 pub fn run(
     schedule: &Schedule,
     operation: ReduceOperation,
@@ -56,11 +56,11 @@ pub fn run(
     run_with(schedule, operation, element, inputs, &mut |_| 0)
 }
 
-/// Like [`run`], with a chooser: given a number of things that could happen next, it returns the index of the one
-/// that does (anything too large counts as the last).
+/// Runs like [`run`], with a chooser: given the number of possible next events, it returns the index of the one
+/// that happens (anything too large counts as the last).
 ///
 /// # Errors
-/// When inputs do not fit, or the schedule deadlocks.
+/// If inputs do not fit, or the schedule deadlocks.
 pub fn run_with(
     schedule: &Schedule,
     operation: ReduceOperation,
@@ -125,7 +125,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The ranks whose next action can be done now.
+    /// Returns the ranks whose next action can be done now.
     fn movable(&mut self) -> Vec<usize> {
         let programs = &self.schedule.programs;
         let arrived = &self.arrived;

@@ -9,13 +9,13 @@
 //!   retransmitted from it at any time before it completes.
 //! - A put lands only where no rank reads or writes until its arrival is awaited (one slot per transfer), so nothing needs
 //!   flow control and the result does not depend on timing.
-//! - Each transfer has an index of its own among its receiver's arrivals ([`Transfer::arrival`]): one signal word per
+//! - Each transfer has its own index among its receiver's arrivals ([`Transfer::arrival`]): one signal word per
 //!   arrival, set to the number of the run, works on any fabric, ordered or not. On a fabric that keeps order per pair
-//!   one counting word per sender is enough: transfer [`Transfer::number`] has come when the count exceeds it.
+//!   one counting word per sender is enough: transfer [`Transfer::number`] has arrived when the count exceeds it.
 //! - No rank waits for ever, if every put is delivered.
 //!
-//! *Running it again* on the same buffers: `Output` and `Scratch` may be written by a peer from the moment when that peer
-//! starts. So either a barrier lies between two runs, or two sets of buffers alternate and the schedule is
+//! *Running it again* on the same buffers: `Output` and `Scratch` may be written by a peer from the time when that peer
+//! starts. So either a barrier separates two runs, or two sets of buffers alternate and the schedule is
 //! synchronizing ([`Report::synchronizing`](crate::verify::Report)). In both cases a rank's own puts must have
 //! completed before it returns.
 //!
@@ -66,7 +66,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// These elements of a buffer.
+    /// Creates a span of these elements of a buffer.
     #[must_use]
     pub const fn new(buffer: Buffer, range: Range<usize>) -> Self {
         Self { buffer, start: range.start, length: range.end - range.start }
@@ -84,7 +84,7 @@ impl Span {
         self.start..self.end()
     }
 
-    /// The same place in bytes, for elements of this size.
+    /// Returns the range in bytes, for elements of this size.
     #[must_use]
     pub const fn bytes(self, element_bytes: usize) -> Range<usize> {
         self.start * element_bytes..self.end() * element_bytes
@@ -127,7 +127,7 @@ pub struct Transfer {
     pub to: usize,
     /// Counts the transfers of this pair from 0, in the order in which the sender issues them.
     pub number: u32,
-    /// Counts the transfers of all senders to this receiver from 0, each once; the index of a signal word.
+    /// Index of the receiver's signal word: counts the transfers of all senders to this receiver from 0, each once.
     pub arrival: u32,
     /// Elements that are sent, in the sender's memory.
     pub source: Span,
@@ -166,14 +166,14 @@ pub enum Local {
 /// Consecutive entries of [`Program::operands`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operands {
-    /// The first.
+    /// First entry.
     pub start: u32,
     /// Number of entries, at least one.
     pub count: u32,
 }
 
 impl Local {
-    /// The elements that are written.
+    /// Returns the elements that are written.
     #[must_use]
     pub const fn target(self) -> Span {
         match self {
@@ -204,16 +204,16 @@ pub struct Program {
     pub output: usize,
     /// Elements of the scratch buffer.
     pub scratch: usize,
-    /// Number of transfers to this rank, so of signal words.
+    /// Number of transfers to this rank, which is the number of its signal words.
     pub arrivals: u32,
     /// Operands of the folds of all steps, one list after the other.
     pub operands: Vec<Span>,
-    /// In order.
+    /// Steps, in order.
     pub steps: Vec<Step>,
 }
 
 impl Program {
-    /// Elements of a buffer.
+    /// Returns the number of elements of a buffer.
     #[must_use]
     pub const fn elements(&self, buffer: Buffer) -> usize {
         match buffer {
@@ -223,7 +223,7 @@ impl Program {
         }
     }
 
-    /// The elements that a piece of this rank's work reads beside its target; none if it names operands that are not there.
+    /// Returns the elements that a piece of this rank's work reads beside its target; empty if it names operands that do not exist.
     #[must_use]
     pub fn sources<'a>(&'a self, work: &'a Local) -> &'a [Span] {
         match work {
@@ -236,7 +236,7 @@ impl Program {
     }
 }
 
-/// A collective as data. See the file's header for what it means.
+/// A collective as data. The header of the file defines the meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// Collective that the schedule performs.
@@ -247,7 +247,7 @@ pub struct Schedule {
     pub elements: usize,
     /// Every transfer between two ranks.
     pub transfers: Vec<Transfer>,
-    /// One per rank.
+    /// Programs of the ranks, one per rank.
     pub programs: Vec<Program>,
 }
 
@@ -272,14 +272,14 @@ impl Schedule {
     }
 }
 
-/// The next thing that a rank must do.
+/// Next action of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Go on only when this transfer has arrived.
+    /// Continue only when this transfer has arrived.
     Await(TransferId),
-    /// Do this now.
+    /// Do this work now.
     Work(Local),
-    /// Issue this put, and go on without waiting for it.
+    /// Issue this put, and continue without waiting for it.
     Send(TransferId),
 }
 
@@ -291,7 +291,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The beginning.
+    /// Creates a cursor at the beginning.
     #[must_use]
     pub const fn new() -> Self {
         Self { step: 0, index: 0 }
@@ -309,12 +309,12 @@ impl Cursor {
         None
     }
 
-    /// The action was carried out (or, for a wait, has come true).
+    /// Steps past the current action, which was carried out (or, for a wait, has ended).
     pub const fn advance(&mut self) {
         self.index += 1;
     }
 
-    /// Index of the step in which the rank is.
+    /// Returns the index of the step in which the rank is.
     #[must_use]
     pub const fn step(&self) -> usize {
         self.step

@@ -51,7 +51,7 @@ impl Format {
             let middle = below + (above - below) / 2;
             if self.value(middle) <= value { below = middle } else { above = middle }
         }
-        // Past the largest value the next step up would have been as far away as the last one down.
+        // Past the largest value the next step up would have been as large as the last one down.
         let step = self.value(below) - self.value(below.saturating_sub(1));
         let upper = if above == self.infinity() { self.value(below) + step } else { self.value(above) };
         let (down, up) = (value - self.value(below), upper - value);
@@ -200,7 +200,7 @@ fn every_pair_of_edge_values_gives_what_slow_arithmetic_gives() {
     }
 }
 
-/// All 65536 values meet one and some others: 16-bit arithmetic is rounded correctly, subnormals and overflow included.
+/// All 65536 values combined with one and some others: 16-bit arithmetic is rounded correctly, subnormals and overflow included.
 #[test]
 fn every_half_is_added_and_multiplied_with_correct_rounding() {
     let all: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
@@ -215,7 +215,7 @@ fn every_half_is_added_and_multiplied_with_correct_rounding() {
 }
 
 #[test]
-fn alignment_means_nothing_and_neighbours_are_left_alone() {
+fn any_alignment_works_and_neighbours_are_unchanged() {
     for element in ElementType::ALL {
         let length = 37 * element.bytes();
         let (left, right) = (random_bytes(length, 3), random_bytes(length, 5));
@@ -279,7 +279,7 @@ fn lengths_that_do_not_fit_change_nothing() {
 }
 
 #[test]
-fn names_lead_back() {
+fn names_parse_to_their_operations() {
     for operation in ReduceOperation::ALL {
         assert_eq!(operation.name().parse(), Ok(operation));
     }

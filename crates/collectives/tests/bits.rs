@@ -1,4 +1,4 @@
-//! Schedules run on real arrays: right values, the same bits on every rank, whatever the timing.
+//! Schedules run on real arrays: right values, the same bits on every rank, for any timing.
 
 use std::num::NonZeroUsize;
 
@@ -66,7 +66,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn integers_come_out_as_the_definition_says(
+    fn integers_match_the_definition(
         ranks in 1_usize..=17, elements in 0_usize..=60, root in any::<prop::sample::Index>(), seed in any::<u64>(),
     ) {
         let mut random = Random(seed);
@@ -103,7 +103,7 @@ proptest! {
     }
 }
 
-/// The stated orders of reduction, told apart by rounding: 2^24 swallows a 1 that is added to it alone.
+/// The documented orders of reduction, distinguished by rounding: 2^24 absorbs a 1 that is added to it alone.
 #[test]
 fn orders_of_reduction_are_the_documented_ones() {
     let big = 16_777_216.0_f32;

@@ -118,7 +118,7 @@ fn a_perturbed_measurement_moves_the_crossover() {
 }
 
 #[test]
-fn each_topology_gets_what_it_is_good_at() {
+fn each_topology_gets_its_best_algorithm() {
     let large = 1 << 26;
     let best = |kind, bytes| chosen(Collective::AllReduce, 8, bytes, &fabric(kind)).algorithm;
     assert_eq!(best(TopologyKind::Ring, large), Algorithm::BidirectionalRing);
@@ -157,10 +157,10 @@ fn a_broadcast_is_cut_into_as_many_segments_as_pay() {
     assert!(time(best) <= time(best - 1.0) && time(best) <= time(best + 1.0), "{segments} segments");
 }
 
-/// Two ranks send as much one way or the other. One-shot saves a step and reduces the whole array where the others
+/// Two ranks send as many bytes with either algorithm. One-shot saves a step and reduces the whole array where the others
 /// reduce half of it, so it wins iff S / 2 gamma < alpha.
 #[test]
-fn where_reducing_takes_time_nobody_does_more_of_it_than_a_step_is_worth() {
+fn slow_reduction_favours_algorithms_that_reduce_less() {
     let gamma = 0.1;
     let busy = Fabric { reduce_ns_per_byte: gamma, ..fabric(TopologyKind::Ring) };
     let at = |factor: f64, fabric: &Fabric| {
@@ -171,9 +171,9 @@ fn where_reducing_takes_time_nobody_does_more_of_it_than_a_step_is_worth() {
     assert_eq!(at(1.01, &fabric(TopologyKind::Ring)), Algorithm::OneShot, "where it takes none");
 }
 
-/// What the programs really reduce is what the estimates say.
+/// The reductions of the programs are those of the estimates.
 #[test]
-fn estimates_know_what_the_busiest_rank_reduces() {
+fn estimates_match_the_reductions_of_the_busiest_rank() {
     let elements = 1 << 12;
     for (collective, ranks) in
         [(Collective::AllReduce, 8), (Collective::AllReduce, 6), (Collective::ReduceScatter, 8)]
@@ -228,7 +228,7 @@ fn a_choice_names_its_reason() {
 }
 
 #[test]
-fn one_rank_and_odd_measurements_do_no_harm() {
+fn one_rank_and_odd_measurements_are_handled() {
     let silent = Fabric { alpha_ns: 0.0, link_ns_per_byte: 0.0, ..fabric(TopologyKind::Ring) };
     let broken = Fabric { alpha_ns: f64::NAN, link_ns_per_byte: -1.0, ..silent };
     for fabric in [silent, broken] {

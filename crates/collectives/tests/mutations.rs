@@ -1,4 +1,4 @@
-//! A schedule that is broken in one place is caught, whatever the place: the proof can fail.
+//! A schedule with any single error is refused: the proof can fail.
 
 use std::num::NonZeroUsize;
 
@@ -23,49 +23,49 @@ fn all_schedules() -> Vec<Schedule> {
     Collective::all(2).into_iter().flat_map(of).collect()
 }
 
-/// Apply `break_it` at places 0, 1, 2, ... of each schedule until it finds no such place; each result must be refused.
-fn every_place_is_guarded(break_it: impl Fn(&mut Schedule, usize) -> Option<()>) {
+/// Applies `break_it` at positions 0, 1, 2, ... of each schedule until it finds no such position; each result must be refused.
+fn every_position_is_checked(break_it: impl Fn(&mut Schedule, usize) -> Option<()>) {
     let mut broken = 0;
     for whole in all_schedules() {
-        for place in 0.. {
+        for position in 0.. {
             let mut schedule = whole.clone();
-            if break_it(&mut schedule, place).is_none() {
+            if break_it(&mut schedule, position).is_none() {
                 break;
             }
             broken += 1;
-            let name = format!("{} by {}, place {place}", schedule.collective, schedule.algorithm);
-            assert!(verify(&schedule).is_err(), "{name} is taken for whole");
+            let name = format!("{} by {}, position {position}", schedule.collective, schedule.algorithm);
+            assert!(verify(&schedule).is_err(), "{name} is accepted");
         }
     }
-    assert!(broken > 100, "only {broken} places were tried");
+    assert!(broken > 100, "only {broken} positions were tried");
 }
 
-/// The `place`th step of all ranks.
-fn step_of(schedule: &Schedule, mut place: usize) -> Option<(usize, usize)> {
+/// Returns the `position`th step of all ranks.
+fn step_of(schedule: &Schedule, mut position: usize) -> Option<(usize, usize)> {
     for (rank, program) in schedule.programs.iter().enumerate() {
-        if place < program.steps.len() {
-            return Some((rank, place));
+        if position < program.steps.len() {
+            return Some((rank, position));
         }
-        place -= program.steps.len();
+        position -= program.steps.len();
     }
     None
 }
 
-/// The `place`th piece of local work of all ranks.
-fn work_of(schedule: &mut Schedule, mut place: usize) -> Option<(&mut Vec<Local>, usize)> {
+/// Returns the `position`th piece of local work of all ranks.
+fn work_of(schedule: &mut Schedule, mut position: usize) -> Option<(&mut Vec<Local>, usize)> {
     for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
-        if place < step.work.len() {
-            return Some((&mut step.work, place));
+        if position < step.work.len() {
+            return Some((&mut step.work, position));
         }
-        place -= step.work.len();
+        position -= step.work.len();
     }
     None
 }
 
 #[test]
 fn a_missing_step() {
-    every_place_is_guarded(|schedule, place| {
-        let (rank, step) = step_of(schedule, place)?;
+    every_position_is_checked(|schedule, position| {
+        let (rank, step) = step_of(schedule, position)?;
         schedule.programs[rank].steps.remove(step);
         Some(())
     });
@@ -73,9 +73,9 @@ fn a_missing_step() {
 
 #[test]
 fn a_step_that_waits_for_nothing() {
-    every_place_is_guarded(|schedule, place| {
+    every_position_is_checked(|schedule, position| {
         let steps = schedule.programs.iter_mut().flat_map(|program| &mut program.steps);
-        steps.filter(|step| !step.waits.is_empty()).nth(place)?.waits.clear();
+        steps.filter(|step| !step.waits.is_empty()).nth(position)?.waits.clear();
         Some(())
     });
 }
@@ -98,8 +98,8 @@ fn a_wait_that_comes_too_late_races_or_gives_wrong_results() {
 
 #[test]
 fn a_missing_piece_of_local_work() {
-    every_place_is_guarded(|schedule, place| {
-        let (work, index) = work_of(schedule, place)?;
+    every_position_is_checked(|schedule, position| {
+        let (work, index) = work_of(schedule, position)?;
         work.remove(index);
         Some(())
     });
@@ -108,9 +108,9 @@ fn a_missing_piece_of_local_work() {
 #[test]
 fn a_piece_of_local_work_done_twice() {
     for whole in all_schedules().into_iter().filter(|schedule| schedule.collective.reduces()) {
-        for place in 0.. {
+        for position in 0.. {
             let mut schedule = whole.clone();
-            let Some((work, index)) = work_of(&mut schedule, place) else { break };
+            let Some((work, index)) = work_of(&mut schedule, position) else { break };
             work.insert(index, work[index]);
             // A second copy or fold changes nothing; a second reduction counts a rank twice.
             let harmless = matches!(work[index], Local::Copy { .. } | Local::Fold { .. });
@@ -127,14 +127,14 @@ fn a_piece_of_local_work_done_twice() {
 
 #[test]
 fn a_wrong_chunk_is_sent() {
-    every_place_is_guarded(|schedule, place| {
+    every_position_is_checked(|schedule, position| {
         let full = |span: Span, elements: usize| span.length == elements;
         let sizes: Vec<_> = schedule.programs.clone();
         let candidates = schedule.transfers.iter_mut().filter(|transfer| {
             let elements = sizes[transfer.from].elements(transfer.source.buffer);
             transfer.source.length > 0 && !full(transfer.source, elements)
         });
-        let transfer = candidates.into_iter().nth(place)?;
+        let transfer = candidates.into_iter().nth(position)?;
         let elements = sizes[transfer.from].elements(transfer.source.buffer);
         transfer.source.start = if transfer.source.end() < elements { transfer.source.start + 1 } else { 0 };
         Some(())
@@ -142,10 +142,10 @@ fn a_wrong_chunk_is_sent() {
 }
 
 #[test]
-fn a_chunk_lands_in_a_wrong_place() {
-    every_place_is_guarded(|schedule, place| {
+fn a_chunk_lands_at_a_wrong_offset() {
+    every_position_is_checked(|schedule, position| {
         let data = |transfer: &&mut rackloom_collectives::Transfer| transfer.target.length > 0;
-        let transfer = schedule.transfers.iter_mut().filter(data).nth(place)?;
+        let transfer = schedule.transfers.iter_mut().filter(data).nth(position)?;
         transfer.target.start += 1;
         Some(())
     });
@@ -153,14 +153,14 @@ fn a_chunk_lands_in_a_wrong_place() {
 
 #[test]
 fn two_transfers_of_a_sender_go_to_each_others_receiver() {
-    every_place_is_guarded(|schedule, place| {
+    every_position_is_checked(|schedule, position| {
         let transfers = &mut schedule.transfers;
         let differ = |left: usize, right: usize| {
             transfers[left].from == transfers[right].from && transfers[left].to != transfers[right].to
         };
         let count = transfers.len();
         let pairs = (0..count).flat_map(|left| (left + 1..count).map(move |right| (left, right)));
-        let (left, right) = pairs.filter(|&(left, right)| differ(left, right)).nth(place)?;
+        let (left, right) = pairs.filter(|&(left, right)| differ(left, right)).nth(position)?;
         let to = transfers[left].to;
         transfers[left].to = transfers[right].to;
         transfers[right].to = to;
@@ -170,8 +170,8 @@ fn two_transfers_of_a_sender_go_to_each_others_receiver() {
 
 #[test]
 fn a_send_goes_to_a_wrong_peer() {
-    every_place_is_guarded(|schedule, place| {
-        let transfer = schedule.transfers.get_mut(place)?;
+    every_position_is_checked(|schedule, position| {
+        let transfer = schedule.transfers.get_mut(position)?;
         transfer.to = (0..RANKS).find(|&rank| rank != transfer.to && rank != transfer.from)?;
         Some(())
     });
@@ -179,10 +179,10 @@ fn a_send_goes_to_a_wrong_peer() {
 
 #[test]
 fn a_send_is_forgotten_or_doubled() {
-    every_place_is_guarded(|schedule, place| {
+    every_position_is_checked(|schedule, position| {
         let steps = schedule.programs.iter_mut().flat_map(|program| &mut program.steps);
-        steps.filter(|step| !step.sends.is_empty()).nth(place / 2).map(|step| {
-            if place % 2 == 0 {
+        steps.filter(|step| !step.sends.is_empty()).nth(position / 2).map(|step| {
+            if position % 2 == 0 {
                 step.sends.pop();
             } else {
                 step.sends.push(step.sends[0]);
@@ -193,9 +193,9 @@ fn a_send_is_forgotten_or_doubled() {
 
 #[test]
 fn numbers_and_arrivals_that_repeat() {
-    every_place_is_guarded(|schedule, place| {
-        let transfer = schedule.transfers.get_mut(place / 2)?;
-        if place % 2 == 0 {
+    every_position_is_checked(|schedule, position| {
+        let transfer = schedule.transfers.get_mut(position / 2)?;
+        if position % 2 == 0 {
             transfer.number += 1;
         } else {
             transfer.arrival += 1;
@@ -251,7 +251,7 @@ fn a_fold_of_the_wrong_operands() {
     }
 }
 
-/// What was sent must stay: a retransmission reads it again, even when the receiver has long had it.
+/// Sent elements must stay: a retransmission reads them again, even when the receiver already has them.
 #[test]
 fn a_source_that_is_written_again() {
     let mut schedule = schedule(Collective::AllReduce, Algorithm::Ring);
@@ -262,15 +262,15 @@ fn a_source_that_is_written_again() {
     assert_eq!(verify(&schedule), Err(vec![Finding::SourceRewritten { rank, span }]));
 }
 
-/// Sender and receiver agree on leaving a transfer out: nothing but the result tells.
+/// Sender and receiver both omit a transfer: only the result shows it.
 #[test]
 fn a_transfer_that_both_sides_forget() {
-    every_place_is_guarded(|schedule, place| {
+    every_position_is_checked(|schedule, position| {
         if schedule.collective == Collective::Barrier {
-            return None; // Some signals of six ranks are told twice.
+            return None; // Some signals of six ranks are redundant.
         }
-        let gone = *schedule.transfers.get(place)?;
-        schedule.transfers.remove(place);
+        let gone = *schedule.transfers.get(position)?;
+        schedule.transfers.remove(position);
         for transfer in &mut schedule.transfers {
             let same_pair = (transfer.from, transfer.to) == (gone.from, gone.to);
             transfer.number -= u32::from(same_pair && transfer.number > gone.number);
@@ -279,8 +279,8 @@ fn a_transfer_that_both_sides_forget() {
         schedule.programs[gone.to].arrivals -= 1;
         for step in schedule.programs.iter_mut().flat_map(|program| &mut program.steps) {
             for ids in [&mut step.waits, &mut step.sends] {
-                ids.retain(|id| id.index() != place);
-                ids.iter_mut().for_each(|id| id.0 -= u32::from(id.index() > place));
+                ids.retain(|id| id.index() != position);
+                ids.iter_mut().for_each(|id| id.0 -= u32::from(id.index() > position));
             }
         }
         Some(())
@@ -303,7 +303,7 @@ fn ranks_that_wait_for_each_other() {
 #[test]
 fn a_barrier_that_lets_one_rank_through() {
     let mut schedule = schedule(Collective::Barrier, Algorithm::Dissemination);
-    // Without the last round nobody has heard of everybody.
+    // Without the last round no rank depends on all ranks.
     let last = schedule.rounds() - 2;
     let dropped: Vec<_> = schedule
         .programs

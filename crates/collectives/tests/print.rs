@@ -1,4 +1,4 @@
-//! What a printed schedule looks like.
+//! Printed schedules.
 
 use rackloom_collectives::print::table;
 use rackloom_collectives::{Algorithm, Collective, Request, build};

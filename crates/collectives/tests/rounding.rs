@@ -1,4 +1,4 @@
-//! How often a 16-bit sum is rounded: once where a rank holds all operands, at every step where partial sums travel.
+//! Roundings of a 16-bit sum: one if a rank holds all operands, one per step if partial sums travel.
 //!
 //! The reference shares nothing with the crate: values are the definition of IEEE 754 in f64, and a sum is rounded to the
 //! format by trying every one of its values.
@@ -103,10 +103,10 @@ fn seven_ones_beside_2048_are_kept_or_lost() {
     assert_eq!(sums(Algorithm::OneShot), [2056.0; 8]);
     assert_eq!(sums(Algorithm::TwoShot), [2056.0; 8]);
     // Chunk c begins at rank c + 1: 7 - c ones are added up before 2048 comes, and c after it. From there on only every
-    // other whole number exists, and a tie goes to the multiple of four: 2049 to 2048, 2051 and 2053 to 2052, 2055 to 2056.
+    // other whole number exists, and a tie is rounded to the multiple of four: 2049 to 2048, 2051 and 2053 to 2052, 2055 to 2056.
     let by_chunk = [2056.0, 2056.0, 2052.0, 2052.0, 2052.0, 2052.0, 2048.0, 2048.0];
     assert_eq!(sums(Algorithm::Ring), by_chunk);
-    // The other half of the ring's chunks goes the other way round.
+    // The other half of the ring's chunks travels in the other direction.
     assert!(sums(Algorithm::BidirectionalRing).contains(&2048.0));
 }
 
@@ -126,12 +126,12 @@ fn direct_schedules_round_once_and_rings_at_each_step() {
                 assert_eq!(found, expected, "ring of {ranks}, {element}");
                 differ += usize::from(found != rounded_once(format, &inputs, element));
             }
-            assert!(ranks < 5 || differ > 0, "the inputs cannot tell both ways apart");
+            assert!(ranks < 5 || differ > 0, "the inputs do not distinguish both orders");
         }
     }
 }
 
-/// The order is that of the ranks, wherever the root stands.
+/// The order is that of the ranks, for any root.
 #[test]
 fn a_direct_reduce_rounds_once_at_its_root_and_a_tree_at_each_step() {
     for format in [HALF, BRAIN] {
@@ -142,7 +142,7 @@ fn a_direct_reduce_rounds_once_at_its_root_and_a_tree_at_each_step() {
             };
             let wanted: Vec<_> = (0..40).map(|element| rounded_once(format, &inputs, element)).collect();
             assert_eq!(reduced(Algorithm::Direct), wanted, "root {root}");
-            assert_ne!(reduced(Algorithm::Binomial), wanted, "the inputs cannot tell both ways apart");
+            assert_ne!(reduced(Algorithm::Binomial), wanted, "the inputs do not distinguish both orders");
         }
     }
 }

@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn a_two_level_barrier_holds_wherever_the_ranks_sit(servers in prop::collection::vec(0_usize..6, 1..=17)) {
+    fn a_two_level_barrier_holds_for_any_placement_of_ranks(servers in prop::collection::vec(0_usize..6, 1..=17)) {
         let request = Request { collective: Collective::Barrier, ranks: servers.len(), elements: 0, servers: &servers };
         proved(&build(&request, Algorithm::TwoLevel).unwrap());
     }
@@ -73,11 +73,11 @@ fn large_racks_are_proved_too() {
     }
 }
 
-/// How often the step latency is paid, in the words of the literature.
+/// Number of times that the step latency is paid, as the literature states it.
 #[test]
 fn chains_of_messages_are_as_long_as_the_closed_forms_say() {
     let log2_up = |ranks: usize| ranks.next_power_of_two().trailing_zeros() as usize;
-    // In a binomial tree a rank is as far from the root as its number has bits.
+    // In a binomial tree the distance of a rank from the root is the number of its bits.
     let bits_max = |ranks: usize| (0..ranks).map(|rank| rank.count_ones() as usize).max().unwrap();
     for ranks in 2..=17 {
         let depth = |collective, algorithm| proved(&schedule(collective, algorithm, ranks, 60)).messages_deep;
@@ -112,20 +112,20 @@ fn a_two_level_barrier_goes_up_across_and_down() {
 }
 
 #[test]
-fn who_may_run_ahead_of_whom_is_known() {
+fn ranks_that_may_run_ahead_are_known() {
     let synchronizing =
         |collective, algorithm, elements| proved(&schedule(collective, algorithm, 8, elements)).synchronizing;
     assert!(synchronizing(Collective::AllReduce, Algorithm::Ring, 8));
     assert!(synchronizing(Collective::AllReduce, Algorithm::OneShot, 1));
     assert!(synchronizing(Collective::AllGather, Algorithm::Direct, 8));
-    // A root gives and goes on; ranks without a part hear of nobody.
+    // A root sends and continues; ranks without a part depend on no other.
     assert!(!synchronizing(Collective::Broadcast { root: 0 }, Algorithm::Binomial, 8));
     assert!(!synchronizing(Collective::ReduceScatter, Algorithm::Ring, 7));
     assert!(!synchronizing(Collective::AllReduce, Algorithm::Ring, 0));
 }
 
 #[test]
-fn what_must_synchronize_by_its_meaning_does_so_under_every_algorithm() {
+fn synchronizing_collectives_synchronize_under_every_algorithm() {
     for ranks in 1..=9 {
         for elements in [0, 1, 5, ranks, 20] {
             for collective in Collective::all(ranks - 1) {

@@ -19,7 +19,7 @@ fn even(ranks: usize) -> (usize, u64) {
 }
 
 #[test]
-fn a_ring_all_reduce_sends_2_n_minus_1_over_n_of_the_array_one_way() {
+fn a_ring_all_reduce_sends_2_n_minus_1_over_n_of_the_array_in_one_direction() {
     for ranks in 3..=17 {
         let (elements, bytes) = even(ranks);
         let traffic = count(Collective::AllReduce, Algorithm::Ring, ranks, elements);
@@ -27,14 +27,14 @@ fn a_ring_all_reduce_sends_2_n_minus_1_over_n_of_the_array_one_way() {
         for rank in 0..ranks {
             let ahead = traffic.between(rank, (rank + 1) % ranks);
             assert_eq!(ahead, Load { bytes: 2 * (n - 1) * bytes / n, messages: 2 * (n - 1) });
-            assert_eq!(traffic.sent(rank), ahead, "nothing goes anywhere else");
+            assert_eq!(traffic.sent(rank), ahead, "all traffic is in one direction");
             assert_eq!(traffic.received(rank), ahead);
         }
     }
 }
 
 #[test]
-fn two_rings_send_half_of_it_each_way() {
+fn two_rings_send_half_of_it_in_each_direction() {
     for ranks in 3..=17 {
         let (elements, bytes) = even(ranks);
         let traffic = count(Collective::AllReduce, Algorithm::BidirectionalRing, ranks, elements);
@@ -48,7 +48,7 @@ fn two_rings_send_half_of_it_each_way() {
     }
 }
 
-/// Each element goes around the ring twice but for one hop, however the parts are cut.
+/// Each element travels around the ring twice less one hop, for any partition.
 #[test]
 fn uneven_parts_change_no_total() {
     for ranks in 1..=17 {

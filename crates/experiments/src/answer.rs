@@ -1,18 +1,18 @@
-//! What an experiment's numbers come to, in a line or two: the answer that its question asks for.
+//! The answer of an experiment's numbers to its question, in a line or two.
 //!
-//! Made of what was measured and of nothing else; a row that came to no number has no part in it.
+//! Derived from measurements only; a row without a number is left out.
 
 use crate::experiment::Row;
 
-/// Of a link, this much is all of it.
+/// Share of a link from which on it counts as full.
 pub(crate) const FULL: f64 = 0.99;
 
-/// Nothing to add to the table.
+/// Returns no answer, for experiments whose table is enough.
 pub(crate) fn none(_: &[Row]) -> Vec<String> {
     Vec::new()
 }
 
-/// The rows that have numbers, by series, in the order of their places.
+/// Returns the rows that have numbers, by series, in the order of their x values.
 pub(crate) fn by_series(rows: &[Row]) -> Vec<(&str, Vec<(f64, f64)>)> {
     let mut all: Vec<(&str, Vec<(f64, f64)>)> = Vec::new();
     for row in rows {
@@ -28,17 +28,17 @@ pub(crate) fn by_series(rows: &[Row]) -> Vec<(&str, Vec<(f64, f64)>)> {
     all
 }
 
-/// The last place up to which every point is at least so high.
+/// Returns the last x value up to which every point is at least `least`.
 pub(crate) fn holds_up_to(points: &[(f64, f64)], least: f64) -> Option<f64> {
-    points.iter().take_while(|(_, value)| *value >= least).last().map(|(place, _)| *place)
+    points.iter().take_while(|(_, value)| *value >= least).last().map(|(x, _)| *x)
 }
 
-/// The first place from which on every point is at least so high.
+/// Returns the first x value from which on every point is at least `least`.
 pub(crate) fn holds_from(points: &[(f64, f64)], least: f64) -> Option<f64> {
-    points.iter().rev().take_while(|(_, value)| *value >= least).last().map(|(place, _)| *place)
+    points.iter().rev().take_while(|(_, value)| *value >= least).last().map(|(x, _)| *x)
 }
 
-/// A share in per cent with three digits: `99.1 %`.
+/// Formats a share in per cent with three digits: `99.1 %`.
 pub(crate) fn per_cent(share: f64) -> String {
     let digits = if share < 0.1 { 2 } else { 1 };
     format!("{:.digits$} %", share * 100.0)
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_holds_only_with_all_before_or_behind_it() {
+    fn a_value_holds_only_with_all_before_or_behind_it() {
         let falls = [(1.0, 1.0), (2.0, 0.995), (3.0, 0.5), (4.0, 1.0)];
         assert_eq!((holds_up_to(&falls, FULL), holds_from(&falls, FULL)), (Some(2.0), Some(4.0)));
         assert_eq!((holds_up_to(&falls[2..], FULL), holds_from(&falls[..3], FULL)), (None, None));

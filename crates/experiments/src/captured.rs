@@ -1,7 +1,7 @@
 //! A capture of one direction of a link, made by a run and read back as any reader of pcapng would read it.
 //!
-//! What an experiment counts here comes from the bytes of the file: payload from the operations in the frames, time from the
-//! timestamps. The simulator's own counters play no part.
+//! The counts of an experiment come from the bytes of the file: payload from the operations in the frames, time from the
+//! timestamps. The simulator's own counters are not used.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use rackloom_simulator::FrameWitness;
 
 use crate::stage::Stage;
 
-/// Largest capture.
+/// Largest capture, in bytes.
 const BYTES_MAX: u64 = 64 << 20;
 
 /// A frame of a capture that carries operations.
@@ -30,7 +30,7 @@ pub(crate) struct DataFrame {
 /// A capture that is being written.
 pub(crate) struct Capture(Rc<RefCell<Recorder>>);
 
-/// Writes what the end of one link that sends forward puts on the wire.
+/// Writes the frames that leave one end of a link.
 struct Pen {
     recorder: Rc<RefCell<Recorder>>,
     edge: u16,
@@ -57,7 +57,7 @@ impl Capture {
         Ok(Self(recorder))
     }
 
-    /// The frames with operations, read from the file's bytes.
+    /// Returns the frames with operations, read from the file's bytes.
     pub(crate) fn data_frames(&self) -> Result<Vec<DataFrame>, String> {
         let file = self.0.borrow_mut().take(Vec::new());
         if self.0.borrow().is_full() {

@@ -1,7 +1,7 @@
-//! What an experiment is, how it is run, and how its numbers are judged.
+//! Definition, run and verdict of an experiment.
 //!
-//! An experiment names its trials; a trial is a point: where it lies in the figure, what the formula expects there, and a
-//! run that measures. Trials know nothing of each other, so they run side by side and are reported in their order.
+//! An experiment lists its trials. A trial is a point: its x value in the figure, the value that the formula expects there, and a
+//! run that measures. Trials are independent of each other, so they run in parallel and are reported in their order.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::chart::Axes;
 use crate::knob::{Knob, Knobs, Refused};
 use crate::parallel;
 
-/// By how much an input is changed behind the formula's back.
+/// Factor by which an input of the run is changed without a change of the formula's input.
 const PERTURBATION: f64 = 1.2;
-/// Losses that a statistical tolerance wants to rest on.
+/// Losses that a statistical tolerance requires for its estimate.
 const EVENTS_MIN: u64 = 1_000;
-/// Standard deviations that chance may take.
+/// Standard deviations that count as chance.
 const SIGMAS: f64 = 3.0;
 
 /// A question with its theory, its trials and its figure.
@@ -23,42 +23,42 @@ const SIGMAS: f64 = 3.0;
 pub struct Experiment {
     /// Number in `docs/experiments.md`.
     pub number: u8,
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: &'static str,
-    /// What it answers.
+    /// The question that it answers.
     pub question: &'static str,
     /// The closed form, in one line.
     pub formula: &'static str,
-    /// Why it holds, in a sentence, and where it comes from.
+    /// Derivation of the closed form, in a sentence, with its source.
     pub theory: &'static str,
     /// The input of the run that `--perturb` raises by a fifth.
     pub perturbs: &'static str,
-    /// What may be varied, with what is usual.
+    /// Inputs that can be varied, with their usual values.
     pub knobs: &'static [Knob],
     /// The figure's axes.
     pub axes: Axes,
-    /// The closed form between the points, by series and place; `None` where points are joined by straight lines.
+    /// The closed form between the points, by series and x value; `None` if points are joined by straight lines.
     pub(crate) curve: fn(&str, f64) -> Option<f64>,
-    /// What the measured rows come to, in a few lines; not told what was expected.
+    /// Summarises the measured rows in a few lines, without the expected values.
     pub(crate) answer: fn(&[Row]) -> Vec<String>,
     /// The points to measure.
     pub(crate) trials: fn(&Setup) -> Result<Vec<Trial>, Refused>,
 }
 
-/// What the user asks of an experiment.
+/// Options of a run of an experiment.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Seed of everything random.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// Values in place of the usual ones, by knob.
+    /// Values that replace the usual ones, by knob.
     pub vary: BTreeMap<String, Vec<String>>,
-    /// Change one input of the run by a fifth and tell the formula nothing.
+    /// True to change one input of the run by a fifth and not the formula's.
     pub perturb: bool,
-    /// Fewer points and shorter runs.
+    /// True for fewer points and shorter runs.
     pub reduced: bool,
 }
 
-/// What an experiment makes its trials of.
+/// Inputs from which an experiment makes its trials.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) seed: u64,
@@ -68,18 +68,18 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// The whole set of what is varied so, unperturbed.
+    /// Returns the setup of the whole set with these knobs, unperturbed.
     #[cfg(test)]
     pub(crate) const fn whole(knobs: Knobs) -> Self {
         Self { seed: 1, knobs, reduced: false, perturb: false }
     }
 
-    /// An input as the run gets it: the formula's, unless the user wants to see the verdict flip.
+    /// Returns the run's input: equal to the formula's, unless the request perturbs it.
     pub(crate) fn run_input(&self, stated: f64) -> f64 {
         if self.perturb { stated * PERTURBATION } else { stated }
     }
 
-    /// The same for whole numbers, rounded up.
+    /// Returns the run's input for whole numbers, rounded up.
     pub(crate) fn run_count(&self, stated: u64) -> u64 {
         self.run_input(stated as f64).ceil() as u64
     }
@@ -87,29 +87,29 @@ impl Setup {
 
 /// One point.
 pub(crate) struct Trial {
-    /// Which line of the figure it belongs to.
+    /// Name of the line of the figure to which it belongs.
     pub(crate) series: String,
-    /// What is set, for people.
+    /// Setting of the trial, as text for readers.
     pub(crate) setting: String,
-    /// Whether the figure's axes are its own.
+    /// True if its values belong to the figure's axes.
     pub(crate) is_drawn: bool,
-    /// Where it lies on the horizontal axis.
+    /// Value on the horizontal axis.
     pub(crate) x: f64,
-    /// What the closed form says.
+    /// Value of the closed form.
     pub(crate) expected: f64,
-    /// How far the measurement may be from it.
+    /// Maximum difference between measurement and closed form.
     pub(crate) tolerance: Tolerance,
-    /// Run, and measure.
+    /// Runs the trial and measures.
     pub(crate) run: Box<dyn Fn() -> Result<Measured, String> + Send + Sync>,
 }
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Measured {
     pub(crate) value: f64,
-    /// Chance events (losses) that the value rests on, where chance plays a part.
+    /// Number of chance events (losses) behind the value, if chance plays a part.
     pub(crate) events: Option<u64>,
-    /// Beside the number.
+    /// Note for readers beside the number.
     pub(crate) note: Option<String>,
 }
 
@@ -119,23 +119,23 @@ impl From<f64> for Measured {
     }
 }
 
-/// How far a measurement may be from what is expected.
+/// Maximum difference between a measurement and its expected value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Tolerance {
-    /// Not at all, but for the last bits of floating-point arithmetic.
+    /// None, except for the last bits of floating-point arithmetic.
     Exact,
-    /// By this share of what is expected.
+    /// This share of the expected value.
     Relative(f64),
-    /// By this much.
+    /// This difference.
     Absolute(f64),
-    /// It must lie between these, both included.
+    /// Between these values, both included.
     Between(f64, f64),
-    /// By what chance explains: `spread` is how far all counted events together move the value, so that one of n moves it
-    /// by an n-th; `slack` is what the formula leaves open.
+    /// Difference that chance explains: `spread` is the change of the value by all counted events together, so that
+    /// one of n changes it by an n-th; `slack` is the inaccuracy of the formula.
     Chance { spread: f64, slack: f64 },
 }
 
-/// What became of a comparison.
+/// Result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -143,12 +143,12 @@ pub enum Verdict {
     Pass,
     /// Outside.
     Fail,
-    /// The run did not come to a number.
+    /// The run has no number.
     Broken,
 }
 
 impl Verdict {
-    /// Lower-case word for tables.
+    /// Returns the lower-case name for tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -162,35 +162,35 @@ impl Verdict {
 /// One line of an experiment's table.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// Which line of the figure.
+    /// Name of the line of the figure.
     pub series: String,
-    /// What was set.
+    /// Setting of the trial.
     pub setting: String,
-    /// Whether it has a place in the figure.
+    /// True if the figure shows it.
     #[serde(skip)]
     pub is_drawn: bool,
-    /// Where it lies on the horizontal axis.
+    /// Value on the horizontal axis.
     pub x: f64,
-    /// What the run came to; `None` if it came to nothing.
+    /// Measured value; `None` if the run has none.
     pub measured: Option<f64>,
-    /// What the closed form says.
+    /// Value of the closed form.
     pub expected: f64,
-    /// Measured over expected, less one; `None` where one of them is missing or nothing is expected.
+    /// Measured over expected, less one; `None` if one of them is missing or the expected value is zero.
     pub error: Option<f64>,
-    /// The tolerance in words.
+    /// Tolerance as text.
     pub tolerance: String,
-    /// The comparison.
+    /// Result of the comparison.
     pub verdict: Verdict,
-    /// Losses that the value rests on, where chance plays a part.
+    /// Losses behind the value, if chance plays a part.
     pub events: Option<u64>,
-    /// What a reader should know beside the number.
+    /// Note for readers beside the number.
     pub note: String,
 }
 
-/// All of an experiment's lines.
+/// All rows of an experiment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Findings {
-    /// Which experiment.
+    /// Name of the experiment.
     pub name: &'static str,
     /// The question.
     pub question: &'static str,
@@ -198,16 +198,16 @@ pub struct Findings {
     pub formula: &'static str,
     /// Seed of the runs.
     pub seed: u64,
-    /// Which input was changed behind the formula's back; none usually.
+    /// Input that was changed without a change of the formula's; usually none.
     pub perturbed: Option<&'static str>,
-    /// The lines, in the experiment's order.
+    /// Rows in the experiment's order.
     pub rows: Vec<Row>,
-    /// What they come to, made of what was measured.
+    /// Summary of the measured rows.
     pub answer: Vec<String>,
 }
 
 impl Findings {
-    /// Whether every line holds, and there is one.
+    /// Returns true if there are rows and all of them pass.
     #[must_use]
     pub fn hold(&self) -> bool {
         !self.rows.is_empty() && self.rows.iter().all(|row| row.verdict == Verdict::Pass)
@@ -215,7 +215,7 @@ impl Findings {
 }
 
 impl Experiment {
-    /// Measure every point, on all cores, and judge.
+    /// Measures every point, on all cores, and compares it with the closed form.
     ///
     /// # Errors
     /// A knob that the experiment does not have, or a value that it cannot take.
@@ -242,7 +242,7 @@ impl Experiment {
     }
 }
 
-/// No closed form but at the points.
+/// Returns `None`: the closed form is known only at the points.
 pub(crate) fn straight(_: &str, _: f64) -> Option<f64> {
     None
 }
@@ -297,7 +297,7 @@ impl Tolerance {
         }
     }
 
-    /// How far chance may move the value.
+    /// Returns the change of the value that chance explains.
     fn chance(self, events: Option<u64>) -> f64 {
         let Self::Chance { spread, slack } = self else { return 0.0 };
         let events = events.unwrap_or(0).max(1) as f64;
@@ -318,7 +318,7 @@ impl Tolerance {
     }
 }
 
-/// A number with four significant digits at most.
+/// Formats a number with four significant digits at most.
 fn rounded(value: f64) -> String {
     let digits = 3 - value.abs().max(1e-9).log10().floor() as i32;
     let text = format!("{value:.*}", digits.max(0) as usize);
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_shrinks_with_the_root_of_what_was_counted_and_few_losses_are_marked() {
+    fn chance_shrinks_with_the_root_of_the_count_and_few_losses_are_marked() {
         let tolerance = Tolerance::Chance { spread: 50.0, slack: 0.0 };
         let counted = |events| Ok(Measured { value: 105.0, events: Some(events), note: None });
         // 3 * 50 / sqrt(n): 15 of 100 losses, 1.5 of 10,000.
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_a_number_is_broken_and_says_why() {
+    fn a_run_without_a_number_is_broken_and_has_a_reason() {
         let row = judged(Tolerance::Exact, Err("it stalled".into()));
         assert_eq!((row.verdict, row.measured, row.note.as_str()), (Verdict::Broken, None, "it stalled"));
     }

@@ -1,6 +1,6 @@
-//! What `--vary` may change: an experiment's inputs by name, each with the values that are usual.
+//! Inputs of experiments that `--vary` changes: each with its name and usual values.
 //!
-//! Values are text as in a rack file, because that is where they go; what a formula needs of them is read here.
+//! Values are text as in a rack file, because they are inserted there; the numbers that a formula needs are parsed here.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,19 +10,19 @@ use rackloom_plan::units;
 /// One input that can be varied.
 #[derive(Clone, Copy, Debug)]
 pub struct Knob {
-    /// Its name, where there is one the key of the rack file: `link.loss`.
+    /// Name; if the rack file has such a key, the key: `link.loss`.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub meaning: &'static str,
-    /// The values that it usually takes.
+    /// Usual values.
     pub usual: &'static [&'static str],
-    /// The values that it takes where time is short; all of the usual ones if empty.
+    /// Values of the reduced set; empty for all of the usual ones.
     pub reduced: &'static [&'static str],
-    /// What a value looks like.
+    /// Kind of the values.
     pub kind: KnobKind,
 }
 
-/// What a knob's values look like; numbers within these, both included.
+/// Kind of a knob's values. Bounds are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KnobKind {
     /// A whole number.
@@ -35,21 +35,21 @@ pub enum KnobKind {
     Metres(u64, u64),
     /// A number above 0 and below 1, or per cent.
     Share,
-    /// A share as [`Self::Share`], up to so many thousandths, because the formula holds no further.
+    /// A share as [`Self::Share`], up to this maximum, beyond which the formula does not hold.
     ShareUpTo {
-        /// The largest value, in thousandths.
+        /// Largest value, in thousandths.
         thousandths: u16,
     },
     /// One of the usual values.
     Word,
 }
 
-/// A knob or value that is refused, and what would not be.
+/// Error of a knob or value that is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// What is wrong.
+    /// Description of the error.
     pub what: String,
-    /// What to do.
+    /// Hint for the user.
     pub hint: String,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The knobs of an experiment as the user set them.
+/// Knobs of an experiment with the user's values.
 #[derive(Clone, Debug)]
 pub(crate) struct Knobs {
     known: &'static [Knob],
@@ -91,15 +91,15 @@ impl Knobs {
         Ok(Self { known, values: values.clone() })
     }
 
-    /// Whether whoever asks has chosen the values of this one.
+    /// Returns true if the user has set the values of this knob.
     pub(crate) fn is_varied(&self, name: &str) -> bool {
         self.values.contains_key(name)
     }
 
-    /// The values of a knob.
+    /// Returns the values of a knob.
     ///
     /// # Panics
-    /// If the experiment has no such knob: its declaration and its trials have parted.
+    /// If the experiment has no such knob: its declaration and its trials disagree.
     pub(crate) fn words(&self, name: &str, reduced: bool) -> Vec<String> {
         if let Some(values) = self.values.get(name) {
             return values.clone();
@@ -110,13 +110,13 @@ impl Knobs {
         usual.iter().map(|value| (*value).to_owned()).collect()
     }
 
-    /// The values of a knob that counts something.
+    /// Returns the values of a knob that is a count.
     pub(crate) fn counts(&self, name: &str, reduced: bool) -> Vec<u64> {
         let kind = self.known.iter().find(|knob| knob.name == name).map(|knob| knob.kind);
         self.words(name, reduced).iter().filter_map(|value| kind?.whole(value)).collect()
     }
 
-    /// The values of a knob that is a share.
+    /// Returns the values of a knob that is a share.
     pub(crate) fn shares(&self, name: &str, reduced: bool) -> Vec<f64> {
         self.words(name, reduced).iter().filter_map(|value| units::probability(value)).collect()
     }
@@ -127,7 +127,7 @@ impl Knob {
         let is_fine = match self.kind {
             KnobKind::Share => units::probability(value).is_some_and(|share| share > 0.0 && share < 1.0),
             KnobKind::ShareUpTo { thousandths } => {
-                // Values are written in decimal, so the bound itself may be off by a last bit.
+                // Values are parsed from decimal text, so the bound itself may differ in the last bit.
                 let most = f64::from(thousandths) / 1000.0 * (1.0 + 1e-12);
                 units::probability(value).is_some_and(|share| share > 0.0 && share <= most)
             }
@@ -143,7 +143,7 @@ impl Knob {
 }
 
 impl KnobKind {
-    /// A value that counts something, with or without its unit.
+    /// Parses a count, with or without its unit.
     fn whole(self, text: &str) -> Option<u64> {
         let whole = |value: u64, of: u64| value.is_multiple_of(of).then_some(value / of);
         let bare = text.parse::<u64>().ok();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_varied_takes_its_usual_values() {
+    fn knobs_that_are_not_varied_take_their_usual_values() {
         let knobs = knobs("bytes", &["7"]).unwrap();
         assert_eq!(knobs.counts("bytes", false), [7]);
         assert_eq!(knobs.shares("link.loss", true), [0.01]);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_knobs_and_values_are_refused_with_what_there_is() {
+    fn unknown_knobs_and_values_are_refused_with_alternatives() {
         for (name, values, hint) in [
             ("byte", &["1"][..], "bytes, beat, cable, link.loss, mode, loss"),
             ("bytes", &["0"], "bytes=64,128"),

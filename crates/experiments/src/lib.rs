@@ -1,16 +1,17 @@
-//! Experiments: a question about a fabric, racks in virtual time that answer it, and the closed form that the answer must
-//! meet.
+//! Experiments: questions about a fabric, racks in virtual time that answer them, and closed forms that the answers must
+//! match.
 //!
-//! Each experiment builds plans, runs them in the simulator, measures (counters, virtual times) and holds what it
-//! measured against a formula of `theory`, within a stated tolerance. The two sides never meet before the
-//! verdict: a run is not told what is expected of it, and a formula is given its inputs by name and sees no run. That
-//! this is so is tested for every experiment: change one input of the run by a fifth behind the formula's back, and the verdict must flip.
+//! Each experiment builds plans, runs them in the simulator, measures (counters, virtual times) and compares the
+//! measurements with a formula of `theory`, within a stated tolerance. The two sides are independent until the
+//! verdict: a run does not get the expected value, and a formula gets its inputs by name and no run. That
+//! is tested for every experiment: if one input of the run is changed by a fifth and the formula's is not, the verdict must flip.
 //!
-//! Rooms: [`experiment`] (what one is, how it is run and judged) · [`knob`] (what `--vary` may change) · `parallel` (many
-//! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, what its nodes do, and who sends how much to whom) · [`theory`] (the closed forms) ·
-//! `captured` (a run's capture, read back) · `suite` (the experiments) · [`chart`] (a figure as SVG text) · `answer` (what the numbers come to, in a line).
+//! Modules: [`experiment`] (definition, run and verdict) · [`knob`] (inputs for `--vary`) · `parallel` (many
+//! runs, all cores, one order) · `stage`, `traffic` and `workload` (a rack, the traffic of its nodes, and traffic
+//! matrices) · [`theory`] (the closed forms) · `captured` (a run's capture, read back) · `suite` (the experiments) ·
+//! [`chart`] (a figure as SVG text) · `answer` (summary of the numbers, in a line).
 //!
-//! It prints nothing and opens no file.
+//! The crate prints nothing and opens no file.
 #![forbid(unsafe_code)]
 
 mod answer;

@@ -1,13 +1,13 @@
-//! Many independent runs on all cores, with results in the order of what was asked.
+//! Many independent runs on all cores, with results in the order of the inputs.
 //!
-//! A run in virtual time takes one thread and shares nothing, so the only thing that is shared here is the number of the
-//! next one to begin.
+//! A run in virtual time takes one thread and shares nothing, so the threads share only the index of the
+//! next run.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// `work` on each item, as many at a time as there are cores.
+/// Applies `work` to each item, as many at a time as there are cores.
 pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::with_capacity(items.len()));
@@ -20,7 +20,7 @@ pub(crate) fn map<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) 
                     items.get(index).map(|item| (index, item))
                 } {
                     let result = work(item);
-                    // A thread that panicked takes the scope down with it; what it left is not looked at.
+                    // A thread that panicked ends the scope; its results are not read.
                     let mut done = done.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     done.push((index, result));
                 }

@@ -1,6 +1,6 @@
-//! A rack in virtual time with its traffic: from the text of a rack file to what the wires and the ledgers say.
+//! A rack in virtual time with its traffic: from the text of a rack file to the counters of wires and ledgers.
 //!
-//! Nothing here knows what is expected of a run.
+//! This file has no expected values.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,20 +12,20 @@ use rackloom_simulator::{Action, LinkStatistics, Simulation};
 
 use crate::traffic::{Flow, Ledger, Traffic};
 
-/// A rack whose nodes send what they are told to.
+/// A rack whose nodes carry given flows.
 pub(crate) struct Stage {
     pub(crate) simulation: Simulation,
     ledgers: Vec<Arc<Mutex<Ledger>>>,
     plan: Plan,
 }
 
-/// A plan from the text of a rack file.
+/// Parses a plan from the text of a rack file.
 pub(crate) fn plan(text: &str) -> Result<Plan, String> {
     Plan::parse(text, "experiment").map_err(|error| error.to_string())
 }
 
 impl Stage {
-    /// A rack at time 0; node `n` carries `flows[n]`, nodes beyond the list carry none.
+    /// Creates a rack at time 0; node `n` carries `flows[n]`, nodes beyond the list carry none.
     pub(crate) fn new(text: &str, seed: u64, flows: Vec<Vec<Flow>>) -> Result<Self, String> {
         let plan = plan(text)?;
         let nodes = plan.endpoint_count();
@@ -40,27 +40,28 @@ impl Stage {
         Ok(Self { simulation, ledgers, plan })
     }
 
-    /// The rack's plan.
+    /// Returns the rack's plan.
     pub(crate) const fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Until every node's traffic is over.
+    /// Runs until every node's traffic is over.
     pub(crate) fn run(&mut self) -> Result<(), String> {
         self.simulation.run().map(|_| ()).map_err(|stalled| stalled.to_string())
     }
 
-    /// What a node has noted.
+    /// Returns a copy of a node's ledger.
     pub(crate) fn ledger(&self, node: usize) -> Ledger {
         self.ledgers[node].lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// What has passed in the first direction of the link with this name.
+    /// Returns the counters of the first direction of the link with this name.
     pub(crate) fn forward(&self, link: &str) -> Result<LinkStatistics, String> {
         Ok(*self.simulation.link_statistics(self.edge(link)?, Direction::Forward))
     }
 
-    /// Data frames per nanosecond in the first direction of a link: those of `measured` frames, after so many that do not count.
+    /// Returns the data frames per nanosecond in the first direction of a link, over `measured` frames, after
+    /// `skipped` frames that do not count.
     pub(crate) fn data_frames_per_ns(
         &mut self,
         link: &str,
@@ -72,10 +73,10 @@ impl Stage {
         Ok((end.1 - begin.1) as f64 / end.0.since(begin.0) as f64)
     }
 
-    /// When so many data frames have left over a link, and how many had left by then.
+    /// Runs until `frames` data frames have left over a link. Returns the time, and the number of frames that had left by then.
     fn when_sent(&mut self, link: &str, frames: u64) -> Result<(Instant, u64), String> {
         const STEP_NS: u64 = 100;
-        const PATIENCE_NS: u64 = 10_000_000_000;
+        const TIMEOUT_NS: u64 = 10_000_000_000;
         let mut last = (self.simulation.now(), 0);
         loop {
             let now = self.simulation.now();
@@ -86,20 +87,20 @@ impl Stage {
             if sent >= frames {
                 return Ok((now, sent));
             }
-            if now.since(last.0) > PATIENCE_NS {
-                return Err(format!("{link} stands still: {sent} of {frames} data frames have left"));
+            if now.since(last.0) > TIMEOUT_NS {
+                return Err(format!("{link} stalls: {sent} of {frames} data frames have left"));
             }
             self.simulation.step_until(now + STEP_NS).map_err(|stalled| stalled.to_string())?;
         }
     }
 
-    /// The index of a link.
+    /// Returns the index of a link.
     pub(crate) fn edge(&self, link: &str) -> Result<u16, String> {
         let edge = self.plan.links.iter().position(|one| one.name == link);
         edge.map(|edge| edge as u16).ok_or_else(|| format!("the rack has no link {link}"))
     }
 
-    /// What every direction of every link has carried, with its name.
+    /// Returns the counters of every direction of every link, with its name.
     pub(crate) fn directions(&self) -> impl Iterator<Item = (&str, Direction, &LinkStatistics)> {
         self.plan.links.iter().enumerate().flat_map(|(edge, link)| {
             [Direction::Forward, Direction::Backward].map(|direction| {
@@ -108,7 +109,7 @@ impl Stage {
         })
     }
 
-    /// Packets that all nodes have sent again.
+    /// Returns the number of packets that all nodes have retransmitted.
     pub(crate) fn retransmitted(&self) -> u64 {
         let graph = self.plan.graph();
         let ports = (0..self.plan.endpoint_count() as u16).flat_map(|node| {
@@ -119,7 +120,7 @@ impl Stage {
     }
 }
 
-/// The plan's all-reduce, while these things are done to the rack: the mean time of each of its sizes, in nanoseconds, of
+/// Runs the plan's all-reduce, with these actions on the rack. Returns the mean time of each of its sizes, in nanoseconds, of
 /// the rank for which that is longest.
 pub(crate) fn all_reduce(
     text: &str,
@@ -140,9 +141,9 @@ pub(crate) fn all_reduce(
         if !result.is_pass() {
             return Err(format!("the all-reduce is wrong: {:?}", result.failures));
         }
-        for (place, row) in result.sweep.iter().enumerate() {
+        for (index, row) in result.sweep.iter().enumerate() {
             let time_ns = row.time_us * 1e3;
-            match slowest.get_mut(place) {
+            match slowest.get_mut(index) {
                 Some((_, slowest_ns)) => *slowest_ns = slowest_ns.max(time_ns),
                 None => slowest.push((row.size_bytes, time_ns)),
             }

@@ -1,8 +1,8 @@
-//! What nodes do in an experiment: flows of operations to others, as fast as they may or at given times, and a ledger of
-//! how they ended.
+//! Traffic of nodes in an experiment: flows of operations to others, as fast as allowed or at given times, and a ledger of
+//! their completions.
 //!
-//! A flow keeps at most so many operations open, or issues each when its time has come. It begins when the node reaches
-//! everybody, and is over when all of its operations have ended; a node without flows is over at once and answers others.
+//! A flow keeps at most so many operations open, or issues each at its time. It begins when the node reaches
+//! all others, and is over when all of its operations have ended; a node without flows is over at once and answers others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,18 +18,18 @@ use rackloom_protocol::{
 pub(crate) const REGION: RegionId = RegionId(1);
 const REGION_BYTES: u64 = 1 << 20;
 const KEY: Key = Key(0x5eed);
-/// Operations of one flow at most: the rest of a name says which flow.
+/// Bits of the number of an operation within its flow; the upper bits of an identity are the flow.
 const FLOW_SHIFT: u32 = 40;
 const STORE_BYTES_MAX: usize = 16 << 10;
 static PATTERN: [u8; STORE_BYTES_MAX] = [0x5a; STORE_BYTES_MAX];
 
-/// What a flow's operations are.
+/// Kind of a flow's operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Store,
     Load,
     Put,
-    /// Fetch-add of 1 to the word at the flow's place.
+    /// Fetch-add of 1 to the word at the flow's offset.
     FetchAdd,
 }
 
@@ -40,46 +40,46 @@ pub(crate) struct Flow {
     pub(crate) target: u16,
     pub(crate) bytes: u64,
     pub(crate) count: u64,
-    /// Operations that are open at the same time at most.
+    /// Maximum number of operations that are open at the same time.
     pub(crate) open_max: u64,
-    /// When each operation is issued, after the beginning; as fast as it goes where this is empty.
+    /// Time of issue of each operation, after the begin; empty for as fast as possible.
     pub(crate) times_ns: Vec<u64>,
-    /// Where at the target, from the beginning of its region.
+    /// Offset in the target's region.
     pub(crate) offset: u64,
 }
 
 impl Flow {
-    /// `count` operations, as fast as they may go.
+    /// Returns a flow of `count` operations, issued as fast as possible.
     pub(crate) fn greedy(kind: Kind, target: u16, bytes: u64, count: u64) -> Self {
         Self { kind, target, bytes, count, open_max: u64::MAX, times_ns: Vec::new(), offset: 0 }
     }
 }
 
-/// What a node has noted about its flows.
+/// Record of a node's flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
-    /// When the first operation could be issued.
+    /// Time at which the first operation could be issued.
     pub(crate) began: Option<Instant>,
-    /// When a tenth of all operations had ended well.
+    /// Time at which a tenth of all operations had succeeded.
     pub(crate) warm: Option<Instant>,
-    /// When the last one ended.
+    /// Time at which the last one ended.
     pub(crate) ended: Option<Instant>,
-    /// Operations that ended well after the tenth.
+    /// Operations that succeeded after the tenth.
     pub(crate) completed_warm: u64,
-    /// Operations that ended well.
+    /// Operations that succeeded.
     pub(crate) completed: u64,
-    /// The same by flow, in the order of the flows.
+    /// Operations that succeeded by flow, in the order of the flows.
     pub(crate) completed_of: Vec<u64>,
-    /// Operations of which nobody knows whether they happened.
+    /// Operations with an unknown outcome.
     pub(crate) unknown: u64,
     /// Operations that certainly did not happen.
     pub(crate) failed: u64,
-    /// How long each took, of flows with given times.
+    /// Durations of operations, of flows with given times.
     pub(crate) latencies_ns: Vec<u64>,
 }
 
 impl Ledger {
-    /// Operations per second between the tenth of all and the last.
+    /// Returns the operations per second between the tenth of all and the last.
     pub(crate) fn operations_per_s(&self) -> Result<f64, String> {
         let (Some(warm), Some(ended)) = (self.warm, self.ended) else {
             return Err("the traffic did not end".into());
@@ -92,7 +92,7 @@ impl Ledger {
         }
     }
 
-    /// The middle one of all latencies.
+    /// Returns the median of all latencies.
     pub(crate) fn median_ns(&self) -> Option<u64> {
         let mut latencies = self.latencies_ns.clone();
         latencies.sort_unstable();
@@ -100,17 +100,17 @@ impl Ledger {
     }
 }
 
-/// How far a flow is.
+/// Progress of a flow.
 #[derive(Debug)]
 struct Course {
     flow: Flow,
     issued: u64,
     ended: u64,
-    /// Times of issue of what is open, where latencies are noted.
+    /// Times of issue of open operations, if latencies are recorded.
     open: BTreeMap<u64, Instant>,
 }
 
-/// One node's flows.
+/// Flows of one node.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     rank: u16,
@@ -122,7 +122,7 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// The job, and where it writes.
+    /// Creates the job, and the ledger that it writes.
     pub(crate) fn new(rank: u16, nodes: u16, flows: Vec<Flow>) -> (Self, Arc<Mutex<Ledger>>) {
         let noted = Ledger { completed_of: vec![0; flows.len()], ..Ledger::default() };
         let ledger = Arc::new(Mutex::new(noted));
@@ -149,7 +149,7 @@ impl Traffic {
         ledger.began
     }
 
-    /// Issue what a flow may issue now; when it wants to go on, if that is a matter of time.
+    /// Issues the operations of a flow that are due. Returns when to continue, if that is a matter of time.
     fn issue(&mut self, index: usize, now: Instant, began: Instant, seat: &mut dyn Seat) -> Option<Instant> {
         loop {
             let course = &mut self.courses[index];
@@ -195,7 +195,7 @@ impl Traffic {
                 Err(OperationError::OutcomeUnknown) => ledger.unknown += 1,
                 Err(_) => ledger.failed += 1,
             }
-            // What ends together with the tenth took no time after it.
+            // Operations that end together with the tenth took no time after it.
             if result.is_ok() && ledger.warm.is_some_and(|warm| now > warm) {
                 ledger.completed_warm += 1;
             }
@@ -276,7 +276,7 @@ impl Job for Traffic {
     }
 }
 
-/// Times of arrivals at random, `gap_ns` apart in the mean: each gap is drawn from an exponential distribution.
+/// Returns random arrival times, `gap_ns` apart on average: each gap is drawn from an exponential distribution.
 pub(crate) fn random_times_ns(seed: u64, count: u64, gap_ns: f64) -> Vec<u64> {
     let mut at_ns = 0.0;
     let times = (0..count).map(|number| {

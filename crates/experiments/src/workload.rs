@@ -1,6 +1,6 @@
-//! Who sends how much to whom: traffic matrices that racks of GPUs are known for.
+//! Traffic matrices that are typical of racks of GPUs.
 //!
-//! A matrix counts operations; row is who sends, column who gets. What it takes on a given fabric is for a run to find.
+//! A matrix counts operations: rows are senders, columns receivers. A run finds how long it takes on a given fabric.
 
 use rackloom_plan::random_share;
 
@@ -18,52 +18,52 @@ impl Matrix {
         Self { rows: (0..nodes).map(row).collect() }
     }
 
-    /// Everybody sends to one other, and everybody gets from one: a shuffled circle.
+    /// Returns a shuffled circle: every node sends to one other, and receives from one.
     pub(crate) fn permutation(nodes: usize, count: u64, seed: u64) -> Self {
         let mut circle: Vec<usize> = (0..nodes).collect();
-        for place in (1..nodes).rev() {
-            circle.swap(place, (random_share(seed, place as u64) * (place + 1) as f64) as usize);
+        for index in (1..nodes).rev() {
+            circle.swap(index, (random_share(seed, index as u64) * (index + 1) as f64) as usize);
         }
         let next = |from| {
-            let place = circle.iter().position(|node| *node == from).unwrap_or(0);
-            circle[(place + 1) % nodes]
+            let index = circle.iter().position(|node| *node == from).unwrap_or(0);
+            circle[(index + 1) % nodes]
         };
         Self::of(nodes, |from, to| if next(from) == to { count } else { 0 })
     }
 
-    /// Everybody sends as much to everybody.
+    /// Returns equal traffic between all nodes.
     pub(crate) fn all_to_all(nodes: usize, count: u64) -> Self {
         Self::of(nodes, |_, _| count)
     }
 
-    /// Everybody sends to the first.
+    /// Returns traffic of all nodes to the first.
     pub(crate) fn incast(nodes: usize, count: u64) -> Self {
         Self::of(nodes, |_, to| if to == 0 { count } else { 0 })
     }
 
-    /// Tokens to experts of unequal popularity: the k-th gets a k-th of what the first gets (Zipf).
+    /// Returns tokens to experts of unequal popularity: the k-th gets a k-th of what the first gets (Zipf).
     pub(crate) fn experts(nodes: usize, count: u64) -> Self {
         Self::of(nodes, |_, to| count / (to as u64 + 1))
     }
 
-    /// The first half holds caches of keys and values, and each of it sends to one of the second.
+    /// Returns a hand-over of key-value caches: each node of the first half sends to one of the second.
     pub(crate) fn hand_over(nodes: usize, count: u64) -> Self {
         Self::of(nodes, |from, to| if to == from + nodes / 2 { count } else { 0 })
     }
 
-    /// Operations that the busiest node sends or gets, whichever is more.
+    /// Returns the larger of the operations sent or received by the busiest node.
     pub(crate) fn busiest(&self) -> u64 {
         let sent = self.rows.iter().map(|row| row.iter().sum::<u64>());
         let got = (0..self.rows.len()).map(|to| self.rows.iter().map(|row| row[to]).sum());
         sent.chain(got).max().unwrap_or(0)
     }
 
-    /// Operations between the busiest pair.
+    /// Returns the operations between the busiest pair.
     pub(crate) fn busiest_pair(&self) -> u64 {
         self.rows.iter().flatten().copied().max().unwrap_or(0)
     }
 
-    /// The same as flows of puts.
+    /// Returns the matrix as flows of puts.
     pub(crate) fn flows(&self, bytes: u64) -> Vec<Vec<Flow>> {
         let flows = |row: &Vec<u64>| {
             let targets = row.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_a_permutation_everybody_sends_once_and_gets_once() {
+    fn in_a_permutation_every_node_sends_once_and_receives_once() {
         for seed in 0..20 {
             let matrix = Matrix::permutation(8, 5, seed);
             for node in 0..8 {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_port_is_where_most_meets() {
+    fn the_busiest_port_has_the_most_operations() {
         assert_eq!(Matrix::incast(8, 10).busiest(), 70);
         assert_eq!(Matrix::all_to_all(8, 10).busiest(), 70);
         assert_eq!(Matrix::experts(4, 12).busiest(), 36, "the first expert gets 12 of each other");

@@ -15,15 +15,15 @@ fn docs() -> PathBuf {
 /// Takes minutes; its losses that are not rare are tested with the reduced set.
 const LONG: &str = "loss-sweep";
 
-/// Say what was not done where the test runner does not swallow it.
+/// Prints a note about a skipped test to standard error, which the test runner shows.
 fn skipped(what: &str) {
     std::io::stderr()
         .write_all(format!("SKIPPED (1): {what}\n").as_bytes())
         .expect("standard error is there");
 }
 
-/// The same elements, with no point farther from its place than an eye would see: what moves a time by a nanosecond is
-/// no new figure.
+/// Returns true if both figures have the same elements, and no point differs by a visible distance: a time that
+/// differs by a nanosecond is no new figure.
 fn looks_like(committed: &str, drawn: &str) -> bool {
     const UNSEEN: f64 = 2.0;
     let words = |text: &str| -> Vec<String> {
@@ -38,7 +38,7 @@ fn looks_like(committed: &str, drawn: &str) -> bool {
 }
 
 #[test]
-fn a_figure_that_moved_is_told_from_one_that_did_not() {
+fn changed_figures_are_recognised() {
     let figure = |height: f64| format!("<circle cx=\"10.0\" cy=\"{height:.1}\"/>");
     assert!(looks_like(&figure(100.0), &figure(101.0)));
     assert!(!looks_like(&figure(100.0), &figure(110.0)));

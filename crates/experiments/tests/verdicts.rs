@@ -1,6 +1,6 @@
 //! Every experiment holds, and its verdict depends on its run.
 //!
-//! The second is the point: an input of the run is raised by a fifth, the formula is told nothing, and the verdict must
+//! The dependency matters: an input of the run is raised by a fifth, the formula's is not, and the verdict must
 //! become a failure. An experiment whose numbers came from its formula would pass.
 
 use std::collections::BTreeMap;
@@ -49,7 +49,7 @@ fn a_fifth_more_of_one_input_flips_every_verdict() {
     assert!(unmoved.is_empty(), "{unmoved}");
 }
 
-/// A verdict that hangs on the seed is chance and no result: what rests on chance holds for others too.
+/// A verdict that depends on the seed is chance and no result: verdicts that rest on chance hold for other seeds too.
 #[test]
 fn other_seeds_hold_too() {
     let seeds = |name: &str, vary: &[(&str, &str)]| {
@@ -79,7 +79,7 @@ fn the_same_seed_gives_the_same_numbers_and_figures() {
 }
 
 #[test]
-fn what_is_varied_replaces_what_is_usual() {
+fn varied_values_replace_usual_ones() {
     let experiment = find("size-sweep").expect("it is there");
     let vary = BTreeMap::from([
         ("bytes".to_owned(), vec!["100".to_owned()]),
@@ -93,8 +93,8 @@ fn what_is_varied_replaces_what_is_usual() {
 
 #[test]
 fn numbers_and_names_are_given_once() {
-    for (place, experiment) in all().iter().enumerate() {
-        let others = &all()[place + 1..];
+    for (index, experiment) in all().iter().enumerate() {
+        let others = &all()[index + 1..];
         assert!(others.iter().all(|other| other.name != experiment.name && other.number > experiment.number));
     }
 }

@@ -1,103 +1,90 @@
-//! What every device offers: memory, streams, events, and a handful of operations on a stream.
+//! The interface of all devices: memory, streams, events, and a few operations on a stream.
 //!
-//! A stream is a row of operations that a device carries out one after another, some time later. An event marks a place in the
-//! row; asking it is the only way to learn that everything before it is done and visible. Operations on different streams are
+//! A stream is a queue of operations. A device carries them out one after another, some time later. An event marks a position in the
+//! queue. Only a query of the event shows that everything before it is done and visible. Operations on different streams are
 //! in no order unless one waits for an event of the other.
 //!
-//! Memory of a device is an address and never a Rust slice; pinned memory of the host is what both sides can read and write.
-//! The trait has a real device ([`crate::cuda`]) and one of plain memory ([`crate::fake`]), and the same tests for both.
+//! Memory of a device is an address and never a Rust slice. Host and device both read and write pinned memory of the host.
+//! Two types implement the trait: a real device ([`crate::cuda`]) and one of plain memory ([`crate::fake`]). One suite tests both.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 
+pub use crate::address::Address;
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
-/// Bytes of a handle.
+/// Length of a handle, in bytes.
 pub const HANDLE_BYTES: usize = 64;
 
-/// What another process needs to use memory of this one's device.
+/// Handle with which another process opens memory of this process's device.
 ///
 /// `Send` and `Sync`: plain data and a descriptor.
 #[derive(Debug)]
 pub struct Shared {
-    /// Means something to a device of the same kind in another process.
+    /// Identifies the memory to a device of this kind in another process.
     pub handle: [u8; HANDLE_BYTES],
-    /// Travels beside it, if the kind of device has one.
+    /// Descriptor that is sent with the handle, if this kind of device needs one.
     pub file: Option<OwnedFd>,
 }
 
-/// What a pool holds, and what its callers hold of that, in bytes.
+/// Memory that a pool holds, and memory that it has handed out, in bytes.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolStatistics {
-    /// Taken from the system, now.
+    /// Bytes taken from the system now.
     pub reserved_current: u64,
-    /// Taken from the system, at most since the last reset.
+    /// Most bytes taken from the system since the last reset.
     pub reserved_high: u64,
-    /// Handed out, now.
+    /// Bytes handed out now.
     pub used_current: u64,
-    /// Handed out, at most since the last reset.
+    /// Most bytes handed out since the last reset.
     pub used_high: u64,
 }
 
-/// An address that the device understands: its own memory, a peer's that it may use, or pinned memory of the host.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address(pub u64);
-
-impl Address {
-    /// So many bytes further.
-    #[must_use]
-    pub const fn plus(self, bytes: u64) -> Self {
-        Self(self.0 + bytes)
-    }
-}
-
-/// Names a stream of a device.
+/// Identifies a stream of a device.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(pub u32);
 
-/// Names an event of a device.
+/// Identifies an event of a device.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EventId(pub u32);
 
-/// One range to be moved, as kernels read it. Either side may be pinned memory of the host.
+/// Range to be moved, in the layout that kernels read. Either side may be pinned memory of the host.
 ///
-/// Moved so that an aligned word of 4 or 8 bytes that is a range by itself is written whole. `Send` and `Sync`: plain data.
+/// A device writes an aligned range of 4 or 8 bytes whole. `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Move {
-    /// Where to.
+    /// Address of the first byte that is written.
     pub target: u64,
-    /// Where from.
+    /// Address of the first byte that is read.
     pub source: u64,
     /// Number of bytes.
     pub bytes: u64,
 }
 
-/// One atomic, as kernels read it. The old value goes to `result`.
+/// Atomic operation, in the layout that kernels read. The old value is written to `result`.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Atomic {
-    /// The word, aligned to its width.
+    /// Address of the word, aligned to its width.
     pub target: u64,
-    /// Where the old value goes, 8 bytes.
+    /// Address of the 8 bytes that receive the old value.
     pub result: u64,
-    /// Added, or put in place.
+    /// Value that is added or stored.
     pub operand: u64,
-    /// What a compare-and-swap expects.
+    /// Value that a compare-and-swap expects.
     pub compare: u64,
-    /// What to do.
+    /// Kind of operation.
     pub kind: AtomicKind,
-    /// 4 or 8 bytes.
+    /// Width of the word: 4 or 8 bytes.
     pub width: u32,
 }
 
@@ -107,15 +94,15 @@ pub struct Atomic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum AtomicKind {
-    /// Add the operand, wrapping.
+    /// Adds the operand, wrapping.
     Add = 0,
-    /// Replace the word by the operand if it equals `compare`.
+    /// Replaces the word by the operand if it equals `compare`.
     CompareSwap = 1,
-    /// Replace the word by the operand.
+    /// Replaces the word by the operand.
     Swap = 2,
 }
 
-/// What two elements become.
+/// Operation that combines two elements.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,10 +115,10 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// All of them.
+    /// All reductions.
     pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
 
-    /// As kernels are named.
+    /// Returns the name, as in the names of kernels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -143,7 +130,7 @@ impl Reduction {
     }
 }
 
-/// What an element is.
+/// Type of an element.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,10 +145,10 @@ pub enum Element {
 }
 
 impl Element {
-    /// All of them.
+    /// All types.
     pub const ALL: [Self; 6] = [Self::F32, Self::F64, Self::F16, Self::Bf16, Self::I32, Self::I64];
 
-    /// As kernels are named.
+    /// Returns the name, as in the names of kernels.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -174,7 +161,7 @@ impl Element {
         }
     }
 
-    /// Bytes of one.
+    /// Returns the size of one element, in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -185,34 +172,34 @@ impl Element {
     }
 }
 
-/// A device.
+/// GPU, or a stand-in for one.
 ///
-/// Operations are put on a stream and return at once. Pinned memory that an operation reads or writes must stay as it is until
+/// Operations are enqueued on a stream and return at once. Pinned memory that an operation reads or writes must not change until
 /// an event after the operation is done.
 pub trait Device: Send + std::fmt::Debug {
-    /// Memory of the device, zeroed; usable at once.
+    /// Allocates zeroed memory of the device. It is usable at once.
     fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError>;
-    /// The same out of the device's pool, which is made when it is first needed. Other processes open such memory by a descriptor of the
-    /// pool and a handle of 64 bytes.
+    /// Allocates memory from the device's pool, zeroed and usable at once. The first call makes the pool. Other processes open such
+    /// memory by a descriptor of the pool and a handle of 64 bytes.
     fn allocate_from_pool(&mut self, bytes: u64) -> Result<Address, GpuError> {
         let _ = bytes;
         Err(GpuError::NotSupported { function: "allocate_from_pool" })
     }
-    /// What the pool holds, if there is one by now.
+    /// Returns the statistics of the pool, or `None` before the pool exists.
     fn pool_statistics(&mut self) -> Result<Option<PoolStatistics>, GpuError> {
         Ok(None)
     }
-    /// Give it back, once everything on every stream that uses it is done.
+    /// Frees memory. Everything that uses it, on every stream, must be done.
     fn free(&mut self, address: Address) -> Result<(), GpuError>;
-    /// Let other processes open memory that was allocated here: all of it, by the address at which it begins.
+    /// Shares a whole allocation with other processes. `address` is its first byte.
     fn share(&mut self, address: Address) -> Result<Shared, GpuError> {
         let _ = address;
         Err(GpuError::NotSupported { function: "share" })
     }
-    /// Use memory of another process's device as one's own. Whoever has it closes it before the other frees it.
+    /// Opens memory of another process's device. The importer closes it before the exporter frees it.
     ///
     /// # Errors
-    /// [`GpuError::OwnHandle`] where the handle was made.
+    /// [`GpuError::OwnHandle`] in the process that made the handle.
     fn open(
         &mut self,
         handle: &[u8; HANDLE_BYTES],
@@ -221,31 +208,31 @@ pub trait Device: Send + std::fmt::Debug {
         let _ = (handle, file);
         Err(GpuError::NotSupported { function: "open" })
     }
-    /// Let go of it, once everything on every stream that uses it is done.
+    /// Closes memory that [`Self::open`] returned. Everything that uses it, on every stream, must be done.
     fn close(&mut self, address: Address) -> Result<(), GpuError> {
         let _ = address;
         Err(GpuError::NotSupported { function: "close" })
     }
-    /// Host memory that the device reads and writes at the same address, zeroed.
+    /// Allocates zeroed host memory that the device reads and writes at the same address.
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError>;
-    /// Let the device read host memory that somebody else owns, at the same address, as if it were pinned. Pages that it cannot
-    /// have are an error, and nothing is changed then.
+    /// Pins host memory that has another owner, so that the device reads it at the same address. If some page cannot be pinned, the
+    /// call fails and changes nothing.
     ///
     /// # Safety
-    /// The range is mapped until the device is dropped, or has let go of it.
+    /// The range stays mapped until the device is dropped or [`Self::unpin_pages`] returns.
     unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError>;
-    /// Let go of such pages, once everything on every stream that uses them is done.
+    /// Unpins such pages. Everything that uses them, on every stream, must be done.
     fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError>;
-    /// A new stream.
+    /// Makes a stream.
     fn stream(&mut self) -> Result<StreamId, GpuError>;
-    /// The same for long computations: blocks of kernels on other streams go before those that wait on this one.
-    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+    /// Makes a stream for long computations: blocks of kernels on other streams go before those on this one.
+    fn low_priority_stream(&mut self) -> Result<StreamId, GpuError> {
         self.stream()
     }
-    /// A new event, done.
+    /// Makes an event, which is done until it is recorded.
     fn event(&mut self) -> Result<EventId, GpuError>;
 
-    /// Copy between any two addresses.
+    /// Copies between any two addresses.
     fn copy(
         &mut self,
         stream: StreamId,
@@ -253,10 +240,10 @@ pub trait Device: Send + std::fmt::Debug {
         source: Address,
         bytes: u64,
     ) -> Result<(), GpuError>;
-    /// The same for several ranges that do not overlap, in any order. The device's copy engines do it, which run beside kernels, and
-    /// beside those of other processes.
+    /// Copies several ranges that do not overlap, in any order. The device's copy engines do it; they run beside kernels of this
+    /// and of other processes.
     fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError>;
-    /// Write an aligned word of 4 or 8 bytes, whole, once everything that was put on the stream before is visible.
+    /// Writes an aligned word of 4 or 8 bytes, whole, after everything before it on the stream is visible.
     fn write_word(
         &mut self,
         stream: StreamId,
@@ -264,7 +251,7 @@ pub trait Device: Send + std::fmt::Debug {
         width: u32,
         value: u64,
     ) -> Result<(), GpuError>;
-    /// Move `count` ranges, all at the same time: none may overlap with what another writes. The [`Move`]s lie at `records`; the
+    /// Moves `count` ranges, all at the same time: none may overlap with the target of another. The [`Move`]s are at `records`; the
     /// longest has `bytes_max` bytes.
     fn move_ranges(
         &mut self,
@@ -273,9 +260,9 @@ pub trait Device: Send + std::fmt::Debug {
         count: u32,
         bytes_max: u64,
     ) -> Result<(), GpuError>;
-    /// Carry out `count` atomics one after another, atomically with respect to every kernel. The [`Atomic`]s lie at `records`.
+    /// Carries out `count` atomics one after another, atomically with respect to every kernel. The [`Atomic`]s are at `records`.
     fn atomics(&mut self, stream: StreamId, records: Address, count: u32) -> Result<(), GpuError>;
-    /// `target[i] = target[i] (reduction) source[i]` for `count` elements.
+    /// Computes `target[i] = target[i] (reduction) source[i]` for `count` elements.
     fn reduce(
         &mut self,
         stream: StreamId,
@@ -285,7 +272,7 @@ pub trait Device: Send + std::fmt::Debug {
         count: u64,
     ) -> Result<(), GpuError>;
 
-    /// `c = a * b` of row-major matrices of f32: `[rows, inner, columns]`. None of the three overlaps with another.
+    /// Computes `c = a * b` of row-major matrices of f32: `[rows, inner, columns]`. The three do not overlap.
     fn multiply(
         &mut self,
         stream: StreamId,
@@ -294,12 +281,12 @@ pub trait Device: Send + std::fmt::Debug {
         sizes: [u32; 3],
     ) -> Result<(), GpuError>;
 
-    /// Mark the present end of a stream.
+    /// Records the event at the present end of a stream.
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError>;
-    /// What is put on the stream from now on waits for the event.
+    /// Makes all later operations of the stream wait for the event.
     fn wait(&mut self, stream: StreamId, event: EventId) -> Result<(), GpuError>;
-    /// Whether everything before the event's mark is done and visible to everybody. An error: some of it failed.
+    /// Returns true if everything before the event's mark is done and visible to all. An error means that some of it failed.
     fn is_done(&mut self, event: EventId) -> Result<bool, GpuError>;
-    /// Wait for everything on a stream.
+    /// Waits for everything on a stream.
     fn synchronize(&mut self, stream: StreamId) -> Result<(), GpuError>;
 }

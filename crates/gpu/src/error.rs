@@ -1,10 +1,10 @@
-//! What can go wrong with a GPU, as values: what, where, and what to do about it.
+//! Errors of GPU operations. Each states what failed, where, and gives a hint.
 //!
-//! Nothing in this crate panics because a driver, a device or a symbol is not there.
+//! A missing driver, device or symbol is an error, never a panic.
 
 use std::io;
 
-/// Why a GPU did not do what was asked.
+/// Failure of a GPU operation.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,32 +13,32 @@ pub enum GpuError {
     /// The driver's library cannot be opened.
     #[error("no NVIDIA driver: {reason}; hint: {}", self.hint())]
     NoDriver {
-        /// What the loader says.
+        /// The loader's error message.
         reason: String,
     },
-    /// The driver is of another time.
+    /// The driver is too old.
     #[error("the NVIDIA driver speaks CUDA {}, {} is needed; hint: {}", version(*.found), version(*.needed), self.hint())]
     DriverTooOld {
-        /// Its version, as the driver counts: 12080 is 12.8.
+        /// Version of the driver, in the driver's encoding: 12080 is 12.8.
         found: i32,
-        /// What we need, counted so.
+        /// Lowest version that works, in the same encoding.
         needed: i32,
     },
-    /// A device file or a call is closed to us.
+    /// Access to a device file or a call is denied.
     #[error("no permission: {what}; hint: {}", self.hint())]
     NoPermission {
-        /// Which.
+        /// The device file or the call.
         what: String,
     },
-    /// The driver is there, a GPU is not.
+    /// The driver is present and finds no GPU.
     #[error("the driver sees no GPU; hint: {}", self.hint())]
     NoDevice,
-    /// There are fewer.
+    /// The device index is too large.
     #[error("cuda:{index} does not exist: this machine has {count}; hint: {}", self.hint())]
     NoSuchDevice {
-        /// Asked for.
+        /// Requested index.
         index: u32,
-        /// How many there are.
+        /// Number of devices.
         count: u32,
     },
     /// A library lacks a function.
@@ -46,104 +46,104 @@ pub enum GpuError {
     SymbolMissing {
         /// The function.
         symbol: &'static str,
-        /// Where it should be.
+        /// The library that lacks it.
         library: &'static str,
     },
     /// A handle was opened in the process that made it.
     #[error("this handle was made by this very process; hint: {}", self.hint())]
     OwnHandle,
-    /// No memory.
+    /// An allocation failed.
     #[error("out of memory in {function}; hint: {}", self.hint())]
     OutOfMemory {
-        /// Which call.
+        /// The call that failed.
         function: &'static str,
     },
     /// Something that a pool of another process does not do.
     #[error("{what} is not for a pool of another process; hint: {}", self.hint())]
     Imported {
-        /// What.
+        /// The refused operation.
         what: &'static str,
     },
     /// The device or the driver cannot do this.
     #[error("{function} is not supported here; hint: {}", self.hint())]
     NotSupported {
-        /// Which call.
+        /// The call that failed.
         function: &'static str,
     },
-    /// Not yet: only to be seen where somebody asks before the end.
+    /// The operation has not finished yet.
     #[error("not finished yet; hint: {}", self.hint())]
     NotReady,
     /// The device is lost for this process: everything on it fails from now on.
     #[error("the device failed: {function} says {code} ({name}); hint: {}", self.hint())]
     DeviceFailed {
-        /// Where it was seen.
+        /// The call that reported the failure.
         function: &'static str,
-        /// The driver's number.
+        /// The driver's error code.
         code: i32,
-        /// The driver's word.
+        /// The driver's name for the code.
         name: &'static str,
     },
     /// A range lies outside of its memory.
     #[error("{bytes} bytes at {offset} do not lie within {length}; hint: {}", self.hint())]
     OutOfRange {
-        /// First byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// How many.
+        /// Number of bytes of the range.
         bytes: u64,
-        /// Bytes that there are.
+        /// Length of the memory, in bytes.
         length: u64,
     },
-    /// NVRTC is not there.
+    /// The NVRTC library cannot be opened.
     #[error("no run-time compiler: {reason}; hint: {}", self.hint())]
     NoCompiler {
-        /// What the loader says.
+        /// The loader's error message.
         reason: String,
     },
     /// A kernel does not compile.
     #[error("{name} does not compile:\n{log}\nhint: {}", self.hint())]
     NotCompiled {
-        /// Which source.
+        /// Name of the source.
         name: String,
-        /// What the compiler says.
+        /// The compiler's log.
         log: String,
     },
-    /// Staging had no room for too long.
+    /// Staging memory stayed full for too long.
     #[error("staging is full and the device has finished nothing for {waited_ms} ms; hint: {}", self.hint())]
     Stuck {
-        /// How long it was waited.
+        /// Duration of the wait, in milliseconds.
         waited_ms: u64,
     },
-    /// The fake device was told to fail.
+    /// The fake device failed as its plan requires.
     #[error("the fake device failed as its seed demands; hint: {}", self.hint())]
     Planned,
-    /// The system refused.
+    /// The operating system refused a call.
     #[error("{what}: {cause}; hint: {}", self.hint())]
     System {
-        /// What was tried.
+        /// The attempted operation.
         what: &'static str,
-        /// What the system says.
+        /// The system's error message.
         cause: String,
     },
     /// Any other answer of the driver.
     #[error("{function} says {code} ({name}); hint: {}", self.hint())]
     Call {
-        /// Which call.
+        /// The call that failed.
         function: &'static str,
-        /// The driver's number.
+        /// The driver's error code.
         code: i32,
-        /// The driver's word, if it is a known one.
+        /// The driver's name for the code, if it is known.
         name: &'static str,
     },
 }
 
 impl GpuError {
-    /// A refusal of the system.
+    /// Returns the error of a call that the operating system refused.
     #[must_use]
     pub fn system(what: &'static str, cause: &io::Error) -> Self {
         Self::System { what, cause: cause.to_string() }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to correct the error.
     #[must_use]
     pub const fn hint(&self) -> &'static str {
         match self {
@@ -180,7 +180,7 @@ impl GpuError {
     }
 }
 
-/// 12080 as 12.8.
+/// Returns an encoded version as text: 12080 as "12.8".
 fn version(counted: i32) -> String {
     format!("{}.{}", counted / 1000, counted % 1000 / 10)
 }
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_and_what_to_do() {
+    fn an_error_has_a_cause_and_a_hint() {
         let text = GpuError::DriverTooOld { found: 10020, needed: 12000 }.to_string();
         assert_eq!(text, "the NVIDIA driver speaks CUDA 10.2, 12.0 is needed; hint: install a newer driver");
         let text = GpuError::NoSuchDevice { index: 7, count: 2 }.to_string();

@@ -1,9 +1,9 @@
-//! Our kernels: their sources, compiled at run time by NVRTC, and the cache of what it made.
+//! Our kernels: their sources, compiled at run time by NVRTC, and the cache of the PTX.
 //!
-//! The compiler is a library of the CUDA toolkit and found at run time like the driver. What it makes is PTX, which every
-//! driver that is not older understands; it is kept in the user's cache directory under a hash of the source, the compiler's version and
-//! the target, so that a second start costs nothing. A cache that cannot be read or written is no error. PTX that was made
-//! elsewhere can be carried: a directory named in `RACKLOOM_PTX` goes before the compiler.
+//! The compiler is a library of the CUDA toolkit and found at run time like the driver. PTX works with every driver that is not
+//! older than the compiler. It is cached in the user's cache directory under a hash of the source, the compiler's version and
+//! the target, so that a second start costs nothing. A cache that cannot be read or written is no error. A directory named in
+//! `RACKLOOM_PTX` with PTX from elsewhere goes before the compiler.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fs;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use crate::driver::load;
 use crate::error::GpuError;
 
-/// Names the compiler's library.
+/// Environment variable with the file name of the compiler's library.
 pub const COMPILER_VARIABLE: &str = "RACKLOOM_NVRTC";
-/// Names a directory with PTX that was made before.
+/// Environment variable with a directory of precompiled PTX.
 pub const PTX_VARIABLE: &str = "RACKLOOM_PTX";
-/// What kernels include that use other nodes' memory: see `docs/gpu.md`.
+/// Header for kernels that use other nodes' memory: see `docs/gpu.md`.
 pub const DEVICE_HEADER: &str = include_str!("../../../kernels/rackloom.cuh");
-/// Kernels that use it, for tests and measurements; loaded when they are wanted.
+/// Kernels that use the header, for tests and measurements. They are loaded on demand.
 pub const INITIATED: Source = Source {
     name: "initiated",
     text: concat!(
@@ -27,7 +27,7 @@ pub const INITIATED: Source = Source {
         include_str!("../../../kernels/initiated.cu")
     ),
 };
-/// Our sources, embedded.
+/// Embedded sources.
 pub const SOURCES: [Source; 4] = [
     Source { name: "move", text: include_str!("../../../kernels/move.cu") },
     Source { name: "atomics", text: include_str!("../../../kernels/atomics.cu") },
@@ -43,18 +43,18 @@ const NAMES: [&str; 5] = [
     "/usr/local/cuda/lib64/libnvrtc.so.13",
 ];
 
-/// The source of some kernels.
+/// Source of some kernels.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// File without its ending.
+    /// File name without its extension.
     pub name: &'static str,
-    /// CUDA C++.
+    /// Text in CUDA C++.
     pub text: &'static str,
 }
 
-/// PTX of one source for a device of this compute capability: carried, from the cache, or compiled now.
+/// Returns the PTX of one source for a device of this compute capability: precompiled, from the cache, or compiled now.
 ///
 /// # Errors
 /// [`GpuError::NoCompiler`], [`GpuError::NotCompiled`].
@@ -65,18 +65,18 @@ pub fn ptx(source: Source, capability: (i32, i32)) -> Result<CString, GpuError> 
         return Ok(found);
     }
     let compiler = Compiler::open()?;
-    let place = cache_place(&compiler, source, capability);
-    if let Some(found) = place.as_deref().and_then(read) {
+    let path = cache_path(&compiler, source, capability);
+    if let Some(found) = path.as_deref().and_then(read) {
         return Ok(found);
     }
     let made = compiler.compile(source, capability)?;
-    if let Some(place) = place {
-        keep(&place, &made);
+    if let Some(path) = path {
+        keep(&path, &made);
     }
     Ok(made)
 }
 
-/// The run-time compiler.
+/// Run-time compiler.
 #[derive(Debug)]
 pub struct Compiler {
     library: libloading::Library,
@@ -86,7 +86,7 @@ pub struct Compiler {
 type Program = *mut c_void;
 
 impl Compiler {
-    /// Find it: where `RACKLOOM_NVRTC` says, else where the loader looks, else where the toolkit is usually installed.
+    /// Finds the compiler: by `RACKLOOM_NVRTC`, else by the loader's search path, else in the usual directory of the toolkit.
     ///
     /// # Errors
     /// [`GpuError::NoCompiler`], [`GpuError::SymbolMissing`].
@@ -105,13 +105,13 @@ impl Compiler {
         Ok(compiler)
     }
 
-    /// Major and minor.
+    /// Returns the version, major and minor.
     #[must_use]
     pub const fn version(&self) -> (i32, i32) {
         self.version
     }
 
-    /// PTX of a source.
+    /// Compiles a source to PTX.
     ///
     /// # Errors
     /// [`GpuError::NotCompiled`] with the compiler's log.
@@ -154,15 +154,15 @@ impl Compiler {
         GpuError::NotCompiled { name: format!("{}.cu", source.name), log }
     }
 
-    /// A text of a program: its size first, then its bytes.
+    /// Returns a text of a program: reads its size first, then its bytes.
     fn text(&self, program: Program, size: &'static str, fill: &'static str) -> Result<CString, GpuError> {
         type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
         type Fill = unsafe extern "C" fn(Program, *mut c_char) -> c_int;
         let mut bytes = 0;
-        // SAFETY: needed because the compiler is C. The program lives, and one number is written.
+        // SAFETY: needed because the compiler is C. The program exists, and one number is written.
         self.call::<Size>(size, |size| unsafe { size(program, &raw mut bytes) })?;
         let mut text = vec![0_u8; bytes + 1];
-        // SAFETY: as above; there is room for as many bytes as it said, and one more that stays zero.
+        // SAFETY: as above; there is room for as many bytes as it returned, and one more that stays zero.
         self.call::<Fill>(fill, |fill| unsafe { fill(program, text.as_mut_ptr().cast()) })?;
         Ok(CStr::from_bytes_until_nul(&text).map(CStr::to_owned).unwrap_or_default())
     }
@@ -184,29 +184,29 @@ fn c_string(text: &str) -> Result<CString, GpuError> {
         .map_err(|_| GpuError::NotCompiled { name: "source".to_owned(), log: "a zero byte".to_owned() })
 }
 
-/// Where this user's programs keep what they can make again.
+/// Returns the directory for data that this user's programs can make again.
 pub(crate) fn cache_home() -> Option<PathBuf> {
     let home = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")))
 }
 
-fn cache_place(compiler: &Compiler, source: Source, capability: (i32, i32)) -> Option<PathBuf> {
+fn cache_path(compiler: &Compiler, source: Source, capability: (i32, i32)) -> Option<PathBuf> {
     let home = cache_home()?;
     let mut hasher = DefaultHasher::new();
     (source.text, compiler.version, capability).hash(&mut hasher);
     Some(home.join("rackloom/kernels").join(format!("{}-{:016x}.ptx", source.name, hasher.finish())))
 }
 
-fn read(place: &Path) -> Option<CString> {
-    CString::new(fs::read(place).ok()?).ok().filter(|text| !text.is_empty())
+fn read(path: &Path) -> Option<CString> {
+    CString::new(fs::read(path).ok()?).ok().filter(|text| !text.is_empty())
 }
 
-/// Written beside and renamed, so that nobody reads half of it.
-fn keep(place: &Path, made: &CStr) {
-    let Some(directory) = place.parent() else { return };
-    let beside = place.with_extension(format!("{}.new", std::process::id()));
+/// Writes a file to the cache. The rename is atomic, so that a reader never sees half of it.
+fn keep(path: &Path, made: &CStr) {
+    let Some(directory) = path.parent() else { return };
+    let beside = path.with_extension(format!("{}.new", std::process::id()));
     let kept = fs::create_dir_all(directory).and_then(|()| fs::write(&beside, made.to_bytes()));
-    if kept.and_then(|()| fs::rename(&beside, place)).is_err() {
+    if kept.and_then(|()| fs::rename(&beside, path)).is_err() {
         // The cache is a convenience; the next start compiles again.
         let _ = fs::remove_file(&beside);
     }
@@ -226,7 +226,7 @@ mod tests {
         for source in SOURCES.into_iter().chain([INITIATED]) {
             for capability in [(7, 0), (9, 0)] {
                 if capability == (7, 0) && compiler.version() >= (13, 0) {
-                    continue; // That compiler has forgotten it.
+                    continue; // That compiler no longer supports it.
                 }
                 let ptx = compiler.compile(source, capability).unwrap();
                 assert!(ptx.to_string_lossy().contains(".visible .entry"), "{}", source.name);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_does_not_compile_is_told_with_file_and_line() {
+    fn a_compile_error_names_file_and_line() {
         let Some(compiler) = compiler() else { return };
         let bad = Source { name: "bad", text: "extern \"C\" __global__ void f() {\n  nonsense;\n}\n" };
         let error = compiler.compile(bad, (9, 0)).unwrap_err().to_string();

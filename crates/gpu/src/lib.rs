@@ -1,12 +1,14 @@
-//! GPU memory, and nothing about fabrics: this crate knows no frames, keys, nodes or regions.
+//! GPU memory. This crate has no fabric in it: no frames, keys, nodes or regions.
 //!
-//! Reading order: [`error`] (what can go wrong) · [`driver`] (the library, opened at run time) · [`mod@probe`] (what the machine can
-//! do) · [`device`] (what every device offers) · [`cuda`] (a real one) · [`fake`] (plain memory that completes late, in
-//! odd order, or not at all, by seed) · [`landing`] (many small writes into device memory, told when they are visible) · [`rows`] (long
-//! transfers out of it, read ahead) · [`tiers`] (from which size on which way is taken) · [`commands`] (what kernels ask of the host).
+//! Reading order: [`error`] (errors) · [`driver`] (the vendor's library, opened at run time) · [`mod@probe`] (capabilities of the
+//! machine) · [`device`] (the trait of all devices) · [`cuda`] (a real device) · [`fake`] (plain memory that completes late, in
+//! odd order, or not at all, by seed) · [`landing`] (many small writes into device memory, with notice when they are visible) ·
+//! [`rows`] (long transfers out of it, read ahead) · [`tiers`] (sizes at which one method replaces another) · [`commands`] (requests of
+//! kernels to the host).
 //!
-//! It fences most of our `unsafe` code, and it is built without CUDA: a machine without a GPU gets a typed error.
+//! The crate fences most of our `unsafe` code. It is built without CUDA: a machine without a GPU gets a typed error.
 
+mod address;
 pub mod commands;
 pub mod cuda;
 pub mod device;
@@ -26,10 +28,10 @@ pub use error::GpuError;
 pub use pinned::Pinned;
 pub use probe::{DeviceInfo, Machine, PeerInfo, probe};
 
-/// Say that a test did not run, and why: on standard error, because the harness keeps the rest to itself.
+/// Reports on standard error that a test did not run, and why. The harness captures standard output.
 #[cfg(test)]
 fn skipped(what: &str, why: &str) {
-    // A test that cannot say so has run all the same.
+    // A test that cannot write the line is skipped all the same.
     let _ =
         std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED (1): {what}: {why}\n").as_bytes());
 }

@@ -1,16 +1,16 @@
 //! Host memory that a device reads and writes at the same address, while the host does.
 //!
-//! Because two sides touch it, it is never a Rust slice: bytes are copied in and out through a raw pointer. Who may touch which
-//! part when is settled by events, not here.
+//! Host and device access it, so it is never a Rust slice: bytes are copied in and out through a raw pointer. Events decide who may
+//! access a part at a time, not this module.
 
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
 
-use crate::device::Address;
+use crate::address::Address;
 use crate::error::GpuError;
 
-/// Some pages. Given back on drop, whoever made them.
+/// Pages of pinned host memory. They are freed on drop.
 ///
 /// `Send`, not `Sync`.
 pub struct Pinned {
@@ -24,10 +24,10 @@ pub struct Pinned {
 unsafe impl Send for Pinned {}
 
 impl Pinned {
-    /// Memory at `base`; `keeper` gives it back.
+    /// Wraps memory at `base`. `keeper` frees it.
     ///
     /// # Safety
-    /// `length` bytes at `base` are valid for reads and writes until `keeper` is called, and nobody holds a Rust reference to
+    /// `length` bytes at `base` are valid for reads and writes until `keeper` is called, and no Rust reference exists to
     /// them.
     pub(crate) unsafe fn new(
         base: NonNull<u8>,
@@ -37,19 +37,19 @@ impl Pinned {
         Self { base, length, keeper: Some(Box::new(keeper)) }
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Where the device finds a byte.
+    /// Returns the device's address of the byte at `offset`.
     #[must_use]
     pub fn address(&self, offset: usize) -> Address {
         Address(self.base.as_ptr().wrapping_add(offset).addr() as u64)
     }
 
-    /// Copy in.
+    /// Copies `bytes` to `offset`.
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), GpuError> {
         let target = self.range(offset, bytes.len())?;
         // SAFETY: needed because the device may touch other parts at the same time, so this is no slice. `range` has checked
@@ -58,15 +58,15 @@ impl Pinned {
         Ok(())
     }
 
-    /// Copy out.
+    /// Copies bytes at `offset` to `out`.
     pub fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), GpuError> {
         let source = self.range(offset, out.len())?;
-        // SAFETY: as for `write`, the other way.
+        // SAFETY: as for `write`, in the other direction.
         unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
         Ok(())
     }
 
-    /// A word of 8 bytes that both sides touch at the same time.
+    /// Returns the word of 8 bytes at `offset`, which host and device may access at the same time.
     ///
     /// # Panics
     /// If the offset is not a multiple of 8, or lies outside.
@@ -74,11 +74,11 @@ impl Pinned {
     pub fn word(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.length, "a word outside of pinned memory");
         // SAFETY: needed because the device may change it. It lies within, pinned memory begins at a page, and the reference does not
-        // outlive the memory; nobody holds another kind of reference to it.
+        // outlive the memory; no other kind of reference to it exists.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
-    /// Copy a plain value in, as its bytes lie in memory.
+    /// Copies the bytes of a plain value to `offset`.
     pub(crate) fn put<T: Copy>(&mut self, offset: usize, value: &T) -> Result<(), GpuError> {
         let target = self.range(offset, size_of::<T>())?;
         // SAFETY: as for `write`. `write_unaligned` takes any address.

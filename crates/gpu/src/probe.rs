@@ -1,6 +1,6 @@
-//! What this machine's GPUs can do: devices, who reaches whom, how memory can be shared, which kinds of pools there are.
+//! Capabilities of this machine's GPUs: devices, access between devices, shared memory, pools.
 //!
-//! Asking starts no work and makes no context, so it is cheap and leaves no trace on a device.
+//! A probe starts no work and makes no context, so it is cheap and leaves no trace on a device.
 
 use std::ffi::{CStr, c_char};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use cudarc::driver::sys::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, C
 use crate::driver::Driver;
 use crate::error::GpuError;
 
-/// All of it.
+/// Capabilities of the driver and of all devices.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +26,21 @@ pub struct Machine {
     pub peers: Vec<PeerInfo>,
 }
 
-/// One device.
+/// Capabilities of one device.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// Its number: `cuda:INDEX`.
+    /// Index of the device, as in `cuda:INDEX`.
     pub index: u32,
     /// The vendor's name.
     pub name: String,
-    /// Unique, also across restarts.
+    /// Unique name, stable across restarts.
     pub uuid: String,
-    /// Where it is plugged in.
+    /// PCI bus address.
     pub pci: String,
-    /// Major and minor.
+    /// Compute capability, major and minor.
     pub compute_capability: (i32, i32),
     /// Bytes of its memory.
     pub memory_bytes: u64,
@@ -48,43 +48,43 @@ pub struct DeviceInfo {
     pub multiprocessors: i32,
     /// Engines that copy while kernels run.
     pub copy_engines: i32,
-    /// NUMA node of the host that is nearest, if the driver says so.
+    /// NUMA node of the host that is closest, if the driver reports it.
     pub numa_node: Option<i32>,
-    /// Whether kernels may use host memory that was registered with them, at its own address.
+    /// True if kernels can use host memory that was registered with them, at its own address.
     pub maps_host_memory: bool,
-    /// Whether memory and events can be handed to other processes as legacy handles.
+    /// True if memory and events can be handed to other processes as legacy handles.
     pub ipc_handles: bool,
-    /// Whether it has stream-ordered pools.
+    /// True if the device has stream-ordered pools.
     pub pools: bool,
-    /// Whether such pools can be handed to other processes as file descriptors.
+    /// True if such pools can be handed to other processes as file descriptors.
     pub pool_descriptors: bool,
 }
 
-/// What one device can do with another's memory.
+/// Access of one device to another's memory.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerInfo {
-    /// Who accesses.
+    /// Index of the device that accesses.
     pub source: u32,
-    /// Whose memory.
+    /// Index of the device whose memory is accessed.
     pub target: u32,
-    /// Whether it can at all.
+    /// True if access is possible.
     pub access: bool,
-    /// Whether atomics work across.
+    /// True if atomics work on the peer's memory.
     pub atomics: bool,
-    /// The driver's rank of the way: smaller is faster.
+    /// The driver's rank of the connection: smaller is faster.
     pub performance_rank: i32,
 }
 
 /// `CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES` has this bit for file descriptors.
 const POSIX_DESCRIPTOR: i32 = 1;
 
-/// Ask the driver about everything.
+/// Reads the capabilities of all devices from the driver.
 ///
 /// # Errors
-/// What the driver refuses to tell about a device that it says it has.
+/// Any error of the driver while it describes a device that it lists.
 pub fn probe(driver: &Arc<Driver>) -> Result<Machine, GpuError> {
     let count = driver.device_count();
     let devices = (0..count).map(|index| device(driver, index)).collect::<Result<_, _>>()?;
@@ -168,15 +168,15 @@ pub(crate) fn compute_capability(driver: &Driver, device: CUdevice) -> Result<(i
     Ok((major, minor))
 }
 
-/// A device's unique name.
+/// Returns a device's unique name.
 ///
 /// # Errors
-/// [`GpuError::NoSuchDevice`], and what the driver refuses.
+/// [`GpuError::NoSuchDevice`], and errors of the driver.
 pub fn uuid_of(driver: &Driver, index: u32) -> Result<String, GpuError> {
     uuid(driver, driver.device(index)?)
 }
 
-/// As `nvidia-smi` writes it.
+/// Returns a device's unique name as `nvidia-smi` writes it.
 fn uuid(driver: &Driver, device: CUdevice) -> Result<String, GpuError> {
     let mut uuid = CUuuid { bytes: [0; 16] };
     // SAFETY: needed because the driver is C. The device exists, and 16 bytes are written.
@@ -187,7 +187,7 @@ fn uuid(driver: &Driver, device: CUdevice) -> Result<String, GpuError> {
     Ok(format!("GPU-{}", parts.join("-")))
 }
 
-/// A text that the driver writes, with its end marked by a zero.
+/// Returns a zero-terminated text that the driver writes.
 fn text(write: impl FnOnce(*mut c_char, i32) -> Result<(), GpuError>) -> Result<String, GpuError> {
     let mut bytes = [0_u8; 256];
     write(bytes.as_mut_ptr().cast(), bytes.len() as i32 - 1)?;

@@ -1,39 +1,39 @@
-//! Long transfers out of device memory: read ahead of whoever takes them piece by piece.
+//! Long transfers out of device memory, read ahead of the caller that takes them piece by piece.
 //!
-//! A transfer is a row of bytes with a name. What follows the piece at hand is copied into pinned memory by a stream of its own, in
-//! chunks, some of them under way while an earlier one is being taken. So the device's latency is paid once for a row and not
-//! for each piece. Whoever asks vouches that nobody minds how early the rest of the row is read.
+//! A transfer is a row of bytes with a name. A stream of its own copies the bytes behind the current piece into pinned memory, in
+//! chunks. Some chunks are in flight while an earlier one is taken. So the device's latency is paid once for a row and not
+//! for each piece. The caller guarantees that the rest of the row may be read early.
 //!
-//! A row has a fixed part of the pinned memory. If all parts are in use by rows that move, a new one gets none and its bytes
-//! are left to the caller. This file knows neither frames nor regions.
+//! A row has a fixed part of the pinned memory. If all parts are in use by active rows, a new row gets none and the caller reads its
+//! bytes by other means. This file knows neither frames nor regions.
 
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::device::{Address, Device, EventId, StreamId};
 use crate::error::GpuError;
-use crate::landing::PATIENCE;
+use crate::landing::STALL_TIMEOUT;
 use crate::pinned::Pinned;
 use crate::tiers::Tiers;
 
-/// Rows at a time.
+/// Most rows at a time.
 const ROWS_MAX: usize = 8;
-/// Chunks of a row in pinned memory.
+/// Most chunks of a row in pinned memory.
 const CHUNKS_MAX: usize = 3;
-/// Bytes of a chunk: long enough that starting the copy costs little, short enough to be taken while the next one comes.
+/// Length of a chunk, in bytes: long enough that starting the copy costs little, short enough to be taken while the next one arrives.
 const CHUNK_BYTES: u64 = 256 << 10;
-/// The first chunk, which somebody waits for.
+/// Length of the first chunk, in bytes. It is short because the caller waits for it.
 const FIRST_CHUNK_BYTES: u64 = 64 << 10;
-/// Shorter rows are not worth it, unless somebody has measured.
+/// Default of the lowest length of a row, in bytes. Shorter rows do not repay the copies.
 pub const ROW_BYTES_MIN: u64 = 16 << 10;
-/// A row that has not moved for so many other reads may lose its place.
+/// Number of other reads after which an idle row may lose its part of the pinned memory.
 const READS_UNTIL_OLD: u64 = 64;
 
-/// The rows of one device.
+/// Rows of one device.
 #[derive(Debug)]
 pub struct Rows {
     stream: StreamId,
-    /// What the stream waits for before it reads the first chunk of a row.
+    /// Event that the stream waits for before it reads the first chunk of a row.
     before: EventId,
     pinned: Pinned,
     rows: Vec<Row>,
@@ -42,48 +42,48 @@ pub struct Rows {
     counts: RowCounts,
 }
 
-/// Counts, for whoever wants to know whether reading ahead is worth it.
+/// Counts that show the use of reading ahead.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RowCounts {
-    /// Rows that were begun.
+    /// Number of rows that were begun.
     pub rows: u64,
-    /// Copies by the device's engines.
+    /// Number of copies by the device's engines.
     pub copies: u64,
-    /// Times that a chunk had to be waited for.
+    /// Number of waits for a chunk.
     pub waits: u64,
 }
 
 #[derive(Debug)]
 struct Row {
     name: u32,
-    /// What is taken next.
+    /// Address of the next byte that is taken.
     next: u64,
-    /// What is copied next.
+    /// Address of the next byte that is copied.
     ahead: u64,
     end: u64,
     chunks: VecDeque<Chunk>,
-    /// Events of the chunks, in the order of their places.
+    /// Events of the chunks, by slot.
     events: [EventId; CHUNKS_MAX],
-    /// Place of the next chunk.
-    place: usize,
+    /// Slot of the next chunk.
+    slot: usize,
     used_at: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
-    /// First byte of it that was not taken.
+    /// Address of its first byte that was not taken.
     from: u64,
     end: u64,
-    /// Where that byte lies in the pinned memory.
+    /// Offset of that byte in the pinned memory.
     at: usize,
     event: EventId,
     is_done: bool,
 }
 
 impl Rows {
-    /// No rows yet.
+    /// Makes an empty set of rows, with its pinned memory, stream and events.
     pub fn new<D: Device + ?Sized>(device: &mut D) -> Result<Self, GpuError> {
         let pinned = device.pin(ROWS_MAX * CHUNKS_MAX * CHUNK_BYTES as usize)?;
         let (stream, before) = (device.stream()?, device.event()?);
@@ -93,8 +93,8 @@ impl Rows {
             for event in &mut events {
                 *event = device.event()?;
             }
-            let (chunks, place) = (VecDeque::with_capacity(CHUNKS_MAX), 0);
-            rows.push(Row { name: 0, next: 0, ahead: 0, end: 0, chunks, events, place, used_at: 0 });
+            let (chunks, slot) = (VecDeque::with_capacity(CHUNKS_MAX), 0);
+            rows.push(Row { name: 0, next: 0, ahead: 0, end: 0, chunks, events, slot, used_at: 0 });
         }
         Ok(Self {
             stream,
@@ -107,19 +107,19 @@ impl Rows {
         })
     }
 
-    /// From which size on rows are read ahead.
+    /// Sets the length from which on rows are read ahead.
     pub fn set_tiers(&mut self, tiers: &Tiers) {
         self.bytes_min = tiers.ahead_bytes_min;
     }
 
-    /// What has happened so far.
+    /// Returns the counts so far.
     #[must_use]
     pub const fn counts(&self) -> RowCounts {
         self.counts
     }
 
-    /// Take the bytes at `source` of the row `name`, of which `rest` more follow. Whatever was put on the stream `behind` before is
-    /// seen. False: it is no row, or has no room, and nothing was taken.
+    /// Takes the bytes at `source` of the row `name`, of which `rest` more follow, behind everything on the stream `behind`.
+    /// Returns false and takes nothing if this is no row, or if no part of the pinned memory is free.
     pub fn take<D: Device + ?Sized>(
         &mut self,
         device: &mut D,
@@ -132,7 +132,7 @@ impl Rows {
         let end = source.0.saturating_add(out.len() as u64);
         let known =
             self.rows.iter().position(|row| row.name == name && row.next == source.0 && end <= row.end);
-        let Some(index) = known.or_else(|| self.place_for_new(name, out.len() as u64 + rest)) else {
+        let Some(index) = known.or_else(|| self.row_for_new(name, out.len() as u64 + rest)) else {
             return Ok(false);
         };
         if known.is_none() {
@@ -151,13 +151,13 @@ impl Rows {
         taken.map(|()| true)
     }
 
-    /// Nothing that was read in advance counts any more.
+    /// Discards everything that was read ahead.
     pub fn forget(&mut self) {
         self.rows.iter_mut().for_each(|row| row.name = 0);
     }
 
-    /// A place whose row is over, or has not moved for long.
-    fn place_for_new(&self, name: u32, bytes: u64) -> Option<usize> {
+    /// Returns the index of a row that has ended or has been idle for long.
+    fn row_for_new(&self, name: u32, bytes: u64) -> Option<usize> {
         if name == 0 || bytes < self.bytes_min {
             return None;
         }
@@ -193,22 +193,22 @@ impl Rows {
         Ok(())
     }
 
-    /// Have as many chunks under way as there are places.
+    /// Starts copies until every slot of the row has a chunk.
     fn copy_ahead<D: Device + ?Sized>(&mut self, device: &mut D, index: usize) -> Result<(), GpuError> {
         let row = &mut self.rows[index];
         while row.chunks.len() < CHUNKS_MAX && row.ahead < row.end {
             let is_first = row.ahead == row.next;
             let most = if is_first { FIRST_CHUNK_BYTES } else { CHUNK_BYTES };
             let bytes = most.min(row.end - row.ahead);
-            let at = (index * CHUNKS_MAX + row.place) * CHUNK_BYTES as usize;
-            let event = row.events[row.place];
+            let at = (index * CHUNKS_MAX + row.slot) * CHUNK_BYTES as usize;
+            let event = row.events[row.slot];
             device.copy(self.stream, self.pinned.address(at), Address(row.ahead), bytes)?;
             device.record(event, self.stream)?;
             self.counts.copies += 1;
             let (from, end) = (row.ahead, row.ahead + bytes);
             row.chunks.push_back(Chunk { from, end, at, event, is_done: false });
             row.ahead = end;
-            row.place = (row.place + 1) % CHUNKS_MAX;
+            row.slot = (row.slot + 1) % CHUNKS_MAX;
         }
         Ok(())
     }
@@ -220,7 +220,7 @@ impl Rows {
         let mut begun = None;
         while !device.is_done(chunk.event)? {
             let begun = begun.get_or_insert_with(Instant::now);
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > STALL_TIMEOUT {
                 return Err(GpuError::Stuck { waited_ms: begun.elapsed().as_millis() as u64 });
             }
             std::hint::spin_loop();

@@ -1,50 +1,60 @@
-//! The job that does nothing: it is over once every other rank can be reached, or it says why it cannot be.
+//! A job without work: it is over once every other rank is reachable, or at a timeout that names the missing ranks.
 //!
-//! `--job none` brings links up and ends; a litmus that does not fit into memory fails with words instead of a panic.
+//! `--job none` uses it to bring links up and end. It also reports the failure of a job that cannot begin, such as a
+//! litmus that does not fit into memory.
 
 use std::collections::BTreeMap;
 
 use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
+use crate::crew::start::StartWait;
 use crate::job::{Job, Progress, Seat};
 use crate::report::JobResult;
 
-/// Time between looks at who can be reached.
+/// Time between two checks of which ranks are reachable, in nanoseconds.
 const INTERVAL_NS: u64 = 1_000_000;
 
-/// Waits for the others, and ends.
+/// Waits until all other ranks are reachable, and ends.
 #[derive(Debug)]
 pub(crate) struct Idle {
     /// The other ranks that have not been reached yet, and their names.
     others: BTreeMap<NodeId, String>,
-    /// When they are asked for, one by one; in between it is told who comes. A rack that comes up gives a thousand ranks a thousand
-    /// turns each.
+    /// Time of the next check of all missing ranks. Between checks, the job learns of reachable ranks from events.
+    /// While a rack of a thousand ranks comes up, each rank is polled about a thousand times, so a check in every poll
+    /// would be slow.
     next_look: Instant,
-    timeout_ns: u64,
-    until: Option<Instant>,
+    wait: StartWait,
+    reached: u64,
     failure: Option<String>,
     is_over: bool,
 }
 
 impl Idle {
-    /// Wait until all others can be reached, but no longer than `timeout_ns`.
+    /// Returns a job that waits for the other ranks, and gives up `timeout_ns` nanoseconds after the last one was reached.
     pub(crate) fn new(others: Vec<(NodeId, String)>, timeout_ns: u64) -> Self {
         let (others, next_look) = (others.into_iter().collect(), Instant::ZERO);
-        Self { others, next_look, timeout_ns, until: None, failure: None, is_over: false }
+        Self {
+            others,
+            next_look,
+            wait: StartWait::new(timeout_ns),
+            reached: 0,
+            failure: None,
+            is_over: false,
+        }
     }
 
-    /// A job that cannot even begin.
+    /// Returns a job that ends at once with `failure`.
     pub(crate) fn failed(failure: String) -> Self {
         Self { failure: Some(failure), ..Self::new(Vec::new(), 0) }
     }
 
     fn turn(&mut self, now: Instant, is_reachable: impl Fn(NodeId) -> bool) -> Progress {
-        let until = *self.until.get_or_insert(now + self.timeout_ns);
         if now >= self.next_look {
             self.next_look = now + INTERVAL_NS;
             self.others.retain(|node, _| !is_reachable(*node));
         }
-        if !self.others.is_empty() && now < until {
+        self.reached += u64::from(self.wait.record(now, self.others.len()));
+        if !self.others.is_empty() && !self.wait.is_over(now) {
             return Progress::Running(Some(now + INTERVAL_NS));
         }
         self.is_over = true;
@@ -84,7 +94,7 @@ impl Job for Idle {
     }
 
     fn progress_count(&self) -> u64 {
-        u64::from(self.is_over)
+        self.reached + u64::from(self.is_over)
     }
 }
 
@@ -97,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_well_once_everybody_has_been_reached() {
+    fn it_passes_once_every_rank_was_reached() {
         let mut job = idle();
         assert_ne!(job.turn(Instant(0), |node| node.0 == 1), Progress::Finished);
         assert_eq!(job.waiting_for(), "a path to n2");

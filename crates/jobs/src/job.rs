@@ -1,74 +1,66 @@
 //! The surface between a job and the engine that drives it.
 //!
-//! An engine builds one job per endpoint, allocates and registers its regions, hands it every event and gives it turns
-//! until it is over. The same job runs in real processes and in virtual time.
+//! An engine builds one job per endpoint. It allocates and registers the regions of the job, hands it every event, and
+//! polls it until it is over. The same job runs in real processes and in virtual time.
 
 use rackloom_collectives::ElementType;
+pub use rackloom_control::portion::Portion;
 use rackloom_plan::faults::Place;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::report::JobResult;
 
-/// What a job is doing after it was given a turn.
+/// State of a job after a poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Still running. `Some`: call again at this time even if nothing happens.
+    /// The job still runs. With `Some(time)`, the engine must poll again at that time even if nothing happens.
     Running(Option<Instant>),
-    /// Over; the endpoint must be kept alive until every rank is over.
+    /// The job is over. The endpoint must be kept alive until every rank is over.
     Finished,
 }
 
-/// What a job leaves for the user in a rank's memory: `elements` from the beginning of `region` on, little endian.
+/// Result of a job in a rank's memory: `elements` values from the beginning of `region` on, little endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// Where.
+    /// Region that holds the result.
     pub region: RegionId,
-    /// Of what type.
+    /// Type of the elements.
     pub element: ElementType,
-    /// How many.
+    /// Number of elements.
     pub elements: u64,
 }
 
 impl Output {
-    /// Its length in bytes.
+    /// Returns the length of the result in bytes.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.elements * self.element.bytes() as u64
     }
 }
 
-/// How far a rank's part of a job is, counted in pieces that a person would count: runs, phases, measurements.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub struct Portion {
-    /// Pieces behind it.
-    pub done: u64,
-    /// All pieces.
-    pub total: u64,
-}
-
-/// Which path carries an accepted command.
+/// Path that carries an accepted command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carried {
-    /// The endpoint carries the command: in frames, or on this side alone.
+    /// The endpoint carries the command: in frames, or within this node.
     #[default]
     Endpoint,
-    /// Mapped memory of the same server carries the command. The job reads no clock, so the engine hands in what it measured.
+    /// Mapped memory of the same server carries the command. A job reads no clock, so the engine measures the duration
+    /// and passes it in.
     Direct {
-        /// Duration of the call in nanoseconds, if the command was complete when the call returned; `None` if its end is an event of
-        /// a later time, as in virtual time.
+        /// Duration of the call in nanoseconds, if the command was complete when the call returned. `None` if its
+        /// completion is a later event, as in virtual time.
         took_ns: Option<u64>,
     },
 }
 
-/// What a job sits on: an endpoint, alone or with ways beside it that carry out the same commands and end in the same
-/// events.
+/// Interface on which a job issues commands: an endpoint, alone or with local paths that carry out the same commands
+/// and cause the same events.
 pub trait Seat {
     /// Accepts a command as [`Member::handle_command`] does, and returns the path that carries it.
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused>;
-    /// See [`Endpoint::is_reachable`].
+    /// Returns whether a path to `node` exists; see [`Endpoint::is_reachable`].
     fn is_reachable(&self, node: NodeId) -> bool;
 }
 
@@ -83,34 +75,38 @@ impl Seat for Endpoint {
 
 /// One rank's part of a job.
 pub trait Job: Send {
-    /// The regions that the engine must allocate (zeroed) and register before the first turn.
+    /// Returns the regions that the engine must allocate (zeroed) and register before the first poll.
     fn regions(&self) -> Vec<RegionConfig>;
-    /// Something happened at the endpoint.
+    /// Processes an event of the endpoint.
     fn handle_event(&mut self, now: Instant, event: &Event);
-    /// A turn: issue commands as far as the seat takes them, look at local memory.
+    /// Polls the job: it issues commands until the seat refuses them, and reads local memory.
     fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress;
-    /// One line that says what the job waits for.
+    /// Returns one line that describes what the job waits for.
     fn waiting_for(&self) -> String;
-    /// What the job has found and measured so far; final once it is over. The measurements stay with the job, so
-    /// asking again gives the same answer.
+    /// Returns what the job has found and measured so far. The result is final once the job is over. Measurements stay
+    /// with the job, so a second call returns the same result.
     fn result(&mut self) -> JobResult;
-    /// What the rank has got, once the job is complete and every check was right; the engine reads it from memory, block
-    /// by block. `None` for jobs that give a user nothing.
+    /// Returns the location of the rank's result, once the job is complete and every check has passed. The engine reads
+    /// the result from memory block by block. `None` for jobs without a result in memory.
     fn output(&self) -> Option<Output> {
         None
     }
-    /// How far it is, for those who wait; `None` where a job has only one piece. Never shrinks.
+    /// Returns the progress of the job for display; `None` if the job has only one piece. The number of completed
+    /// pieces never decreases.
     fn portion(&self) -> Option<Portion> {
         None
     }
-    /// Where the job is, for faults that wait for it; `None` while it is between places, and where it has none.
+    /// Returns the point that the job has reached, for faults that wait for it. `None` between two points, and for jobs
+    /// that have none.
     fn reached(&self) -> Option<Place> {
         None
     }
-    /// Whether a job that is over has something to tell somebody all the same: give it turns as long as it has.
+    /// Returns whether a job that is over still has messages for its peers. The engine must poll it until this is
+    /// `false`.
     fn has_last_words(&self) -> bool {
         false
     }
-    /// A number that grows whenever the job gets further. A watchdog that sees it stand still may end the run.
+    /// Returns a number that grows with every advance of the job. A watchdog may end the run if the number does not
+    /// change.
     fn progress_count(&self) -> u64;
 }

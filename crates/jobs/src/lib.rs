@@ -1,11 +1,20 @@
-//! What a rack is asked to do, as state machines that either engine drives.
+//! Jobs of a rack, as state machines that either engine drives.
 //!
-//! A job sits on one endpoint: it issues commands, is told events, and finds local memory through
-//! [`rackloom_protocol::Memory`]. It knows no clock but the `now` it is given, so the same job runs in real
-//! processes and in virtual time.
+//! A job runs on one endpoint. It issues commands, receives events, and accesses local memory through
+//! [`rackloom_protocol::Memory`]. Its only clock is the `now` that it is given, so the same job runs in real processes
+//! and in virtual time.
 //!
-//! [`build`] makes one rank's job from a plan. Rooms: [`job`] (the surface towards an engine) · [`local`] (which operations need no frame) · [`litmus`] (is the fabric right?) · [`measure`] (how fast was it?) ·
-//! [`pairs`] and [`traffic`] (how fast is it, alone and in a crowd?) · [`oracle`] (what must never happen) · [`rest`] (how members are when all is healed) · `survivors` (who goes on with those who are left) · [`report`] (what both engines hand in and hand out).
+//! [`build`] makes one rank's job from a plan. Modules:
+//!
+//! - [`job`]: interface between a job and its engine.
+//! - [`local`]: operations that need no frame.
+//! - [`litmus`]: correctness of the fabric.
+//! - [`measure`]: latency and bandwidth of operations.
+//! - [`pairs`] and [`traffic`]: speed of one pair, and of many at once.
+//! - [`oracle`]: properties that must always hold.
+//! - [`rest`]: state of the members after all faults are healed.
+//! - `survivors`: agreement on the members that go on after a loss.
+//! - [`report`]: results of ranks and the report of a run.
 
 pub mod arrays;
 mod build;
@@ -15,11 +24,7 @@ mod idle;
 pub mod job;
 pub mod litmus;
 pub mod local;
-pub mod measure;
-pub mod oracle;
 pub mod pairs;
-pub mod report;
-pub mod rest;
 mod survivors;
 pub mod trace;
 pub mod traffic;
@@ -27,6 +32,8 @@ pub mod traffic;
 pub use build::{Seeds, build, build_from, build_on, objections, play_trace};
 pub use crew::{Rank, data_regions};
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
+pub use rackloom_control::{measure, oracle, report, rest};
+
 pub use measure::{Measurements, OperationKind, OperationPath};
 pub use oracle::{Oracle, Verdicts};
 pub use report::{JobResult, MemberReport, MemberState, PathCount, PathReport, Report, SweepRow};

@@ -1,10 +1,11 @@
-//! Which operations nodes of one server carry out on each other's memory without a frame.
+//! Operations that nodes of one server carry out on each other's memory without a frame.
 //!
-//! Both engines ask here, so that one rack file puts the same operations on the links in processes and in virtual time.
-//! `rackloom_plan::Plan::memory_peers` says who shares memory with whom, [`LocalPeer::allows`] which operations the owner would grant.
-//! What the owner would refuse goes to the owner in a frame, so that the owner learns of the attempt. Tagged messages always go in frames.
+//! Both engines use this module, so one rack file puts the same operations on the links in processes and in virtual
+//! time. `rackloom_plan::Plan::memory_peers` lists which nodes share memory. [`LocalPeer::allows`] decides which
+//! operations the owner would grant. Other operations go to the owner in a frame, so that the owner counts the attempt.
+//! Tagged messages always go in frames.
 //!
-//! How an access is performed is the engine's part: processes map the memory, virtual time takes the server's local path.
+//! The engine performs the access: processes map the memory, virtual time uses the server's local path.
 
 use rackloom_protocol::{Command, NodeId, RegionConfig, RemoteAddress, Signal};
 
@@ -21,18 +22,18 @@ pub struct LocalPeer {
 }
 
 impl LocalPeer {
-    /// A peer whose job has these regions. Regions that allow no access are left out.
+    /// Returns a peer whose job has these regions. Regions that allow no access are left out.
     pub fn new(node: NodeId, regions: impl IntoIterator<Item = RegionConfig>) -> Self {
         Self { node, regions: regions.into_iter().filter(is_shared).collect() }
     }
 
-    /// The shared regions, in the order of the job.
+    /// Returns the shared regions, in the order of the job.
     #[must_use]
     pub fn regions(&self) -> &[RegionConfig] {
         &self.regions
     }
 
-    /// Whether the owner would grant the access that a command asks for.
+    /// Returns whether the owner would grant the access of `command`.
     #[must_use]
     pub fn allows(&self, command: &Command<'_>) -> bool {
         match *command {
@@ -70,13 +71,13 @@ impl LocalPeer {
     }
 }
 
-/// Whether a region allows any access, so that its owner shares it.
+/// Returns whether a region allows any access. Its owner shares such a region.
 #[must_use]
 pub const fn is_shared(region: &RegionConfig) -> bool {
     region.access.read || region.access.write || region.access.atomic
 }
 
-/// The node whose memory a command is about; `None` for messages, waits, fences and flushes.
+/// Returns the node whose memory a command uses; `None` for messages, waits, fences and flushes.
 #[must_use]
 pub const fn memory_of(command: &Command<'_>) -> Option<NodeId> {
     match *command {
@@ -89,7 +90,7 @@ pub const fn memory_of(command: &Command<'_>) -> Option<NodeId> {
     }
 }
 
-/// Bytes that an operation on another node moves; `None` for commands that concern only this node.
+/// Returns the bytes that an operation on another node moves; `None` for commands that concern only this node.
 #[must_use]
 pub const fn moved_bytes(command: &Command<'_>) -> Option<u64> {
     match *command {
@@ -103,16 +104,14 @@ pub const fn moved_bytes(command: &Command<'_>) -> Option<u64> {
     }
 }
 
-impl PathReport {
-    /// Count an accepted command that took the local path.
-    pub fn count_direct(&mut self, command: &Command<'_>) {
-        count(&mut self.direct, command);
-    }
+/// Counts an accepted command that took the local path.
+pub fn count_direct(paths: &mut PathReport, command: &Command<'_>) {
+    count(&mut paths.direct, command);
+}
 
-    /// Count an accepted command that went in frames.
-    pub fn count_frames(&mut self, command: &Command<'_>) {
-        count(&mut self.frames, command);
-    }
+/// Counts an accepted command that went in frames.
+pub fn count_frames(paths: &mut PathReport, command: &Command<'_>) {
+    count(&mut paths.frames, command);
 }
 
 const fn count(counter: &mut PathCount, command: &Command<'_>) {
@@ -122,7 +121,7 @@ const fn count(counter: &mut PathCount, command: &Command<'_>) {
     }
 }
 
-/// The note of a report on a peer whose memory a fault has struck.
+/// Returns the report's note on a peer whose memory is no longer used directly, because of a fault.
 #[must_use]
 pub fn withheld_note(name: &str) -> String {
     format!("memory of {name} is reached in frames since a fault of the script has struck it")

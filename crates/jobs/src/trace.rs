@@ -1,7 +1,8 @@
-//! The job of a trace: every rank does what the lines with its name say, each when its time has come.
+//! Job of a trace: every rank performs the lines with its name, each at its time.
 //!
-//! Times count from the moment at which all have met. A line whose time comes while too much is under way waits, and its latency counts
-//! from when it was begun. At the end each rank compares what it has got, by whom and how often, with what the trace says.
+//! Times count from the moment at which all ranks have met. A line whose time comes while too many operations are
+//! outstanding waits, and its latency counts from the moment at which it was begun. At the end each rank compares the
+//! received data and counts with the trace.
 
 use rackloom_plan::trace::{TraceKind, TraceLine};
 use rackloom_protocol::{
@@ -17,60 +18,60 @@ use crate::crew::{CONTROL_BYTES, Crew, Rank};
 use crate::job::{Job, Output, Portion};
 use crate::report::{JobResult, Mismatch, TrafficPart};
 
-/// What a rank gives, to whoever asks for it too.
+/// Region with the data that this rank writes to others and that others read.
 const SOURCE: RegionId = RegionId(2);
-/// Where others write: a slot for each of them.
+/// Region that others write: a slot for each of them.
 const INBOX: RegionId = RegionId(3);
-/// Where this rank reads to: a slot for each owner.
+/// Region that this rank reads into: a slot for each owner.
 const LANDING: RegionId = RegionId(4);
-/// How many puts have come, and how often was added, by whom.
+/// Region with the number of puts and of additions received from each rank.
 const COUNTS: RegionId = RegionId(5);
-/// Operations under way per rank.
+/// Maximum number of outstanding operations per rank.
 const OUTSTANDING_MAX: usize = 1_024;
 const PURPOSE: u64 = 0x7472_6163_6531;
 
-/// What is asked of the job of a trace; the same for every rank.
+/// Settings of a trace's job. They are equal for every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceSettings {
     /// Seed of the data.
     pub seed: u64,
     /// Seed of the keys of regions.
     pub key_seed: u64,
-    /// What the smallest endpoint has.
+    /// Memory of the smallest endpoint, in bytes.
     pub memory_bytes: u64,
-    /// Until every other rank can be reached.
+    /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
-    /// Once the run is broken off, until outstanding operations have ended.
+    /// Time to wait for outstanding operations after a break-off, in nanoseconds.
     pub drain_timeout_ns: u64,
 }
 
-/// Why a trace cannot be played.
+/// Reason for which a trace cannot be played.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TraceError {
-    /// It does not fit.
+    /// The trace does not fit into memory.
     #[error(
         "a trace with operations of up to {bytes} bytes needs {needed_bytes} bytes of memory at each of {ranks} nodes, there are \
          {memory_bytes}; hint: raise `defaults.memory` in the rack file or split the longest lines"
     )]
     TooLarge {
-        /// The longest operation.
+        /// Length of the longest operation, in bytes.
         bytes: u64,
-        /// Ranks, each with slots.
+        /// Number of ranks. Each has slots for all.
         ranks: usize,
-        /// What they need.
+        /// Memory that the trace needs at each rank, in bytes.
         needed_bytes: u64,
-        /// What the smallest endpoint has.
+        /// Memory of the smallest endpoint, in bytes.
         memory_bytes: u64,
     },
-    /// Ranks of several tenants cannot get at each other's memory.
+    /// The ranks belong to several tenants, which cannot access each other's memory.
     #[error("the ranks belong to several tenants; hint: traces are played within one")]
     SeveralTenants,
 }
 
-/// One rank of the job of a trace, of which every rank is given all lines, in the order of their times.
+/// Returns one rank's part of the job of a trace. Every rank receives all lines, ordered by time.
 ///
 /// # Errors
-/// When it does not fit into memory.
+/// The trace does not fit into memory, or the ranks belong to several tenants.
 pub fn trace(
     rank: NodeId,
     ranks: Vec<Rank>,
@@ -106,28 +107,28 @@ enum Stage {
     Over,
 }
 
-/// What has passed between this rank and another one, by the trace.
+/// Transfers between this rank and one other rank, according to the trace.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dealings {
-    /// Bytes of the longest write of the other one here.
+    /// Bytes of the longest write from the other rank into this one's memory.
     written_bytes: u64,
-    /// Bytes of the longest read of this one there.
+    /// Bytes of the longest read by this rank from the other one's memory.
     read_bytes: u64,
-    /// Puts and additions of the other one here.
+    /// Number of puts from the other rank to this one.
     puts: u64,
     additions: u64,
 }
 
-/// One rank's part.
+/// One rank's part of the trace.
 struct Trace {
     rank: u16,
     seed: u64,
-    /// The longest operation of all: what a slot takes.
+    /// Length of a slot in bytes: that of the longest operation.
     slot_bytes: u64,
     lines: Vec<TraceLine>,
     dealings: Vec<Dealings>,
     stage: Stage,
-    /// When all had met.
+    /// Time at which all ranks had met.
     origin: Instant,
     issued: usize,
     over: usize,
@@ -174,7 +175,7 @@ impl Trace {
         }
     }
 
-    /// What a rank gives, every time, from its beginning.
+    /// Returns the first `bytes` bytes of a rank's data.
     fn data(&self, rank: u16, bytes: u64) -> Vec<u8> {
         Pattern::new(self.seed, &[PURPOSE, rank.into()]).bytes(0, bytes)
     }
@@ -252,7 +253,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Hold a slot against what the other one gives.
+    /// Compares a slot with the data of the other rank.
     fn compare(
         &mut self,
         turn: &mut Turn<'_>,
@@ -357,7 +358,7 @@ impl Play for Trace {
         None
     }
 
-    /// In lines.
+    /// Returns the progress in lines.
     fn portion(&self) -> Portion {
         Portion { done: self.over as u64, total: self.lines.len() as u64 }
     }

@@ -1,5 +1,5 @@
-//! Collectives on real endpoints and switches: every one by every algorithm gives the bits of its schedule, on arrays of any
-//! size; what is planted is found; a death ends the run with the dead one's name.
+//! Collectives on real endpoints and switches: every collective with every algorithm gives the bits of its schedule, on
+//! arrays of any size. Corrupted bytes are detected. A loss ends the run with the name of the lost node.
 
 #![allow(dead_code, unreachable_pub, reason = "the rig is a module of this test alone")]
 
@@ -47,7 +47,7 @@ fn once(
     }
 }
 
-/// Arrays with every bit pattern there is, not-a-numbers included.
+/// Arrays with every bit pattern, including not-a-number values.
 fn arrays(settings: &CollectiveSettings, count: usize) -> Vec<Vec<u8>> {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = || {
@@ -64,7 +64,7 @@ fn held(bytes: Vec<Vec<u8>>, element: ElementType) -> HeldArrays {
     HeldArrays { element, bytes }
 }
 
-/// Run on a user's arrays; every rank's output is what the schedule gives when it is run on plain arrays.
+/// Runs on a user's arrays. Every rank's output equals that of the schedule run on plain arrays.
 fn assert_right(shape: &str, count: usize, settings: &CollectiveSettings) {
     let arrays = arrays(settings, count);
     let request =
@@ -167,7 +167,7 @@ fn what_is_measured_of_the_fabric_is_what_the_fabric_is() {
     rig.run();
     let notes = rig.report().notes;
     let note = notes.iter().find(|note| note.contains("alpha")).unwrap();
-    // The rig's links take 500 ns and know no rate; what is left of beta is a window that had to be acknowledged.
+    // The rig's links take 500 ns and have no rate. Beta is not zero because of a window that had to be acknowledged.
     assert!(note.contains("alpha 0.50 us, beta 0.00"), "{note}");
 }
 
@@ -186,7 +186,7 @@ fn a_wrong_element_is_found_named_and_leaves_no_output() {
     let settings = once(Collective::AllGather, Algorithm::Ring, ElementType::I64, 1000);
     let settings = CollectiveSettings { warm_up: 1, ..settings };
     let mut rig = rig("ring: {nodes: 4}", &settings);
-    // What came from n1 has been passed on, and nobody writes there any more.
+    // The data from n1 has been passed on, and no rank writes there any more.
     run_to(&mut rig, 2, "run 2 of 2, step 4 of");
     rig.memory(2, 4)[300 * 8 + 3] ^= 0x10;
     rig.run();

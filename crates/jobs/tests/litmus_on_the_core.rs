@@ -1,4 +1,5 @@
-//! The litmus on real endpoints and switches: passes on every shape, finds what is planted, ends when a member dies.
+//! The litmus on real endpoints and switches: it passes on every shape, finds corrupted bytes, and ends when a member
+//! is lost.
 
 #![allow(dead_code, unreachable_pub, reason = "the rig is a module of this test alone")]
 
@@ -70,7 +71,7 @@ fn it_passes_where_few_loads_may_be_outstanding() {
             let report = rig.report();
             assert_eq!(report.verdict, Verdict::Pass, "{outstanding} {bytes_max}: {:#?}", report.failures);
             let tried = report.operations.iter().find(|of| of.kind == OperationKind::ForbiddenAccess);
-            // Every rank at two others, sixteen attempts each, in two rounds.
+            // Every rank attempts sixteen accesses at two others, in two rounds.
             assert_eq!(tried.map(|operation| operation.count), Some(3 * 2 * 16 * 2));
         }
     }
@@ -95,7 +96,7 @@ fn run_to(rig: &mut Rig, rank: usize, place: &str) {
 
 #[test]
 fn a_byte_planted_in_an_owners_slot_guard_or_read_only_region_turns_the_verdict() {
-    // Region 2 begins with a guard; region 4 is read-only, all of it.
+    // Region 2 begins with a guard. All of region 4 is read-only.
     for (region, offset) in [(1, 3), (2, 0), (2, 63), (4, 100)] {
         let mut rig = ring(3);
         run_to(&mut rig, 1, "round 2 of 2, barrier after the work");
@@ -111,7 +112,7 @@ fn a_byte_planted_in_an_owners_slot_guard_or_read_only_region_turns_the_verdict(
 
 #[test]
 fn any_byte_of_the_shared_regions_is_watched() {
-    // Words of the barrier may change between the planting and the check; they are guarded by the check of their count.
+    // Words of the barrier may change between the corruption and the check. The check of their count covers them.
     let length = ring(3).memory(1, 2).len();
     for offset in (0..length).step_by(length / 23) {
         let mut rig = ring(3);

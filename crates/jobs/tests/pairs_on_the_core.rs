@@ -1,4 +1,4 @@
-//! Latency and bandwidth on real endpoints over links of 500 ns that know no rate.
+//! Latency and bandwidth on real endpoints, over links of 500 ns without a rate.
 
 #![allow(dead_code, unreachable_pub, reason = "the rig is a module of this test alone")]
 
@@ -41,7 +41,7 @@ fn a_latency_is_what_the_way_takes() {
     };
     for what in ["store", "put", "get"] {
         let time_us = row(what, 100).time_us;
-        // There and back, and at most the time that an acknowledgement may be held back.
+        // The round trip, and at most the time for which an acknowledgement may be delayed.
         let held_us = rig.plan.transport.ack_delay_ns as f64 / 1000.0;
         assert!((1.0..=1.0 + held_us).contains(&time_us), "{what} takes {time_us} us");
     }
@@ -89,7 +89,7 @@ fn a_byte_that_never_came_is_counted() {
     rig.run_until(|rig| {
         rig.waiting_for(1).contains("the barrier before put of 5000 bytes") && rig.memory(1, 3)[4999] != 0
     });
-    // The exchange is over or not begun; the source of what is to come is changed behind everybody's back.
+    // The exchange is over or not begun. The test changes the source of the next data without the core.
     rig.memory(0, 2)[17] ^= 1;
     rig.run();
     let report = rig.report();

@@ -1,8 +1,9 @@
-//! Shrinking jobs in a small world with drawn faults: every rank ends, and what it has got is right.
+//! Shrinking jobs in a small model with random faults: every rank ends, and its result is right.
 //!
-//! The world is smaller than the simulator and worse: operations take any time and arrive in any order, memory refuses what is put, read
-//! and sent, keys are revoked, paths are cut in one direction, ranks stand still and die, and a rank that stood still may be lost to the
-//! others without having lost them. The jobs are the real ones. It shows what the agreement must bear, whatever the fabric does.
+//! The model is smaller than the simulator and has worse faults. Operations take any time and arrive in any order.
+//! Memory refuses puts, reads and sends, keys are revoked, and paths are cut in one direction. Ranks stop and are
+//! killed, and a rank that was stopped may be lost to the others without having lost them. The jobs are the real ones.
+//! The test shows what the agreement must tolerate on any fabric.
 
 use std::sync::Arc;
 
@@ -18,18 +19,19 @@ use rackloom_protocol::{
 };
 
 const MS: u64 = 1_000_000;
-/// A rank that has heard nothing of another one for so long loses it.
+/// Time without a heartbeat after which a rank loses another one, in nanoseconds.
 const DETECTION_NS: u64 = 20 * MS;
 const PATIENCE_NS: u64 = 400 * MS;
-/// Far beyond what four attempts may take: each breaks off and agrees within a patience, and finds out about the others before.
+/// Time limit in nanoseconds. Four attempts take much less: each breaks off and agrees within its timeout, after it has
+/// detected the losses.
 const LIMIT_NS: u64 = 12_000 * MS;
-/// By which ranks meet; revoking leaves it alone, as the engines do.
+/// Control region of the ranks. Revoking does not affect it, as in the engines.
 const CONTROL: RegionId = RegionId(1);
 
-/// What is done to the world.
+/// Fault of the model.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// Nothing arrives from this rank at that one.
+    /// Nothing from rank `from` arrives at rank `to`.
     Cut {
         from: usize,
         to: usize,
@@ -42,7 +44,7 @@ enum Fault {
     Isolated {
         rank: usize,
     },
-    /// It stands still.
+    /// The rank is stopped.
     Pause {
         rank: usize,
     },
@@ -52,7 +54,7 @@ enum Fault {
     Revoke {
         rank: usize,
     },
-    /// Of a hundred requests of its memory so many fail.
+    /// Of a hundred requests to the rank's memory, `percent` fail.
     Fail {
         rank: usize,
         percent: u64,
@@ -111,14 +113,14 @@ struct Place {
     memory: VectorMemory,
     waits: Vec<Wait>,
     events: Vec<Event>,
-    /// By rank: whether it is lost to this one, and for how long it has been silent.
+    /// Losses as seen by this rank, by rank, and the time of each rank's silence.
     lost: Vec<bool>,
     silent_ns: Vec<u64>,
     wake: Instant,
     is_finished: bool,
 }
 
-/// Everything but the jobs.
+/// State of the model without the jobs.
 struct World {
     now: Instant,
     faults: Vec<Timed>,
@@ -179,7 +181,7 @@ impl World {
     }
 
     fn launch(&mut self, source: usize, operation: OperationId, action: Action) {
-        // Mostly microseconds, now and then many milliseconds.
+        // Mostly microseconds, sometimes many milliseconds.
         let within_ns = if self.random(20) == 0 { 30 * MS } else { 20_000 };
         let due = Instant(self.now.0 + 1 + self.random(within_ns));
         self.flights.push(Flight { due, source, operation, action });
@@ -189,17 +191,17 @@ impl World {
         self.places[rank].events.push(Event::Completed { operation, result });
     }
 
-    /// A millisecond of heartbeats.
+    /// Simulates a millisecond of heartbeats.
     fn beat(&mut self) {
         for own in 0..self.places.len() {
             if self.is_still(own) {
-                // It hears of nothing that happened meanwhile.
+                // A stopped rank receives no heartbeat and detects no loss in the meantime.
                 self.places[own].silent_ns.fill(0);
                 continue;
             }
             for other in (0..self.places.len()).filter(|other| *other != own) {
                 let node = NodeId(other as u16);
-                // A link that works in one direction only is down for both ends.
+                // A link that works in only one direction is down for both ends.
                 let arrives = self.arrives(other, own) && self.arrives(own, other);
                 let place = &mut self.places[own];
                 if arrives {
@@ -231,7 +233,7 @@ impl World {
         self.places[own].events.push(Event::NodeLost { node });
     }
 
-    /// Carries out what has come; what cannot get through now is sent again later.
+    /// Performs the operations that have arrived. Operations that cannot get through now are sent again later.
     fn deliver(&mut self) {
         let (due, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.flights).into_iter().partition(|flight| flight.due <= self.now);
@@ -394,7 +396,7 @@ impl Seat for Sits<'_> {
     }
 }
 
-/// The memory of a rank, for its own job.
+/// Gives a rank's own job access to the rank's memory.
 fn with_memory<T>(world: &mut World, rank: usize, act: impl FnOnce(&mut World, &mut VectorMemory) -> T) -> T {
     let mut memory = std::mem::take(&mut world.places[rank].memory);
     let result = act(world, &mut memory);
@@ -421,7 +423,7 @@ fn job(rank: usize, count: usize) -> Box<dyn Job> {
     collective(NodeId(rank as u16), ranks, settings).expect("a job that fits")
 }
 
-/// Plays the script; an error says which rank hangs or what is wrong.
+/// Runs the script. The error names a rank that hangs, or a wrong result.
 fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
     let mut jobs: Vec<_> = (0..count).map(|rank| job(rank, count)).collect();
     let place = |job: &dyn Job| {
@@ -473,7 +475,7 @@ fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
 }
 
-/// Polls one rank until nothing more comes of it.
+/// Polls one rank until it has nothing more to do.
 fn poll(world: &mut World, rank: usize, job: &mut Box<dyn Job>) {
     let is_due = world.places[rank].wake <= world.now || !world.places[rank].events.is_empty();
     if !is_due || world.places[rank].is_finished && !job.has_last_words() {
@@ -514,10 +516,10 @@ fn faults(count: usize) -> impl Strategy<Value = Vec<Timed>> {
     ];
     // While the first attempt runs, while it breaks off, and while others are formed.
     let at_ns = prop_oneof![4 => 0..2 * MS, 2 => 0..60 * MS, 1 => 0..600 * MS];
-    // Shorter and longer than a loss takes to be noticed, and for good.
+    // Shorter and longer than the detection of a loss takes, and permanently.
     let for_ns = prop_oneof![3 => 1..DETECTION_NS, 3 => 1..10 * DETECTION_NS, 1 => Just(u64::MAX)];
     let timed = (fault, at_ns, for_ns).prop_map(|(fault, at_ns, for_ns)| Timed { fault, at_ns, for_ns });
-    // A rank that stands still goes on, as scripts have it.
+    // A stopped rank resumes, as in fault scripts.
     let goes_on = |timed: &mut Timed| {
         if matches!(timed.fault, Fault::Pause { .. }) {
             timed.for_ns = timed.for_ns.min(10 * DETECTION_NS);

@@ -1,7 +1,7 @@
-//! What the three forms of one operation cost: the same store of 64 bytes, waited for, submitted and polled for, awaited.
+//! Benchmark of the three forms of one operation: a store of 64 bytes as a blocking call, as a submitted request, and as a future.
 //!
-//! Two nodes of a local rack; the far one is served by its own thread. The three belong together: none may cost a multiple of
-//! another, whatever the machine. Nothing is judged here.
+//! Two nodes of a local rack; a thread serves the remote one. Compare the three results with one another: no form may cost a multiple of another, on
+//! any machine. The benchmark itself judges nothing.
 
 use std::future::Future;
 use std::pin::pin;
@@ -23,7 +23,7 @@ impl Wake for Unpark {
     }
 }
 
-/// Run a future on this thread, which sleeps while it is pending.
+/// Runs a future on this thread, which sleeps while the future is pending.
 fn block_on<F: Future>(future: F, waker: &Waker) -> F::Output {
     let mut future = pin!(future);
     loop {

@@ -1,10 +1,10 @@
-//! What one operation costs two whole nodes on a shared-memory link, and what one frame costs the link alone.
+//! Benchmark of one operation between two whole nodes on a shared-memory link, and of one frame on the link alone.
 //!
-//! `turns`: both event loops take turns in one thread, so the time is the work of *both* ends with rings, leases and
-//! memory, and no waiting. `threads`: a thread for each node, as two processes would run; the time is that of the slower
-//! end. `ring`: frames through one device to another, without a node: the roof over both.
+//! `turns`: both event loops run alternately in one thread, so the time is the work of *both* ends with rings, leases and memory, and no waiting.
+//! `threads`: a thread for each node, as two processes would run; the time is that of the slower end. `ring`: frames through one device to another,
+//! without a node: the upper limit for both.
 //!
-//! Nothing is judged here: compare with what the same machine does in the same minute.
+//! The benchmark judges nothing. Compare its results with others of the same machine at the same time.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ const REGION: RegionId = RegionId(1);
 const REGION_BYTES: u64 = 1 << 18;
 const KEY: Key = Key(0x1234);
 const RING_BYTES: u32 = 1 << 20;
-/// Operations that are under way at the same time.
+/// Number of operations in flight at the same time.
 const BATCH: u64 = 32;
-/// Behind the name of a case: with the ports of a rack that stays.
+/// Suffix of a case's name: with the port wrappers of a rack that stays.
 const STAYING: &str = "-staying";
 const DATA: [u8; 64] = [5; 64];
 
@@ -66,14 +66,14 @@ impl Node {
         })
     }
 
-    /// A turn in wall time, and a wait if there was nothing to do.
+    /// Polls in wall time, and waits if there was nothing to do.
     fn live(&mut self) {
         if !self.turn(self.runtime.now()) {
             self.runtime.wait(self.runtime.now() + 10_000_000);
         }
     }
 
-    /// Whether the node took the command.
+    /// Returns whether the node accepted the command.
     fn accepts(&mut self, command: Command<'_>) -> bool {
         match self.runtime.member_mut().handle_command(self.now, command) {
             Ok(()) => true,
@@ -83,7 +83,7 @@ impl Node {
     }
 }
 
-/// What a port of a rack that stays has around its device: a fault script's hand that sleeps, and a place for another cable.
+/// Wraps a device as a port of a rack that stays does: with dormant fault injection, and a jack.
 fn staying(plan: &Plan, device: SharedMemoryDevice, direction: Direction) -> Box<dyn Device> {
     let WakeSource::Doorbell(bell) = device.wake_source() else { panic!("rings wake by doorbells") };
     let idle = Idle::Doorbell(bell.clone());
@@ -132,7 +132,7 @@ const CASES: [Case; 3] = [
     ("put-4096", "opportunistic", put),
 ];
 
-/// Two nodes in one thread and in a time of their own.
+/// Two nodes in one thread, with simulated time.
 struct Turns {
     nodes: [Node; 2],
     now: Instant,
@@ -145,7 +145,7 @@ impl Turns {
 
     fn of(nodes: [Node; 2]) -> Self {
         let mut turns = Self { nodes, now: Instant::ZERO };
-        while !turns.nodes.iter().all(|node| node.runtime.member().reaches_everyone()) {
+        while !turns.nodes.iter().all(|node| node.runtime.member().reaches_all()) {
             turns.turn();
         }
         turns
@@ -158,7 +158,7 @@ impl Turns {
         }
     }
 
-    /// Issue a batch and turn until all of it is visible.
+    /// Issues a batch and polls until all of it is visible.
     fn batch(&mut self, command: fn(u64) -> Command<'static>) {
         let end = self.nodes[0].completed + BATCH;
         for index in 0..BATCH {
@@ -170,7 +170,7 @@ impl Turns {
     }
 }
 
-/// The near node of two that run in threads; the far one lives until this is dropped.
+/// The local one of two nodes that run in threads. The remote node runs until this value is dropped.
 struct Threads {
     near: Node,
     over: Arc<AtomicBool>,
@@ -187,13 +187,13 @@ impl Threads {
                 far.live();
             }
         });
-        while !near.runtime.member().reaches_everyone() {
+        while !near.runtime.member().reaches_all() {
             near.live();
         }
         Self { near, over, far: Some(far) }
     }
 
-    /// How long so many operations take with at most `window` of them under way.
+    /// Returns the duration of `operations` operations with at most `window` of them in flight.
     fn time(&mut self, operations: u64, window: u64, command: fn(u64) -> Command<'static>) -> Duration {
         let begin = WallInstant::now();
         let (mut issued, end) = (self.near.completed, self.near.completed + operations);
@@ -244,7 +244,7 @@ fn threads(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A batch of frames from one device to the other, each released as soon as it was looked at.
+/// Sends a batch of frames from one device to the other. Each frame is released as soon as it was read.
 fn exchange(sender: &mut dyn Device, receiver: &mut dyn Device, frame_bytes: usize) {
     for _ in 0..BATCH {
         let room = sender.slot().expect("the ring has room for a batch");
@@ -272,7 +272,7 @@ fn ring(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A fixed number of batches of one case in one thread, for a tool that counts instructions.
+/// Runs a fixed number of batches of one case in one thread, for a tool that counts instructions.
 fn count(case: &str, batches: u64) {
     let plain = case.strip_suffix(STAYING).unwrap_or(case);
     let (_, packing, command) = CASES.into_iter().find(|(name, ..)| *name == plain).expect("a case's name");

@@ -1,9 +1,8 @@
-//! One layer of a graph network: vertices are dealt out to nodes, edges cross between them.
+//! One layer of a graph network: vertices are distributed over the nodes, and edges connect vertices of different nodes.
 //!
-//! Every node holds the feature rows of its vertices and knows their neighbours. For each vertex it fetches the rows of all
-//! neighbours, wherever they live, and averages them with the vertex's own. Rows of other nodes come by *get*: all gets are
-//! submitted, a bounded number at a time, and completions say which row has landed where; the owners do nothing. A row is
-//! fetched once, however many vertices want it.
+//! Every node holds the feature rows of its vertices and knows their neighbours. For each vertex it fetches the rows of all neighbours from their
+//! nodes, and averages them with the vertex's own. Rows of other nodes are fetched by *get*: all gets are submitted, a bounded number at a time, and
+//! each completion identifies the row that has arrived. The owners do nothing. A row is fetched once, however many vertices need it.
 //!
 //! Run it: `cargo run -p rackloom --example feature_aggregation`
 
@@ -15,23 +14,23 @@ use rackloom::fabric::{
     Error, Fabric, Group, GroupOptions, Node, NodeId, Plan, Queue, Region, RegionOptions, RemoteAddress,
 };
 
-/// Numbers of one vertex.
+/// Number of features of one vertex.
 const FEATURES: usize = 16;
 const ROW_BYTES: u64 = (FEATURES * size_of::<f32>()) as u64;
-/// Gets in flight at once.
+/// Maximum number of gets in flight.
 const IN_FLIGHT_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 type Row = [f32; FEATURES];
 
-/// A graph whose vertices are dealt out in turn: vertex v lives on node v mod n, in its row v div n.
+/// A graph whose vertices are distributed round-robin: vertex v is on node v mod n, in its row v div n.
 struct Graph {
     vertices: usize,
     nodes: usize,
 }
 
 impl Graph {
-    /// Who v hears from. Few edges stay within a node.
+    /// Returns the neighbours of a vertex. Few edges stay within a node.
     fn neighbours(&self, vertex: usize) -> Vec<usize> {
         (1..=4).map(|step| (vertex * step + 7 * step + 1) % self.vertices).collect()
     }
@@ -45,7 +44,7 @@ impl Graph {
     }
 }
 
-/// The mean of a vertex and its neighbours, in the order of the edges.
+/// Returns the mean of a vertex and its neighbours, in the order of the edges.
 fn aggregate(graph: &Graph, vertex: usize, row: impl Fn(usize) -> Row) -> Row {
     let mut sum = row(vertex);
     let neighbours = graph.neighbours(vertex);
@@ -55,7 +54,7 @@ fn aggregate(graph: &Graph, vertex: usize, row: impl Fn(usize) -> Row) -> Row {
     sum.map(|sum| sum / (neighbours.len() + 1) as f32)
 }
 
-/// Fetch the rows of these vertices into a region of one's own, one behind the other.
+/// Fetches the rows of these vertices into a local region, one after the other.
 fn fetch(node: &Node, graph: &Graph, own: &Region, landing: &Region, wanted: &[usize]) -> Result<(), Error> {
     let queue = Queue::with_capacity(IN_FLIGHT_MAX);
     let (mut submitted, mut landed) = (0, 0);
@@ -67,7 +66,7 @@ fn fetch(node: &Node, graph: &Graph, own: &Region, landing: &Region, wanted: &[u
             match node.get(source, &landing.slice(place..place + ROW_BYTES)).submit(&queue, submitted as u64)
             {
                 Ok(_) => submitted += 1,
-                // The queue towards that owner is full: let some end first.
+                // The queue to that owner is full. Some gets must complete first.
                 Err(Error::Busy { .. }) if submitted > landed => break,
                 Err(error) => return Err(error),
             }
@@ -79,13 +78,13 @@ fn fetch(node: &Node, graph: &Graph, own: &Region, landing: &Region, wanted: &[u
     Ok(())
 }
 
-/// One node's part: its vertices and what becomes of them.
+/// Computes one node's part: the results of its vertices.
 fn layer(node: &Node, graph: &Graph, group: &Group, own: &Region) -> Result<Vec<(usize, Row)>, Error> {
     let me = node.id().index();
     for vertex in graph.of_node(me) {
         own.write((vertex / graph.nodes) as u64 * ROW_BYTES, &Graph::features(vertex))?;
     }
-    // Nobody fetches before all rows are there.
+    // No node fetches before all rows are written.
     group.barrier().wait()?;
     let wanted = graph.of_node(me).flat_map(|vertex| graph.neighbours(vertex));
     let wanted: BTreeSet<usize> = wanted.filter(|vertex| vertex % graph.nodes != me).collect();
@@ -106,12 +105,12 @@ fn layer(node: &Node, graph: &Graph, group: &Group, own: &Region) -> Result<Vec<
     let aggregated =
         graph.of_node(me).map(|vertex| (vertex, aggregate(graph, vertex, |vertex| rows[&vertex])));
     let aggregated = aggregated.collect();
-    // Nobody leaves while others may still fetch.
+    // No node leaves while others may still fetch.
     group.barrier().wait()?;
     Ok(aggregated)
 }
 
-/// All vertices after one layer.
+/// Returns the rows of all vertices after one layer.
 fn run(nodes: usize, vertices: usize) -> Result<Vec<Row>, Box<dyn std::error::Error>> {
     let plan = Plan::parse(&format!("name: graph\nshape: {{full-mesh: {{nodes: {nodes}}}}}\n"), "example")?;
     let fabric = Fabric::local(&plan)?;

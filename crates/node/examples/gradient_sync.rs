@@ -1,9 +1,8 @@
-//! Data-parallel training: every node computes the gradient on its part of the data, all gradients are summed, every node
-//! takes the same step.
+//! Data-parallel training: every node computes the gradient on its part of the data, all gradients are summed, and every node takes the same step.
 //!
-//! The model has one hidden layer and learns x1*x2. Gradients travel as tagged messages: the workers send theirs to node
-//! 0, which adds them in the order of the nodes and sends the sum back. So the result is to the bit what one process finds
-//! that adds the same parts in the same order.
+//! The model has one hidden layer and learns x1*x2. Gradients are sent as tagged messages: the workers send theirs to node 0, which adds them in the
+//! order of the nodes and sends the sum back. The result is therefore identical, to the bit, to that of one process that adds the same parts in the
+//! same order.
 //!
 //! Run it: `cargo run -p rackloom --example gradient_sync`
 
@@ -12,18 +11,19 @@ use std::thread;
 use rackloom::fabric::{Error, Fabric, Node, NodeId, Plan, RegionOptions};
 
 const HIDDEN: usize = 8;
-/// Two weights and a bias per hidden unit, one weight to the output, one bias there; and the loss rides along.
+/// Number of parameters: two weights and a bias per hidden unit, one weight to the output, and one bias of the output. A gradient also carries the
+/// loss.
 const PARAMETERS: usize = 4 * HIDDEN + 1;
 const RATE: f32 = 0.3;
 const POINTS: usize = 64;
 type Gradient = [f32; PARAMETERS + 1];
 
-/// Small, unequal, the same everywhere.
+/// Returns initial parameters: small, unequal, and the same on all nodes.
 fn beginning() -> [f32; PARAMETERS] {
     std::array::from_fn(|index| ((index * 37 + 11) % 29) as f32 / 14.5 - 1.0)
 }
 
-/// Gradient and loss on the points of one part, each divided by the number of all points.
+/// Returns gradient and loss on the points of one part, each divided by the number of all points.
 fn gradient(model: &[f32; PARAMETERS], part: usize, parts: usize) -> Gradient {
     let mut sum = [0.0; PARAMETERS + 1];
     for point in (part..POINTS).step_by(parts) {
@@ -49,7 +49,7 @@ fn add(sum: &mut Gradient, part: &Gradient) {
     sum.iter_mut().zip(part).for_each(|(sum, part)| *sum += part);
 }
 
-/// Train; `synchronise` makes everybody's sum of one's own gradient. The loss before each step, and the model.
+/// Trains the model. `synchronise` replaces the local gradient by the sum of all. Returns the loss before each step, and the model.
 fn train(
     (part, parts): (usize, usize),
     steps: usize,
@@ -66,7 +66,7 @@ fn train(
     Ok((losses, model))
 }
 
-/// What a single process finds.
+/// Returns the result of a single process.
 fn alone(parts: usize, steps: usize) -> (Vec<f32>, [f32; PARAMETERS]) {
     let mut model = beginning();
     let mut losses = Vec::new();
@@ -79,7 +79,7 @@ fn alone(parts: usize, steps: usize) -> (Vec<f32>, [f32; PARAMETERS]) {
     (losses, model)
 }
 
-/// One node of several.
+/// Trains on one node of several.
 fn work(node: &Node, parts: usize, steps: usize) -> Result<(Vec<f32>, [f32; PARAMETERS]), Error> {
     let region = node.allocate(RegionOptions::new(1, 0x5eed), size_of::<Gradient>() as u64)?;
     let (place, whole, root) = (node.id().index(), region.slice(..), NodeId(0));

@@ -1,12 +1,12 @@
-//! Tensor-parallel layers hide communication behind computation: each node multiplies its part of two matrices, and the partial
-//! products are summed over all nodes. Cut into bands of rows, the sum of one band travels while the next band is multiplied.
+//! Tensor-parallel layers hide communication behind computation: each node multiplies its part of two matrices, and the partial products are summed
+//! over all nodes. The product is cut into bands of rows, and one band is summed while the next band is multiplied.
 //!
-//! Products run on a stream of their own, with an event behind each band. As soon as a band's event is done, its all-reduce
-//! begins; the node carries it out on its own streams meanwhile. Four times are taken: products alone, all-reduces alone, one after
-//! the other, and overlapped. *Hidden* is what overlapping saved, as a part of the most that it could save.
+//! Products run on a stream of their own, with an event after each band. As soon as a band's event is done, its all-reduce begins. The node performs
+//! it on its own streams meanwhile. The example measures four times: products alone, all-reduces alone, one after the other, and overlapped. *Hidden*
+//! is the time that overlapping saved, as a fraction of the most that it could save.
 //!
-//! Run it: `cargo run --release -p rackloom --example overlap -- cuda:0 4096 8`; without arguments on a fake device, which
-//! has no speed of its own, so that only the result means something there.
+//! Run it: `cargo run --release -p rackloom --example overlap -- cuda:0 4096 8`. Without arguments it uses a fake device, which has no realistic
+//! speed, so that only the result is meaningful there.
 
 use std::time::{Duration, Instant};
 
@@ -21,17 +21,17 @@ use rackloom_plan::MemoryDevice;
 const PATIENCE: Duration = Duration::from_secs(120);
 const ROUNDS: usize = 5;
 
-/// What is computed, and where.
+/// Size of the computation, and its device.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     device: DeviceChoice,
-    /// Rows and columns of the product; each node has `size / nodes` of the inner index.
+    /// Number of rows and columns of the product. Each node has `size / nodes` of the inner index.
     size: u32,
     bands: u32,
     nodes: u32,
 }
 
-/// Seconds of one round on one node.
+/// Times of one round on one node, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct Times {
     products: f64,
@@ -41,7 +41,7 @@ struct Times {
 }
 
 impl Times {
-    /// Of the shorter of the two that could be hidden behind the longer, the part that was.
+    /// Returns the hidden fraction of the shorter of the two activities.
     fn hidden(&self) -> f64 {
         (self.sequential - self.overlapped) / self.products.min(self.sums)
     }
@@ -91,7 +91,7 @@ struct Worker<'a> {
     events: Vec<EventId>,
 }
 
-/// Small whole numbers, so that every order of adding gives the same sum.
+/// Returns a small integer, so that every order of addition gives the same sum.
 fn element(seed: u32, row: u32, column: u32) -> f32 {
     ((row * 7 + column * 3 + seed * 5) % 5) as f32 - 2.0
 }
@@ -117,8 +117,8 @@ impl<'a> Worker<'a> {
         let group = Group::join(node, options, members)?;
         let (stream, events) = on(node, |device| {
             let events = (0..bands).map(|_| device.event()).collect::<Result<Vec<_>, _>>()?;
-            // The products give way to the sums.
-            Ok((device.patient_stream()?, events))
+            // The sums take precedence over the products.
+            Ok((device.low_priority_stream()?, events))
         })?;
         let (product, queue) = (region(3, size, size)?, Queue::with_capacity(1));
         Ok(Self { node, group, queue, work, left, right, product, stream, events })
@@ -128,7 +128,7 @@ impl<'a> Worker<'a> {
         Address(region.device_address().unwrap_or(0) + offset)
     }
 
-    /// Put the products of all bands on the stream, an event behind each.
+    /// Enqueues the products of all bands on the stream, with an event after each.
     fn multiply(&self) -> Result<(), Trouble> {
         let Work { size, bands, nodes, .. } = self.work;
         let (rows, inner) = (size / bands, size / nodes);
@@ -151,7 +151,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Sum a band over all nodes.
+    /// Sums a band over all nodes.
     fn sum(&self, band: u32) -> Result<(), Trouble> {
         let bytes = self.product.len() / u64::from(self.work.bands);
         let slice = self.product.slice(u64::from(band) * bytes..u64::from(band + 1) * bytes);
@@ -163,7 +163,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// How long all nodes take for this.
+    /// Returns the time that all nodes take for `act`, in seconds.
     fn timed(&self, act: impl FnOnce() -> Result<(), Trouble>) -> Result<f64, Trouble> {
         self.group.barrier().wait()?;
         let begun = Instant::now();
@@ -197,7 +197,7 @@ impl<'a> Worker<'a> {
         Ok(Times { products, sums, sequential, overlapped })
     }
 
-    /// Elements of the product that are not what they must be: all of a small one, some rows of a large one.
+    /// Returns the number of wrong elements of the product. It checks all rows of a small product, and some rows of a large one.
     fn wrong(&self) -> Result<usize, Trouble> {
         let size = self.work.size;
         let rows = (0..size).step_by((size as usize / 16).max(1));
@@ -213,12 +213,12 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Do something with the node's device.
+/// Calls `act` with the node's device.
 fn on<T>(node: &Node, act: impl FnOnce(&mut dyn Device) -> Result<T, GpuError>) -> Result<T, Trouble> {
     Ok(node.with_device(act).ok_or(Error::Closed)??)
 }
 
-/// The median round of the first node, and how many elements were wrong anywhere.
+/// Returns the times of the first node's median round, and the number of wrong elements on all nodes.
 fn run(work: Work) -> Result<(Times, usize), Trouble> {
     let text = format!("name: overlap\nshape: {{full-mesh: {{nodes: {}}}}}\n", work.nodes);
     let plan = Plan::parse(&text, "overlap").map_err(|_| Error::Closed)?;

@@ -1,8 +1,8 @@
 //! A parameter server without a server program: workers push gradients with atomics and pull parameters with a load.
 //!
-//! Node 0 owns the parameters and computes nothing; its background thread serves the others. Parameters are whole numbers
-//! in units of 2^-20, because an atomic adds integers: so no push is lost, in whatever order they come. Nobody wants to know what they were
-//! before, so pushes are posted, and one flush waits for both. The task: find the straight line through points that each worker has a part of.
+//! Node 0 owns the parameters and computes nothing; its background thread serves the other nodes. Parameters are integers in units of 2^-20, because
+//! an atomic adds integers. No push is lost in any order of the pushes. The previous values are not needed, so pushes are posted, and one
+//! flush waits for both. The task is to fit a straight line to points that are distributed over the workers.
 //!
 //! Run it: `cargo run -p rackloom --example parameter_server`
 
@@ -10,12 +10,12 @@ use std::thread;
 
 use rackloom::fabric::{Error, Fabric, Node, Plan, RegionOptions, RemoteAddress, Width};
 
-/// One, in the units of the parameters.
+/// The number 1 in the units of the parameters.
 const ONE: f64 = (1 << 20) as f64;
 const RATE: f64 = 0.05;
 const KEY: u64 = 0x5eed;
 
-/// A worker's points on the line y = 3x - 2.
+/// Returns a worker's points on the line y = 3x - 2.
 fn points(worker: usize) -> Vec<(f64, f64)> {
     (0..16)
         .map(|index| ((index as f64 + worker as f64 / 4.0) / 8.0 - 1.0, 0.0))
@@ -23,7 +23,7 @@ fn points(worker: usize) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// Pull, compute the gradient on one's own points, push.
+/// Pulls the parameters, computes the gradient on the worker's own points, and pushes it, for `rounds` rounds.
 fn work(node: &Node, slope: RemoteAddress, rounds: usize) -> Result<(), Error> {
     let local = node.allocate(RegionOptions::new(1, KEY), 16)?;
     let intercept = RemoteAddress { offset: slope.offset + 8, ..slope };
@@ -39,7 +39,7 @@ fn work(node: &Node, slope: RemoteAddress, rounds: usize) -> Result<(), Error> {
             of_a += error * x / points.len() as f64;
             of_b += error / points.len() as f64;
         }
-        // Adding a negative number wraps as an unsigned one, which is what the word's owner reads as signed.
+        // Adding a negative number wraps as an unsigned one. The owner of the word reads the result as signed.
         let step = |gradient: f64| (-RATE * gradient * ONE).round() as i64 as u64;
         node.fetch_add(slope, Width::Eight, step(of_a)).posted().wait()?;
         node.fetch_add(intercept, Width::Eight, step(of_b)).posted().wait()?;
@@ -48,7 +48,7 @@ fn work(node: &Node, slope: RemoteAddress, rounds: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Slope and intercept that the workers have found.
+/// Returns slope and intercept that the workers have found.
 fn train(workers: usize, rounds: usize) -> Result<[f64; 2], Box<dyn std::error::Error>> {
     let text = format!("name: server\nshape: {{star: {{nodes: {}}}}}\n", workers + 1);
     let fabric = Fabric::local(&Plan::parse(&text, "example")?)?;

@@ -1,7 +1,6 @@
-//! Two nodes throw a ball: a put of 64 bytes with a signal that says "it is all there", and back.
+//! Two nodes play ping-pong: a put of 64 bytes with a signal that marks its completion, and back.
 //!
-//! Each player has one region: the ball's bytes, then the word that the other one adds to. Waiting for the word is all
-//! the synchronisation there is.
+//! Each player has one region: the ball's bytes, then the word that the other player adds to. Waiting for the word is the only synchronisation.
 //!
 //! Run it: `cargo run -p rackloom --example ping_pong`
 
@@ -13,19 +12,19 @@ use rackloom::fabric::{Condition, Error, Fabric, Node, Plan, Region, RegionOptio
 const ROUNDS: u64 = 1000;
 const BALL_BYTES: u64 = 64;
 
-/// Throw what lies in `mine` to `peer`, and count the throw there.
+/// Puts the ball in `mine` to `peer`, and counts the throw there.
 fn throw(node: &Node, mine: &Region, peer: RemoteAddress) -> Result<(), Error> {
     let word = RemoteAddress { offset: BALL_BYTES, ..peer };
     node.put_with_signal(&mine.slice(0..BALL_BYTES), peer, Signal::add(word, 1)).wait()
 }
 
-/// Wait for the `count`-th throw of the other one; the ball's number.
+/// Waits for the `count`-th throw of the other player. Returns the ball's number.
 fn catch(node: &Node, mine: &Region, count: u64, from: RemoteAddress) -> Result<u64, Error> {
     node.wait_until(mine, BALL_BYTES, Condition::AtLeast, count, from.node).wait()?;
     mine.get(0)
 }
 
-/// Play; the number on the ball in the end, which every throw raises by one, and how long it took once the rack was up.
+/// Plays. Returns the final number on the ball, which every throw increments, and the duration once the rack was up.
 fn play(rounds: u64) -> Result<(u64, Duration), Box<dyn std::error::Error>> {
     let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     let fabric = Fabric::local(&plan)?;

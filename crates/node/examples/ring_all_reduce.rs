@@ -1,8 +1,8 @@
 //! An all-reduce by hand: n nodes in a ring, each vector cut into n chunks, 2(n-1) steps.
 //!
-//! In the first n-1 steps each node passes a chunk of partial sums to its neighbour, who adds his own; then every chunk
-//! is whole on one node, and n-1 more steps pass the whole chunks round. A step is one put with a signal into a landing
-//! place of its own, so nobody writes where somebody still reads.
+//! In the first n-1 steps each node passes a chunk of partial sums to its neighbour, which adds its own. Afterwards every chunk is complete on one
+//! node, and n-1 more steps pass the complete chunks round. A step is one put with a signal into a landing slot of its own, so no node writes where
+//! another still reads.
 //!
 //! Run it: `cargo run -p rackloom --example ring_all_reduce`
 
@@ -12,7 +12,7 @@ use rackloom::fabric::{
     Condition, Error, Fabric, Node, NodeId, Plan, Region, RegionOptions, RemoteAddress, Signal,
 };
 
-/// One node's part. Its region: the vector, then a landing place for each step, then a word for each step.
+/// One node's part. Its region contains the vector, then a landing slot for each step, then a word for each step.
 struct Rank<'a> {
     node: &'a Node,
     region: Region,
@@ -21,10 +21,10 @@ struct Rank<'a> {
 }
 
 impl<'a> Rank<'a> {
-    /// A rank with room for `ranks` chunks of `chunk` numbers.
+    /// Creates a rank with space for `ranks` chunks of `chunk` numbers.
     fn new(node: &'a Node, ranks: usize, chunk: usize) -> Result<Self, Error> {
         let steps = 2 * (ranks - 1);
-        // Words are 8 bytes and lie last, so the chunk must be an even count of 4-byte numbers.
+        // Words have 8 bytes and lie at the end, so the chunk must be an even number of 4-byte numbers.
         let bytes = (ranks + steps) * chunk * size_of::<f32>() + steps * 8;
         let region = node.allocate(RegionOptions::new(1, 0x5eed), bytes as u64)?;
         Ok(Self { node, region, ranks, chunk })
@@ -42,7 +42,7 @@ impl<'a> Rank<'a> {
         self.landing(2 * (self.ranks - 1)) + step as u64 * 8
     }
 
-    /// Pass one chunk of the vector to the right neighbour, and take the one that the left neighbour passes.
+    /// Passes one chunk of the vector to the right neighbour, and returns the chunk that the left neighbour passes.
     fn step(&self, step: usize, passed: usize) -> Result<Vec<f32>, Error> {
         let rank = self.node.id().index();
         let right = NodeId(((rank + 1) % self.ranks) as u16);
@@ -59,7 +59,7 @@ impl<'a> Rank<'a> {
         Ok(landed)
     }
 
-    /// The sum of everybody's vectors.
+    /// Replaces the vector by the sum of all ranks' vectors.
     fn all_reduce(&self, vector: &mut [f32]) -> Result<(), Error> {
         let (rank, ranks) = (self.node.id().index(), self.ranks);
         self.region.write(0, vector)?;
@@ -79,7 +79,7 @@ impl<'a> Rank<'a> {
     }
 }
 
-/// Every rank's result. Rank r contributes r+1 times the position.
+/// Returns every rank's result. Rank r contributes r+1 times the position.
 fn run(ranks: usize, chunk: usize) -> Result<Vec<Vec<f32>>, Box<dyn std::error::Error>> {
     let plan = Plan::parse(&format!("name: ring\nshape: {{ring: {{nodes: {ranks}}}}}\n"), "example")?;
     let fabric = Fabric::local(&plan)?;

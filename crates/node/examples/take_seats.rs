@@ -1,7 +1,7 @@
 //! Two seats of a standing rack, taken by this process.
 //!
-//! The other seats are filled by `rackloom`; frames between the two of this process pass through them as through any
-//! neighbour. The first seat puts a line into the second one's memory with a signal, and both add up numbers by an all-reduce.
+//! The processes of `rackloom` hold the other seats. Frames between the two seats of this process pass through them as through any neighbour. The
+//! first seat puts a line into the second one's memory with a signal, and both sum numbers by an all-reduce.
 //!
 //! Run it:
 //! `rackloom up topologies/ring-4.yaml --vacant n1,n3`, then
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use rackloom::fabric::{Condition, Group, GroupOptions, Node, ReduceOperation, RegionOptions, Signal};
 
-/// How long the links may take to come up.
+/// Timeout for the links to come up.
 const PATIENCE: Duration = Duration::from_secs(20);
 const LINE: &[u8; 24] = b"from a process of my own";
 
-/// Take both seats and let them talk. What the second one has read, and what both have summed up.
+/// Takes both seats and lets them communicate. Returns the text that the second one has read, and the sums of both.
 pub(crate) fn run(rack: &str, seats: [&str; 2]) -> Result<(String, Vec<f64>), Box<dyn Error>> {
     let [first, second] = [Node::join(rack, seats[0])?, Node::join(rack, seats[1])?];
     first.wait_until_reached(&[second.id()], PATIENCE)?;
@@ -39,7 +39,7 @@ pub(crate) fn run(rack: &str, seats: [&str; 2]) -> Result<(String, Vec<f64>), Bo
     Ok((String::from_utf8(read.to_vec())?, add_up(&first, &second)?))
 }
 
-/// An all-reduce of both.
+/// Performs an all-reduce of both.
 fn add_up(first: &Node, second: &Node) -> Result<Vec<f64>, Box<dyn Error>> {
     let members = [first.id(), second.id()];
     thread::scope(|scope| {

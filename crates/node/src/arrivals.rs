@@ -1,16 +1,17 @@
-//! What came in, and which of it was not used and why: for captures, and for whoever judges what a member takes.
+//! Observers of received frames: each frame that a member receives, with the reason why the member dropped it, if it did. Captures and tests use
+//! them.
 //!
-//! A member counts what it drops and names no frame. Its counts before and after one frame say whether it was that one.
-//! Frames that a switch drops later, because their way has vanished meanwhile, are counted by it and not seen here.
+//! A member counts dropped frames by reason and does not report which frame it dropped. This module compares the counters before and after each
+//! frame. A frame that a switch drops later, because its path has disappeared meanwhile, is counted by the switch and not reported here.
 
 use rackloom_protocol::{DropReason, Instant, LeaseId, Member, PortId};
 
-/// Called for every frame that came in at a port, with the reason why it was not used, if it was not.
+/// Callback for each frame received at a port. The last argument is the reason why the member dropped the frame, or `None` if it used it.
 ///
 /// `Send`, not `Sync`: the thread that drives the member calls it.
 pub type ArrivalWatch = Box<dyn FnMut(PortId, &[u8], Option<DropReason>) + Send>;
 
-/// What comes to one member, watched.
+/// The observers of the frames that one member receives.
 #[derive(Default)]
 pub(crate) struct Arrivals {
     watches: Vec<ArrivalWatch>,
@@ -21,7 +22,7 @@ impl Arrivals {
         self.watches.push(watch);
     }
 
-    /// Give the member a frame, and say what became of it.
+    /// Passes a frame to the member, then reports the frame and the drop reason, if any, to every observer.
     pub(crate) fn handle_frame(
         &mut self,
         member: &mut impl Member,

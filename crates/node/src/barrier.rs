@@ -1,57 +1,57 @@
-//! A memory barrier for two that is paid by the one who rarely needs it.
+//! Asymmetric memory barriers: the side that synchronises rarely pays for the barriers of both sides.
 //!
-//! Two processes that announce something to each other and then look need a full barrier each, between saying and looking:
-//! it costs more than a copy of a cache line. If one of them does so a million times a second and the other once a day,
-//! the rare one can make the kernel run a barrier on every processor on which the frequent one is running; where it is
-//! not running, the change of threads was one. The frequent one then only keeps the compiler from turning its order round.
+//! Two processes that each store a flag and then load the other's flag need a full barrier between the store and the load. A full barrier costs more
+//! than a copy of a cache line. If one process synchronises a million times a second and the other rarely, the rare one can make the kernel run a
+//! barrier on every processor that currently runs the frequent one. Where the frequent one is not running, the context switch was a barrier. The
+//! frequent side then only has to keep the compiler from reordering its accesses.
 //!
-//! The same holds for two threads of one process; then the rare one need not disturb the processes of others.
+//! Two threads of one process can do the same. In that case the rare side does not disturb other processes.
 //!
-//! The kernel calls this `membarrier`, and may not have it or not grant it. Then each pays for itself.
+//! The Linux system call is `membarrier`. It may be missing or refused; then each side has to run its own barrier.
 
 use std::sync::atomic::{Ordering, compiler_fence, fence};
 
 use rustix::thread::{MembarrierCommand, membarrier, membarrier_query};
 
-/// What stands between saying and looking.
+/// The kind of barrier between storing the own flag and loading the other side's flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Barrier {
-    /// A barrier of one's own.
+    /// Each side runs its own full barrier.
     Own,
-    /// The rare side's, sent to both.
+    /// The rare side runs a barrier on both sides.
     Sent,
 }
 
-/// The frequent side's part of a barrier that is sent.
+/// Keeps the compiler from reordering accesses. This is the frequent side's part of [`Barrier::Sent`].
 #[inline(always)]
 pub(crate) fn keep_order() {
     compiler_fence(Ordering::SeqCst);
 }
 
-/// Whether this process can send barriers.
+/// Returns whether this process can run barriers on the processors of other processes.
 pub(crate) fn can_be_sent() -> bool {
     membarrier_query().contains_command(MembarrierCommand::GlobalExpedited)
 }
 
-/// From now on this process receives barriers. Returns whether it does; asking again is harmless.
+/// Registers this process to receive barriers from other processes. Returns whether it succeeded. Repeated calls are harmless.
 pub(crate) fn receive() -> bool {
     membarrier(MembarrierCommand::RegisterGlobalExpedited).is_ok()
 }
 
-/// A barrier here and on every processor that runs a process which receives them. Returns whether it was had.
+/// Runs a barrier here and on every processor that runs a registered process. Returns whether it succeeded.
 pub(crate) fn send() -> bool {
     fence(Ordering::SeqCst);
     membarrier(MembarrierCommand::GlobalExpedited).is_ok()
 }
 
-/// The same among the threads of this process: from now on they receive barriers. Returns whether they do.
+/// Registers the threads of this process to receive barriers from one another. Returns whether it succeeded.
 pub(crate) fn receive_within() -> bool {
     let needed = MembarrierCommand::PrivateExpedited;
     membarrier_query().contains_command(needed)
         && membarrier(MembarrierCommand::RegisterPrivateExpedited).is_ok()
 }
 
-/// A barrier here and on every processor that runs a thread of this process. Returns whether it was had.
+/// Runs a barrier here and on every processor that runs a thread of this process. Returns whether it succeeded.
 pub(crate) fn send_within() -> bool {
     fence(Ordering::SeqCst);
     membarrier(MembarrierCommand::PrivateExpedited).is_ok()

@@ -1,37 +1,35 @@
-//! A lock with a favourite, who enters it a million times a second and pays two plain stores and a load for it.
+//! A biased lock: one thread, the *favourite*, enters it at the cost of two plain stores and a load.
 //!
-//! Everybody else passes a *gate*, an ordinary mutex. The favourite does not: it says that it is inside and then looks whether
-//! an intruder is. Who comes through the gate says that it intrudes and then looks whether the favourite is inside. With a full
-//! barrier between saying and looking on both sides, one of the two sees the other; and since intruders are rare, they pay for
-//! both barriers ([`crate::barrier`]). A favourite that sees an intruder steps back and waits at the gate like anybody else. So nobody is
-//! ever shut out by a favourite that is busy elsewhere: it favours one, and keeps the rest waiting only while that one is inside.
+//! The favourite enters the lock a million times a second. All other threads (*intruders*) pass a *gate*, which is an ordinary mutex. The favourite
+//! stores that it is inside and then loads whether an intruder is present. An intruder holds the gate, stores that it intrudes, and then loads
+//! whether the favourite is inside. With a full barrier between store and load on both sides, at least one of the two sees the other. Intruders are
+//! rare, so they run the barriers of both sides ([`crate::barrier`]). A favourite that sees an intruder steps back and waits at the gate. An intruder
+//! therefore waits only while the favourite is inside, never while it is busy with other work.
 //!
-//! Where the kernel has no such barrier there is no favourite, and nothing else changes.
+//! Where the kernel does not offer such barriers, no thread becomes the favourite and the lock is an ordinary mutex.
 //!
-//! Who is inside must not enter again: that waits for itself, as with any mutex.
+//! The lock is not re-entrant: a thread that enters it twice deadlocks, as with any mutex.
 
 use std::cell::UnsafeCell;
-use std::hint::spin_loop;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::thread::yield_now;
+use std::sync::{Arc, PoisonError, TryLockError};
 
 use crate::barrier;
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, spin_loop, yield_now};
 
-/// Looks at the favourite before an intruder lets others have the processor: the favourite may need this very one.
-const LOOKS_UNTIL_YIELD: u32 = 100;
+/// Number of times that an intruder checks the favourite's flag before it yields the processor, which the favourite may need.
+const CHECKS_PER_YIELD: u32 = 100;
 
-/// The lock and what it protects.
+/// A lock that favours one thread, and the value that it protects.
 #[derive(Debug)]
 pub(crate) struct Favoured<T> {
     gate: Mutex<Gate>,
-    /// Written by the favourite alone.
+    /// Set while the favourite is inside. Only the favourite writes it.
     is_favourite_inside: AtomicBool,
-    /// Written by whoever holds the gate while there is a favourite.
-    is_intruded: AtomicBool,
-    /// Tells a favour of this lock from those of others.
+    /// Set while an intruder waits for the favourite or is inside. Only the holder of the gate writes it.
+    has_intruder: AtomicBool,
+    /// Identity of this lock, to detect a favour that belongs to another lock.
     identity: Arc<()>,
     value: UnsafeCell<T>,
 }
@@ -41,23 +39,23 @@ struct Gate {
     has_favourite: bool,
 }
 
-// SAFETY: needed because an `UnsafeCell` is not `Sync`. The value is reached through an `Inside` only, of which there is one at a
-// time (see `Inside::deref`): sharing the lock gives threads the value by turns, for which it has to be `Send`.
+// SAFETY: sound because the value is reached only through an `Inside`, and at most one `Inside` exists at a time (see `Inside::deref`). Sharing the
+// lock gives threads the value one after another, for which `T` has to be `Send`. Needed because an `UnsafeCell` is not `Sync`.
 unsafe impl<T: Send> Sync for Favoured<T> {}
 
-/// The right to be the favourite of one lock.
+/// The right to enter one lock as its favourite.
 #[derive(Debug)]
 pub(crate) struct Favour {
     identity: Arc<()>,
 }
 
-/// Somebody is inside; dropping it is leaving.
+/// A guard: the holder is inside the lock and leaves it on drop.
 #[derive(Debug)]
 pub(crate) struct Inside<'l, T> {
     lock: &'l Favoured<T>,
-    /// `None` for a favourite that did not need the gate.
+    /// The gate's guard. `None` for a favourite that did not need the gate.
     gate: Option<MutexGuard<'l, Gate>>,
-    /// It is shared like a reference to the value.
+    /// The guard counts as an exclusive reference to the value, also for `Send` and `Sync`.
     value: PhantomData<&'l mut T>,
 }
 
@@ -66,14 +64,14 @@ impl<T> Favoured<T> {
         Self {
             gate: Mutex::new(Gate { has_favourite: false }),
             is_favourite_inside: AtomicBool::new(false),
-            is_intruded: AtomicBool::new(false),
+            has_intruder: AtomicBool::new(false),
             identity: Arc::default(),
             value: UnsafeCell::new(value),
         }
     }
 
-    /// Enter through the gate if there is nobody to wait for: nobody holds it, and there is no favourite, who may be inside for long
-    /// unless it is told that somebody waits.
+    /// Enters through the gate if that needs no waiting. Returns `None` if another thread holds the gate or if there is a favourite, which may stay
+    /// inside for long unless an intruder is announced.
     pub(crate) fn try_enter(&self) -> Option<Inside<'_, T>> {
         let gate = match self.gate.try_lock() {
             Ok(gate) => gate,
@@ -83,13 +81,13 @@ impl<T> Favoured<T> {
         (!gate.has_favourite).then(|| self.pass(gate))
     }
 
-    /// Enter through the gate.
+    /// Enters through the gate. Waits until no other thread is inside.
     pub(crate) fn enter(&self) -> Inside<'_, T> {
         self.pass(self.lock_gate())
     }
 
     fn lock_gate(&self) -> MutexGuard<'_, Gate> {
-        // A panic inside would be a bug of what is protected; the other threads still get their errors.
+        // A panic inside the lock would be a bug of the protected value. Other threads continue and get their own errors.
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -102,21 +100,21 @@ impl<T> Favoured<T> {
 
     #[cold]
     fn intrude(&self) {
-        self.is_intruded.store(true, Ordering::SeqCst);
-        // What was granted once can fail for want of memory at most, and then not for ever.
+        self.has_intruder.store(true, Ordering::SeqCst);
+        // The process has registered successfully, so the call fails only for lack of memory, which passes.
         while !barrier::send_within() {
             yield_now();
         }
-        let mut looks = 0_u32;
+        let mut checks = 0_u32;
         while self.is_favourite_inside.load(Ordering::Acquire) {
-            looks += 1;
-            if looks.is_multiple_of(LOOKS_UNTIL_YIELD) { yield_now() } else { spin_loop() }
+            checks += 1;
+            if checks.is_multiple_of(CHECKS_PER_YIELD) { yield_now() } else { spin_loop() }
         }
     }
 
-    /// Become the favourite. `None` if somebody is, or if the kernel does not have what it takes.
+    /// Makes the calling thread the favourite. Returns `None` if there is one already, or if the kernel does not offer the barriers.
     pub(crate) fn appoint(&self) -> Option<Favour> {
-        // Not under the gate: the first time this takes the kernel milliseconds.
+        // Registered before the gate is locked, because the first registration takes the kernel milliseconds.
         if !barrier::receive_within() {
             return None;
         }
@@ -125,40 +123,40 @@ impl<T> Favoured<T> {
         is_free.then(|| Favour { identity: Arc::clone(&self.identity) })
     }
 
-    /// Be the favourite no more.
+    /// Ends the favour. Afterwards every thread enters through the gate.
     pub(crate) fn dismiss(&self, favour: Favour) {
         self.check(&favour);
         self.lock_gate().has_favourite = false;
     }
 
-    /// Enter as the favourite.
-    // Inlined, and with nothing in hand but the lock: a guard that comes back from a call is written field by field and copied as a whole
-    // before every field has arrived where it was written.
+    /// Enters as the favourite.
+    // Always inlined: a guard that a call returns is written field by field and then copied as a whole, and the copy stalls until all field writes
+    // have completed.
     #[inline(always)]
     pub(crate) fn enter_favoured<'l>(&'l self, favour: &'l mut Favour) -> Inside<'l, T> {
         self.check(favour);
         self.is_favourite_inside.store(true, Ordering::Relaxed);
         barrier::keep_order();
-        if self.is_intruded.load(Ordering::Acquire) {
-            self.let_intruder_pass();
+        if self.has_intruder.load(Ordering::Acquire) {
+            self.wait_for_intruder();
         }
         Inside { lock: self, gate: None, value: PhantomData }
     }
 
-    /// Step back, wait at the gate, and be inside before it opens: an intruder takes its word back before it gives the gate back, so
-    /// nobody is inside; the next one comes through the gate after this, and finds the favourite inside.
+    /// Steps back, waits for the gate, and marks the favourite as inside before it releases the gate. An intruder clears `has_intruder` before it
+    /// releases the gate, so no intruder is inside then. A later intruder locks the gate after this and finds the favourite inside.
     #[cold]
     #[inline(never)]
-    fn let_intruder_pass(&self) {
+    fn wait_for_intruder(&self) {
         self.is_favourite_inside.store(false, Ordering::Release);
         let gate = self.lock_gate();
         self.is_favourite_inside.store(true, Ordering::Relaxed);
         drop(gate);
     }
 
-    /// A favour of another lock would let two in.
+    /// Panics if the favour belongs to another lock: it would admit two threads.
     fn check(&self, favour: &Favour) {
-        assert!(Arc::ptr_eq(&self.identity, &favour.identity), "a favour is good for its own lock");
+        assert!(Arc::ptr_eq(&self.identity, &favour.identity), "a favour is valid for its own lock only");
     }
 }
 
@@ -167,13 +165,13 @@ impl<T> Deref for Inside<'_, T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: needed because the value lies in an `UnsafeCell`. There is one `Inside` at a time: those with the gate exclude each
-        // other by it, and the one without it borrows the only favour. One with the gate and one without: the favourite has stored that
-        // it is inside and then loaded that nobody intrudes; the other has stored that it intrudes, had a full barrier run on
-        // this thread and the favourite's, and then loaded that the favourite is not inside. The barrier fell before the
-        // favourite's load, which then saw the intruder, or after its store, which the intruder then saw. A favourite that has waited at the
-        // gate stored its word while it held it, and whoever intrudes later has had the gate after it. What one did inside
-        // the next one sees: leaving is a release store of the word, or of the gate, that the next one has acquired.
+        // SAFETY: sound because at most one `Inside` exists at a time. Guards that hold the gate exclude each other by it, and the guard without the
+        // gate borrows the only favour. One of each cannot coexist: the favourite has stored `is_favourite_inside` and then loaded `has_intruder` as
+        // unset. The intruder has stored `has_intruder`, run a full barrier on this thread and on the favourite's, and then loaded
+        // `is_favourite_inside` as unset. The barrier came either before the favourite's load, which then saw the intruder, or after its store, which
+        // the intruder then saw. A favourite that has waited at the gate stored `is_favourite_inside` while it held the gate, and every later
+        // intruder locks the gate after that. Writes made inside are visible to the next holder: leaving is a release store of a flag, or the release
+        // of the gate, and the next holder has acquired it. Needed because the value lies in an `UnsafeCell`.
         unsafe { &*self.lock.value.get() }
     }
 }
@@ -181,7 +179,7 @@ impl<T> Deref for Inside<'_, T> {
 impl<T> DerefMut for Inside<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as for `deref`; `self` is borrowed as a whole.
+        // SAFETY: sound as in `deref`; `self` is borrowed exclusively.
         unsafe { &mut *self.lock.value.get() }
     }
 }
@@ -191,100 +189,8 @@ impl<T> Drop for Inside<'_, T> {
     fn drop(&mut self) {
         match &self.gate {
             None => self.lock.is_favourite_inside.store(false, Ordering::Release),
-            Some(gate) if gate.has_favourite => self.lock.is_intruded.store(false, Ordering::Release),
+            Some(gate) if gate.has_favourite => self.lock.has_intruder.store(false, Ordering::Release),
             Some(_) => {}
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::thread;
-
-    use super::*;
-
-    const VISITS: u64 = 20_000;
-
-    /// Two words that are equal whenever nobody is inside.
-    type Words = [u64; 2];
-
-    fn visit(words: &mut Words) {
-        assert_eq!(words[0], words[1], "two were inside");
-        words[0] += 1;
-        std::hint::black_box(&mut *words);
-        words[1] += 1;
-    }
-
-    /// Count a test as skipped, where the test runner does not swallow it.
-    fn no_barriers() {
-        let line = b"SKIPPED (1): this kernel sends no barriers to the threads of a process\n";
-        std::io::Write::write_all(&mut std::io::stderr(), line).unwrap();
-    }
-
-    #[test]
-    fn a_favourite_and_intruders_are_never_inside_together() {
-        let lock = Favoured::new([0; 2]);
-        let Some(mut favour) = lock.appoint() else {
-            no_barriers();
-            return;
-        };
-        thread::scope(|scope| {
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for _ in 0..VISITS {
-                        visit(&mut lock.enter());
-                        if let Some(mut inside) = lock.try_enter() {
-                            visit(&mut inside);
-                            visit(&mut inside);
-                        } else {
-                            visit(&mut lock.enter());
-                            visit(&mut lock.enter());
-                        }
-                    }
-                });
-            }
-            for _ in 0..25 * VISITS {
-                visit(&mut lock.enter_favoured(&mut favour));
-                visit(&mut lock.enter_favoured(&mut favour));
-            }
-        });
-        lock.dismiss(favour);
-        assert_eq!(*lock.enter(), [56 * VISITS; 2]);
-    }
-
-    #[test]
-    fn there_is_one_favourite_at_a_time_and_its_favour_opens_no_other_lock() {
-        let (first, second) = (Favoured::new(1), Favoured::new(2));
-        let Some(mut favour) = first.appoint() else {
-            no_barriers();
-            return;
-        };
-        assert!(first.appoint().is_none() && second.appoint().is_some());
-        *first.enter_favoured(&mut favour) += 10;
-        assert_eq!(*first.enter(), 11);
-        let wrong = thread::scope(|scope| scope.spawn(|| *second.enter_favoured(&mut favour)).join());
-        assert!(wrong.is_err());
-        first.dismiss(favour);
-        assert!(first.appoint().is_some());
-    }
-
-    #[test]
-    fn who_does_not_want_to_wait_is_told_that_there_is_a_favourite() {
-        let lock = Favoured::new(0);
-        let Some(favour) = lock.appoint() else {
-            no_barriers();
-            return;
-        };
-        assert!(lock.try_enter().is_none());
-        lock.dismiss(favour);
-        assert!(lock.try_enter().is_some());
-    }
-
-    #[test]
-    fn a_favourite_that_is_busy_elsewhere_keeps_nobody_waiting() {
-        let lock = Favoured::new(0);
-        let _favour = lock.appoint();
-        thread::scope(|scope| scope.spawn(|| *lock.enter() += 1).join().unwrap());
-        assert_eq!(*lock.enter(), 1);
     }
 }

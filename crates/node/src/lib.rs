@@ -1,12 +1,11 @@
 //! One running member of the fabric: a GPU node or a switch, with real memory, real frames and the wall clock.
 //!
-//! The protocol core ([`rackloom_protocol`]) decides everything; this crate gives it what a core must not have:
-//! frame devices ([`wires`]), bytes ([`memory`]), time ([`clock`]), sleep ([`waiting`]) and the one loop that joins
-//! them ([`runtime`]). Beside the wire, members of one server may map each other's memory ([`sharing`]), and [`pool`]
-//! hands out blocks of one's own. [`namespaces`] lays the cables of the packet wire; [`seat`]
-//! opens what a seat of a rack of several processes is granted.
+//! The protocol core ([`rackloom_protocol`]) makes all decisions and performs no input or output. This crate adds frame devices ([`wires`]), bytes
+//! ([`memory`]), time ([`clock`]), sleep ([`waiting`]), and the loop that joins them ([`runtime`]). Members of one server may map one another's
+//! memory instead of using the wire ([`sharing`]). [`pool`] allocates blocks of a node's own memory. [`namespaces`] creates the virtual cables of the
+//! packet wire. [`seat`] opens the devices that a seat of a rack of several processes is granted.
 //!
-//! Nothing here starts processes, prints or exits; that is the command's business.
+//! This crate starts no processes, prints nothing and never exits. The command-line program does that.
 
 mod arrivals;
 pub mod availability;
@@ -14,6 +13,8 @@ mod barrier;
 pub mod clock;
 pub mod fabric;
 mod favoured;
+#[cfg(test)]
+mod favoured_tests;
 mod fetch;
 pub mod hosts;
 mod mapping;
@@ -26,11 +27,12 @@ pub mod seat;
 pub mod sharing;
 mod slack;
 mod stopwatch;
+mod sync;
 pub mod waiting;
 mod window;
 pub mod wires;
 
-/// Devices, streams and kernels beside those of nodes.
+/// Memory, streams and kernels of GPUs that belong to no node.
 #[cfg(feature = "gpu")]
 pub use rackloom_gpu as gpu;
 
@@ -41,7 +43,7 @@ pub use runtime::Runtime;
 pub use waiting::WaitPolicy;
 pub use wires::{Device, Ports};
 
-/// The examples of the page for users of the library, run with the others.
+/// Examples of the library's user documentation, run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/library.md")]
 struct LibraryPage;

@@ -1,28 +1,28 @@
-//! How late the kernel may wake a node that sleeps for long.
+//! Timer slack: how late the kernel may wake a node that sleeps for a long time.
 //!
-//! Timers that ring within one another's slack ring together. A rack at rest is dozens of processes on few processors, each of which
-//! sleeps for half a second and is then awake for microseconds; what that costs is the processor's way out of its halt, which in a virtual
-//! machine is the host's, and caches that have gone cold. Those that wake together share it. A fiftieth of the time slept is half
-//! of what lies between the beats of two neighbours at rest (`rackloom_protocol::link`), so no order between them changes.
+//! Timers whose slack intervals overlap expire together. An idle rack consists of dozens of processes on few processors. Each sleeps for half a
+//! second and then runs for microseconds. The main costs are the processor's exit from its idle state (in a virtual machine, an exit of the host) and
+//! cold caches. Processes that wake together share these costs. The slack is a fiftieth of the sleep, which is half of the interval between the
+//! heartbeats of two idle neighbours (`rackloom_protocol::link`), so their order does not change.
 //!
-//! The slack belongs to the thread and is given back when it wakes: it may be a caller's.
+//! The slack is a property of the thread, which may belong to the caller. It is restored when the thread wakes.
 
 use std::num::NonZeroU64;
 
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
-/// Shorter sleeps end when they should.
+/// Minimum duration of a sleep that gets slack, in nanoseconds.
 const SLEEP_NS_MIN: u64 = 50_000_000;
-/// Of the time slept, how much later the end may be.
+/// Ratio of the sleep to its slack.
 const SLEEPS_PER_SLACK: u64 = 50;
 
-/// Until it is dropped this thread's timers may ring later.
+/// A guard: the timers of this thread may expire later until it is dropped.
 pub(crate) struct Slack {
     before: Option<NonZeroU64>,
 }
 
 impl Slack {
-    /// What a sleep of this length may have; nothing where it is short, or where the thread allows more already.
+    /// Sets the slack for a sleep of this duration. Returns `None` if the sleep is short, or if the thread has more slack already.
     pub(crate) fn for_sleep(sleep_ns: u64) -> Option<Self> {
         if sleep_ns < SLEEP_NS_MIN {
             return None;
@@ -39,7 +39,7 @@ impl Slack {
 
 impl Drop for Slack {
     fn drop(&mut self) {
-        // A kernel that took the one value takes the other.
+        // The kernel accepted one value, so it accepts the other.
         let _ = set_current_timer_slack(self.before);
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_sleep_may_end_a_fiftieth_later_and_a_short_one_may_not() {
+    fn a_long_sleep_gets_a_fiftieth_of_slack_and_a_short_sleep_gets_none() {
         let usual_ns = current_timer_slack().unwrap();
         let slack = Slack::for_sleep(500_000_000);
         assert_eq!(current_timer_slack().unwrap(), 10_000_000);
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_allows_more_keeps_it() {
+    fn a_thread_with_more_slack_keeps_it() {
         let usual = NonZeroU64::new(current_timer_slack().unwrap());
         set_current_timer_slack(NonZeroU64::new(12_000_000)).unwrap();
         assert!(Slack::for_sleep(500_000_000).is_none());

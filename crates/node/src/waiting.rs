@@ -1,14 +1,14 @@
-//! What a node does while nothing happens.
+//! Waiting for the next frame or timer.
 //!
-//! A frame that comes within microseconds is best met awake: a sleeping CPU takes 75 microseconds to come back, a
-//! pause takes 40 nanoseconds. A frame that does not come is best met asleep, because the neighbour may need this
-//! very CPU to produce it. So: about 64 pauses, then yields for a bounded time since the last traffic, then sleep on
-//! the doorbell or the descriptors. Where more nodes run than there are CPUs, every pause is taken from the one that is
-//! waited for, so there are none. A yield is not, unless there are many more: it gives the CPU to whoever wants it, and costs
-//! less than going to sleep and being woken, which for a node in the midst of traffic would be once per batch. Who hears a
-//! lone heartbeat goes back to sleep at once.
+//! A frame that arrives within microseconds is best received by polling: a sleeping CPU takes 75 microseconds to resume, a pause instruction takes 40
+//! nanoseconds. A longer wait is best spent asleep, because the neighbour may need the same CPU to produce the frame. A node therefore executes about
+//! 64 pauses, then yields for a limited time since the last traffic, and then sleeps on the doorbell or the descriptors.
 //!
-//! Every wait has an end, at most [`SLEEP_NS_MAX`] away.
+//! If there are more nodes than CPUs, a pause takes time from the very node that is awaited, so there are no pauses. A yield gives the CPU to another
+//! thread, and costs less than a sleep and a wake-up, which would otherwise occur once per batch. With many more nodes than CPUs there are no yields
+//! either. A node that receives a single heartbeat goes back to sleep at once.
+//!
+//! Every wait ends after [`SLEEP_NS_MAX`] nanoseconds at most.
 
 use std::hint::spin_loop;
 use std::os::fd::AsRawFd;
@@ -19,44 +19,45 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::sched_yield;
 
 use crate::clock::Clock;
+use crate::clock::timespec;
 use crate::slack::Slack;
-use crate::wires::{Ports, WakeSource, timespec};
+use crate::wires::{Ports, WakeSource};
 
-/// Longest sleep: also how soon an idle node notices what nobody rings for. As long as the links of a node at rest are
-/// silent, because every wake of 64 idle processes is a switch of processes with cold caches.
+/// Longest sleep, in nanoseconds. It bounds how late an idle node detects a change that rings no doorbell. It equals the heartbeat interval of an
+/// idle node, because every wake-up of 64 idle processes costs a context switch with cold caches.
 pub const SLEEP_NS_MAX: u64 = 500_000_000;
 
-/// Longest time of all pauses together: a look at some devices is a system call, and then few of them are enough.
+/// Longest total time of the pauses, in nanoseconds. Checking some devices is a system call; then fewer pauses are enough.
 const PAUSE_NS_MAX: u64 = 3_000;
-/// Turns with traffic that lie farther apart do not follow one another.
-const LULL_NS: u64 = 1_000_000;
-/// Members of a CPU among which going round takes less time than being woken.
+/// Maximum distance of two polls with traffic that count as consecutive, in nanoseconds.
+const TRAFFIC_GAP_NS_MAX: u64 = 1_000_000;
+/// Number of members per CPU up to which yielding to one another takes less time than a wake-up.
 const MEMBERS_PER_CPU: usize = 4;
-/// Looks between two readings of the clock.
-const LOOKS_PER_CLOCK: u32 = 4;
+/// Number of checks between two readings of the clock.
+const CHECKS_PER_CLOCK: u32 = 4;
 
-/// How long a node stays awake before it sleeps.
+/// Policy that determines how long a node stays awake before it sleeps.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WaitPolicy {
-    /// Looks with a CPU pause in between, before anything else.
+    /// Number of checks with a CPU pause between them, before the first yield.
     pub pauses: u32,
-    /// Then looks with a yield in between, until this long after the last traffic.
+    /// Time since the last traffic during which the node checks and yields, in nanoseconds.
     pub yield_ns: u64,
-    /// Turns with traffic, each soon after the other, before a node yields at all.
+    /// Number of consecutive polls with traffic after which a node begins to yield.
     pub turns_min: u32,
 }
 
 impl WaitPolicy {
-    /// For nodes that have a CPU each.
+    /// Policy for at most as many members as CPUs.
     pub const EAGER: Self = Self { pauses: 64, yield_ns: 100_000, turns_min: 0 };
-    /// For some nodes more than CPUs.
+    /// Policy for somewhat more members than CPUs.
     pub const SHARED: Self = Self { pauses: 0, yield_ns: 100_000, turns_min: 8 };
-    /// For many more nodes than CPUs: a yield then goes round through others that yield.
+    /// Policy for many more members than CPUs. A yield would only lead to other members that yield.
     pub const CROWDED: Self = Self { pauses: 0, yield_ns: 0, turns_min: 0 };
 
-    /// The policy for this many members (processes or threads that drive one) on this host.
+    /// Returns the policy for a host with this many members. A member is a process or thread that drives a node or switch.
     #[must_use]
     pub fn for_members(members: usize) -> Self {
         let cpus = available_parallelism().map_or(1, usize::from);
@@ -68,7 +69,7 @@ impl WaitPolicy {
     }
 }
 
-/// What has happened lately, as far as it says whether to stay awake.
+/// Recent traffic, as far as it decides whether to stay awake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     last: Instant,
@@ -76,21 +77,20 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Something happened in the turn of this time.
+    /// Records that the poll at this time had traffic.
     pub(crate) fn note(&mut self, now: Instant) {
-        let follows = now.since(self.last) <= LULL_NS;
+        let follows = now.since(self.last) <= TRAFFIC_GAP_NS_MAX;
         self.turns = if follows { self.turns.saturating_add(1) } else { 1 };
         self.last = now;
     }
 
-    /// When to go to sleep if nothing more happens.
+    /// Returns the time at which to go to sleep if there is no more traffic.
     pub(crate) fn awake_until(&self, policy: WaitPolicy) -> Instant {
         if self.turns >= policy.turns_min { self.last + policy.yield_ns } else { self.last }
     }
 }
 
-/// Return as soon as a port has a frame or `ready` says so, and at the latest at `until`. Returns whether a carrier may have
-/// changed meanwhile.
+/// Waits until a port has a frame, `ready` returns `true`, or `until` is reached. Returns whether a carrier may have changed meanwhile.
 pub(crate) fn wait(
     policy: WaitPolicy,
     clock: &Clock,
@@ -104,7 +104,7 @@ pub(crate) fn wait(
         if ports.ready() || ready() {
             return false;
         }
-        if pause % LOOKS_PER_CLOCK == 0 && clock.now() >= paused_until {
+        if pause % CHECKS_PER_CLOCK == 0 && clock.now() >= paused_until {
             break;
         }
         spin_loop();
@@ -123,14 +123,7 @@ fn sleep(clock: &Clock, ports: &mut Ports, until: Instant, ready: &mut dyn FnMut
     let Some(doorbell) = ports.doorbell().cloned() else {
         return poll_descriptors(ports, remaining(clock, until));
     };
-    doorbell.arm();
-    if !ports.ready() && !ready() {
-        let timeout_ns = remaining(clock, until);
-        if timeout_ns > 0 {
-            doorbell.sleep(timeout_ns);
-        }
-    }
-    doorbell.disarm();
+    doorbell.park(|| ports.ready() || ready(), || remaining(clock, until));
     false
 }
 
@@ -143,13 +136,13 @@ fn poll_descriptors(ports: &Ports, timeout_ns: u64) -> bool {
         frames.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
     let frames = descriptors.len();
     let mut carriers: Vec<_> = ports.devices().iter().filter_map(|device| device.carrier_source()).collect();
-    // Ports of one namespace share their news.
+    // Ports of one namespace share one descriptor for link events.
     carriers.dedup_by_key(|descriptor| descriptor.as_raw_fd());
     descriptors.extend(carriers.into_iter().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     let _slack = Slack::for_sleep(timeout_ns);
-    // Readable, failed, interrupted or timed out: the next turn finds out which.
+    // The descriptors are readable, have failed, or the call was interrupted or timed out. The next poll finds out which.
     let _ = poll(&mut descriptors, Some(&timespec(timeout_ns)));
-    // A socket whose interface has gone fails, and that is news too.
+    // A socket whose interface has disappeared fails, which is a carrier change too.
     let (frames, carriers) = descriptors.split_at(frames);
     let fails = |descriptor: &PollFd<'_>| descriptor.revents().intersects(PollFlags::ERR | PollFlags::HUP);
     carriers.iter().any(|descriptor| !descriptor.revents().is_empty()) || frames.iter().any(fails)
@@ -165,7 +158,7 @@ mod tests {
     use crate::wires::{Device, Doorbell, FRAME_BYTES_MAX, shared_memory};
 
     #[test]
-    fn a_sleeper_wakes_for_a_frame_long_before_its_deadline() {
+    fn a_frame_ends_a_sleep_long_before_its_deadline() {
         let (mine, theirs) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
         let (a, mut b) = shared_memory::pair(shared_memory::RING_BYTES_MIN, &mine, &theirs).unwrap();
         let mut ports = Ports::new(vec![Box::new(a)], FRAME_BYTES_MAX as u16).unwrap();
@@ -179,28 +172,32 @@ mod tests {
         while !ports.ready() {
             let before = clock.now();
             wait(WaitPolicy::CROWDED, &clock, &mut ports, &Traffic::default(), Instant::NEVER, &mut || false);
-            assert!(clock.now().since(before) < SLEEP_NS_MAX, "woken by the bell and not by the clock");
+            assert!(clock.now().since(before) < SLEEP_NS_MAX, "the doorbell ended the wait, not the timeout");
         }
         sender.join().unwrap();
     }
 
     #[test]
-    fn a_node_that_shares_its_cpu_stays_awake_in_the_midst_of_traffic_and_not_for_a_heartbeat() {
+    fn a_node_that_shares_its_cpu_stays_awake_for_traffic_and_not_for_a_heartbeat() {
         let (policy, mut traffic) = (WaitPolicy::SHARED, Traffic::default());
         let at = |turn: u32, apart_ns: u64| Instant(u64::from(turn) * apart_ns);
         for turn in 1..100 {
-            traffic.note(at(turn, 2 * LULL_NS));
-            assert_eq!(traffic.awake_until(policy), at(turn, 2 * LULL_NS), "each is alone");
+            traffic.note(at(turn, 2 * TRAFFIC_GAP_NS_MAX));
+            assert_eq!(
+                traffic.awake_until(policy),
+                at(turn, 2 * TRAFFIC_GAP_NS_MAX),
+                "the polls are not consecutive"
+            );
         }
         let mut traffic = Traffic::default();
         for turn in 1..100 {
-            traffic.note(at(turn, LULL_NS));
-            let yields = traffic.awake_until(policy) > at(turn, LULL_NS);
+            traffic.note(at(turn, TRAFFIC_GAP_NS_MAX));
+            let yields = traffic.awake_until(policy) > at(turn, TRAFFIC_GAP_NS_MAX);
             assert_eq!(yields, turn >= policy.turns_min, "turn {turn}");
         }
         assert!(
             Traffic::default().awake_until(WaitPolicy::EAGER) > Instant::ZERO,
-            "a CPU of its own is nobody else's"
+            "a node with its own CPU stays awake"
         );
     }
 
@@ -216,19 +213,22 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_right_before_the_sleep_is_not_slept_through() {
+    fn a_change_directly_before_the_sleep_prevents_it() {
         let (mine, theirs) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
         let (a, _b) = shared_memory::pair(shared_memory::RING_BYTES_MIN, &mine, &theirs).unwrap();
         let mut ports = Ports::new(vec![Box::new(a)], FRAME_BYTES_MAX as u16).unwrap();
         let clock = Clock::begin();
         let before = clock.now();
-        let mut asked = 0;
+        let mut checks = 0;
         let mut ready = || {
-            asked += 1;
+            checks += 1;
             true
         };
         wait(WaitPolicy::CROWDED, &clock, &mut ports, &Traffic::default(), Instant::NEVER, &mut ready);
         assert!(clock.now().since(before) < SLEEP_NS_MAX);
-        assert_eq!(asked, 1, "asked after arming, although a crowded node does not look before");
+        assert_eq!(
+            checks, 1,
+            "checked after the doorbell is armed, although a crowded node does not check before"
+        );
     }
 }

@@ -1,10 +1,9 @@
-//! A bounds-checked view of bytes that other processes may touch at the same time.
+//! A bounds-checked view of bytes that other processes may access at the same time.
 //!
-//! Shared pages are never a Rust slice: they are copied in and out through raw pointers, and an aligned word of 4 or
-//! 8 bytes is touched by CPU atomics only. Both the memory of this member and the memory of a peer that it has mapped
-//! are read and written through this one view, so the same bytes mean the same thing on both sides.
+//! Shared pages are never a Rust slice. Bytes are copied in and out through raw pointers, and aligned words of 4 or 8 bytes are accessed with CPU
+//! atomics only. A member uses this view for its own memory and for the mapped memory of a peer, so both sides interpret the same bytes identically.
 //!
-//! A window knows no keys, no permissions and no lifetimes beyond that of the mapping.
+//! A window checks no keys and no permissions, and no lifetimes beyond that of the mapping.
 
 use std::marker::PhantomData;
 use std::ptr;
@@ -15,7 +14,7 @@ use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
 use crate::fetch::fetch;
 use crate::mapping::Mapping;
 
-/// Some bytes of a mapping.
+/// A range of bytes of a mapping.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window<'a> {
     base: *mut u8,
@@ -24,28 +23,27 @@ pub(crate) struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// The first `length` bytes of a mapping.
+    /// Returns a window of the first `length` bytes of a mapping.
     #[inline]
     pub(crate) fn new(pages: &'a Mapping, length: usize) -> Self {
         Self { base: pages.base(), length: length.min(pages.length()), pages: PhantomData }
     }
 
-    /// `length` bytes at `base`.
+    /// Returns a window of `length` bytes at `base`.
     ///
     /// # Safety
-    /// They are valid for reads and writes for all of `'a`, and nobody holds a Rust reference to them meanwhile, other
-    /// than to atomics.
+    /// The bytes are valid for reads and writes for all of `'a`, and no Rust reference to them exists meanwhile, other than to atomics.
     pub(crate) unsafe fn over(base: *mut u8, length: usize) -> Self {
         Self { base, length, pages: PhantomData }
     }
 
-    /// The same without its first bytes, of which there are so many at least.
+    /// Returns the window without its first `bytes` bytes, or an empty window if it has fewer.
     pub(crate) fn after(self, bytes: usize) -> Self {
         let bytes = bytes.min(self.length);
         Self { base: self.base.wrapping_add(bytes), length: self.length - bytes, pages: PhantomData }
     }
 
-    /// Address of `length` bytes at `offset`, if they lie within the region.
+    /// Returns the address of `length` bytes at `offset`, if they lie within the window.
     #[inline]
     pub(crate) fn range(self, offset: u64, length: usize) -> Result<*mut u8, MemoryFault> {
         let start = usize::try_from(offset).map_err(|_| MemoryFault::NotMapped)?;
@@ -55,44 +53,44 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// A word that others may touch at the same time.
+    /// Returns the aligned 8-byte word at `offset`, which other processes may access at the same time.
     #[inline]
     pub(crate) fn word_64(self, offset: u64) -> Option<&'a AtomicU64> {
         let address = self.range(offset, 8).ok().filter(|address| address.addr() % 8 == 0)?;
-        // SAFETY: needed because the word lives in shared pages. `range` has checked that all 8 bytes are mapped, the
-        // address is a multiple of 8, and the reference does not outlive the mapping.
+        // SAFETY: sound because `range` has checked that all 8 bytes are mapped, the address is a multiple of 8, and the reference does not outlive
+        // the mapping. Needed because the word lies in shared pages.
         Some(unsafe { AtomicU64::from_ptr(address.cast()) })
     }
 
     #[inline]
     fn word_32(self, offset: u64) -> Option<&'a AtomicU32> {
         let address = self.range(offset, 4).ok().filter(|address| address.addr() % 4 == 0)?;
-        // SAFETY: as for `word_64`, with 4 bytes.
+        // SAFETY: sound as in `word_64`, with 4 bytes.
         Some(unsafe { AtomicU32::from_ptr(address.cast()) })
     }
 
-    /// Copy bytes in. What was written before is visible to others before what is written by this call: a lone
-    /// aligned word is stored whole, so that a waiter sees the old or the new value.
+    /// Copies bytes into the window. Earlier writes become visible to others before this one. A single aligned word is stored atomically, so that a
+    /// reader sees either the old or the new value.
     #[inline]
     pub(crate) fn write(self, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let target = self.range(offset, bytes.len())?;
-        if let (Ok(word), Some(place)) = (bytes.try_into().map(u64::from_ne_bytes), self.word_64(offset)) {
-            place.store(word, Ordering::Release);
+        if let (Ok(word), Some(target)) = (bytes.try_into().map(u64::from_ne_bytes), self.word_64(offset)) {
+            target.store(word, Ordering::Release);
             return Ok(());
         }
-        if let (Ok(word), Some(place)) = (bytes.try_into().map(u32::from_ne_bytes), self.word_32(offset)) {
-            place.store(word, Ordering::Release);
+        if let (Ok(word), Some(target)) = (bytes.try_into().map(u32::from_ne_bytes), self.word_32(offset)) {
+            target.store(word, Ordering::Release);
             return Ok(());
         }
         fence(Ordering::Release);
-        // SAFETY: needed because shared pages are not a slice. `range` has checked that the target is mapped for the
-        // whole length; `bytes` is ordinary memory or a frame, neither of which overlaps a region. Another process
-        // that touches the same bytes now sees them torn, as it would on real hardware.
+        // SAFETY: sound because `range` has checked that the whole target is mapped. `bytes` is ordinary memory or a frame, and neither overlaps a
+        // region. Another process that accesses the same bytes now may see a mixture of old and new bytes, as on real hardware. Needed because shared
+        // pages are not a slice.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
         Ok(())
     }
 
-    /// Have the line at `offset` fetched, if there is one: it is about to be written.
+    /// Prefetches the line at `offset`, if the offset is valid. Call it before a write.
     #[inline]
     pub(crate) fn fetch(self, offset: u64) {
         if let Ok(line) = self.range(offset, 1) {
@@ -103,22 +101,22 @@ impl<'a> Window<'a> {
     #[inline]
     pub(crate) fn read(self, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let source = self.range(offset, out.len())?;
-        if let (true, Some(place)) = (out.len() == 8, self.word_64(offset)) {
-            out.copy_from_slice(&place.load(Ordering::Acquire).to_ne_bytes());
+        if let (true, Some(word)) = (out.len() == 8, self.word_64(offset)) {
+            out.copy_from_slice(&word.load(Ordering::Acquire).to_ne_bytes());
             return Ok(());
         }
-        if let (true, Some(place)) = (out.len() == 4, self.word_32(offset)) {
-            out.copy_from_slice(&place.load(Ordering::Acquire).to_ne_bytes());
+        if let (true, Some(word)) = (out.len() == 4, self.word_32(offset)) {
+            out.copy_from_slice(&word.load(Ordering::Acquire).to_ne_bytes());
             return Ok(());
         }
-        // SAFETY: needed because shared pages are not a slice. `range` has checked that the source is mapped for the
-        // whole length; `out` is the caller's own memory and does not overlap a region.
+        // SAFETY: sound because `range` has checked that the whole source is mapped. `out` is the caller's own memory and does not overlap a region.
+        // Needed because shared pages are not a slice.
         unsafe { ptr::copy_nonoverlapping(source, out.as_mut_ptr(), out.len()) };
         fence(Ordering::Acquire);
         Ok(())
     }
 
-    /// Copy `length` bytes of another window to `offset`, with the order of [`Self::write`].
+    /// Copies `length` bytes of another window to `offset`, with the ordering of [`Self::write`].
     pub(crate) fn copy_from(
         self,
         offset: u64,
@@ -129,14 +127,14 @@ impl<'a> Window<'a> {
         let target = self.range(offset, length)?;
         let source = source.range(source_offset, length)?;
         fence(Ordering::AcqRel);
-        // SAFETY: needed because shared pages are not a slice. Both ranges were checked to be mapped for the whole
-        // length; they may overlap if both windows are one, which `copy` allows.
+        // SAFETY: sound because both ranges were checked to be mapped for the whole length. They may overlap if both windows are the same, which
+        // `copy` allows. Needed because shared pages are not a slice.
         unsafe { ptr::copy(source, target, length) };
         fence(Ordering::AcqRel);
         Ok(())
     }
 
-    /// Update a signal's word after everything that was written before.
+    /// Updates a signal's word after all earlier writes.
     pub(crate) fn signal(self, offset: u64, kind: SignalKind, value: u64) -> Result<(), MemoryFault> {
         self.range(offset, 8)?;
         let atomic_kind = match kind {
@@ -147,7 +145,7 @@ impl<'a> Window<'a> {
         self.atomic(offset, &atomic).map(|_| ())
     }
 
-    /// Carry out an atomic; the old value. What it means is [`Atomic::apply`], the same as in the simulator.
+    /// Carries out an atomic operation and returns the old value. [`Atomic::apply`] defines the operation, here as in the simulator.
     pub(crate) fn atomic(self, offset: u64, atomic: &Atomic) -> Result<u64, MemoryFault> {
         self.range(offset, atomic.width.bytes() as usize)?;
         match atomic.width {

@@ -1,4 +1,4 @@
-//! Frames pass through a running member without a single allocation.
+//! Tests that frames pass through a running member without a single allocation.
 
 mod relay;
 
@@ -20,8 +20,8 @@ thread_local! {
 
 struct Counting;
 
-// SAFETY: needed because counting allocations means being the allocator. Every call goes to the system's allocator with
-// unchanged arguments; the counter is a plain cell of the calling thread and allocates nothing.
+// SAFETY: needed because counting allocations means being the allocator. Every call goes to the system's allocator with unchanged arguments; the
+// counter is a plain cell of the calling thread and allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));

@@ -1,7 +1,7 @@
-//! Regions on a device: what memory does by itself is what the host would have done, and frames stay until the device has read them.
+//! Tests of regions on a device: combinations match those of the host, and frames stay until the device has read them.
 //!
-//! The device is a fake one: late and in odd order by seed, so that a frame that moves too early, or an answer before the bytes are
-//! there, shows as wrong bytes.
+//! The device is a fake one. Its delays and the order of its operations depend on a seed, so that a frame that moves too early, or an answer before
+//! the bytes have arrived, shows as wrong bytes.
 
 #![cfg(feature = "gpu")]
 
@@ -30,7 +30,7 @@ fn on_device(seed: u64, regions: &[RegionId]) -> HostMemory {
     memory
 }
 
-/// Bits of every kind, numbers that are none among them.
+/// Returns pseudo-random bits, which include floating-point values that are not numbers.
 fn bits(mut seed: u64, bytes: usize) -> Vec<u8> {
     let next = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -59,7 +59,7 @@ fn what_a_device_combines_is_what_the_host_combines_to_the_bit() {
     for (seed, (element, number)) in (0..).zip(elements) {
         for (operation, arithmetic) in operations {
             let (mut ours, mut theirs) = (bits(seed, 40_000), bits(seed + 100, 40_000));
-            // Zeros of both signs against each other, and every number that is none.
+            // Zeros of both signs against each other, and all values that are not numbers.
             let specials = [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, 1.0];
             for (at, (left, right)) in
                 specials.into_iter().flat_map(|left| specials.map(|right| (left, right))).enumerate()
@@ -104,7 +104,7 @@ fn what_is_not_on_the_device_or_leaves_its_region_is_not_combined() {
     assert!(memory.combine(&combine((REGION, BYTES as u64 - 32), 64)).is_err());
 }
 
-/// Payload of a frame behind a header of odd length, as in a frame of the fabric.
+/// Length of an odd header before the payload of a frame, in bytes, as in a frame of the fabric.
 const HEADER_BYTES: usize = 42;
 const PAYLOAD_BYTES: usize = 8192;
 
@@ -121,7 +121,7 @@ fn frames_stay_where_they_are_until_the_device_has_read_them() {
         let mut out: VecDeque<LeaseId> = VecDeque::new();
         let (mut sent, mut landed) = (0, 0);
         while landed < BYTES / PAYLOAD_BYTES {
-            // As much as there is room for: room that was given back too early is written over here.
+            // All free space is used. Space that was released too early would be overwritten here.
             while payloads.peek().is_some()
                 && let Some(room) = sender.slot()
             {

@@ -1,6 +1,6 @@
-//! Regions of the library on a device: every operation, collectives, memory of the caller's own, and what is refused.
+//! Tests of the library's regions on a device: every operation, collectives, registered memory, and refusals.
 //!
-//! The device is a fake one, late and in odd order by seed, and the first GPU where there is one.
+//! The device is a fake one, whose delays and order depend on a seed, and the first GPU if there is one.
 
 #![cfg(feature = "gpu")]
 
@@ -24,7 +24,7 @@ fn options(region: u32) -> RegionOptions {
     RegionOptions::new(region, KEY)
 }
 
-/// Fake devices of several seeds, and a real one where there is one.
+/// Runs `check` on fake devices of several seeds, and on a real one if there is one.
 fn on_every_device(test: &str, check: impl Fn(DeviceChoice)) {
     for seed in 0..5 {
         check(DeviceChoice::Fake(seed));
@@ -101,7 +101,7 @@ fn memory_of_the_caller_s_own_is_registered_and_given_back() {
         let fabric = pair();
         let [near, far] = fabric.nodes() else { unreachable!() };
         let target = near.allocate(options(1), 4096).unwrap();
-        // The first region opens the device, on which the caller then has memory of its own.
+        // The first region opens the device. Then the caller allocates memory of its own on it.
         let first = far.allocate_on_device(options(1), device, 64).unwrap();
         let address = far.with_device(|device| device.allocate(4096).unwrap()).unwrap();
         // SAFETY: the memory is the device's, and is freed after the region is deregistered.
@@ -129,7 +129,7 @@ fn collectives_on_slices_of_a_device_are_those_of_the_host() {
         let plan = Plan::parse("name: four\nshape: {full-mesh: {nodes: 4}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let members: Vec<NodeId> = fabric.nodes().iter().map(Node::id).collect();
-        // Longer than the staging, so that it goes in pieces.
+        // Longer than the staging buffer, so that it is transferred in pieces.
         let count = 40_000_usize;
         std::thread::scope(|scope| {
             for node in fabric.nodes() {
@@ -154,7 +154,7 @@ fn collectives_on_slices_of_a_device_are_those_of_the_host() {
                     for (at, value) in found.iter().enumerate() {
                         assert_eq!(*value, 4.0 * at as f32 + 6.0, "element {at}");
                     }
-                    // Arrays of the host through the same staging, and what the device does not know: single bytes.
+                    // Arrays of the host through the same staging buffer, and an element type that the device does not support: single bytes.
                     let mut bytes = [node.id().0 as u8 + 1; 100];
                     group.all_reduce(&mut bytes, ReduceOperation::Sum).wait().unwrap();
                     assert_eq!(bytes, [10; 100]);
@@ -179,7 +179,7 @@ fn what_a_device_cannot_do_is_told_and_leaves_nothing() {
     assert!(huge.to_string().contains("hint: "), "{huge}");
     assert!(matches!(region.write(96, &[0_u64]), Err(Error::Invalid(_))));
     assert!(matches!(region.get::<u64>(96), Err(Error::Invalid(_))));
-    // The name is free again, and so is the first one after its region has gone.
+    // The second region number is free again, and so is the first one after its region was dropped.
     let second = near.allocate_on_device(options(2), device, 100).unwrap();
     drop((region, second));
     let again = near.allocate_on_device(options(1), device, 200).unwrap();

@@ -1,9 +1,8 @@
-//! Whoever calls something that can fail finds in its documentation how: `# Errors`, on every public function of the crate that
-//! returns a result or a request.
+//! Tests that every public function of the crate that returns a result or a request documents its errors under `# Errors`.
 
 use std::path::Path;
 
-/// The functions of a source that say nothing about their errors.
+/// Returns the public functions of a source that do not document their errors.
 fn silent(text: &str) -> Vec<String> {
     let (mut documented, mut found) = (false, Vec::new());
     let mut lines = text.lines();
@@ -28,7 +27,7 @@ fn silent(text: &str) -> Vec<String> {
     found
 }
 
-/// The name of a public function, if the line begins one.
+/// Returns the name of a public function, if the line begins one.
 fn name_of(line: &str) -> Option<&str> {
     let mut rest = line.strip_prefix("pub ")?;
     for word in ["const ", "async ", "unsafe "] {

@@ -1,4 +1,4 @@
-//! A node in one thread's hands: what its driver does, and that nobody else is shut out.
+//! Tests of a node that one thread drives: operations of its driver, and access of other threads meanwhile.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -14,7 +14,7 @@ const BYTES: u64 = 1 << 16;
 /// Longer than any detection of a loss takes, shorter than a hang.
 const BOUND: Duration = Duration::from_secs(10);
 
-/// The contexts of the next `count` completions, in order of number; each ends well.
+/// Returns the contexts of the next `count` completions, in order of number. Each must succeed.
 fn contexts(driver: &mut Driver, count: usize) -> Vec<u64> {
     let (mut completions, mut contexts) = (Vec::new(), Vec::new());
     while contexts.len() < count {
@@ -99,13 +99,13 @@ fn peers_are_served_while_a_driver_computes() {
     let (near, far) = pair();
     let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let mut driver = near.drive().unwrap();
-    // It has polled often enough that the background thread leaves it alone; and then it does not come back.
+    // The driver has polled often enough that the background thread leaves the node alone. Then the driver stops polling.
     (0..1000).for_each(|_| assert_eq!(driver.poll(&mut Vec::new()), 0));
     for number in 0..100 {
         assert_eq!(far.fetch_add(mine.address(0), Width::Eight, 1).wait().unwrap(), number);
     }
     assert_eq!(mine.get::<u64>(0).unwrap(), 100);
-    assert!(near.counters().turns_of_background > 0);
+    assert!(near.counters().polls_by_background > 0);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_thread_that_drives_may_use_the_nodes_other_handles() {
     near.store(theirs.address(8), &[2; 8]).wait().unwrap();
     let queue = Queue::with_capacity(1);
     near.store(theirs.address(16), &[3; 8]).submit(&queue, 7).unwrap();
-    // A region comes and goes in the middle of it.
+    // A region is created and dropped while operations are in flight.
     let mine = near.allocate(RegionOptions::new(9, KEY), 64).unwrap();
     driver.put(&mine, 0..8, theirs.address(24), 2).unwrap();
     drop(mine);
@@ -246,7 +246,7 @@ fn stores_of_a_list_end_one_by_one_and_the_first_that_is_wrong_is_where_it_stops
 #[test]
 fn a_list_longer_than_the_queue_is_taken_piece_by_piece() {
     const STORES: u64 = 1_000;
-    // No more than sixteen packets may wait, and each store is one.
+    // At most sixteen packets may wait, and each store is one.
     let plan = "name: two\nshape: {ring: {nodes: 2}}\npacking: {mode: \"off\"}\ntransport: {window_packets: 16, ack_every_packets: 4}\n";
     let [near, far] = <[Node; 2]>::try_from(local(plan).into_nodes()).unwrap();
     let theirs = far.allocate(RegionOptions::new(1, KEY), 8 * STORES).unwrap();

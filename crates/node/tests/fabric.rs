@@ -1,4 +1,4 @@
-//! The public API: every operation in its three forms, several threads, two fabrics, death, and life in the background.
+//! Tests of the public API: every operation in its three forms, several threads, two fabrics, lost peers, and the background thread.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -242,7 +242,7 @@ fn a_local_rack_with_switches_and_faults_works_and_meets_at_a_barrier() {
                     }
                     group.barrier().wait().unwrap();
                 }
-                // Stay until all are through: whoever leaves is dead to the others.
+                // Nodes stay until all are through, because a node that leaves is lost to the others.
                 (node, group)
             })
         })
@@ -264,7 +264,7 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
     near.send(peer, 1, &mine.slice(..)).submit(&queue, 3).unwrap();
     far.leave();
     let begin = Instant::now();
-    // What is begun now ends like the others, or is refused at once if the death has been heard of.
+    // An operation that begins now ends like the others, or is refused at once if the loss has been detected.
     let begun = [
         near.put(&mine.slice(..), at).submit(&queue, 4).map(|_| 4),
         near.fetch_add(at, Width::Eight, 1).submit(&queue, 5).map(|_| 5),
@@ -335,7 +335,7 @@ fn the_background_serves_peers_while_the_application_computes() {
             while !is_over.load(Ordering::Relaxed) {
                 sum = sum.wrapping_mul(31).wrapping_add(7);
             }
-            // The node lives in this thread's hands and is not touched by it.
+            // This thread owns the node and does not call it.
             (sum, far)
         }
     });
@@ -354,12 +354,12 @@ fn posted_stores_that_wait_for_company_leave_without_another_call() {
     let (near, far) = pair();
     let theirs = far.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
     for round in 1..=20_u64 {
-        // The first leaves at once; those behind it find it under way and wait. Rounds of few and of many find the background
-        // thread asleep and awake.
+        // The first store leaves at once. Those after it find it in flight and wait. Rounds of few and of many stores find the background thread
+        // asleep and awake.
         for place in 0..round * 8 {
             near.store_posted(theirs.address(place * 8), &round.to_ne_bytes()).wait().unwrap();
         }
-        // Nothing is asked of the near node any more: only its background thread can send the rest.
+        // The initiator is not called any more, so only its background thread can send the rest.
         let last = (round * 8 - 1) * 8;
         let queue = Queue::with_capacity(1);
         let wait = far.wait_until(&theirs, last, Condition::Equal, round, near.id());

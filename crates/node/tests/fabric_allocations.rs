@@ -1,4 +1,4 @@
-//! Submitting and polling allocates nothing per operation, on either node, in any thread.
+//! Tests that submitting and polling allocates nothing per operation, on either node, in any thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use rackloom::fabric::*;
 use rackloom_plan::Plan;
 
-/// Requests in flight at once.
+/// Number of requests in flight at once.
 const BATCH: u64 = 16;
 const BATCHES: u64 = 500;
 
@@ -16,8 +16,8 @@ static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
 struct Counting;
 
-// SAFETY: needed because counting allocations means being the allocator. Every call goes to the system's allocator with
-// unchanged arguments; the counter is an atomic and allocates nothing.
+// SAFETY: needed because counting allocations means being the allocator. Every call goes to the system's allocator with unchanged arguments; the
+// counter is an atomic and allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// One batch of each kind of operation, all ended.
+/// Performs one batch of each kind of operation, and waits for all completions.
 fn batch(near: &Node, queue: &Arc<Queue>, mine: &Region, at: RemoteAddress) {
     let into = mine.slice(0..64);
     for number in 0..BATCH {
@@ -48,7 +48,7 @@ fn batch(near: &Node, queue: &Arc<Queue>, mine: &Region, at: RemoteAddress) {
     }
 }
 
-/// The same through a driver.
+/// Performs one batch of each kind of operation through a driver, and waits for all completions.
 fn driven_batch(driver: &mut Driver, completions: &mut Vec<Completion>, mine: &Region, at: RemoteAddress) {
     for number in 0..BATCH {
         driver.store(at, &[7; 64], number).unwrap();
@@ -81,7 +81,7 @@ fn nothing_is_allocated_per_submitted_operation() {
     }
     let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
     let operations = 4 * BATCH * BATCHES;
-    // A queue of the core may still grow once, when the host lets more frames pile up than ever before.
+    // A queue of the core may still grow once, when more frames accumulate than ever before.
     assert!(allocated < operations / 200, "{allocated} allocations for {operations} operations");
     assert!(before > 0, "the counter counts");
 

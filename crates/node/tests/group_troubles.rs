@@ -1,5 +1,5 @@
-//! Members of a group that are not where the others expect them: not there yet, never there, gone, or in another collective.
-//! Whatever it is, nobody waits for ever.
+//! Tests of groups whose members are not where the others expect them: not joined yet, never joined, gone, or in another collective. No member waits
+//! for ever in any of these cases.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -15,10 +15,10 @@ use rackloom::fabric::*;
 use rig::{block_on, local};
 
 const KEY: u64 = 0x5eed;
-/// What takes longer is a hang.
+/// Time after which a test counts as hanging.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// The nodes of a ring, and their names.
+/// Returns the nodes of a ring, and their numbers.
 fn ring(nodes: usize) -> (Vec<Node>, Vec<NodeId>) {
     let nodes = local(&format!("name: ring\nshape: {{ring: {{nodes: {nodes}}}}}\n")).into_nodes();
     let members = nodes.iter().map(Node::id).collect();
@@ -29,7 +29,7 @@ fn groups(nodes: &[Node], members: &[NodeId], options: GroupOptions) -> Vec<Grou
     nodes.iter().map(|node| Group::join(node, options, members).unwrap()).collect()
 }
 
-/// What `act` yields; a hang fails the test instead of stopping it.
+/// Returns the result of `act`. A hang fails the test instead of stopping it.
 fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     let (tell, told) = mpsc::channel();
     let thread = thread::spawn(move || tell.send(act()));
@@ -40,7 +40,7 @@ fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
     result.expect("it ends")
 }
 
-/// Each member does something in a thread of its own; nobody goes before all are through.
+/// Runs `act` for each member in a thread of its own. No member leaves before all are through.
 fn each<T: Send>(groups: Vec<Group>, act: impl Fn(&Group) -> T + Sync) -> Vec<T> {
     let act = &act;
     thread::scope(|scope| {
@@ -59,8 +59,8 @@ fn who_joins_after_another_gave_up_is_told() {
         let (nodes, members) = ring(2);
         let early = Group::join(&nodes[0], GroupOptions::new(9, KEY), &members).unwrap();
         assert!(poll_once(pin!(early.barrier())).is_pending());
-        // Dropped: the group is over, and there is nobody yet to tell. Whatever was said has been refused before the other
-        // joins; that is all that the flush is for.
+        // The dropped call breaks the group, and no other member has joined yet to be notified. The flush waits until the notification has been
+        // refused, before the other member joins.
         let _ = nodes[0].flush(Some(NodeId(1))).wait();
         let late = Group::join(&nodes[1], GroupOptions::new(9, KEY), &members).unwrap();
         late.barrier().wait().unwrap_err()
@@ -76,8 +76,8 @@ fn a_root_that_never_joins_is_waited_for_as_long_as_patience_lasts() {
         each(groups(&nodes[1..], &members, options), |group| {
             let mut values = [0_u8; 16];
             let broadcast = group.broadcast(&mut values, NodeId(0));
-            // One sleeps in a call, the other is a future that nobody wakes.
-            if group.place() == 1 { broadcast.wait() } else { block_on(broadcast) }.unwrap_err()
+            // One member sleeps in a call, the other is a future that no thread wakes.
+            if group.rank() == 1 { broadcast.wait() } else { block_on(broadcast) }.unwrap_err()
         })
     });
     let is_named = |error: &Error| matches!(error, Error::NotJoined { peer: NodeId(0), waited_ms: 200 });
@@ -97,7 +97,7 @@ fn members_in_different_collectives_are_all_told() {
                         group.barrier().wait().unwrap();
                     }
                     let mut values = [1.0_f32; 10];
-                    let request = match group.place() {
+                    let request = match group.rank() {
                         0 => group.barrier(),
                         _ => group.all_reduce(&mut values, ReduceOperation::Sum),
                     };
@@ -115,14 +115,14 @@ fn a_member_whose_group_is_gone_is_not_waited_for() {
     let error = in_time(|| {
         let (nodes, members) = ring(2);
         let mut groups = each_keeps(groups(&nodes, &members, GroupOptions::new(9, KEY)));
-        // The node lives on, its group does not.
+        // The node remains, its group does not.
         drop(groups.pop());
         groups[0].broadcast(&mut [0_u8; 4], NodeId(1)).wait().unwrap_err()
     });
     assert!(matches!(error, Error::Refused { peer: NodeId(1), .. }), "{error}");
 }
 
-/// The groups, after a first barrier.
+/// Returns the groups, after a first barrier.
 fn each_keeps(groups: Vec<Group>) -> Vec<Group> {
     thread::scope(|scope| {
         let threads: Vec<_> = groups
@@ -145,7 +145,7 @@ fn who_has_done_its_part_may_leave() {
     let groups = each_keeps(groups(&nodes, &members, options));
     let (mut first, mut second) = ([0_u64; 8], [0_u64; 8]);
     {
-        // Along the ring: the root gives to one member, that one to the other. Both are in the call and wait.
+        // Along the ring: the root sends to one member, and that one to the other. Both are in the call and wait.
         let mut first = pin!(groups[0].broadcast(&mut first, NodeId(2)));
         let mut second = pin!(groups[1].broadcast(&mut second, NodeId(2)));
         assert!(poll_once(first.as_mut()).is_pending());
@@ -157,7 +157,7 @@ fn who_has_done_its_part_may_leave() {
             assert!(begun.elapsed() < BOUND, "the root's end is noticed");
             thread::yield_now();
         }
-        // Both know that it is gone; what it gave is there.
+        // Both know that the root has left. The data that it sent is complete.
         let mut open = [Some(first.as_mut()), Some(second.as_mut())];
         while open.iter().any(Option::is_some) {
             assert!(begun.elapsed() < BOUND, "the broadcast ends");
@@ -170,7 +170,7 @@ fn who_has_done_its_part_may_leave() {
         }
     }
     assert_eq!((first, second), ([7; 8], [7; 8]));
-    // The next call needs it.
+    // The next call needs the root.
     for group in &groups[..2] {
         let error = group.barrier().wait().unwrap_err();
         assert!(matches!(error, Error::PeerLost { peer: NodeId(2), .. }), "{error}");
@@ -206,7 +206,7 @@ fn a_collective_may_be_waited_for_bit_by_bit_and_is_given_up_only_when_it_is_dro
 #[test]
 fn a_member_that_the_plan_does_not_have_is_refused_at_once() {
     let nodes = local("name: hub\nshape: {star: {nodes: 2}}\n").into_nodes();
-    // A number that nobody has, and that of the switch.
+    // A number that no node has, and that of the switch.
     for unknown in [NodeId(9), NodeId(2)] {
         let joined = Group::join(&nodes[0], GroupOptions::new(9, KEY), &[NodeId(0), unknown]);
         assert!(matches!(joined, Err(Error::NoSuchNode(node)) if node == unknown), "{unknown}");
@@ -238,7 +238,7 @@ fn members_that_do_not_agree_about_the_group_are_told_and_compute_nothing() {
     for (what, join) in joins {
         let groups = nodes.iter().enumerate().map(|(rank, node)| join(node, rank)).collect();
         let results = each(groups, |group| {
-            let (mut values, mine) = ([0_u16; 6000], [group.place() as u16; 2000]);
+            let (mut values, mine) = ([0_u16; 6000], [group.rank() as u16; 2000]);
             let gathered = group.all_gather(&mine, &mut values).wait_for(BOUND);
             gathered.map(|()| values[0])
         });

@@ -1,4 +1,4 @@
-//! Collectives on slices: every one against what plain loops give, in pieces, on several shapes, and when members die.
+//! Tests of collectives on slices: each against the results of plain loops, in pieces, on several shapes, and when members are lost.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -20,7 +20,7 @@ fn ring(nodes: usize) -> String {
     format!("name: ring\nshape: {{ring: {{nodes: {nodes}}}}}\n")
 }
 
-/// Every node of the rack in a thread of its own, as member of a group of all.
+/// Runs `act` on every node of the rack in a thread of its own, as member of a group of all.
 fn together<T: Send>(plan: &str, options: GroupOptions, act: impl Fn(&Node, Group) -> T + Sync) -> Vec<T> {
     let nodes = local(plan).into_nodes();
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
@@ -34,7 +34,7 @@ fn together<T: Send>(plan: &str, options: GroupOptions, act: impl Fn(&Node, Grou
     })
 }
 
-/// What a member gives: different for each place and position, and its sums are exact.
+/// Returns a member's input. It differs for each rank and position, and its sums are exact.
 fn given(place: usize, length: usize) -> Vec<i64> {
     (0..length as i64).map(|position| (place as i64 + 1) * (position * position % 1009 + 1)).collect()
 }
@@ -44,13 +44,13 @@ fn sum_of_all(members: usize, length: usize) -> Vec<i64> {
     (0..length).map(|position| gave.iter().map(|gave| gave[position]).sum()).collect()
 }
 
-/// All nine, one after another, with parts of this length.
+/// Performs all nine collectives, one after another, with parts of this length.
 fn all_nine(group: &Group, part: usize) {
-    let (me, count) = (group.place(), group.members().len());
+    let (me, count) = (group.rank(), group.members().len());
     let root = group.members()[count - 1];
     let (mine, whole) = (given(me, part), given(me, part * count));
     let part_of = |from: usize, of: usize| given(from, part * count)[of * part..][..part].to_vec();
-    let everybody = |of: &dyn Fn(usize) -> Vec<i64>| (0..count).flat_map(of).collect::<Vec<_>>();
+    let from_all = |of: &dyn Fn(usize) -> Vec<i64>| (0..count).flat_map(of).collect::<Vec<_>>();
 
     let mut values = mine.clone();
     group.all_reduce(&mut values, ReduceOperation::Sum).wait().unwrap();
@@ -63,13 +63,13 @@ fn all_nine(group: &Group, part: usize) {
     assert_eq!(values, given(count - 1, part), "broadcast");
     let mut output = vec![0; part * count];
     group.all_gather(&mine, &mut output).wait().unwrap();
-    assert_eq!(output, everybody(&|from| given(from, part)), "all-gather");
+    assert_eq!(output, from_all(&|from| given(from, part)), "all-gather");
     output.fill(0);
     group.all_to_all(&whole, &mut output).wait().unwrap();
-    assert_eq!(output, everybody(&|from| part_of(from, me)), "all-to-all");
+    assert_eq!(output, from_all(&|from| part_of(from, me)), "all-to-all");
     output.fill(0);
     group.gather(&mine, &mut output, root).wait().unwrap();
-    let gathered = if me == count - 1 { everybody(&|from| given(from, part)) } else { vec![0; part * count] };
+    let gathered = if me == count - 1 { from_all(&|from| given(from, part)) } else { vec![0; part * count] };
     assert_eq!(output, gathered, "gather");
     let mut output = vec![0; part];
     group.reduce_scatter(&whole, &mut output, ReduceOperation::Sum).wait().unwrap();
@@ -84,7 +84,7 @@ fn all_nine(group: &Group, part: usize) {
 fn each_collective_gives_what_plain_loops_give_also_in_pieces() {
     for (plan, staging) in [
         (ring(3), 1 << 20),
-        // So little that arrays are cut into many pieces.
+        // So little staging that arrays are cut into many pieces.
         (ring(4), 1 << 12),
         ("name: star\nshape: {star: {nodes: 3}}\nlink: {loss: 1%, duplicate: 1%}\n".to_owned(), 1 << 14),
     ] {
@@ -108,7 +108,7 @@ fn a_named_algorithm_is_used_for_what_it_can_do() {
 #[test]
 fn futures_end_as_calls_do_and_elements_have_their_type() {
     together(&ring(3), GroupOptions::new(9, KEY), |_, group| {
-        let me = group.place() as f32;
+        let me = group.rank() as f32;
         let mut values = vec![me + 0.5; 40_000];
         block_on(group.all_reduce(&mut values, ReduceOperation::Max)).unwrap();
         assert!(values.iter().all(|value| *value == 2.5));
@@ -121,7 +121,7 @@ fn futures_end_as_calls_do_and_elements_have_their_type() {
 
 #[test]
 fn a_fast_member_does_not_disturb_a_slow_one() {
-    // Roots give and go on: without a meeting in between the next run would overwrite what is still read.
+    // Roots send and continue. Without synchronisation in between, the next run would overwrite data that is still being read.
     together(&ring(3), GroupOptions::new(9, KEY).staging(1 << 14), |node, group| {
         for round in 0..200_u64 {
             let root = group.members()[(round % 3) as usize];
@@ -145,7 +145,7 @@ fn members_may_join_late() {
         (values, early)
     });
     begun.recv().unwrap();
-    // Time for the put to be refused; if it is not, the test only proves less.
+    // Time for the put to be refused. If it is not, the test proves less, but does not fail.
     thread::sleep(Duration::from_millis(50));
     let late = Group::join(&nodes[1], GroupOptions::new(9, KEY), &members).unwrap();
     let mut values = [2_i32];
@@ -155,7 +155,7 @@ fn members_may_join_late() {
 
 #[test]
 fn the_death_of_any_member_ends_the_collective_on_all_others() {
-    // In a ring of five by the ring algorithm most members never talk to the one that dies.
+    // In a ring of five with the ring algorithm most members do not communicate with the lost one.
     let nodes = local(&ring(5)).into_nodes();
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
     let options = GroupOptions::new(9, KEY).algorithm(Algorithm::Ring);
@@ -175,7 +175,7 @@ fn the_death_of_any_member_ends_the_collective_on_all_others() {
                     }
                 };
                 let again = group.barrier().wait().unwrap_err();
-                // Stay until all are through: whoever leaves is dead to the others.
+                // Nodes stay until all are through, because a node that leaves is lost to the others.
                 (node, error, again, Instant::now())
             })
         })
@@ -206,7 +206,7 @@ fn whoever_waits_asleep_or_as_a_future_hears_of_a_death_too() {
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
     let groups: Vec<_> =
         nodes.iter().map(|node| Group::join(node, GroupOptions::new(9, KEY), &members).unwrap()).collect();
-    // Nobody but node 0 comes to the barrier; it hears from node 3 and node 2, and node 1 dies.
+    // Only node 0 enters the barrier, in which it receives from nodes 3 and 2 only. Node 1 leaves.
     let waiting = thread::spawn(move || {
         let mut groups = groups;
         let others = groups.split_off(1);
@@ -238,7 +238,7 @@ fn whoever_gives_up_breaks_the_group_for_all() {
 #[test]
 fn members_that_do_different_things_are_told_so() {
     let results = together(&ring(2), GroupOptions::new(9, KEY), |_, group| {
-        let mut values = vec![1.0_f32; 10 + group.place()];
+        let mut values = vec![1.0_f32; 10 + group.rank()];
         let result = group.all_reduce(&mut values, ReduceOperation::Sum).wait();
         (result, group)
     });
@@ -276,7 +276,7 @@ fn what_does_not_fit_is_refused_before_anything_is_sent() {
 #[test]
 fn submitted_collectives_end_in_a_queue_while_the_application_does_something_else() {
     together(&ring(3), GroupOptions::new(9, KEY).staging(1 << 14), |node, group| {
-        let (me, count) = (group.place(), group.members().len());
+        let (me, count) = (group.rank(), group.members().len());
         let part = 5000;
         let mine = node.register(RegionOptions::new(1, KEY), given(me, part)).unwrap();
         let gathered = node.allocate(RegionOptions::new(2, KEY), (part * count * 8) as u64).unwrap();
@@ -291,7 +291,7 @@ fn submitted_collectives_end_in_a_queue_while_the_application_does_something_els
         let gather =
             group.on_slices(Collective::AllGather, sum, element, &mine.slice(..), &gathered.slice(..));
         gather.submit(&queue, 1).unwrap();
-        // Nobody drives but the background thread.
+        // Only the background thread drives the node.
         while queue.is_empty() {
             thread::yield_now();
         }

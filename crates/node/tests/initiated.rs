@@ -1,6 +1,6 @@
-//! Operations that kernels begin: every kind, many threads, a barrier of two nodes, and ends that leave nobody waiting.
+//! Tests of operations that kernels begin: every kind, many threads, a barrier of two nodes, and failures after which no kernel waits.
 //!
-//! Kernels are threads of the host on the fake device; on a GPU, where there is one, they are kernels.
+//! Kernels are threads of the host on the fake device. On a GPU, if there is one, they are real kernels.
 
 #![cfg(feature = "gpu")]
 
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use rackloom::fabric::{CommandQueue, DeviceChoice, Fabric, Node, NodeId, Plan, Region, RegionOptions};
-use rackloom::gpu::commands::{ANYBODY, Command, CommandKind, HostKernel, HostTeam, POSTED, SIGNAL, Status};
+use rackloom::gpu::commands::{ANY_PEER, Command, CommandKind, HostKernel, HostTeam, POSTED, SIGNAL, Status};
 use rackloom::gpu::cuda::{Argument, Program};
 use rackloom::gpu::device::{Device, StreamId};
 use rackloom::gpu::kernels::INITIATED;
@@ -107,9 +107,9 @@ fn what_a_kernel_asks_wrongly_is_its_status_and_nobody_else_s_trouble() {
     assert_eq!(kernel.call(&Command { flags: 3 << 16, ..store }).0, Status::Invalid);
     let far = Command { local_region: 77, length: 8, ..to(peer, CommandKind::Put, 0) };
     assert_eq!(kernel.call(&far).0, Status::Invalid);
-    // A posted one has no status of its own: the next flush tells.
+    // A posted command has no status of its own. The next flush returns it.
     kernel.issue(&Command { offset: 1 << 40, flags: store.flags | POSTED, ..store }).unwrap();
-    let flush = Command { kind: CommandKind::Flush as u32, peer: ANYBODY, ..Command::default() };
+    let flush = Command { kind: CommandKind::Flush as u32, peer: ANY_PEER, ..Command::default() };
     assert_eq!(kernel.call(&flush).0, Status::Refused);
     assert_eq!(kernel.call(&flush).0, Status::Done);
 }
@@ -156,7 +156,7 @@ fn a_kernel_that_waits_is_told_when_its_node_or_its_peer_is_gone() {
             }
         });
         rig.node(1).leave();
-        // The one whose node has left.
+        // The kernel whose node has left.
         assert_eq!(far.call(&to(here, CommandKind::Store, 0)).0, Status::Closed);
         assert!(matches!(looping.join().unwrap(), Status::Lost | Status::OutcomeUnknown));
     });
@@ -207,7 +207,7 @@ fn a_node_that_serves_a_ring_and_does_not_sleep_lets_others_in() {
     let rig = Rig::new(DeviceChoice::Fake(9));
     let _queues = [rig.queue(0), rig.queue(1)];
     for _ in 0..200 {
-        // Long enough that nobody counts as a visitor, and the thread behind the node has it to itself.
+        // Long enough that no thread counts as a visitor, and the background thread has the node to itself.
         let begun = Instant::now();
         while begun.elapsed() < Duration::from_micros(500) {
             std::hint::spin_loop();
@@ -224,7 +224,7 @@ fn without_a_device_there_is_no_ring() {
     assert!(refused.to_string().contains("hint: "), "{refused}");
 }
 
-/// A device of one's own beside the nodes' on the first GPU, with our kernels; else the reason is printed.
+/// Opens the first GPU a second time, besides the nodes, with the test's kernels. Prints the reason if that fails.
 fn gpu(test: &str) -> Option<(Cuda, Program, StreamId)> {
     let opened = Driver::open().and_then(|driver| {
         let mut cuda = Cuda::open(&driver, 0)?;
@@ -243,7 +243,7 @@ fn words(queue: &CommandQueue) -> [u64; 5] {
     [argument.control, argument.replies, argument.commands, argument.head, argument.slots]
 }
 
-/// A word of pinned memory.
+/// Returns a word of pinned memory.
 fn word(pinned: &rackloom::gpu::Pinned, at: usize) -> u64 {
     pinned.word(at * 8).load(Ordering::Acquire)
 }
@@ -263,9 +263,9 @@ fn kernels_of_a_gpu_do_every_operation() {
         Argument::Wide(rig.regions[0].device_address().unwrap()),
         Argument::Wide(result.address(0).0),
     ];
-    // SAFETY: the kernel's own arguments, all of memory that lives until it has ended.
+    // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
     unsafe { cuda.launch_kernel(stream, (&program, "every_operation"), (1, 1), &arguments) }.unwrap();
-    // It ends by waiting for a word that the other node sets.
+    // The kernel ends by waiting for a word that the other node sets.
     rig.node(1).store(rig.regions[0].address(0), &1_u64.to_le_bytes()).wait().unwrap();
     cuda.synchronize(stream).unwrap();
     assert_eq!(word(&result, 0), 0, "the number of the operation that went wrong");
@@ -285,7 +285,7 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
     let mut pinned = cuda.pin(4096).unwrap();
     let losses = queues[0].host_kernel().losses();
     for (place, queue) in queues.iter().enumerate() {
-        // Two words for the blocks, a counter: 64 bytes of device memory for each.
+        // Two words for the blocks and a counter: 64 bytes of device memory for each node.
         let own = cuda.allocate(64).unwrap();
         let nodes = [rig.node(0).id().0, rig.node(1).id().0].map(u32::from);
         let (words_at, base) = (65_536_u64, 512 * place);
@@ -316,7 +316,7 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
             Argument::Wide(pinned.address(base + 136).0),
         ];
         let on = if place == 0 { stream } else { second };
-        // SAFETY: the kernel's own arguments, all of memory that lives until it has ended.
+        // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
         unsafe { cuda.launch_kernel(on, (&program, "barriers"), (BLOCKS, 64), &arguments) }.unwrap();
     }
     cuda.synchronize(stream).unwrap();
@@ -326,7 +326,7 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
     }
 }
 
-/// The median of times in the device's clock, in nanoseconds: all of them together took so many milliseconds.
+/// Returns the median of times in the device's clock, in nanoseconds. All of them together took `all_ms` milliseconds.
 fn median_ns(times: &rackloom::gpu::Pinned, count: usize, all_ms: f32) -> f64 {
     let mut clocks: Vec<u64> = (0..count).map(|at| word(times, at)).collect();
     let sum: u64 = clocks.iter().sum();
@@ -353,7 +353,7 @@ fn how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host() {
         Argument::Wide(result.address(0).0),
     ];
     cuda.record(from, stream).unwrap();
-    // SAFETY: the kernel's own arguments, all of memory that lives until it has ended.
+    // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
     unsafe { cuda.launch_kernel(stream, (&program, "store_round_trips"), (1, 1), &arguments) }.unwrap();
     cuda.record(until, stream).unwrap();
     cuda.synchronize(stream).unwrap();
@@ -361,7 +361,7 @@ fn how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host() {
     assert_eq!(rig.regions[1].get::<u64>(0).unwrap(), COUNT as u64);
     let store_ns = median_ns(&times, COUNT, cuda.elapsed_ms(from, until).unwrap());
     std::io::stderr().write_all(b"the stores are done; now the bare loop\n").unwrap();
-    // The bare loop: nothing but two words and a host that looks.
+    // The bare loop consists of two words and a host that polls.
     let talk = cuda.pin(128).unwrap();
     let arguments = [
         Argument::Wide(talk.address(0).0),
@@ -370,7 +370,7 @@ fn how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host() {
         Argument::Wide(times.address(0).0),
     ];
     cuda.record(from, stream).unwrap();
-    // SAFETY: as above.
+    // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
     unsafe { cuda.launch_kernel(stream, (&program, "raw_round_trips"), (1, 1), &arguments) }.unwrap();
     cuda.record(until, stream).unwrap();
     for at in 1..=COUNT as u64 {

@@ -1,4 +1,4 @@
-//! Leaving in order: what was begun has ended, and to the others it is no death.
+//! Tests of leaving in order: operations that were begun have ended, and the other nodes report a departure instead of a loss.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -91,7 +91,7 @@ fn a_driver_is_told_that_a_peer_left_and_did_not_die() {
     let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let mut driver = far.drive().unwrap();
     near.leave_in_order(PATIENCE).unwrap();
-    // Known at once, or told at the end.
+    // The departure is known at once, or reported at the end.
     let told = driver.store(mine.address(0), &[1], 7).map(|_| {
         let mut completions = Vec::new();
         driver.poll_wait(&mut completions, PATIENCE);

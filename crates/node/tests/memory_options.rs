@@ -1,6 +1,6 @@
-//! Every option of a region's pages has an effect that can be read back from the kernel.
+//! Tests that every option of a region's pages has an effect that can be read back from the kernel.
 //!
-//! What the machine forbids is counted as skipped, with the reason, and never as passed.
+//! A test that the machine does not permit counts as skipped, with the reason, and never as passed.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -77,7 +77,7 @@ fn locked_pages_are_locked_from_their_first_touch() {
     assert_eq!(memory.placement(OTHER).unwrap().locked_bytes, 0);
 }
 
-/// The limit binds only a process without privileges, so a child gives them up and asks for more than it may have.
+/// The limit on locked memory applies only to a process without privileges, so a child gives them up and requests more than the limit.
 #[test]
 fn a_limit_on_locked_memory_is_an_error_that_names_it() {
     if std::env::var_os(INSIDE).is_some() {
@@ -92,15 +92,15 @@ fn a_limit_on_locked_memory_is_an_error_that_names_it() {
     let mut child = Command::new("/proc/self/exe");
     child.args(["--exact", "a_limit_on_locked_memory_is_an_error_that_names_it", "--nocapture"]);
     child.env(INSIDE, "1");
-    // SAFETY: needed because limit and user must change in the child only. Between fork and exec this makes nothing
-    // but system calls on numbers and on a value of this frame.
+    // SAFETY: needed because limit and user must change in the child only. Between fork and exec this makes nothing but system calls on numbers and
+    // on a value of this frame.
     unsafe { child.pre_exec(little_lockable) };
     assert!(child.status().unwrap().success());
 }
 
 fn little_lockable() -> std::io::Result<()> {
     let limit = libc::rlimit { rlim_cur: 65_536, rlim_max: 65_536 };
-    // SAFETY: plain system calls without pointers but `limit`, which lives here.
+    // SAFETY: plain system calls without pointers except `limit`, which exists through the calls.
     let results = unsafe {
         let limited = libc::setrlimit(libc::RLIMIT_MEMLOCK, &raw const limit);
         let user = if libc::geteuid() == 0 { libc::setuid(65_534) } else { 0 };
@@ -128,7 +128,7 @@ fn bound_pages_are_bound() {
     }
 }
 
-/// Kernels read and write pages of the host where they lie; the fake device does so late.
+/// Kernels read and write pages of the host in place. The fake device does so with a delay.
 #[cfg(feature = "gpu")]
 #[test]
 fn kernels_use_mapped_pages_in_place() {

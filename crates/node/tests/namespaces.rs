@@ -1,8 +1,8 @@
-//! Members in network namespaces of their own: cables, frames, a killed neighbour, nothing left behind.
+//! Tests of members in network namespaces of their own: cables, frames, a killed neighbour, and cleanup.
 //!
-//! The test plays three parts, each in a process of its own and told by an environment variable: the supervisor, a
-//! node that asks, and a node that answers. It runs as whoever started it and, for root, also as a user without rights.
-//! Where the system forbids namespaces, it says so loudly and counts as skipped.
+//! The test has three parts, each in a process of its own and selected by an environment variable: the supervisor, a node that sends requests, and a
+//! node that answers them. It runs as the user who started it and, for root, also as a user without rights. Where the system forbids namespaces, it
+//! writes a message to standard error and counts as skipped.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -10,8 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rackloom::namespaces::{
-    Cable, CableEnd, NamespaceError, bring_up, enter_new_network_namespace, enter_supervisor_namespaces,
-    lay_cables,
+    Cable, CableEnd, NamespaceError, bring_up, create_cables, enter_new_network_namespace,
+    enter_supervisor_namespaces,
 };
 use rackloom::wires::{Device, packet};
 use rackloom_protocol::CreditConfig;
@@ -37,9 +37,9 @@ fn members_talk_over_cables_and_a_killed_one_leaves_nothing() {
     }
 }
 
-/// This test again, in another part.
+/// Returns a command that runs this test in another part.
 fn part(name: &str) -> Command {
-    // Not by path: a user without rights may not be allowed to walk to it.
+    // The program is not named by its path, because a user without rights may have no access to its folder.
     let mut command = Command::new("/proc/self/exe");
     command.args(["--exact", NAME, "--nocapture"]).env(PART, name).stdin(Stdio::null());
     command
@@ -47,8 +47,7 @@ fn part(name: &str) -> Command {
 
 fn run_supervisor(who: &str, become_user: fn() -> std::io::Result<()>) {
     let mut command = part("supervisor");
-    // SAFETY: needed because only a process without threads may enter a user namespace. Between fork and exec this
-    // makes nothing but system calls.
+    // SAFETY: needed because only a process without threads may enter a user namespace. Between fork and exec this makes nothing but system calls.
     unsafe {
         command.pre_exec(move || {
             become_user()?;
@@ -68,16 +67,15 @@ fn run_supervisor(who: &str, become_user: fn() -> std::io::Result<()>) {
     }
 }
 
-/// From root to nobody, between fork and exec.
+/// Changes the user from root to `nobody`, between fork and exec.
 fn drop_rights() -> std::io::Result<()> {
-    // SAFETY: needed because these calls have no safe form for a process between fork and exec. They take numbers, and
-    // an empty list by length zero.
+    // SAFETY: needed because these calls have no safe form for a process between fork and exec. They take numbers, and an empty list by length zero.
     let results = unsafe {
         [
             libc::setgroups(0, std::ptr::null()),
             libc::setgid(NOBODY),
             libc::setuid(NOBODY),
-            // A change of user takes away the right to one's own entries in /proc; the maps are written there.
+            // A change of user removes the access to the process's own entries in /proc, to which the maps are written.
             libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0),
         ]
     };
@@ -92,7 +90,7 @@ fn supervise() {
         interface: "p0".to_owned(),
         address: [2, 0x52, 0x4c, 0, 0, last],
     };
-    lay_cables(&[Cable { ends: [end(&asker, 1), end(&answerer, 2)], mtu: 9000 }]).unwrap();
+    create_cables(&[Cable { ends: [end(&asker, 1), end(&answerer, 2)], mtu: 9000 }]).unwrap();
     let mut lines = BufReader::new(asker.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("all answered")));
     answerer.kill().unwrap();
@@ -113,7 +111,7 @@ fn spawn_member(name: &str) -> Child {
     command.spawn().unwrap()
 }
 
-/// Names of the interfaces in this process's namespace.
+/// Returns the names of the interfaces in this process's namespace.
 fn interfaces() -> Vec<String> {
     let table = std::fs::read_to_string("/proc/net/dev").unwrap();
     table
@@ -135,7 +133,7 @@ fn ask() {
     let deadline = Instant::now() + PATIENCE;
     for number in 0..100_u8 {
         let mut answered = false;
-        // The neighbour may open its port later than this one: ask until it answers.
+        // The neighbour may open its port later than this one, so the request is repeated until it is answered.
         while !answered {
             assert!(Instant::now() < deadline, "no answer");
             send(&mut port, &question(number));

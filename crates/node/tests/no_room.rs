@@ -1,4 +1,4 @@
-//! A future whose operation finds no room is woken when there may be some, and is not polled in between.
+//! Tests that a future whose operation finds no space is woken when there may be some, and is not polled in between.
 
 use std::future::Future;
 use std::pin::pin;
@@ -12,7 +12,7 @@ use rackloom::fabric::{Error, Fabric, Plan, Queue, RegionOptions};
 
 const KEY: u64 = 0x5eed;
 
-/// Counts how often it is woken, and wakes the thread that polls.
+/// Counts its wake-ups, and wakes the thread that polls.
 struct Counted {
     wakes: AtomicU64,
     thread: Thread,
@@ -27,7 +27,7 @@ impl Wake for Counted {
 
 #[test]
 fn a_future_without_room_is_polled_only_when_something_has_happened() {
-    // Answers come 60 ms later, and until then nothing happens that could make room.
+    // Answers arrive 60 ms later. Until then no event frees space.
     let text = "name: far\nshape: {ring: {nodes: 2}}\nlink: {delay: 30ms}\n\
                 timers: {heartbeat_interval: 400ms}\ntransport: {timeout_min: 2s, timeout_initial: 2s, timeout_max: 4s}\n";
     let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
@@ -53,7 +53,7 @@ fn a_future_without_room_is_polled_only_when_something_has_happened() {
         std::thread::park_timeout(Duration::from_secs(10));
     }
     assert_eq!(region.get::<u64>(8).unwrap(), 7);
-    // Some frames of acknowledgements arrive meanwhile, and each may wake it once. Polled in a loop it would be some 100000.
+    // Some frames of acknowledgements arrive meanwhile, and each may wake the future once. Polled in a loop, it would be about 100000 polls.
     assert!(polls <= 200, "{polls} polls for {given} stores in the queue");
     assert!(counted.wakes.load(Ordering::Relaxed) <= 400);
 }

@@ -1,17 +1,19 @@
-//! A pool against a model, its limits, its numbers and its leaks.
+//! Tests of a pool against a model, and of its limits, counters and leak reports.
 
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use rackloom::HostMemory;
-use rackloom::pool::{Block, GRANULE_BYTES, Pool, PoolError, PoolOptions, QuotaExceeded, Usage, Wanted};
+use rackloom::pool::{
+    Block, BlockRequest, GRANULE_BYTES, Pool, PoolError, PoolOptions, QuotaExceeded, Usage,
+};
 use rackloom_protocol::{Memory, RegionId, Tenant};
 
 const FIRST: RegionId = RegionId(10);
 const BYTES: u64 = 64 << 10;
 
-fn wanted(bytes: u64) -> Wanted<'static> {
-    Wanted::new(Tenant(1), bytes, "test")
+fn wanted(bytes: u64) -> BlockRequest<'static> {
+    BlockRequest::new(Tenant(1), bytes, "test")
 }
 
 fn growing(reserved_bytes_max: u64) -> PoolOptions {
@@ -35,8 +37,8 @@ fn is_filled(memory: &mut HostMemory, block: Block, byte: u8) -> bool {
 }
 
 proptest! {
-    /// Blocks hold what was written into them until they are freed, whatever happens to others; the numbers are the
-    /// sums over the living; and when everything is freed, everything is one piece again.
+    /// Blocks keep their contents until they are freed, whichever other blocks are allocated and freed. The counters are the sums over the allocated
+    /// blocks. When every block is freed, the free space is one part again.
     #[test]
     fn blocks_keep_their_bytes_and_come_back_whole(
         steps in prop::collection::vec((0_u8..10, 0_u64..9000, 0_u32..13, 1_u16..4, any::<usize>()), 1..120),
@@ -58,7 +60,7 @@ proptest! {
             };
             if kind < 6 {
                 let align = 1 << align;
-                match pool.allocate(&mut memory, Wanted::new(tenant, bytes, "model").align(align)) {
+                match pool.allocate(&mut memory, BlockRequest::new(tenant, bytes, "model").align(align)) {
                     Ok(block) => {
                         prop_assert_eq!(block.offset % align, 0);
                         fill(&mut memory, block, number as u8);
@@ -112,7 +114,7 @@ fn a_quota_says_what_was_asked_used_and_allowed() {
     let refused = pool.allocate(&mut memory, wanted(1)).unwrap_err();
     let quota = QuotaExceeded { tenant: Tenant(1), asked: 64, used: 1024, limit: 1024 };
     assert!(matches!(refused, PoolError::Quota(found) if found == quota), "{refused}");
-    pool.allocate(&mut memory, Wanted::new(Tenant(2), 2000, "test")).unwrap();
+    pool.allocate(&mut memory, BlockRequest::new(Tenant(2), 2000, "test")).unwrap();
     assert!(pool.allocate(&mut memory, wanted(u64::MAX)).is_err());
     pool.free(first).unwrap();
     pool.allocate(&mut memory, wanted(1024)).unwrap();
@@ -166,8 +168,8 @@ fn what_is_alive_at_the_end_is_reported_with_size_and_tag() {
     let listener = Arc::clone(&heard);
     pool.on_leak(move |report| listener.lock().unwrap().push(report.to_string()));
     let freed = pool.allocate(&mut memory, wanted(100)).unwrap();
-    pool.allocate(&mut memory, Wanted::new(Tenant(2), 1000, "gradients")).unwrap();
-    pool.allocate(&mut memory, Wanted::new(Tenant(1), 7, "weights")).unwrap();
+    pool.allocate(&mut memory, BlockRequest::new(Tenant(2), 1000, "gradients")).unwrap();
+    pool.allocate(&mut memory, BlockRequest::new(Tenant(1), 7, "weights")).unwrap();
     pool.free(freed).unwrap();
     assert_eq!(pool.leaks().bytes(), 1007);
     drop(pool);

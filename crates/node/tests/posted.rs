@@ -1,4 +1,4 @@
-//! Operations that are over for their caller as soon as the core has them: what becomes of them, and who tells of a failure.
+//! Tests of posted operations, which end for their caller as soon as the core has accepted them: their effects, and the reports of their failures.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -16,7 +16,7 @@ const BYTES: u64 = 1 << 16;
 /// Longer than any detection of a loss takes, shorter than a hang.
 const BOUND: Duration = Duration::from_secs(60);
 
-/// Post one kind of operation in every way, and wait for it by a flush each time; `check` looks at what it did.
+/// Posts one kind of operation in every form, and waits for it by a flush each time. `check` verifies its effect.
 fn post_in_every_form<T: Outcome>(node: &Node, make: impl Fn() -> Request<'static, T>, check: impl Fn(u64)) {
     let flushed = |form| {
         node.flush(None).wait_for(BOUND).unwrap();
@@ -139,7 +139,7 @@ fn a_posted_put_that_is_lost_with_its_target_shows_in_a_flush() {
         let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
         let mine = near.allocate(RegionOptions::new(2, KEY), BYTES).unwrap();
         far.leave();
-        // Unless the death has been heard of already, the core takes it.
+        // The core accepts the operation, unless the loss has been detected already.
         let posted = near.put(&mine.slice(..), theirs.address(0)).posted().wait();
         let gone = near.receive(Some(far.id()), 1, 0, &mine.slice(..)).wait_for(BOUND).unwrap_err();
         assert_eq!(gone.peer(), Some(far.id()), "{gone}");
@@ -198,7 +198,7 @@ fn the_name_of_a_dropped_region_is_free_as_soon_as_nothing_uses_it_and_until_the
     near.cancel(receive).unwrap();
     near.wait_until_free(RegionId(2), BOUND).unwrap();
 
-    // What goes to a peer ends by itself.
+    // An operation to a peer ends without further calls.
     let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     let mine = near.allocate(options, BYTES).unwrap();
     near.put(&mine.slice(..), theirs.address(0)).posted().wait().unwrap();

@@ -1,4 +1,4 @@
-//! Who drives a node, and how many frames its operations take: read from the node's own counters.
+//! Tests of the threads that drive a node, and of the number of frames that its operations take, read from the node's own counters.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -13,7 +13,7 @@ use rig::{ended, pair};
 
 const KEY: u64 = 0x5eed;
 
-/// Data frames of `node` while `act` goes on.
+/// Returns the number of data frames that `node` sends while `act` runs.
 fn frames_of(node: &Node, act: impl FnOnce()) -> u64 {
     let before = node.counters().data_frames_sent;
     act();
@@ -120,7 +120,7 @@ fn whoever_waits_drives_and_the_background_thread_has_nothing_to_do() {
     let waiter = thread::spawn({
         let (far, theirs) = (far.clone(), theirs.clone());
         move || {
-            // One round is past, so that the wait has begun and the thread is the driver by the time that it is told.
+            // After one round the wait has begun, so that this thread is the driver before it sends the notification.
             far.wait_until(&theirs, 0, Condition::AtLeast, 1, NodeId(0)).wait().unwrap();
             waits.send(()).unwrap();
             far.wait_until(&theirs, 0, Condition::AtLeast, ROUNDS, NodeId(0)).wait().unwrap();
@@ -139,24 +139,25 @@ fn whoever_waits_drives_and_the_background_thread_has_nothing_to_do() {
     let during = far.counters();
     near.fetch_add(at, Width::Eight, 1).wait().unwrap();
     waiter.join().unwrap();
-    let callers = during.turns_of_callers - before.turns_of_callers;
-    let background = during.turns_of_background - before.turns_of_background;
+    let callers = during.polls_by_callers - before.polls_by_callers;
+    let background = during.polls_by_background - before.polls_by_background;
     println!("{callers} turns by the waiting thread, {background} by the background thread");
     assert_eq!(background, 0, "the waiting thread serves its node alone");
-    // Each atomic of the peer needs at least one turn here.
+    // Each atomic of the peer needs at least one poll here.
     assert!(callers >= ROUNDS - 101, "{callers}");
 }
 
 #[test]
 fn who_only_looks_at_a_node_keeps_nobody_from_serving_it() {
-    // Each takes microseconds, or, where looks count as service, until all lookers happen to stop: a tenth of a second and more.
+    // Each operation takes microseconds. If reads of the node counted as service, it would take until all readers happen to stop: a tenth of a second
+    // or more.
     const OPERATIONS: u64 = 1000;
     let bound = Duration::from_secs(60);
     let (near, far) = pair();
     let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let is_over = AtomicBool::new(false);
     let ended = thread::scope(|scope| {
-        // One more than there are processors to keep the gaps between the looks short.
+        // One more than there are processors, to keep the gaps between the reads short.
         for _ in 0..3 {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {

@@ -1,4 +1,4 @@
-//! What the library promises about operations that nobody ends: losses are told, waits have an end, what is dropped takes nothing.
+//! Tests of the library's guarantees for operations that no peer completes: losses are reported, waits end, and dropped requests have no effect.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -15,7 +15,7 @@ const KEY: u64 = 0x5eed;
 /// Longer than any detection of a loss takes, shorter than a hang.
 const BOUND: Duration = Duration::from_secs(20);
 
-/// Drive until the node knows that the other one is gone.
+/// Drives the node until it has detected the loss of the other one.
 fn forget(node: &Node, gone: NodeId) {
     let begin = Instant::now();
     while node.reaches(gone) {
@@ -25,7 +25,7 @@ fn forget(node: &Node, gone: NodeId) {
     }
 }
 
-/// Begin a request and let go of it.
+/// Begins a request and drops it.
 fn begin_and_drop<T: Outcome>(request: Request<'_, T>) {
     let mut request = pin!(request);
     assert!(request.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -37,7 +37,7 @@ fn posted_stores_to_a_dead_node_show_in_a_flush_that_names_it() {
         let (near, far) = pair();
         let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
         far.leave();
-        // Unless the death has been heard of already, the core takes it.
+        // The core accepts the operation, unless the loss has been detected already.
         let posted = near.store_posted(theirs.address(0), &[1]).wait();
         forget(&near, far.id());
         let error = near.flush(target).wait_for(BOUND).err();
@@ -63,13 +63,13 @@ fn a_refused_posted_store_names_who_refused() {
 }
 
 #[test]
-fn receives_from_anybody_end_with_the_last_peer() {
+fn receives_from_any_node_end_with_the_last_peer() {
     let (near, far) = pair();
     let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let queue = Queue::with_capacity(1);
     near.receive(None, 1, 0, &mine.slice(..)).submit(&queue, 1).unwrap();
     far.leave();
-    let ended = near.poll_wait(&queue, BOUND).expect("nobody is left");
+    let ended = near.poll_wait(&queue, BOUND).expect("the receive ends without a peer");
     assert!(matches!(ended.result, Err(Error::Failed(OperationError::Unreachable))), "{ended:?}");
     let error = near.receive(None, 1, 0, &mine.slice(..)).wait_for(BOUND).unwrap_err();
     assert!(matches!(error, Error::Failed(OperationError::Unreachable)), "{error:?}");
@@ -92,12 +92,12 @@ fn whoever_is_named_and_does_not_exist_is_said_so() {
     let nodes = local("name: star\nshape: {star: {nodes: 2}}\n").into_nodes();
     let near = &nodes[0];
     let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    let (switch, nobody) = (NodeId(2), NodeId(99));
-    for node in [switch, nobody] {
+    let (switch, no_member) = (NodeId(2), NodeId(99));
+    for node in [switch, no_member] {
         let error = near.wait_until_reached(&[NodeId(1), node], BOUND).unwrap_err();
         assert!(matches!(error, Error::NoSuchNode(named) if named == node), "{error:?}");
     }
-    for node in [near.id(), switch, nobody] {
+    for node in [near.id(), switch, no_member] {
         let errors = [
             near.flush(Some(node)).wait_for(BOUND).unwrap_err(),
             near.fence(Some(node)).wait_for(BOUND).unwrap_err(),
@@ -145,11 +145,11 @@ fn patience_ends_a_wait_and_says_whether_it_goes_on() {
     let error = wait.wait_for(patience).unwrap_err();
     assert!(matches!(error, Error::TimedOut { goes_on: false, .. }), "{error:?}");
     assert_eq!(error.peer(), Some(far.id()));
-    // A long message that nobody receives: it has been offered, and cannot be taken back.
+    // A long message without a receiver. It has been offered and cannot be withdrawn.
     let long = near.allocate(RegionOptions::new(2, KEY), 1 << 16).unwrap();
     let error = near.send(far.id(), 6, &long.slice(..)).wait_for(patience).unwrap_err();
     assert!(matches!(error, Error::TimedOut { goes_on: true, .. }), "{error:?}");
-    // What was given up takes nothing from what comes later.
+    // A receive that was given up takes no later message.
     far.send(near.id(), 5, &theirs.slice(0..8)).wait().unwrap();
     assert_eq!(near.receive(None, 5, 0, &mine.slice(0..8)).wait_for(BOUND).unwrap().length, 8);
 }

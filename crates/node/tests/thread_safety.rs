@@ -1,4 +1,4 @@
-//! What the documentation of each public type says about threads is what the compiler says, and every type says it.
+//! Tests that the documentation of each public type states the thread safety that the compiler has checked.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use rackloom::memory::{
     Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
-use rackloom::pool::{Block, Leak, LeakReport, Pool, PoolError, PoolOptions, Wanted};
+use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolOptions};
 use rackloom::seal::{EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
@@ -41,7 +41,7 @@ use rackloom_protocol::Endpoint;
 const fn send_and_sync<T: Send + Sync + ?Sized>() {}
 const fn send<T: Send + ?Sized>() {}
 
-/// Has the compiler check every type, and keeps their names.
+/// Lets the compiler check every type, and keeps the names.
 macro_rules! types {
     ($list:ident, $check:ident: $($type:ty),+ $(,)?) => {
         const $list: &[&str] = &[$({ $check::<$type>(); stringify!($type) }),+];
@@ -55,7 +55,7 @@ types!(BOTH, send_and_sync:
     AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
-    Block, Leak, LeakReport, PoolError, PoolOptions, Wanted<'static>,
+    Block, Leak, LeakReport, PoolError, PoolOptions, BlockRequest<'static>,
     Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
     HostLink, HostLinkError, RoutedWords, Route, WordSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
@@ -69,34 +69,39 @@ types!(ONE_THREAD_AT_A_TIME, send:
     Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
 );
 
-/// Every `pub` type of the crate's sources with its documentation.
+/// Collects every `pub` type of the crate's sources with its documentation.
 fn documented(directory: &Path, found: &mut BTreeMap<String, String>) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let path: PathBuf = entry.path();
         if path.is_dir() {
             documented(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = std::fs::read_to_string(&path).unwrap();
-            let mut said = String::new();
-            for line in text.lines() {
-                let words: Vec<_> = line.split_whitespace().collect();
-                if let ["pub", "struct" | "enum" | "type" | "trait", name, ..] = words[..]
-                    && line.starts_with("pub")
-                {
-                    let name = name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
-                    found.insert(name.to_owned(), std::mem::take(&mut said));
-                } else if line.starts_with("///") {
-                    said.push_str(line);
-                    said.push('\n');
-                } else if line.is_empty() {
-                    said.clear();
-                }
-            }
+            documented_in(&path, found);
         }
     }
 }
 
-/// The name alone: without path, lifetimes and parameters.
+/// Collects every `pub` type of one file with its documentation.
+fn documented_in(file: &Path, found: &mut BTreeMap<String, String>) {
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut said = String::new();
+    for line in text.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if let ["pub", "struct" | "enum" | "type" | "trait", name, ..] = words[..]
+            && line.starts_with("pub")
+        {
+            let name = name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
+            found.insert(name.to_owned(), std::mem::take(&mut said));
+        } else if line.starts_with("///") {
+            said.push_str(line);
+            said.push('\n');
+        } else if line.is_empty() {
+            said.clear();
+        }
+    }
+}
+
+/// Returns the name alone: without path, lifetimes and parameters.
 fn bare(name: &str) -> &str {
     name.trim_start_matches("dyn ").split('<').next().unwrap().trim()
 }
@@ -104,14 +109,19 @@ fn bare(name: &str) -> &str {
 #[test]
 fn every_public_type_says_what_the_compiler_has_checked() {
     let mut said = BTreeMap::new();
-    documented(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut said);
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    documented(&own.join("src"), &mut said);
+    // Types that this crate re-exports.
+    for file in ["grant.rs", "key.rs"] {
+        documented_in(&own.join("../control/src").join(file), &mut said);
+    }
     for (list, expected) in [(BOTH, "`Send` and `Sync`"), (ONE_THREAD_AT_A_TIME, "`Send`, not `Sync`")] {
         for name in list.iter().map(|name| bare(name)) {
             let text = said.remove(name).unwrap_or_else(|| panic!("{name} is not in the sources"));
             assert!(text.contains(expected), "{name} does not say: {expected}\n{text}");
         }
     }
-    // Traits for numbers and outcomes are sealed; what implements them is checked where they are declared.
+    // Traits for numbers and outcomes are sealed. Their implementors are checked where they are declared.
     for name in ["Element", "Number", "Outcome"] {
         assert!(said.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")), "{name}");
     }

@@ -1,4 +1,4 @@
-//! A turn keeps its order, a carrier is lost only after the last frame, a wait has an end.
+//! Tests of a poll: it keeps its order, a carrier is lost only after the last frame, and a wait ends.
 
 mod relay;
 
@@ -8,7 +8,7 @@ use rackloom::{Clock, HostMemory, Runtime, WaitPolicy};
 use rackloom_protocol::{Command, Instant, Member};
 use relay::Relay;
 
-/// A relay with a log between two neighbours, whose ends of the links the test holds.
+/// Returns a relay with a log between two neighbours. The test holds the neighbours' ends of the links.
 fn relay_between() -> (Runtime<Relay>, SharedMemoryDevice, SharedMemoryDevice) {
     let (own, outside) = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
     let (left, left_inner) = shared_memory::pair(RING_BYTES_MIN, &outside, &own).unwrap();

@@ -1,5 +1,5 @@
-//! Two GPU nodes, each with its own thread, memory and clock reading, joined by a shared-memory link: a put with a signal
-//! arrives whole, on a clean link and on one that loses, spoils, doubles and shuffles frames.
+//! Tests of two GPU nodes, each with its own thread, memory and clock reading, joined by a shared-memory link. A put with a signal arrives intact, on
+//! a clean link and on one that drops, corrupts, duplicates and reorders frames.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ const WAIT: OperationId = OperationId(2);
 struct Node {
     runtime: Runtime<Endpoint>,
     completed: Vec<OperationId>,
-    /// How many nodes have what they wanted.
+    /// Number of nodes that have finished.
     over: Arc<AtomicUsize>,
 }
 
@@ -57,7 +57,7 @@ impl Node {
         Self { runtime, completed: Vec::new(), over: Arc::clone(over) }
     }
 
-    /// Live until `done`.
+    /// Polls until `done` returns true.
     fn drive(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         while !done(self) {
             self.turn();
@@ -65,7 +65,7 @@ impl Node {
         }
     }
 
-    /// Live until both nodes have what they wanted: the other may still need an acknowledgement.
+    /// Polls until both nodes have finished, because the other one may still need an acknowledgement.
     fn finish(&mut self) -> DeviceCounters {
         self.over.fetch_add(1, Ordering::AcqRel);
         self.drive(|node| node.over.load(Ordering::Acquire) == 2);
@@ -95,7 +95,7 @@ fn byte(at: u64) -> u8 {
     (at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// Node 0 puts a megabyte into node 1 and raises a signal; node 1 waits for it and looks at its own memory.
+/// Node 0 puts a megabyte into node 1 and sends a signal. Node 1 waits for it and checks its own memory.
 fn put_with_signal(rack: &str) -> [DeviceCounters; 2] {
     let plan = Plan::parse(rack, "test").unwrap();
     let (first, second) = shared_memory::create(1 << 18).unwrap();

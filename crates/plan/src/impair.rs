@@ -1,22 +1,22 @@
-//! What a link does to a frame: lose it, flip a bit, send it twice, let others overtake it.
+//! Impairments of a link: loss, bit flips, duplication and reordering.
 //!
-//! A [`Judge`] sits on one direction of one link and gives a [`Verdict`] for each frame in turn. It is pure: the
-//! simulator and the wrapper around any real wire ask the same judge and hear the same verdicts. Its stream of random
-//! numbers depends on the seed, the link's *name* and the direction only, so adding a link, or a rate to another link,
-//! moves nothing here; and each kind of fault draws from a place of its own, so raising `loss` does not move which
-//! frames are corrupted.
+//! A [`Judge`] belongs to one direction of one link and returns a [`Verdict`] for each frame in order. It is pure: the
+//! simulator and the wrapper around a real wire use the same type and get the same verdicts. Its stream of random
+//! numbers depends on the seed, the link's *name* and the direction only. So a new link, or a new rate of another link,
+//! changes nothing here. Each kind of fault has its own numbers, so a larger `loss` does not change which frames are
+//! corrupted.
 //!
-//! A judge only says what shall happen. It holds no frame, knows no time, and models neither rate nor delay.
+//! A judge only decides. It holds no frame, reads no clock, and models neither rate nor delay.
 
 use rackloom_protocol::wire::FrameKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::bit_errors::BitErrors;
 use crate::faults::{Conditions, FramePart};
-use crate::loss::LossByKind;
-use crate::pick::Pick;
-use crate::plan::LinkProfile;
-use crate::random::{Chance, Stream, below};
+use crate::model::bit_errors::BitErrors;
+use crate::model::link::LinkProfile;
+use crate::model::loss::LossByKind;
+use crate::model::pick::Pick;
+use crate::model::random::{Chance, Stream, below};
 
 /// One of the two directions of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,28 +27,28 @@ pub enum Direction {
     Backward,
 }
 
-/// What shall happen to one frame.
+/// Decision about one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The frame is lost; nothing else happens to it.
+    /// The frame is lost. The other fields are unused.
     pub drop: bool,
-    /// Flip this bit: bit `n % 8` (0 is the least significant) of byte `n / 8`. Any bit of the frame can be hit, its
-    /// Ethernet header included: a receiver must survive that too.
+    /// Number of the bit to flip: bit `n % 8` (0 is the least significant) of byte `n / 8`. Any bit of the frame can be
+    /// hit, Ethernet header included, because a receiver must survive that too.
     pub corrupt_bit: Option<u32>,
-    /// Deliver the frame twice; both copies carry the flipped bit, if any.
+    /// The frame is delivered twice. Both copies carry the flipped bit, if any.
     pub duplicate: bool,
-    /// Hold the frame back until this many later frames of the same direction have overtaken it; 0 is none. If no
-    /// later frame comes, let it go after a bounded time: a held frame is late, never lost.
+    /// Number of later frames of the same direction that overtake this frame; 0 is none. If no later frame follows, release
+    /// the frame after a bounded time: a held frame is late, never lost.
     pub reorder_by: u8,
 }
 
-/// Most frames that may overtake one (ours).
+/// Largest number of frames that may overtake one (ours).
 pub const REORDER_FRAMES_MAX: u8 = 3;
 
-/// Random numbers per frame: one place for each question that can be asked about it.
+/// Random numbers per frame, one for each decision.
 const DRAWS_PER_FRAME: u64 = 8;
 
-/// The places within one frame's numbers.
+/// Indices of the random numbers of one frame.
 #[derive(Clone, Copy)]
 enum Draw {
     Loss = 0,
@@ -57,11 +57,11 @@ enum Draw {
     Duplicate = 3,
     Reorder = 4,
     ReorderBy = 5,
-    BurstTurn = 6,
+    BurstState = 6,
     BurstLoss = 7,
 }
 
-/// A link that is good or bad, and what it does while it is bad.
+/// State of a link under burst losses: good or bad.
 #[derive(Clone, Debug)]
 struct Bursts {
     enter: Chance,
@@ -71,19 +71,19 @@ struct Bursts {
 }
 
 impl Bursts {
-    /// Perhaps change sides, then say whether the frame is lost.
-    const fn lose(&mut self, turn: u64, loss: u64) -> bool {
-        let turns = if self.is_bad { self.leave } else { self.enter };
-        if turns.hits(turn) {
+    /// Changes the state at random, then returns true if the frame is lost.
+    const fn lose(&mut self, state_draw: u64, loss: u64) -> bool {
+        let change = if self.is_bad { self.leave } else { self.enter };
+        if change.hits(state_draw) {
             self.is_bad = !self.is_bad;
         }
         self.is_bad && self.loss.hits(loss)
     }
 }
 
-/// Chances beside those of the profile; of each pair the larger counts.
+/// Faults in addition to those of the profile. The larger chance of each pair is effective.
 #[derive(Clone, Debug)]
-struct OnTop {
+struct ScriptedFaults {
     loss: Chance,
     loss_by_kind: Vec<(FrameKind, Chance)>,
     picked: Option<(Pick, Chance)>,
@@ -94,7 +94,7 @@ struct OnTop {
     is_cut: bool,
 }
 
-impl OnTop {
+impl ScriptedFaults {
     fn of(conditions: &Conditions) -> Self {
         Self {
             loss: Chance::new(conditions.loss),
@@ -108,7 +108,7 @@ impl OnTop {
         }
     }
 
-    /// Whether a frame of this kind is lost.
+    /// Returns true if a frame of this kind is lost.
     fn loses(&self, kind: Option<FrameKind>, random: u64) -> bool {
         let by_kind = self.loss_by_kind.iter().find(|(one, _)| Some(*one) == kind);
         self.is_cut || self.loss.hits(random) || by_kind.is_some_and(|(_, loss)| loss.hits(random))
@@ -119,28 +119,28 @@ fn chances(loss_by_kind: &LossByKind) -> Vec<(FrameKind, Chance)> {
     LossByKind::kinds().filter_map(|(kind, _)| Some((kind, Chance::new(loss_by_kind.of(kind)?)))).collect()
 }
 
-/// The judge of one direction of one link.
+/// Impairments of one direction of one link.
 #[derive(Clone, Debug)]
 pub struct Judge {
     stream: Stream,
     loss: Chance,
-    /// Where frames of a kind have a loss of their own.
+    /// Loss of frames of single kinds.
     loss_by_kind: Vec<(FrameKind, Chance)>,
     burst: Option<Bursts>,
     bit_errors: Option<BitErrors>,
     corrupt: Chance,
     duplicate: Chance,
     reorder: Chance,
-    /// Data frames to lose, ascending, from one.
+    /// Numbers of data frames to lose, ascending, counted from one.
     drop_frames: Vec<u64>,
-    /// What a fault script says on top of the profile.
-    on_top: OnTop,
+    /// Faults of a script, in addition to the profile.
+    scripted: ScriptedFaults,
     frames: u64,
     data_frames: u64,
 }
 
 impl Judge {
-    /// The judge of the link with this name. The profile's own seed, if it has one, takes the place of the plan's.
+    /// Returns the judge of the link with this name. The profile's seed, if any, replaces the plan's.
     #[must_use]
     pub fn new(plan_seed: u64, link_name: &str, direction: Direction, profile: &LinkProfile) -> Self {
         let (side, drop_frames) = match direction {
@@ -169,39 +169,39 @@ impl Judge {
             duplicate: Chance::new(profile.duplicate),
             reorder: Chance::new(profile.reorder),
             drop_frames,
-            on_top: OnTop::of(&Conditions::default()),
+            scripted: ScriptedFaults::of(&Conditions::default()),
             frames: 0,
             data_frames: 0,
         }
     }
 
-    /// From now on these conditions hold on top of the profile. Raising a rate takes more frames and moves none.
+    /// Sets conditions in addition to the profile. A larger rate affects more frames, and those affected before remain.
     pub fn set(&mut self, conditions: &Conditions) {
-        self.on_top = OnTop::of(conditions);
+        self.scripted = ScriptedFaults::of(conditions);
     }
 
-    /// Lose the data frames with these numbers, counted from one for the next.
+    /// Adds data frames to lose. Numbers count from one, which is the next data frame.
     pub fn drop_from_now(&mut self, numbers: &[u64]) {
         self.drop_frames.extend(numbers.iter().map(|number| self.data_frames.saturating_add(*number)));
         self.drop_frames.sort_unstable();
     }
 
-    /// Data frames that have been judged.
+    /// Returns the number of data frames so far.
     #[must_use]
     pub const fn data_frames(&self) -> u64 {
         self.data_frames
     }
 
-    /// What shall happen to the next frame, which is seen whole.
+    /// Decides about the next frame, given all its bytes.
     pub fn judge_frame(&mut self, frame: &[u8]) -> Verdict {
-        let picked = self.on_top.picked.filter(|(pick, _)| pick.meets(frame)).map(|(_, loss)| loss);
+        let picked = self.scripted.picked.filter(|(pick, _)| pick.meets(frame)).map(|(_, loss)| loss);
         let loses = picked.is_some_and(|loss| loss.hits(self.draw(self.frames, Draw::Loss)));
         let verdict = self.judge(frame.len(), FrameKind::peek(frame));
         if loses { Verdict { drop: true, ..Verdict::default() } } else { verdict }
     }
 
-    /// What shall happen to the next frame, of this kind if it is of one (`drop_frames` counts frames of data only; rates
-    /// apply to every frame that has none of its kind's).
+    /// Decides about the next frame, given its length and kind. `drop_frames` counts data frames only. Rates apply to every
+    /// frame whose kind has no rate of its own.
     pub fn judge(&mut self, frame_bytes: usize, kind: Option<FrameKind>) -> Verdict {
         let frame = self.frames;
         self.frames += 1;
@@ -210,19 +210,19 @@ impl Judge {
         let listed = is_data && self.drop_frames.binary_search(&self.data_frames).is_ok();
         let by_kind = self.loss_by_kind.iter().find(|(one, _)| Some(*one) == kind);
         let loss = by_kind.map_or(self.loss, |(_, loss)| *loss);
-        let (turn, in_burst) = (self.draw(frame, Draw::BurstTurn), self.draw(frame, Draw::BurstLoss));
-        let burst = self.burst.as_mut().is_some_and(|burst| burst.lose(turn, in_burst));
+        let (state_draw, in_burst) = (self.draw(frame, Draw::BurstState), self.draw(frame, Draw::BurstLoss));
+        let burst = self.burst.as_mut().is_some_and(|burst| burst.lose(state_draw, in_burst));
         let draw = self.draw(frame, Draw::Loss);
         let is_wrong = self.bit_errors.is_some_and(|errors| errors.lose(frame, frame_bytes));
-        if listed || burst || is_wrong || loss.hits(draw) || self.on_top.loses(kind, draw) {
+        if listed || burst || is_wrong || loss.hits(draw) || self.scripted.loses(kind, draw) {
             return Verdict { drop: true, ..Verdict::default() };
         }
         let either = |one: Chance, other: Chance, random| one.hits(random) || other.hits(random);
-        let overtaken = either(self.reorder, self.on_top.reorder, self.draw(frame, Draw::Reorder));
+        let overtaken = either(self.reorder, self.scripted.reorder, self.draw(frame, Draw::Reorder));
         Verdict {
             drop: false,
             corrupt_bit: self.corrupt_bit(frame, frame_bytes),
-            duplicate: either(self.duplicate, self.on_top.duplicate, self.draw(frame, Draw::Duplicate)),
+            duplicate: either(self.duplicate, self.scripted.duplicate, self.draw(frame, Draw::Duplicate)),
             reorder_by: if overtaken {
                 1 + below(self.draw(frame, Draw::ReorderBy), u64::from(REORDER_FRAMES_MAX)) as u8
             } else {
@@ -231,12 +231,12 @@ impl Judge {
         }
     }
 
-    /// The bit of the frame with this number that is flipped, if one is: anywhere for the profile's sake, where it says for a script's.
+    /// Returns the bit of this frame to flip, or `None`. The profile flips any bit, a script bits of the part that it states.
     fn corrupt_bit(&self, frame: u64, frame_bytes: usize) -> Option<u32> {
         let random = self.draw(frame, Draw::Corrupt);
-        let part = match (self.corrupt.hits(random), self.on_top.corrupt.hits(random)) {
+        let part = match (self.corrupt.hits(random), self.scripted.corrupt.hits(random)) {
             (true, _) => FramePart::Any,
-            (false, true) => self.on_top.corrupt_part,
+            (false, true) => self.scripted.corrupt_part,
             (false, false) => return None,
         };
         let bytes = part.bytes(frame_bytes);
@@ -253,8 +253,8 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loss::Burst;
-    use crate::plan::DropFrames;
+    use crate::model::link::DropFrames;
+    use crate::model::loss::Burst;
 
     const DATA: Option<FrameKind> = Some(FrameKind::Data);
     const OTHER: Option<FrameKind> = Some(FrameKind::Heartbeat);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_link_is_judged_alike_and_others_differ() {
+    fn equal_links_get_equal_verdicts_and_others_differ() {
         let profile = lossy(0.1);
         let first = forward(1, "n0--n1", &profile);
         assert_eq!(first, forward(1, "n0--n1", &profile));
@@ -287,7 +287,7 @@ mod tests {
         assert_ne!(
             first,
             verdicts(Judge::new(1, "n0--n1", Direction::Backward, &profile), 10_000),
-            "other way"
+            "other direction"
         );
         let own = LinkProfile { seed: Some(2), ..profile };
         assert_eq!(
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_hold_from_when_they_are_set_and_go_without_a_trace() {
+    fn conditions_apply_from_their_setting_and_leave_no_residue() {
         let profile = lossy(0.05);
         let (mut touched, mut alone) = (
             Judge::new(1, "n0--n1", Direction::Forward, &profile),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_may_say_in_which_part_of_a_frame_bits_are_flipped() {
+    fn a_script_may_select_the_part_of_a_frame_in_which_bits_are_flipped() {
         let bits_of = |corrupt_part, frame_bytes| {
             let mut judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
             judge.set(&Conditions { corrupt: 1.0, corrupt_part, ..Conditions::default() });
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn bursts_are_as_long_and_as_frequent_as_they_are_said_to_be() {
+    fn bursts_have_the_configured_length_and_frequency() {
         let burst = Burst { enter: 0.01, leave: 0.1, loss: 1.0 };
         let profile = LinkProfile { burst: Some(burst), ..LinkProfile::default() };
         let lost: Vec<bool> = forward(5, "n0--n1", &profile).iter().map(|verdict| verdict.drop).collect();
@@ -402,7 +402,7 @@ mod tests {
         assert!((count - 10_000.0 * burst.mean_loss()).abs() < 400.0, "{count} lost");
         let single = forward(5, "n0--n1", &LinkProfile { loss: burst.mean_loss(), ..LinkProfile::default() });
         let alone = single.windows(2).filter(|pair| !pair[0].drop && pair[1].drop).count() as f64;
-        assert!(alone > 5.0 * begun, "independent loss strikes {alone} times, bursts {begun}");
+        assert!(alone > 5.0 * begun, "{alone} independent losses, {begun} bursts");
     }
 
     #[test]

@@ -1,74 +1,52 @@
-//! What the user asked for, as checked data.
+//! Description of a rack and its job, read from a file and checked.
 //!
-//! A rack file (`docs/topology-file.md`) becomes a [`Plan`]: text, then a tree in which every value knows its place
-//! (`document`), then values with their units (`read`, `quantity`), the shape expanded to members and links (`shape`),
-//! and at last the whole judged (`check`). Every key, its range and its meaning are declared once (`schema`). All mistakes are reported at once, each with line, column, caret and hint.
-//! The simulator and the running nodes are given the same plan; [`impair`] decides for both what a link does to a frame, and
-//! [`faults`] what happens to the rack meanwhile.
+//! The crate has three layers, and each imports only itself and lower ones (`tests/layers.rs`):
+//! - `model`: checked data, of which [`Plan`] is the whole.
+//! - `read`: text to a tree in which every value has its position, then to values with their units, then to members and links.
+//! - `check`: contradictions and values out of range, deadlock, and the methods of [`Plan`] that read and check a file.
 //!
-//! This crate opens no socket, starts no process and knows no clock.
+//! Every key of a rack file (`docs/topology-file.md`) is declared once with its range and meaning (`schema`). All mistakes are
+//! reported at once, each with line, column, caret and hint. The simulator and the running nodes use the same plan. [`impair`] decides
+//! for both which frames a link loses or changes, and [`faults`] which faults are active.
+//!
+//! This crate opens no socket, starts no process and reads no clock.
 #![forbid(unsafe_code)]
 
-mod algorithm;
-mod bit_errors;
-mod canonical;
-mod channels;
 mod check;
-pub mod deadlock;
-mod defaults;
-mod document;
-mod expect;
 pub mod faults;
-pub mod headers;
-mod hosts;
-mod hub;
 pub mod impair;
-mod job;
-mod local;
-mod loss;
-mod mistake;
-mod objection;
-mod of_link;
-mod pause;
-mod pick;
-mod places;
-mod plan;
-mod quantity;
-mod random;
+mod model;
 mod read;
-mod retry;
 mod schema;
-mod shape;
-mod text;
-mod timers;
-mod timing;
-pub mod trace;
-pub mod units;
-mod words;
 
-pub use algorithm::{AlgorithmList, AlgorithmName};
-pub use channels::ChannelPlan;
-pub use document::settings::with_settings;
-pub use expect::{Expectations, ExpectedVerdict};
-pub use headers::HeaderProfile;
-pub use hosts::HostPlan;
-pub use hub::SwitchKind;
-pub use job::{
+pub use check::deadlock;
+pub use model::algorithm::{AlgorithmList, AlgorithmName};
+pub use model::channels::ChannelPlan;
+pub use model::clock::Clock;
+pub use model::expect::{Expectations, ExpectedVerdict};
+pub use model::headers;
+pub use model::headers::HeaderProfile;
+pub use model::hosts::HostPlan;
+pub use model::hub::SwitchKind;
+pub use model::job::{
     CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
     Sweep, TrafficPlan,
 };
-pub use local::{LocalPath, LocalPlan};
-pub use loss::{Burst, LossByKind};
-pub use mistake::{Mistake, PlanError};
-pub use objection::{Objection, Subject};
-pub use of_link::{OwnChannels, OwnCredits};
-pub use pause::PausePlan;
-pub use plan::{
-    Checks, DropFrames, LinkPlan, LinkProfile, MemberPlan, MemoryDevice, MemoryOptions, PayloadMode, Plan,
-    SecurityPlan, ShareBy, TenantPlan, WireKind,
-};
-pub use random::random_share;
-pub use retry::{Clock, RetryPlan};
+pub use model::link::{DropFrames, LinkPlan, LinkProfile};
+pub use model::local::{LocalPath, LocalPlan};
+pub use model::loss::{Burst, LossByKind};
+pub use model::member::{MemberPlan, MemoryDevice, MemoryOptions, SecurityPlan, ShareBy, TenantPlan};
+pub use model::objection::{Objection, Subject};
+pub use model::of_link::{OwnChannels, OwnCredits};
+pub use model::pause::PausePlan;
+pub use model::plan::Plan;
+pub use model::random::random_share;
+pub use model::retry::RetryPlan;
+pub use model::timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};
+pub use model::wire::{Checks, PayloadMode, WireKind};
+pub use read::mistake::{Mistake, PlanError};
+pub use read::setting_lines::with_settings;
+pub use read::text::{Unreadable, text_of};
+pub use read::trace;
+pub use read::units;
 pub use schema::json::{fault_schema, schema};
-pub use text::{Unreadable, text_of};
-pub use timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};

@@ -1,4 +1,4 @@
-//! A star whose hub is a bridge: links between its nodes, and what its interfaces can take in divided among them.
+//! Tests of stars with bridges: links between nodes, and the credits of their interfaces.
 
 use rackloom_plan::{Plan, PlanError, SwitchKind, WireKind};
 
@@ -26,11 +26,11 @@ fn a_bridge_is_no_member_and_every_two_nodes_have_a_link_in_each_plane() {
     assert_eq!((plan.switch, plan.has_bridges(), plan.wire), (SwitchKind::Bridge, true, WireKind::Packet));
     let in_plane = |plane| plan.links.iter().filter(|link| link.edge.plane.0 == plane).count();
     assert_eq!([in_plane(0), in_plane(1), in_plane(2)], [6, 6, 6]);
-    assert!(plan.end_to_end_check(), "nobody knows what an Ethernet switch does to a frame");
+    assert!(plan.end_to_end_check(), "an Ethernet switch may change a frame");
 }
 
 #[test]
-fn what_an_interface_can_take_in_is_divided_among_its_links() {
+fn the_receive_buffer_of_an_interface_is_divided_among_its_links() {
     let alone = plan(2, 1, PACKET).links[0].credits;
     for nodes in [3, 4, 9, 16] {
         let shared = plan(nodes, 1, PACKET);
@@ -67,7 +67,7 @@ fn a_bridge_needs_real_interfaces_of_one_machine() {
     assert!(error.to_string().contains("cannot join several `hosts`"), "{error}");
     let mut moved = plan(4, 1, PACKET);
     moved.set_wire(WireKind::Udp);
-    assert!(moved.check().is_err(), "a command line cannot talk it out of the wire either");
+    assert!(moved.check().is_err(), "a command line cannot select another wire either");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn too_many_links_are_refused_before_they_are_made() {
 }
 
 #[test]
-fn what_joins_the_nodes_is_part_of_the_configuration() {
+fn the_kind_of_switch_is_part_of_the_configuration() {
     let star = |switch: &str| {
         let text = format!("name: r\nshape: {{star: {{nodes: 2{switch}}}}}\nwire: packet\n");
         Plan::parse(&text, "rack").unwrap_or_else(|error| panic!("{error}")).config_hash

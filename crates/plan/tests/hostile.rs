@@ -1,4 +1,4 @@
-//! Whatever the text, reading it ends in a plan that passes its own checks or in mistakes with a place; never in a panic.
+//! Fuzz-like tests: reading any text yields a plan that passes its own checks, or mistakes with positions, and never a panic.
 
 use proptest::prelude::*;
 use rackloom_plan::Plan;
@@ -11,14 +11,14 @@ fn survives(text: &str) {
         Err(error) => {
             assert!(!error.mistakes.is_empty());
             let lines = text.lines().count() as u32;
-            // The end of the text lies one line beyond the last.
+            // The end of the text is one line beyond the last.
             assert!(error.mistakes.iter().all(|mistake| mistake.line <= lines + 1), "{error}");
             assert!(!error.to_string().is_empty());
         }
     }
 }
 
-/// Values that are legal somewhere, absurd elsewhere.
+/// Generates values that are valid for some key and absurd for others.
 fn value() -> impl Strategy<Value = String> {
     let words = [
         "0",
@@ -71,7 +71,7 @@ proptest! {
     }
 
     #[test]
-    fn any_value_in_any_place(changes in prop::collection::vec((0_usize..160, value()), 1..4)) {
+    fn any_value_at_any_position(changes in prop::collection::vec((0_usize..160, value()), 1..4)) {
         let mut lines: Vec<String> = EVERY_KEY.lines().map(str::to_owned).collect();
         for (line, value) in changes {
             let line = line % lines.len();

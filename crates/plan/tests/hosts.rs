@@ -1,4 +1,4 @@
-//! Racks of several hosts: what a file may say about them, and what follows for the links between.
+//! Tests of racks of several hosts: the settings, and the links between hosts.
 
 use rackloom_plan::{Plan, PlanError, WireKind};
 
@@ -47,14 +47,14 @@ fn a_link_between_hosts_has_the_credits_of_the_packet_wire_and_the_end_to_end_ch
 }
 
 #[test]
-fn who_runs_where_is_part_of_the_configuration() {
+fn the_hosts_of_members_are_part_of_the_configuration() {
     let moved = TWO.replace("eth7", "eth9");
     assert_ne!(plan(TWO).config_hash, plan(&moved).config_hash);
     assert_ne!(plan("").config_hash, plan(TWO).config_hash);
 }
 
 #[test]
-fn mistakes_about_hosts_are_told_with_their_places() {
+fn mistakes_about_hosts_are_reported_with_their_positions() {
     let cases = [
         ("hosts: {A: {nodes: [n0, n1], interface: e}}", "n2, n3 run on no host"),
         ("hosts: {A: {nodes: [n0, n9, n1, n2, n3]}}", "there is no member `n9`"),
@@ -104,7 +104,7 @@ fn on_the_udp_wire_links_between_hosts_have_addresses_and_ports() {
     let place = |host: &str, link: &str| {
         let edge = plan.links.iter().position(|known| known.name == link).unwrap();
         assert_eq!(plan.wire_of(&plan.links[edge].edge), WireKind::Udp);
-        plan.udp_place(plan.host_named(host).unwrap(), edge).unwrap().to_string()
+        plan.udp_address(plan.host_named(host).unwrap(), edge).unwrap().to_string()
     };
     assert_eq!(place("A", "n1--n2"), "10.1.0.1:26002");
     assert_eq!(place("B", "n1--n2"), "10.2.0.1:26002");
@@ -115,7 +115,7 @@ fn on_the_udp_wire_links_between_hosts_have_addresses_and_ports() {
 }
 
 #[test]
-fn mistakes_about_addresses_are_told() {
+fn mistakes_about_addresses_are_reported() {
     let cases = [
         (ROUTED.replace(", address: 10.1.0.1", ""), "has no `address`"),
         (ROUTED.replace("10.2.0.1", "10.2.0.256"), "is not an IPv4 address of a machine"),

@@ -1,4 +1,4 @@
-//! What a file resolves to: defaults, inheritance, the configuration hash, and what a command line may change.
+//! Tests of plans from files: defaults, inheritance, the configuration hash, and changes by a command line.
 
 use rackloom_plan::{
     AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
@@ -22,7 +22,7 @@ fn with(lines: &str) -> Plan {
 }
 
 #[test]
-fn a_file_that_says_nothing_gets_the_documented_defaults() {
+fn an_empty_file_gets_the_documented_defaults() {
     let plan = plan(MINIMAL);
     assert_eq!(
         (plan.wire, plan.checks, plan.job.kind),
@@ -151,7 +151,7 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(
         config.tenants,
         [Tenant(2), Tenant(3), Tenant(2)].into(),
-        "every member knows every seat's partition"
+        "every member has the tenant of every node"
     );
     assert_eq!((config.packing.mode, config.packing.operations_max), (PackingMode::Off, 16));
     assert_eq!(config.transport.mode, RetransmissionMode::GoBackN);
@@ -271,7 +271,7 @@ servers: {listed: [n1]}
 }
 
 #[test]
-fn a_server_knows_its_members_and_ranks() {
+fn a_server_has_its_members_and_ranks() {
     let rack = "name: s\nshape: {star: {nodes: 3}}\nservers: {b: [n2, s0, n0]}\ndefaults: {server: a}";
     let plan = plan(rack);
     let servers = [("b", vec![NodeId(0), NodeId(2), NodeId(3)]), ("a", vec![NodeId(1)])];
@@ -280,7 +280,7 @@ fn a_server_knows_its_members_and_ranks() {
     assert_eq!(plan.ranks_of_server("c"), []);
     assert_eq!(plan.server_of_each_rank(), [0, 1, 0]);
     assert!(plan.same_server(NodeId(0), NodeId(3)) && !plan.same_server(NodeId(0), NodeId(1)));
-    // A switch sits with the nodes only if it says so itself.
+    // A switch is in a server of nodes only if its own entry states it.
     assert_eq!(plan_of_star().members[3].server, "server-s0");
 }
 
@@ -332,7 +332,11 @@ fn a_changed_profile_changes_hash_epoch_and_check() {
     let before = changed.config_hash;
     changed.override_links(|profile| profile.corrupt = 0.01);
     assert_ne!(changed.config_hash, before);
-    assert_eq!(changed.config_hash, with("link: {corrupt: 1%}").config_hash, "as if the file had said it");
+    assert_eq!(
+        changed.config_hash,
+        with("link: {corrupt: 1%}").config_hash,
+        "equal to the hash of a file with this setting"
+    );
     assert_eq!(changed.epoch, with("link: {corrupt: 1%}").epoch);
     assert!(changed.member_config(NodeId(0), Incarnation(1)).end_to_end_check);
     assert!(changed.check().is_ok());
@@ -371,7 +375,7 @@ fn retry_is_inherited_key_by_key_and_each_clock_has_its_timer() {
     let retry = |port: usize, node, clock| {
         plan.member_config_on(clock, NodeId(node), Incarnation(1)).ports[port].retry
     };
-    // Port 0 of a ring's node leads to the next one.
+    // Port 0 of a ring's node leads to the next node.
     let own = retry(0, 0, Clock::Virtual).unwrap();
     assert_eq!((own.outstanding_frames, own.ack_spacing_bytes), (7, 1024));
     assert_eq!(own.replay_timer_ns, 3 * 2_000 + 500);

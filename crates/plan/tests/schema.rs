@@ -1,4 +1,4 @@
-//! The JSON schema: what it accepts and refuses, held against the reader and the shipped racks.
+//! Tests of the JSON schema against the reader and the shipped racks.
 
 mod validator;
 
@@ -12,7 +12,7 @@ use validator::{complaints, resolved};
 const EVERY_KEY: &str = include_str!("every-key.yaml");
 const ALTERNATIVES: &str = include_str!("every-key-alternatives.yaml");
 
-/// What an editor sees.
+/// Returns the YAML text as an editor parses it.
 fn instance(text: &str) -> Value {
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).unwrap_or_else(|error| panic!("{error}\n{text}"))
@@ -57,7 +57,7 @@ fn keys(table: &Value, name: &str) -> impl Iterator<Item = String> {
     table["properties"].as_object().unwrap().keys().map(move |key| format!("{name}: {key}"))
 }
 
-/// Note which keys of which tables an instance uses.
+/// Collects the used keys of each table.
 fn walk(root: &Value, schema: &Value, instance: &Value, name: &str, used: &mut BTreeSet<String>) {
     let name = schema
         .get("$ref")
@@ -84,7 +84,7 @@ fn walk(root: &Value, schema: &Value, instance: &Value, name: &str, used: &mut B
 }
 
 #[test]
-fn what_an_editor_underlines_is_refused_by_the_reader_too() {
+fn a_value_that_an_editor_underlines_is_refused_by_the_reader_too() {
     for (line, path) in [
         ("sede: 7", "/sede"),
         ("seed: -1", "/seed"),

@@ -1,4 +1,4 @@
-//! Settings of the command line in place of keys of the file: `--set link.loss=1%`.
+//! Tests of settings of the command line in place of keys of the file: `--set link.loss=1%`.
 
 use std::time::Instant;
 

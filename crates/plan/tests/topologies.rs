@@ -1,4 +1,4 @@
-//! The shipped racks: each reads without a mistake and becomes what its comment says.
+//! Tests of the shipped racks: each reads without a mistake and has the members and links that its comment states.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ fn shipped(name: &str) -> Plan {
     Plan::read(&path).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// `n0: n1 n3` and so on: whom each port of each member leads to.
+/// Returns the neighbours at the ports of each member, as `n0: n1 n3`.
 fn ports(plan: &Plan) -> Vec<String> {
     (0..plan.members.len())
         .map(|index| {
@@ -54,7 +54,7 @@ fn full_mesh_of_four() {
     assert_eq!(plan.links.len(), 6);
 }
 
-/// Members, links, links of each member.
+/// Returns members, links, and links of each member.
 fn counts(name: &str) -> (usize, usize, Vec<usize>) {
     let plan = shipped(name);
     let ports = (0..plan.members.len()).map(|index| plan.graph().ports(NodeId(index as u16)).len());
@@ -80,7 +80,7 @@ fn four_servers_of_two() {
     let plan = shipped(name);
     assert_eq!(plan.server_of_each_rank(), [0, 0, 1, 1, 2, 2, 3, 3]);
     assert_eq!(plan.ranks_of_server("server2"), [NodeId(4), NodeId(5)]);
-    assert_eq!(plan.servers().len(), 6, "the rails stand apart");
+    assert_eq!(plan.servers().len(), 6, "each switch is a server of its own");
     let pair: Vec<&str> = plan.links[..2].iter().map(|link| link.name.as_str()).collect();
     assert_eq!(pair, ["n0--n1", "n0--n1#1"]);
     let expected = ["n0: n1 n1 rail0", "n1: n0 n0 rail1"];
@@ -113,7 +113,7 @@ fn every_shipped_file_reads_and_carries_its_own_name() {
         let text = std::fs::read_to_string(&path).unwrap();
         let says_so = text.contains("\nservers:") || text.contains("{server: ");
         let shared = plan.servers().len() < plan.members.len();
-        assert_eq!(shared, says_so, "nobody shares a server unless the file says so");
+        assert_eq!(shared, says_so, "members share a server only if the file states it");
         count += 1;
     }
     assert_eq!(count, 14);
@@ -125,7 +125,7 @@ fn the_example_of_the_document_reads() {
     let document = std::fs::read_to_string(path).unwrap();
     let examples: Vec<&str> =
         document.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
-    // What stands before each example, in the order of the document.
+    // Text before each example, in the order of the document.
     let ring = "name: r\nshape: {ring: {nodes: 4}}\n";
     let star = "name: s\nshape: {star: {nodes: 4}}\n";
     let before = ["", "name: custom\n", ring, ring, star, ring, ring, star, ring];

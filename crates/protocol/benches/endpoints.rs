@@ -1,10 +1,10 @@
-//! What one operation costs the core: two endpoints in one thread, joined by plain buffers.
+//! Benchmark: cost of one operation in the core, with two endpoints in one thread and plain buffers between them.
 //!
 //! The time of one iteration is the work of *both* ends, acknowledgements included, divided by the operations of a
-//! batch; there is no wire, no second thread and no clock in it. What a wire adds is measured where the wires are.
+//! batch. It includes no wire, no second thread and no clock. The benchmarks of wires measure what they add.
 //!
-//! `RACKLOOM_LAYERS=llr,pfc,channels,undivided,checks` switches on what of the link layer is named; without it links have credits and
-//! nothing else.
+//! `RACKLOOM_LAYERS=llr,pfc,channels,undivided,checks` enables the named parts of the link layer. Without it links
+//! only have credits.
 
 use std::hint::black_box;
 
@@ -39,7 +39,7 @@ const PAUSE: PauseConfig = PauseConfig {
     watchdog_ns: 200_000_000,
 };
 
-/// Whether a part of the link layer is switched on.
+/// Returns true if a part of the link layer is enabled.
 fn has_layer(name: &str) -> bool {
     std::env::var("RACKLOOM_LAYERS").is_ok_and(|layers| layers.split(',').any(|layer| layer == name))
 }
@@ -203,7 +203,7 @@ impl Pair {
         completed
     }
 
-    /// Issue a batch and turn until all of it is visible.
+    /// Issues a batch and polls until all of it is visible.
     fn batch(&mut self, script: Script) {
         for index in 0..BATCH {
             if let Some(far) = script.far {
@@ -261,7 +261,7 @@ fn receive(index: u64) -> Command<'static> {
     Command::Receive { operation, source, tag: index, ignore: 0, into }
 }
 
-/// What the near side asks for, and what the far side must have asked for before.
+/// Commands of the initiator, and those that the target must have issued before.
 #[derive(Clone, Copy)]
 struct Script {
     near: fn(u64) -> Command<'static>,

@@ -1,6 +1,6 @@
-//! What reading costs: a frame's headers and checks, its list of operations, and the checksum over its bytes.
+//! Benchmark: cost of reading a frame's headers and checks, its list of operations, and the checksum over its bytes.
 //!
-//! These are parts of what `endpoints` measures as a whole; no state machine is involved.
+//! These are parts of the cost that `endpoints` measures; no state machine is involved.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What a member is told at birth. The plan builds it, checked; nothing here reads a file.
+//! Configuration of a member. The plan builds and checks it; this file reads no files.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -7,37 +7,37 @@ use crate::ids::{Channel, Incarnation, NodeId, Plane, Tenant};
 use crate::route::channels::ChannelConfig;
 use crate::route::graph::SharedGraph;
 
-/// Everything that a member of the fabric needs to know before its first frame.
+/// Configuration of a member of the fabric.
 #[derive(Clone, Debug)]
 pub struct MemberConfig {
-    /// Who this member is.
+    /// Number of this member.
     pub node: NodeId,
-    /// Which life of the member this is.
+    /// Incarnation of this member.
     pub incarnation: Incarnation,
-    /// Low bits of the rack's identity: frames of another rack, or of an earlier run, are dropped.
+    /// Low bits of the rack's identity. Frames of another rack, or of an earlier run, are dropped.
     pub epoch: u16,
-    /// The partition of every member's seat, by [`NodeId`]. A frame that claims another one is a stranger's.
+    /// Tenant of every member, by [`NodeId`]. A frame that states another tenant is dropped.
     pub tenants: Arc<[Tenant]>,
     /// EtherType of every frame.
     pub ether_type: u16,
-    /// Every member and link of the rack, the same for all members.
+    /// All members and links of the rack, equal for all members.
     pub graph: SharedGraph,
     /// This member's ports, in port order.
     pub ports: Vec<PortConfig>,
-    /// Liveness of links.
+    /// Failure detection of links.
     pub timers: LinkTimers,
     /// Retransmission, windows, acknowledgements.
     pub transport: TransportConfig,
-    /// How small operations share a frame.
+    /// Packing of small operations into frames.
     pub packing: PackingConfig,
-    /// Which way packets go where several lead to a node, and what order survives that.
+    /// Choice among several paths to a node, and the promised order.
     pub paths: PathConfig,
-    /// How frames are passed on beside frames of one's own.
+    /// Forwarding of frames beside the member's own.
     pub forwarding: ForwardingConfig,
-    /// The virtual channels of every link.
+    /// Virtual channels of every link.
     pub channels: ChannelConfig,
-    /// Whether routed frames carry the two checks. Where nothing can corrupt a frame they cost more than everything else that a
-    /// small frame costs; frames that are not routed carry theirs anyway.
+    /// True if routed frames carry the two checks. If nothing can corrupt a frame, the checks are the largest part of
+    /// a small frame's cost. Frames that are not routed always carry theirs.
     pub end_to_end_check: bool,
     /// Outstanding loads per peer (64 in SUE-like and EthLink-like descriptions).
     pub outstanding_loads_max: u32,
@@ -45,32 +45,33 @@ pub struct MemberConfig {
     pub frame_bytes_max: u16,
 }
 
-/// How a member passes frames on for others while it sends its own. The usual rules keep a ring from standing still for ever;
-/// to leave them out is for showing what they are good for.
+/// Rules by which a member forwards frames beside its own. The default rules prevent deadlocks on a ring; the others
+/// exist to show that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwardingConfig {
-    /// A frame of its own leaves only where a largest one more would fit (bubble flow control).
+    /// True if an own frame leaves only where one more of the largest frames would fit (bubble flow control).
     pub bubble: bool,
-    /// Frames of its own go before frames in transit.
+    /// True if own frames go before frames in transit.
     pub own_first: bool,
-    /// A node frees the buffer of a request only when it has nothing more to answer to whoever asked.
+    /// True if a node frees the buffer of a request only after it has sent all answers to the requester.
     pub until_answered: bool,
-    /// What came in over one link and channel leaves in that order: there is no queue for each way out.
+    /// True if frames of one ingress link and channel leave in order of arrival, without a queue per egress.
     pub in_order: bool,
-    /// Bytes that may wait for a channel of a port; a data frame that joins more is marked. Nothing is marked without.
+    /// Bytes queued for a channel of a port above which a data frame that joins is marked. `None` marks no frame.
     pub mark_above_bytes: Option<u32>,
-    /// Room that the frames of all links which pause share, in place of a limit for each.
+    /// Buffer that the frames of all pausing links share, in place of a limit for each.
     pub shared_buffer: Option<SharedBufferConfig>,
 }
 
-/// Room for frames in transit that all channels of all links with pauses share (dynamic thresholds, Choudhury and Hahne 1998).
+/// Buffer for frames in transit that all channels of all pausing links share (dynamic thresholds, Choudhury and Hahne
+/// 1998).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBufferConfig {
-    /// All of it.
+    /// Size of the buffer, in bytes.
     pub bytes: u64,
-    /// A channel may hold so many thousandths of what is free.
+    /// Part of the free space that a channel may hold, in thousandths.
     pub alpha_thousandths: u32,
-    /// What each channel has for itself beside that.
+    /// Reserve of each channel beside that part, in bytes.
     pub private_bytes: u32,
 }
 
@@ -87,40 +88,42 @@ impl Default for ForwardingConfig {
     }
 }
 
-/// One port: which neighbour is expected there, and what the link can hold.
+/// Configuration of one port: the expected neighbour and the capacity of the link.
 #[derive(Clone, Debug)]
 pub struct PortConfig {
     /// Index of the link in [`Graph::edges`](crate::route::graph::Graph::edges).
     pub edge: u16,
     /// The member at the other end.
     pub neighbour: NodeId,
-    /// The plane that the link belongs to.
+    /// Plane of the link.
     pub plane: Plane,
-    /// Credits of the link, all channels together, the same at both ends.
+    /// Credits of the link, all channels together, equal at both ends.
     pub credits: CreditConfig,
-    /// How many of them each channel has; equal shares where the list is empty.
+    /// Credits of each channel; equal shares if the list is empty.
     pub channel_limits: Vec<u32>,
-    /// How freed credits come back, the same at both ends and for each channel.
+    /// Return of freed credits, equal at both ends and for each channel.
     pub updates: CreditUpdates,
-    /// All channels of the rack share the link's credits and one queue, at both ends: frames keep their channel, and nothing is
-    /// divided by it.
+    /// True if all channels of the rack share the link's credits and one queue, at both ends. Frames keep their
+    /// channel numbers.
     pub is_undivided: bool,
-    /// Frames that leave over this link climb to the next level of their lane, if datelines are what makes them.
+    /// True if frames that leave over this link rise to the next level of their lane, with
+    /// [`Rise::Dateline`](crate::route::channels::Rise::Dateline).
     pub is_dateline: bool,
-    /// Link-level retry, the same at both ends; `None` is off.
+    /// Link-level retry, equal at both ends; `None` is off.
     pub retry: Option<RetryConfig>,
-    /// Pauses in place of credits, the same at both ends; `None` leaves the link its credits.
+    /// Pauses in place of credits, equal at both ends; `None` means credits.
     pub pause: Option<PauseConfig>,
 }
 
 impl PortConfig {
-    /// Of so many channels that a rack has, how many the link divides itself into.
+    /// Returns the number of channels into which the link is divided, from the number of the rack.
     #[must_use]
     pub const fn channel_count(&self, of_rack: usize) -> usize {
         if self.is_undivided { 1 } else { of_rack }
     }
 
-    /// Credits of one channel, of so many. A link that pauses has them without end: they are counted, and hold back nothing.
+    /// Returns the credits of one of `count` channels. A pausing link has unlimited credits: they are counted and
+    /// hold nothing back.
     #[must_use]
     pub fn credits_of(&self, channel: Channel, count: usize) -> CreditConfig {
         if self.pause.is_some() {
@@ -132,47 +135,48 @@ impl PortConfig {
     }
 }
 
-/// Link-level retry (UEC-LLR-like): the neighbour acknowledges every routed frame, and what it has not got is sent to it
-/// again before anybody else notices.
+/// Link-level retry (UEC-LLR-like): the neighbour acknowledges every routed frame, and missing frames are replayed
+/// below the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryConfig {
-    /// Width of the sequence numbers whose rule is kept. The header's numbers have 32 bits; hardware has fewer.
+    /// Width of the sequence numbers whose rule applies. The header has 32 bits; hardware has fewer.
     pub sequence_bits: u8,
-    /// Frames that may be unacknowledged at a time; at most half of the sequence numbers.
+    /// Largest number of unacknowledged frames, at most half of the sequence numbers.
     pub outstanding_frames: u32,
-    /// Bytes that may be unacknowledged at a time: the size of the replay buffer.
+    /// Largest number of unacknowledged bytes: the size of the replay buffer.
     pub outstanding_bytes: u32,
     /// Received bytes after which an acknowledgement leaves at once.
     pub ack_spacing_bytes: u32,
-    /// Longest time that an acknowledgement waits for the spacing to be reached or for a frame to ride on.
+    /// Longest delay of an acknowledgement that waits for the spacing or for a frame to carry it, in nanoseconds.
     pub ack_delay_ns: u64,
-    /// Least time without progress after which everything unacknowledged is sent again.
+    /// Shortest time without progress after which all unacknowledged frames are replayed, in nanoseconds.
     pub replay_timer_ns: u64,
-    /// Longest value of that time. Up to this it follows the measured time from a frame to its acknowledgement, and doubles with each
-    /// replay that brings nothing; equal values mean that it is constant.
+    /// Longest value of that time, in nanoseconds. Up to it, the time follows the measured time from a frame to its
+    /// acknowledgement, and doubles with each replay without progress. Equal values make it constant.
     pub replay_timer_max_ns: u64,
-    /// Replays in a row that may bring nothing; [`RetryConfig::REPLAYS_UNLIMITED`] is without end.
+    /// Largest number of consecutive replays without progress; [`RetryConfig::REPLAYS_UNLIMITED`] means no limit.
     pub replay_count_max: u8,
-    /// What becomes of further frames once the replays are used up.
+    /// Handling of further frames after the last replay.
     pub flush: FlushPolicy,
 }
 
-/// What becomes of frames that want to leave while a link is being flushed.
+/// Handling of frames that are to leave while a link is flushed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlushPolicy {
-    /// They wait until both ends have agreed on numbers again.
+    /// Frames wait until both ends have agreed on numbers again.
     Block,
-    /// They are thrown away and counted.
+    /// Frames are discarded and counted.
     Discard,
-    /// They leave without number and without protection.
+    /// Frames leave without number and without protection.
     BestEffort,
 }
 
 impl RetryConfig {
-    /// A replay count that is never reached.
+    /// Replay count that is never reached.
     pub const REPLAYS_UNLIMITED: u8 = 255;
 
-    /// The replay timer for a control loop of this length: three loops and half a microsecond, within 1 and 15.5 us.
+    /// Returns the replay timer for a control loop of this length: three loops and half a microsecond, within 1 and
+    /// 15.5 us.
     #[must_use]
     pub const fn timer_for_loop_ns(loop_ns: u64) -> u64 {
         let timer_ns = loop_ns.saturating_mul(3).saturating_add(500);
@@ -185,29 +189,31 @@ impl RetryConfig {
         }
     }
 
-    /// Frames that sequence numbers of so many bits can tell apart from acknowledged ones: half of the numbers.
+    /// Returns the number of frames that sequence numbers of so many bits can distinguish from acknowledged ones:
+    /// half of the numbers.
     #[must_use]
     pub const fn outstanding_frames_limit(sequence_bits: u8) -> u64 {
         1 << (sequence_bits.saturating_sub(1))
     }
 }
 
-/// Pauses of a link (PFC-like), the same for each of its channels.
+/// Pauses of a link (PFC-like), equal for each of its channels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseConfig {
-    /// Bytes of a channel that a receiver holds before it asks its neighbour to pause.
+    /// Bytes of a channel that a receiver holds before it pauses its neighbour (xoff).
     pub xoff_bytes: u32,
-    /// Bytes at which the neighbour may go on.
+    /// Bytes of a channel at which the neighbour is resumed (xon).
     pub xon_bytes: u32,
-    /// Room above xoff, for what comes before a pause takes effect.
+    /// Space above xoff for frames that arrive before a pause takes effect, in bytes.
     pub headroom_bytes: u32,
-    /// For how long a pause is asked, in quanta.
+    /// Length of a requested pause, in quanta.
     pub quanta: u16,
-    /// What a quantum lasts: 512 bits of the link.
+    /// Length of a quantum in picoseconds: 512 bits of the link.
     pub quantum_ps: u64,
-    /// Between a pause that is heard and no more data.
+    /// Time from the receipt of a pause to the end of data, in nanoseconds.
     pub response_delay_ns: u64,
-    /// How long data may be paused before pauses are heeded no more, and how long that lasts; 0 is for ever and never.
+    /// Longest time for which data may be paused before pauses are ignored, and the time for which they are; in
+    /// nanoseconds. 0 disables the watchdog.
     pub watchdog_ns: u64,
 }
 
@@ -215,7 +221,7 @@ impl PauseConfig {
     /// Bits of a quantum.
     pub const QUANTUM_BITS: u64 = 512;
 
-    /// How long a pause of so many quanta lasts; at least a nanosecond.
+    /// Returns the length of a pause of so many quanta, in nanoseconds and at least 1.
     #[must_use]
     pub const fn pause_ns(&self, quanta: u16) -> u64 {
         let pause_ns = (quanta as u64).saturating_mul(self.quantum_ps) / 1_000;
@@ -226,45 +232,45 @@ impl PauseConfig {
 /// Credits of one link direction (CBFC-like: cyclic consumed and freed counters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditConfig {
-    /// Bytes that one credit stands for.
+    /// Number of bytes per credit.
     pub unit_bytes: u16,
-    /// Bytes added to each frame before it is rounded up to credits (a wire's own cost per frame).
+    /// Number of bytes added to each frame before it is rounded up to credits: the wire's own overhead per frame.
     pub overhead_bytes: u16,
-    /// Credits that the receiver has room for.
+    /// Number of credits for which the receiver has space.
     pub limit: u32,
 }
 
-/// How a receiver's freed credits come back to the sender.
+/// Return of a receiver's freed credits to the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditUpdates {
-    /// Credits that must have been freed since the sender was last told, for an update to leave as a frame of its own.
+    /// Credits that must have been freed since the last announcement before a credit frame leaves.
     pub spacing: u32,
-    /// Whether the receiver goes by what the sender says it has consumed, so that the credits of a frame that is lost come
-    /// back. Otherwise only a frame that arrives frees any, and each loss leaks some until the link goes down.
+    /// True if the receiver uses the sender's count of consumed credits, so that the credits of a lost frame come
+    /// back. Otherwise only an arriving frame frees credits, and each loss leaks some until the link goes down.
     pub resync: bool,
 }
 
 impl CreditConfig {
-    /// A limit that is never reached.
+    /// Limit that is never reached.
     pub const UNLIMITED: u32 = u32::MAX;
 
-    /// Updates by a quarter of the limit, and nothing that leaks.
+    /// Returns the default: updates by a quarter of the limit, with resync.
     #[must_use]
     pub const fn usual_updates(&self) -> CreditUpdates {
         CreditUpdates { spacing: self.limit / 4, resync: true }
     }
 
-    /// The largest limit that counters of so many bits can keep apart from an old one: half of their circle.
+    /// Returns the largest limit that counters of so many bits can distinguish from an old one: half of their range.
     #[must_use]
     pub const fn limit_for_bits(counter_bits: u8) -> u64 {
         1 << (counter_bits.saturating_sub(1))
     }
 
-    /// Credits that a frame of `bytes` costs: `ceil((bytes + overhead) / unit)`.
+    /// Returns the credits that a frame of `bytes` costs: `ceil((bytes + overhead) / unit)`.
     #[must_use]
     pub const fn cost(&self, bytes: usize) -> u32 {
-        // A frame is far below 4 GiB. Units are mostly powers of two, and every frame of every hop is rounded several
-        // times: a division each would be among the dearest instructions of the whole path.
+        // A frame is far below 4 GiB. Units are mostly powers of two, and every frame is rounded several times per
+        // hop, so divisions would be a large part of the cost.
         let (bytes, unit) = (bytes as u32 + self.overhead_bytes as u32, self.unit_bytes as u32);
         if unit.is_power_of_two() {
             (bytes + (unit - 1)) >> unit.trailing_zeros()
@@ -274,84 +280,85 @@ impl CreditConfig {
     }
 }
 
-/// When a link counts as dead, and when as returned. Return is slower than departure.
+/// Timers of link failure and recovery. Recovery is slower than failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkTimers {
-    /// Time between heartbeats.
+    /// Time between heartbeats, in nanoseconds.
     pub heartbeat_interval_ns: u64,
-    /// Missed heartbeats in a row until the link is down.
+    /// Consecutive missed heartbeats until the link is down.
     pub heartbeat_miss_max: u32,
-    /// Intervals between the heartbeats of a link that has nothing else to carry; 1: it never rests.
+    /// Intervals between the heartbeats of a link without other traffic; 1 means that links never rest.
     pub heartbeat_rest: u32,
-    /// Time a link stays down before it is probed again.
+    /// Time that a link stays down before it is probed again, in nanoseconds.
     pub hold_down_ns: u64,
-    /// Heartbeats in a row that a probed link needs before it carries data again.
+    /// Consecutive heartbeats that a probed link needs before it carries data again.
     pub up_count: u32,
-    /// Time between Hellos while no neighbour has answered.
+    /// Time between Hellos while no neighbour has answered, in nanoseconds.
     pub hello_interval_ns: u64,
 }
 
 impl LinkTimers {
-    /// Longest silence of a neighbour until its link is down: of one that was at rest.
+    /// Returns the longest silence of a neighbour until its link is down, in nanoseconds: that of a resting one.
     #[must_use]
     pub fn detection_ns(&self) -> u64 {
         let promised = u64::from(self.rest()) - 1;
         self.heartbeat_interval_ns.saturating_mul(promised + u64::from(self.heartbeat_miss_max))
     }
 
-    /// Intervals between the heartbeats of a link at rest. Whoever waits for fewer than three heartbeats has no time to ask a
-    /// neighbour whose only one was lost.
+    /// Returns the intervals between the heartbeats of a resting link. With a miss limit below three, no time is left
+    /// to wake a neighbour whose only heartbeat was lost, so links do not rest.
     #[must_use]
     pub(crate) fn rest(&self) -> u32 {
         if self.heartbeat_miss_max < 3 { 1 } else { self.heartbeat_rest.max(1) }
     }
 }
 
-/// How lost packets are sent again.
+/// Retransmission of lost packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetransmissionMode {
-    /// The receiver takes packets in order only; a hole re-sends everything after it.
+    /// The receiver accepts packets in order only; a gap retransmits all packets after it.
     GoBackN,
-    /// The receiver keeps what comes after a hole; only the hole is sent again.
+    /// The receiver holds packets after a gap; only the missing ones are retransmitted.
     Selective,
 }
 
-/// End-to-end reliability. One packet sequence per (source, destination, class).
+/// Settings of the transport. Each (source, destination, class) has one packet sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransportConfig {
-    /// Go-back-N or selective.
+    /// Retransmission mode.
     pub mode: RetransmissionMode,
-    /// Packets in flight per stream.
+    /// Largest number of packets in flight per stream.
     pub window_packets: u32,
-    /// Packets from the expected one on that a receiver keeps under selective; what is further ahead is dropped.
+    /// Number of packets, from the expected one on, that a receiver holds in selective mode; packets beyond are
+    /// dropped.
     pub reorder_packets: u32,
-    /// First retransmission timeout, before a round trip has been measured.
+    /// First retransmission timeout, before a round trip has been measured, in nanoseconds.
     pub timeout_initial_ns: u64,
-    /// Lower bound of the timeout.
+    /// Lower bound of the timeout, in nanoseconds.
     pub timeout_min_ns: u64,
-    /// Upper bound of the timeout, back-off included.
+    /// Upper bound of the timeout with back-off, in nanoseconds.
     pub timeout_max_ns: u64,
-    /// Timeouts in a row without an acknowledgement until the stream gives up; 0 is never.
+    /// Consecutive timeouts without an acknowledgement until the stream gives up; 0 means never.
     pub retry_count_max: u32,
-    /// Packets that may arrive before an acknowledgement must be sent.
+    /// Number of packets after which an acknowledgement must be sent.
     pub ack_every_packets: u32,
-    /// Longest time that an acknowledgement may be held back.
+    /// Longest delay of an acknowledgement, in nanoseconds.
     pub ack_delay_ns: u64,
 }
 
-/// Which of several equal ways to a node a packet takes: planes, both ways round a ring, relays.
+/// Choice of a packet's path among several of equal length to a node: planes, both directions of a ring, relays.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathPolicy {
-    /// One way per pair of nodes, by a hash of their addresses.
+    /// One path per pair of nodes, by a hash of their addresses.
     Address,
-    /// One way per pair and class, by a hash of both.
+    /// One path per pair and class, by a hash of both.
     #[default]
     Flow,
-    /// Each packet takes the way after that of the packet before.
+    /// Each packet takes the next path in round robin.
     RoundRobin,
-    /// Each packet takes a way at random.
+    /// Each packet takes a random path.
     Spray,
-    /// Each packet takes the way on which least waits.
+    /// Each packet takes the path with the shortest queue.
     LeastQueue,
 }
 
@@ -359,7 +366,7 @@ impl PathPolicy {
     /// All policies.
     pub const ALL: [Self; 5] = [Self::Address, Self::Flow, Self::RoundRobin, Self::Spray, Self::LeastQueue];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -371,35 +378,36 @@ impl PathPolicy {
         }
     }
 
-    /// Whether packets of one stream take several ways at the same time.
+    /// Returns true if packets of one stream use several paths at the same time.
     #[must_use]
     pub const fn is_per_packet(self) -> bool {
         matches!(self, Self::RoundRobin | Self::Spray | Self::LeastQueue)
     }
 }
 
-/// What order a rack promises to whoever uses it. Stores, atomics and signals of one sequence always keep theirs, and a signal
-/// never overtakes the data of its put; the scopes differ in the data of several puts, and in what holds between classes.
+/// Order that a rack promises to its users. Stores, atomics and signals of one sequence always stay in order, and a
+/// signal never overtakes the data of its put. The scopes differ in the data of several puts, and in the order
+/// between classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OrderScope {
-    /// Everything between two nodes: what goes to another class than the command before waits until that is visible.
+    /// All operations between two nodes: a command of another class than the one before waits until that is visible.
     Pair,
-    /// Everything between two nodes in one class.
+    /// All operations between two nodes in one class.
     #[default]
     Class,
     /// Puts that touch the same 256 bytes.
     Region,
-    /// What takes the same way, as far as it is not sent again.
+    /// Operations on the same path that are not retransmitted.
     Path,
     /// None: data of puts is written as it comes.
     None,
 }
 
 impl OrderScope {
-    /// All scopes, the widest first.
+    /// All scopes, widest first.
     pub const ALL: [Self; 5] = [Self::Pair, Self::Class, Self::Region, Self::Path, Self::None];
 
-    /// Name in files and reports.
+    /// Returns the name in files and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -412,16 +420,17 @@ impl OrderScope {
     }
 }
 
-/// How packets find their way, and what order survives that.
+/// Paths of packets, and the promised order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathConfig {
-    /// Which way a packet takes.
+    /// Policy that chooses a packet's path.
     pub policy: PathPolicy,
-    /// What is promised, and watched.
+    /// Promised order, which is checked.
     pub order: OrderScope,
-    /// Whether members do what the promise takes. Otherwise packets are carried out as they come; to show what happens then.
+    /// True if members enforce the promised order. Otherwise packets are executed on arrival, to show the effect.
     pub keeps_order: bool,
-    /// Whether members choose anew, by the same policy, for each packet that they pass on; only of policies per packet.
+    /// True if members choose again, by the same policy, for each packet that they forward. Only for policies per
+    /// packet.
     pub relays_choose: bool,
 }
 
@@ -437,19 +446,20 @@ impl Default for PathConfig {
 }
 
 impl PathConfig {
-    /// Whether a receiver may carry out data of puts that comes before its turn.
+    /// Returns true if a receiver may execute data of puts early.
     #[must_use]
     pub const fn takes_early(&self) -> bool {
         !self.keeps_order || matches!(self.order, OrderScope::Region | OrderScope::Path | OrderScope::None)
     }
 }
 
-/// Whether small operations wait for each other.
+/// Packing of small operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PackingMode {
     /// One operation per frame.
     Off,
-    /// A frame takes what is already queued for its destination and class when the link grants. Adds no latency.
+    /// A frame takes all operations that are queued for its destination and class when the link grants it. Adds no
+    /// latency.
     Opportunistic,
 }
 
@@ -458,6 +468,6 @@ pub enum PackingMode {
 pub struct PackingConfig {
     /// Off or opportunistic.
     pub mode: PackingMode,
-    /// Operations per frame at most.
+    /// Largest number of operations per frame.
     pub operations_max: u16,
 }

@@ -1,10 +1,10 @@
-//! Errors a caller can act on. A dropped frame is not among them: that is an event with a reason.
+//! Errors of commands and operations. A dropped frame is not an error but an event with a reason.
 
 use thiserror::Error;
 
 use crate::ids::NodeId;
 
-/// Why a command was not taken. Nothing has been done.
+/// Reason for which a command was refused. Nothing has been done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CommandRefused {
@@ -22,20 +22,20 @@ pub enum CommandRefused {
     Invalid(&'static str),
 }
 
-/// How an accepted operation can fail.
+/// Reason for which an accepted operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Error)]
 #[non_exhaustive]
 pub enum OperationError {
     /// The target has no such region.
     #[error("no such region at the target")]
     NoSuchRegion,
-    /// The key does not open the region.
+    /// The key is not that of the region.
     #[error("wrong key")]
     BadKey,
     /// The caller's tenant may not touch the region.
     #[error("the region belongs to another tenant")]
     WrongTenant,
-    /// The range leaves the region.
+    /// The range exceeds the region.
     #[error("out of bounds")]
     OutOfBounds,
     /// The region does not allow this kind of access.
@@ -44,34 +44,36 @@ pub enum OperationError {
     /// The region was revoked.
     #[error("the region was revoked")]
     Revoked,
-    /// An atomic or a signal on an address that is not a multiple of its width.
+    /// An atomic or a signal has an address that is not a multiple of its width.
     #[error("misaligned address")]
     Misaligned,
     /// The target's memory failed.
     #[error("the target's memory failed")]
     MemoryFailed,
-    /// The memory that the data comes from could not be read: the caller's own for a put or a message, the target's for a get.
+    /// The source of the data could not be read: own memory for a put or a message, the target's for a get.
     #[error("the memory that the data comes from could not be read")]
     SourceFailed,
-    /// No live path to the target, and nothing of the operation was ever sent to it.
+    /// No live path leads to the target, and no memory of the target was changed.
+    ///
+    /// The local buffer of a load, a get or a receive with this error may hold a part of the data.
     #[error("target unreachable; nothing was sent")]
     Unreachable,
-    /// The target was lost while the operation was in flight: it may or may not have happened.
+    /// The target was lost while the operation was in flight, which may or may not have been executed.
     #[error("outcome unknown: the target was lost while the operation was in flight")]
     OutcomeUnknown,
     /// A posted store before this flush failed.
     #[error("an earlier posted store failed")]
     EarlierFailure,
-    /// The caller cancelled it.
+    /// The caller cancelled the operation.
     #[error("cancelled")]
     Cancelled,
-    /// The message is longer than the place for it; the receiver has dropped it.
+    /// The message is longer than its receive; the receiver has dropped it.
     #[error("the message is longer than the place for it")]
     MessageTruncated,
 }
 
 impl OperationError {
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -92,7 +94,7 @@ impl OperationError {
         }
     }
 
-    /// The code that a refusal carries on the wire; `None` for errors that only the caller's side can find.
+    /// Returns the code of a refusal on the wire, or `None` for errors that only the initiator can detect.
     #[must_use]
     pub const fn wire_code(self) -> Option<u8> {
         match self {
@@ -109,7 +111,7 @@ impl OperationError {
         }
     }
 
-    /// The error that a refusal's code stands for.
+    /// Returns the error for a refusal's code.
     #[must_use]
     pub const fn from_wire_code(code: u8) -> Option<Self> {
         match code {

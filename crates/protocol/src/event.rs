@@ -1,4 +1,4 @@
-//! Whatever happens, as data: declared once, read by tracing, metrics, reports, tests and the trace hash.
+//! Events of a member: declared once, read by tracing, metrics, reports, tests and the trace hash.
 
 use crate::config::OrderScope;
 use crate::error::OperationError;
@@ -6,141 +6,142 @@ use crate::ids::{Channel, Class, NodeId, PortId, RegionId};
 use crate::link::state::LinkState;
 use crate::operation::OperationId;
 
-/// Something that happened at a member.
+/// Event at a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Event {
     /// An operation of this member's caller ended. `Ok` carries the old value of an atomic, the word that ended a
     /// wait, the length of a received message, else 0.
     Completed {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// How it ended.
+        /// Result of the operation.
         result: Result<u64, OperationError>,
     },
-    /// A receive has met its message; the completion follows when the data is there.
+    /// A receive has matched a message. The completion follows when the data is there.
     MessageMatched {
-        /// The receive's name.
+        /// Identifier of the receive.
         operation: OperationId,
-        /// Who sent it.
+        /// Sender of the message.
         source: NodeId,
-        /// Its tag.
+        /// Tag of the message.
         tag: u64,
-        /// Its length in bytes.
+        /// Length of the message, in bytes.
         length: u64,
     },
-    /// A received frame was not used.
+    /// A received frame was dropped.
     FrameDropped {
-        /// Where it came in.
+        /// Port on which the frame arrived.
         port: PortId,
-        /// Why it was not used.
+        /// Reason of the drop.
         reason: DropReason,
     },
     /// A link changed state.
     LinkChanged {
-        /// The port.
+        /// Port of the link.
         port: PortId,
-        /// State before.
+        /// State before the change.
         from: LinkState,
-        /// State now.
+        /// State after the change.
         to: LinkState,
-        /// What moved it.
+        /// Cause of the change.
         cause: LinkCause,
     },
     /// Traffic to a node takes another port than before.
     PathChanged {
-        /// The node.
+        /// Destination of the traffic.
         destination: NodeId,
         /// The port until now; `None` if there was none.
         from: Option<PortId>,
         /// The port from now on; `None` if no path is left.
         to: Option<PortId>,
     },
-    /// Link-level retry has given up: the neighbour acknowledged nothing, however often it was sent.
+    /// Link-level retry has reached its replay limit without an acknowledgement.
     LinkFlushed {
-        /// The port.
+        /// Port of the link.
         port: PortId,
-        /// Frames that were given up.
+        /// Number of frames that were given up.
         frames: u32,
     },
-    /// The watchdog has stopped heeding the neighbour's pauses: data of this channel had waited too long.
+    /// The watchdog ignores the neighbour's pauses, because data of this channel has waited too long.
     PauseDefied {
-        /// The port.
+        /// Port of the link.
         port: PortId,
-        /// The channel.
+        /// Channel whose pauses are ignored.
         channel: Channel,
     },
-    /// A member says that it leaves, having ended what it had begun; that it is lost follows.
+    /// A member announces that it leaves, after it has ended its operations. Its loss follows.
     NodeLeft {
-        /// The member.
+        /// Member that leaves.
         node: NodeId,
     },
     /// No live path leads to a member any more.
     NodeLost {
-        /// The member.
+        /// Lost member.
         node: NodeId,
     },
-    /// A member can be reached again, or for the first time.
+    /// A member is reachable again, or for the first time.
     NodeReached {
-        /// The member.
+        /// Reached member.
         node: NodeId,
     },
-    /// A member has begun a new life; what was in flight to the old one has ended.
+    /// A member has a new incarnation. Operations in flight to the old one have ended.
     NodeRestarted {
-        /// The member.
+        /// Restarted member.
         node: NodeId,
     },
-    /// The order that the rack promises did not hold.
+    /// The promised order was violated.
     OrderBroken {
-        /// Whose operations these are; at the node that issues them itself where classes overtake each other.
+        /// Source of the operations; this member itself if classes overtake each other at the source.
         source: NodeId,
-        /// Their class.
+        /// Class of the operations.
         class: Class,
-        /// The promise.
+        /// Promised order scope.
         scope: OrderScope,
-        /// The packet that came too early or too late; the operation, where classes overtake each other.
+        /// Number of the packet that was early or late, or of the operation if classes overtake each other.
         number: u32,
     },
-    /// This owner refused a remote access.
+    /// This member refused a remote access.
     AccessRefused {
-        /// Who asked.
+        /// Node that requested the access.
         source: NodeId,
-        /// For which region.
+        /// Region of the access.
         region: RegionId,
-        /// Why it was refused.
+        /// Reason of the refusal.
         error: OperationError,
     },
-    /// Bytes that were to leave could not be read: what carries them leaves void, and its caller is told by a refusal.
+    /// Bytes that were to leave could not be read. The operation leaves void, and a refusal reports it to its
+    /// initiator.
     SourceFailed {
-        /// The region of this member that they were to come from.
+        /// Region of this member that could not be read.
         region: RegionId,
     },
-    /// A flush fails because of a node; the completion follows and says how.
+    /// A flush fails because of a node. The completion follows with the error.
     FlushFailed {
-        /// The flush's name.
+        /// Identifier of the flush.
         operation: OperationId,
-        /// The node that was lost, or that refused a posted store.
+        /// Node that was lost, or that refused a posted store.
         node: NodeId,
     },
 }
 
-/// Why a received frame was not used. Every drop has one.
+/// Reason for which a received frame was dropped. Every drop has one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DropReason {
     /// Shorter than its headers or its own length field.
     Truncated,
-    /// Another EtherType.
+    /// The EtherType is not the rack's.
     ForeignEtherType,
-    /// The destination MAC is not this port's, or the source MAC not its neighbour's.
+    /// The destination MAC is not this port's, or the source MAC is not the neighbour's.
     WrongAddress,
-    /// First bytes are not ours.
+    /// The magic number is wrong.
     BadMagic,
-    /// A version we do not speak.
+    /// The version is not supported.
     BadVersion,
-    /// A frame of another rack or run.
+    /// The frame is from another rack or run.
     WrongEpoch,
-    /// Kind, class or operation that does not exist, or fields that contradict each other.
+    /// The kind, class or operation does not exist, or fields contradict each other.
     Malformed,
     /// The per-hop check failed.
     HopCheck,
@@ -148,33 +149,34 @@ pub enum DropReason {
     EndToEndCheck,
     /// The end-to-end check is required and missing.
     CheckMissing,
-    /// The link is not up for data.
+    /// The link does not carry data.
     LinkDown,
-    /// The neighbour's frame is of another life than its Hello.
+    /// The frame is of another incarnation of the neighbour than its Hello.
     StaleLink,
-    /// The hop limit ran out.
+    /// The hop limit is exhausted.
     HopLimit,
     /// The destination is unknown or has no live path.
     NoRoute,
-    /// Source or destination life is not the current one.
+    /// The source or destination incarnation is not the present one.
     StaleIncarnation,
-    /// A packet that was taken before.
+    /// The packet was accepted before.
     Duplicate,
-    /// A packet after a hole, under go-back-N.
+    /// The packet is after a gap, with go-back-N.
     OutOfOrder,
-    /// A packet beyond the reorder window.
+    /// The packet is beyond the reorder window.
     BeyondWindow,
     /// The forwarder's buffer was full.
     BufferFull,
-    /// A stranger's Hello: other member, plane or options than the plan says.
+    /// The Hello is of another member, plane or options than the plan states.
     Stranger,
-    /// Link-level retry: the frame was taken before.
+    /// Link-level retry: the frame was accepted before.
     LinkDuplicate,
-    /// Link-level retry: a frame before this one is missing; both will come again.
+    /// Link-level retry: an earlier frame is missing; both will be replayed.
     LinkOutOfSequence,
-    /// The source has as much work waiting at this end point as the plan lets a node have; the packet will come again.
+    /// The source has as much work queued at this node as the plan allows; the packet will be retransmitted.
     ServingFull,
-    /// A Hello or a report names an incarnation that no clock can have given yet, or that a link to that member contradicts.
+    /// A Hello or a report names an incarnation that no clock can have given yet, or that a link to that member
+    /// contradicts.
     ImplausibleIncarnation,
 }
 
@@ -207,7 +209,7 @@ impl DropReason {
         Self::ImplausibleIncarnation,
     ];
 
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -239,32 +241,32 @@ impl DropReason {
     }
 }
 
-/// What moved a link from one state to another.
+/// Cause of a link state change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LinkCause {
-    /// Hello was answered.
+    /// A Hello was answered.
     Hello,
-    /// A heartbeat came.
+    /// A heartbeat arrived.
     Heartbeat,
     /// A heartbeat is late.
     HeartbeatLate,
     /// Too many heartbeats are missing.
     HeartbeatDead,
-    /// The neighbour says that it does not hear us, or has taken the link down.
+    /// The neighbour reports that it receives nothing, or has taken the link down.
     NeighbourReport,
     /// The device lost its carrier, or the neighbour's process ended.
     Carrier,
-    /// The neighbour has begun a new life.
+    /// The neighbour has a new incarnation.
     NeighbourRestart,
-    /// The hold-down time is over.
+    /// The hold-down time has elapsed.
     HoldDownOver,
-    /// The user.
+    /// The user disabled or enabled the link.
     Administrator,
 }
 
 impl LinkCause {
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

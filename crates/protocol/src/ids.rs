@@ -1,4 +1,4 @@
-//! Names of things: small numbers that cannot be mixed up.
+//! Identifiers: small numbers of distinct types.
 
 use core::fmt;
 
@@ -9,7 +9,7 @@ macro_rules! id {
         pub struct $name(pub $inner);
 
         impl $name {
-            /// The number as an index.
+            /// Returns the number as an index.
             #[must_use]
             pub const fn index(self) -> usize {
                 self.0 as usize
@@ -25,39 +25,39 @@ macro_rules! id {
 }
 
 id!(
-    /// A member of the fabric: a GPU node or a switch. Nodes come first, switches after them; the number
-    /// is the member's place in the plan.
+    /// Member of the fabric: a GPU node or a switch. Nodes come first, switches after them; the number is the
+    /// member's index in the plan.
     NodeId(u16), "m");
 id!(
-    /// One port of one member, counted from zero in the order in which the plan lists the member's links.
+    /// Port of a member, counted from zero in the order in which the plan lists the member's links.
     PortId(u16), "port");
 id!(
-    /// One virtual channel of a link.
+    /// Virtual channel of a link.
     Channel(u8), "channel ");
 id!(
-    /// One plane of a multi-plane rack.
+    /// Plane of a multi-plane rack.
     Plane(u8), "plane");
 id!(
-    /// A region of a node's memory.
+    /// Region of a node's memory.
     RegionId(u32), "region");
 id!(
-    /// A partition of the rack. It comes from the plan's seat, never from a message.
+    /// Tenant: a partition of the rack. It comes from the plan's seat, never from a message.
     Tenant(u16), "tenant");
 
-/// One life of one member. In virtual time it comes from the plan, in wall time from boot time and randomness;
-/// a larger number is a later life.
+/// Incarnation of a member. In virtual time it comes from the plan, in wall time from boot time and randomness; a
+/// larger number is a later incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
 impl Incarnation {
-    /// The 32 bits that routed frames carry (folded, so that both halves count).
+    /// Returns the 32 bits that routed frames carry, folded so that all bits count.
     #[must_use]
     pub const fn tag(self) -> u32 {
         (self.0 ^ (self.0 >> 32)) as u32
     }
 }
 
-/// The secret that a remote caller must present for a region. User-chosen.
+/// Secret that a remote caller must present for a region, chosen by the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub u64);
 
@@ -78,12 +78,12 @@ pub enum Class {
 }
 
 impl Class {
-    /// How many classes there are.
+    /// Number of classes.
     pub const COUNT: usize = 4;
     /// All classes, in order of their number.
     pub const ALL: [Self; Self::COUNT] = [Self::Request, Self::Reply, Self::Bulk, Self::BulkReply];
 
-    /// The class with this number, if there is one.
+    /// Returns the class with this number, if there is one.
     #[must_use]
     pub const fn from_number(number: u8) -> Option<Self> {
         match number {
@@ -95,14 +95,14 @@ impl Class {
         }
     }
 
-    /// The class as an index.
+    /// Returns the class as an index.
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
     }
 
     // W-81
-    /// The class in which replies to requests of this class travel.
+    /// Returns the class of the replies to requests of this class.
     #[must_use]
     pub const fn reply(self) -> Self {
         match self {
@@ -111,7 +111,7 @@ impl Class {
         }
     }
 
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,13 +1,14 @@
-//! The fabric as pure state machines: no clock, no socket, no thread, no file.
+//! Protocol core of the fabric: pure state machines without clock, sockets, threads or files.
 //!
-//! A member of the fabric (a GPU node's [`Endpoint`] or a [`Switch`]) is told what happened
-//! (`handle_frame`, `handle_command`, `handle_memory_done`, `handle_timeout`) and asked what it wants
-//! (`poll_memory`, `poll_transmit`, `poll_release`, `poll_event`, `poll_timeout`). Time is an argument.
-//! [`drain`] fixes the order of asking, so a real process and the simulator cannot differ in it.
+//! A member of the fabric is a GPU node's [`Endpoint`] or a [`Switch`]. The engine passes input to it
+//! (`handle_frame`, `handle_command`, `handle_memory_done`, `handle_timeout`) and polls its output (`poll_memory`,
+//! `poll_transmit`, `poll_release`, `poll_event`, `poll_timeout`). Time is an argument. [`drain`] fixes the order of
+//! polling, so that a real process and the simulator cannot differ in it.
 //!
-//! Rooms, in reading order: [`time`], [`ids`] · [`wire`] (bytes and values) · [`link`] (one neighbour) ·
+//! Modules, in reading order: [`time`], [`ids`] · [`wire`] (bytes and values) · [`link`] (one neighbour) ·
 //! [`transport`] (one remote node) · [`route`] (the graph and its tables) · [`memory`] (regions and access) ·
-//! [`operation`] (store, load, bulk, atomic, signal) · [`endpoint`] · [`switch`] · [`event`], [`error`].
+//! [`operation`] (store, load, bulk, atomic, signal) · [`forwarding`] (links, routes and transit of a member) ·
+//! [`endpoint`] · [`switch`] · [`event`], [`error`].
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -17,6 +18,7 @@ pub mod config;
 pub mod endpoint;
 pub mod error;
 pub mod event;
+pub mod forwarding;
 pub mod ids;
 pub mod link;
 pub mod memory;
@@ -35,10 +37,11 @@ pub use config::{
     PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RetransmissionMode,
     RetryConfig, SharedBufferConfig, TransportConfig,
 };
-pub use endpoint::{Endpoint, Farewell};
+pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
+pub use link::heartbeat::Overdue;
 pub use link::state::LinkState;
 pub use memory::{
     Access, FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken,

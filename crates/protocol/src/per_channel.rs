@@ -1,13 +1,13 @@
-//! One thing per virtual channel of a link.
+//! One value per virtual channel of a link.
 //!
-//! Most racks have one channel, and what it has lies where its owner lies: the others are looked for only where there are any.
-//! A link that divides nothing among the channels of its rack has one as well, which is that of all of them.
+//! Most racks have one channel, whose value is stored inline; further values are stored separately. A link that is
+//! not divided among the channels of its rack has one value, which all channels share.
 
 use alloc::vec::Vec;
 
 use crate::ids::Channel;
 
-/// One `T` for each channel of a link, or one for all of them.
+/// One `T` for each channel of a link, or one that all of them share.
 #[derive(Clone, Debug)]
 pub struct PerChannel<T> {
     first: T,
@@ -15,32 +15,32 @@ pub struct PerChannel<T> {
 }
 
 impl<T> PerChannel<T> {
-    /// For `count` channels, each as `make` has it.
+    /// Returns the values of `count` channels, built by `make`.
     pub fn new(count: usize, mut make: impl FnMut(Channel) -> T) -> Self {
         let first = make(Channel(0));
         Self { first, others: (1..count).map(|channel| make(Channel(channel as u8))).collect() }
     }
 
-    /// How many channels there are.
+    /// Number of values.
     #[must_use]
     pub const fn count(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// The channel's; the only one, where there is one.
+    /// Returns the value of a channel, or the shared one.
     ///
     /// # Panics
-    /// If there are several and not this one: names of channels that come from outside are checked where they come in.
+    /// If there are several and not this one. Channel numbers from outside are checked where they arrive.
     #[inline]
     #[must_use]
     pub fn of(&self, channel: Channel) -> &T {
         if channel.0 == 0 || self.others.is_empty() { &self.first } else { &self.others[channel.index() - 1] }
     }
 
-    /// The channel's, to be changed.
+    /// Returns the value of a channel for changes, or the shared one.
     ///
     /// # Panics
-    /// As [`PerChannel::of`].
+    /// If there are several and not this one.
     #[inline]
     pub fn of_mut(&mut self, channel: Channel) -> &mut T {
         if channel.0 == 0 || self.others.is_empty() {
@@ -50,17 +50,17 @@ impl<T> PerChannel<T> {
         }
     }
 
-    /// Every channel's.
+    /// Iterates over all values.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         core::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Every channel's, to be changed.
+    /// Iterates over all values for changes.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         core::iter::once(&mut self.first).chain(&mut self.others)
     }
 
-    /// The first channel of which this is true.
+    /// Returns the first channel whose value satisfies the condition.
     #[inline]
     pub fn position(&self, mut is_it: impl FnMut(Channel, &T) -> bool) -> Option<Channel> {
         if is_it(Channel(0), &self.first) {
@@ -73,14 +73,14 @@ impl<T> PerChannel<T> {
         others.find(|(channel, one)| is_it(*channel, one)).map(|(channel, _)| channel)
     }
 
-    /// The least of what `key` says of all channels.
+    /// Returns the smallest `key` of all values.
     #[inline]
     pub fn least<K: Ord>(&self, key: impl Fn(&T) -> K) -> K {
         let first = key(&self.first);
         if self.others.is_empty() { first } else { self.others.iter().map(key).fold(first, Ord::min) }
     }
 
-    /// Whether it is true of any channel.
+    /// Returns true if any value satisfies the condition.
     #[inline]
     pub fn any(&self, is_it: impl FnMut(Channel, &T) -> bool) -> bool {
         self.position(is_it).is_some()
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(names.least(|name| 100 - *name), 80);
         let mut one = PerChannel::new(1, |_| 7);
         *one.of_mut(Channel(5)) += 1;
-        assert_eq!((*one.of(Channel(0)), *one.of(Channel(3))), (8, 8), "one is everybody's");
+        assert_eq!((*one.of(Channel(0)), *one.of(Channel(3))), (8, 8), "one serves all channels");
         names.iter_mut().for_each(|name| *name = 0);
         assert!(names.iter().all(|name| *name == 0));
     }

@@ -1,32 +1,34 @@
-//! Bugs on purpose, to see whether they are found: only with the cargo feature `planted-bugs`, which no build has by default.
+//! Deliberate bugs, to test the search for faults. They exist only with the cargo feature `planted-bugs`, which no
+//! default build has.
 //!
-//! A search for faults that has never found a bug proves little. Each bug here is one that a fabric could really have; a
-//! test plants one after the other and wants the campaign to find it and to make it small. Without the feature every question
-//! is answered at compile time with no.
+//! A search for faults that has never found a bug proves little. Each bug here could exist in a real fabric. A test
+//! enables one after the other and requires that the campaign finds it and shrinks the case. Without the feature
+//! every check is `false` at compile time.
 //!
-//! The choice is the process's, against the habit of this crate to keep nothing outside its values: it must reach
-//! every member of a simulation without a path through their configuration, which has no place for bugs.
+//! The choice is global to the process, unlike all other state of this crate: it must reach every member of a
+//! simulation without being part of their configuration.
 
 #[cfg(feature = "planted-bugs")]
 use core::sync::atomic::{AtomicU8, Ordering};
 
-/// A bug.
+/// Deliberate bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlantedBug {
-    /// A packet that comes again is carried out again: no deduplication.
+    /// No deduplication: a duplicate packet is executed again.
     TakenTwice = 1,
-    /// What comes behind a hole is carried out at once, signals too: a signal overtakes its data.
+    /// Packets after a gap are executed at once, signals included: a signal overtakes its data.
     SignalOvertakesData = 2,
-    /// Operations behind a hole count as visible as soon as they have come.
+    /// Operations after a gap count as visible on arrival.
     AckBeforeVisible = 3,
-    /// The last word of a life that is over counts more than the first of the next one, and frames to it are taken.
+    /// The last report of an old incarnation takes precedence over the first of the new one, and frames to the old
+    /// one are accepted.
     StaleEpochTaken = 4,
-    /// A packet that comes again keeps the link's credits.
+    /// A duplicate packet keeps the link's credits.
     CreditLeak = 5,
 }
 
 impl PlantedBug {
-    /// All of them.
+    /// All bugs.
     pub const ALL: [Self; 5] = [
         Self::TakenTwice,
         Self::SignalOvertakesData,
@@ -35,7 +37,7 @@ impl PlantedBug {
         Self::CreditLeak,
     ];
 
-    /// Name for choosing one.
+    /// Returns the name by which a bug is chosen.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,20 +53,20 @@ impl PlantedBug {
 #[cfg(feature = "planted-bugs")]
 static PLANTED: AtomicU8 = AtomicU8::new(0);
 
-/// Every member of this process has this bug from now on, or none.
+/// Sets the bug of all members of this process, or none.
 #[cfg(feature = "planted-bugs")]
 pub fn plant(bug: Option<PlantedBug>) {
     PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::Relaxed);
 }
 
-/// Whether members have this bug.
+/// Returns true if members have this bug.
 #[cfg(feature = "planted-bugs")]
 #[inline]
 pub(crate) fn is_planted(bug: PlantedBug) -> bool {
     PLANTED.load(Ordering::Relaxed) == bug as u8
 }
 
-/// Whether members have this bug: never.
+/// Returns `false`: members have no bugs.
 #[cfg(not(feature = "planted-bugs"))]
 #[inline]
 pub(crate) const fn is_planted(_: PlantedBug) -> bool {

@@ -1,151 +1,141 @@
-//! What surrounds a member: its wires and its memory, and the one order in which it is asked what it wants.
+//! Interfaces between a member and its engine: the member, its wires and its memory, and the order of polling.
 //!
-//! A real event loop and the simulator both implement [`Wires`] and [`Memory`] and both call [`drain`]. Neither
-//! calls `poll_*` itself; that is why they cannot differ.
+//! A real event loop and the simulator both implement [`Wires`] and [`Memory`] and both call [`drain`]. Neither calls
+//! `poll_*` itself, so they cannot differ.
 
 use alloc::vec::Vec;
 
 use crate::error::CommandRefused;
 use crate::event::Event;
+use crate::forwarding::waits::Wait;
 use crate::ids::{PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
+pub use crate::link::retry::passage::Passage;
 use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
-use crate::switch::waits::Wait;
 use crate::time::Instant;
 use crate::wire;
 
-/// A member of the fabric: an endpoint or a switch.
+/// Member of the fabric: an endpoint or a switch.
 pub trait Member {
-    /// A frame came in. `bytes` stay readable under `lease` until the member releases it.
+    /// Handles a received frame. `bytes` stay readable under `lease` until the member releases it.
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]);
-    /// A frame came in, and memory is at hand. True: the member has taken it, memory has done what it asks for, and nothing refers
-    /// to it any more. False: nothing has happened, and [`Member::handle_frame`] is to have it. Both ways come to the same; this one
-    /// spares a commonplace frame its lease and its place in the queue of memory.
+    /// Handles a received frame completely, with direct access to memory. Returns true if the frame is finished and
+    /// needs no lease. Returns false if nothing was changed; call [`Member::handle_frame`] then. The outcome is the
+    /// same as that of `handle_frame`, without the cost of a lease and a memory request.
     fn take_at_once(&mut self, now: Instant, port: PortId, bytes: &[u8], memory: &mut dyn Memory) -> bool {
         let _ = (now, port, bytes, memory);
         false
     }
-    /// Memory answered.
+    /// Handles an answer of memory.
     fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>);
-    /// The caller wants something. A switch takes no commands.
+    /// Handles a command of the caller. A switch refuses all commands.
+    ///
+    /// # Errors
+    /// If the command is refused; nothing was done then.
     fn handle_command(&mut self, now: Instant, command: Command<'_>) -> Result<(), CommandRefused>;
-    /// The device at `port` lost or regained its carrier.
+    /// Handles a loss or return of the carrier of the device at `port`.
     fn handle_carrier(&mut self, now: Instant, port: PortId, up: bool);
-    /// The time that `poll_timeout` named has come (calling too early is harmless).
+    /// Handles the passage of time, when the time of `poll_timeout` has come. An early call is harmless.
     fn handle_timeout(&mut self, now: Instant);
-    /// Bring routes up to date with everything heard in this turn; [`drain`] begins with it. A member without routes
-    /// has nothing to do.
+    /// Updates routes with all reports received in this poll iteration; [`drain`] begins with it. A member without
+    /// routes does nothing.
     fn settle(&mut self, now: Instant) {
         let _ = now;
     }
-    /// The next thing that memory must do, in order.
+    /// Returns the next memory request, in order.
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>>;
-    /// Whether `poll_transmit` would produce a frame for this port now.
+    /// Returns true if `poll_transmit` would produce a frame for this port now.
     fn wants_transmit(&self, now: Instant, port: PortId) -> bool;
-    /// The first port from `from` on for which `poll_transmit` may produce a frame now. A member with many ports knows better
-    /// than to name every one.
+    /// Returns the first port from `from` on for which `poll_transmit` may produce a frame now. A member with many
+    /// ports overrides this to skip idle ones.
     fn next_port(&mut self, now: Instant, from: PortId) -> Option<PortId> {
         let _ = now;
         (from.index() < self.port_count()).then_some(from)
     }
-    /// Write the next frame for `port` into `out`, which holds at least the largest frame.
+    /// Writes the next frame for `port` into `out`, which has room for the largest frame.
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit>;
-    /// Frames of this member's own that differ from the last one through `port` in their numbers only: `fill` is given what
-    /// writes them one after another, complete to the last byte. Whether any has left. Frames that are sent by
-    /// [`Member::poll_transmit`] are the same; this way spares each of them the questions whose answers are the same for all.
+    /// Sends own frames that differ from the last one through `port` in their numbers only. `fill` gets a function
+    /// that writes them one after another, complete. Returns true if any has left. The frames are those that
+    /// [`Member::poll_transmit`] would send, without the repeated checks.
     fn send_run(&mut self, now: Instant, port: PortId, memory: &mut dyn Memory, fill: &mut Fill<'_>) -> bool {
         let _ = (now, port, memory, fill);
         false
     }
-    /// A frame that the member wants a copy of is complete but for what the link adds last: seal it and keep it, unless the device
-    /// has (`is_kept`). Called between `poll_transmit` and the device, where the frame was [`Passage::Kept`].
+    /// Completes and keeps a copy of a frame with [`Passage::Kept`], unless the device has one (`is_kept`). Called
+    /// between `poll_transmit` and the device.
     fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
         let _ = (now, port, frame, is_kept);
     }
-    /// How many frames of `port` may have to be sent again, the last one included; `None` where the link repeats nothing.
+    /// Returns the number of frames of `port` that may have to be replayed, the last one included, or `None` without
+    /// link-level retry.
     fn repeatable(&self, port: PortId) -> Option<usize> {
         let _ = port;
         None
     }
-    /// A frame that is sent again is in the device's room as it was kept: bring it up to date and seal it. Called where the frame was
-    /// [`Passage::Repeated`].
+    /// Updates a replayed frame ([`Passage::Repeated`]) in the device's slot, which contains it as it was kept.
     fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
         let _ = (port, frame);
     }
-    /// Bytes of this region were to leave in a frame and could not be read; the frame leaves without them, void.
+    /// Records that bytes of this region could not be read for a frame, which leaves void.
     fn note_source_failed(&mut self, region: RegionId) {
         let _ = region;
     }
-    /// The next lease that nothing refers to any more.
+    /// Returns the next lease that nothing refers to any more.
     fn poll_release(&mut self) -> Option<LeaseId>;
-    /// The next thing that happened.
+    /// Returns the next event.
     fn poll_event(&mut self) -> Option<Event>;
-    /// When `handle_timeout` must be called next; [`Instant::NEVER`] if nothing runs.
+    /// Returns the time of the next `handle_timeout`, or [`Instant::NEVER`] if no timer runs.
     fn poll_timeout(&self) -> Instant;
-    /// Whether what was asked for since the last call lets ports send that had been asked before: then all must be asked again.
-    fn must_be_asked_again(&mut self) -> bool {
+    /// Returns true if ports that were polled before may have something to send since the last call; all must be
+    /// polled again.
+    fn must_poll_again(&mut self) -> bool {
         false
     }
     /// Number of ports.
     fn port_count(&self) -> usize;
-    /// What has passed through a port.
+    /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> &PortCounters;
-    /// Every port at which frames in transit wait for credits, for whoever looks for a circle of waiting.
+    /// Returns every port at which frames in transit wait for credits, to search for a circle of waits.
     fn waits(&self) -> Vec<Wait> {
         Vec::new()
     }
-    /// Sets how much of the present silence of the neighbour at `port` does not count, in nanoseconds: the host had no processor for
-    /// it. An engine on a real host calls this before [`Member::handle_timeout`]; in virtual time there is no such evidence.
+    /// Sets the part of the present silence of the neighbour at `port` that does not count, in nanoseconds, because
+    /// its host had no processor for it. An engine on a real host calls this before [`Member::handle_timeout`]; in
+    /// virtual time no such evidence exists.
     fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
         let _ = (now, port, excused_ns);
     }
-    /// The link at a port, for observers; `None` of a member that has none.
+    /// Returns the link of a port, for observers, or `None` if the member has none.
     fn link(&self, port: PortId) -> Option<&Link> {
         let _ = port;
         None
     }
 }
 
-/// Writes the next frame into room for one and says how long it is; `None` if there is no other.
+/// Writes the next frame into the buffer and returns its length, or `None` if there is no further frame.
 pub type Write<'w> = dyn FnMut(&mut [u8]) -> Option<usize> + 'w;
 
-/// Calls its argument with room for a frame, again and again, as long as there is room and it writes something.
+/// Calls its argument with a buffer per frame, as long as there are buffers and it writes frames.
 pub type Fill<'f> = dyn FnMut(&mut Write<'_>) + 'f;
 
-/// A frame that a member wants sent.
+/// Frame that a member sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Length of the frame in bytes.
     pub length: usize,
-    /// Bytes that the surroundings still have to put into it.
+    /// Bytes that the engine must still put into the frame.
     pub body: Body,
-    /// The end-to-end check must be computed once the body is in place.
+    /// True if the end-to-end check must be computed once the body is in place.
     pub end_to_end_check: bool,
-    /// A sleeping receiver must be woken. Heartbeats do not.
+    /// True if a sleeping receiver must be woken, which usual heartbeats do not.
     pub doorbell: bool,
-    /// What link-level retry makes of it.
+    /// Protection of the frame by link-level retry.
     pub passage: Passage,
 }
 
-/// What link-level retry makes of a frame that leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Passage {
-    /// Nothing: there is none on this link, or the frame is none of its business.
-    #[default]
-    Plain,
-    /// The member seals the whole frame, and keeps a copy where the link repeats what is lost.
-    Kept,
-    /// It was kept and leaves again.
-    Repeated,
-    /// It leaves without protection.
-    Unprotected,
-    /// It does not leave at all.
-    Discarded,
-}
-
-/// Where the rest of a frame's bytes come from.
+/// Source of the rest of a frame's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// The frame is complete.
@@ -160,10 +150,10 @@ pub enum Body {
         at: usize,
         /// Number of bytes.
         length: usize,
-        /// What follows them.
+        /// Bytes of the transfer that follow.
         following: Following,
     },
-    /// Bytes of a received frame that is passed on.
+    /// Bytes of a received frame that is forwarded.
     Lease {
         /// The received frame.
         lease: LeaseId,
@@ -172,84 +162,84 @@ pub enum Body {
         /// Number of bytes.
         length: usize,
     },
-    /// All of it, from the frames that the device has kept ([`Wires::keep`]).
+    /// The complete frame, from those that the device has kept ([`Wires::keep`]).
     Kept {
-        /// Frames that were kept after it.
+        /// Number of frames that were kept after this one.
         behind: usize,
     },
 }
 
-/// What leaves behind some bytes of memory, in the same long transfer. Until it has left, nobody changes it, or nobody minds which of its
-/// values leaves, so that memory which takes its time may read it in advance.
+/// Rest of a long transfer after some bytes of memory. It does not change until it has left, or any of its values may
+/// leave, so that slow memory may read it in advance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Following {
-    /// Names the transfer among those of this member; 0 is none.
+    /// Identifier of the transfer among those of this member; 0 means none.
     pub transfer: u32,
-    /// So many bytes of it, or more, lie behind the ones in question.
+    /// Number of bytes that follow at least.
     pub bytes: u32,
 }
 
-/// The frame devices of one member. A device may drop, duplicate, reorder and corrupt; it never blocks and never
-/// invents.
+/// Frame devices of one member. A device may drop, duplicate, reorder and corrupt frames; it never blocks and never
+/// invents frames.
 pub trait Wires {
-    /// Room for one frame of the largest size on `port`; `None` while the device is full. Asking twice without a
-    /// commit gives the same room.
+    /// Returns a buffer for one frame of the largest size on `port`, or `None` while the device is full. Repeated
+    /// calls without a commit return the same buffer.
     fn slot(&mut self, port: PortId) -> Option<&mut [u8]>;
-    /// Copy `length` bytes at `at` of a leased frame to the same place in the room that [`Wires::slot`] gave. The frame is
-    /// not read again under this lease, so a device may move its bytes instead.
+    /// Copies `length` bytes at `at` of a leased frame to the same offset in the buffer of [`Wires::slot`]. The frame
+    /// is not read again under this lease, so a device may move its bytes instead.
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize);
-    /// Keep a copy of the frame of this length in the room that [`Wires::slot`] gave, beside the `others` that were kept last on this port;
-    /// those before them are not needed any more. False: this device never does, and the member keeps bytes itself. A device that is
-    /// only a model need not copy them.
+    /// Keeps a copy of the frame in the buffer of [`Wires::slot`], in addition to the last `others` kept frames of
+    /// this port; older ones may be discarded. Returns false if the device never keeps frames, so that the member
+    /// does. A device that is only a model need not copy them.
     fn keep(&mut self, port: PortId, length: usize, others: usize) -> bool {
         let _ = (port, length, others);
         false
     }
-    /// Put a kept frame into the room that [`Wires::slot`] gave: the one after which `behind` were kept on this port.
+    /// Writes a kept frame into the buffer of [`Wires::slot`]: the one after which `behind` were kept on this port.
     fn recall(&mut self, port: PortId, behind: usize) {
         let _ = (port, behind);
     }
-    /// Send the first `length` bytes of the room. `doorbell`: wake a sleeping receiver.
+    /// Sends the first `length` bytes of the buffer. `doorbell` wakes a sleeping receiver.
     fn commit(&mut self, port: PortId, length: usize, doorbell: bool);
-    /// Send frames as `write` writes them, until it writes none or there is no room.
+    /// Sends frames as `write` writes them, until it writes none or there is no buffer.
     fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
         while let Some(length) = self.slot(port).and_then(&mut *write) {
             self.commit(port, length, true);
         }
     }
-    /// Nothing more leaves through this port for now: the neighbour may be shown what was committed. Who shows it later anyway need not.
+    /// Ends a sequence of commits on this port: makes them visible to the neighbour, for devices that delay that.
     fn show(&mut self, port: PortId) {
         let _ = port;
     }
-    /// The bytes of a leased frame.
+    /// Returns the bytes of a leased frame.
     fn leased(&self, lease: LeaseId) -> &[u8];
-    /// The same, for memory that is about to take what the frame carries.
+    /// Returns the bytes of a leased frame, for memory that is about to take its payload.
     fn unload(&mut self, lease: LeaseId) -> &[u8] {
         self.leased(lease)
     }
-    /// Let the frame in the room that [`Wires::slot`] gave carry what [`Memory::lend`] gave, in place of so many bytes at `at`.
-    /// `is_whole`: the frame's bytes are looked at before it leaves, and these are zeros.
+    /// Attaches a loan of [`Memory::lend`] to the frame in the buffer of [`Wires::slot`], in place of `length` bytes
+    /// at `at`. If `is_whole`, the frame's bytes are read before it leaves, and these are zeros.
     fn load(&mut self, port: PortId, at: usize, length: usize, loan: Loan, is_whole: bool) {
         let _ = (port, at, length, loan, is_whole);
     }
-    /// The member no longer refers to this frame.
+    /// Releases a frame to which the member no longer refers.
     fn release(&mut self, lease: LeaseId);
 }
 
-/// Values of one range become those of another, or are combined with them one by one.
+/// Copy of one range of values to another, or an element-wise combination of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Combine {
-    /// Where the result goes, and the left-hand values lie.
+    /// Address of the result and of the left operands.
     pub target: (RegionId, u64),
-    /// Where the right-hand values lie. The ranges are the same or do not overlap.
+    /// Address of the right operands. The ranges are equal or do not overlap.
     pub source: (RegionId, u64),
-    /// Bytes of either.
+    /// Length of either range, in bytes.
     pub length: u64,
-    /// How; `None` copies.
+    /// Operation and number format; `None` copies.
     pub how: Option<(Arithmetic, Number)>,
 }
 
-/// What two values become. What that means to the bit is said where collectives are.
+/// Operation on two values. The collectives crate defines its exact results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum Arithmetic {
@@ -259,7 +249,7 @@ pub enum Arithmetic {
     Product,
 }
 
-/// What a value is.
+/// Number format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it all")]
 pub enum Number {
@@ -271,48 +261,54 @@ pub enum Number {
     I64,
 }
 
-/// What memory lends to its own wires: a number that means something to both.
+/// Loan of memory to its own wires: a number with a meaning to both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loan(pub u32);
 
-/// What came of holding memory against what it must be.
+/// Result of a comparison of memory with expected bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// All bytes are right, or what is known of them is.
+    /// All bytes are equal, as far as they are stored.
     Same,
-    /// At least one is wrong. Where single bytes are not known, those that were found mean nothing.
+    /// At least one byte differs. If single bytes are not stored, the bytes found have no meaning.
     Different,
-    /// The memory keeps no such bytes.
+    /// The memory does not store these bytes.
     NotKept,
 }
 
-/// The memory of one member.
+/// Memory of one member.
 pub trait Memory {
-    /// Carry out a request. `frame` holds the leased frame of a write. `None`: the answer comes later, through
+    /// Executes a request. `frame` is the leased frame of a write. Returns `None` if the answer follows later, for
     /// [`Member::handle_memory_done`].
     ///
-    /// A signal is asked for right behind its data and must not be raised without it. So a request that fails is answered at once; a
-    /// memory that finds out later does nothing of what it was asked after it, and answers that it failed, too.
+    /// A signal is issued directly after its data and must not be executed without it. So a request that fails is
+    /// answered at once. A memory that detects a failure later fails all requests issued after it, too.
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>>;
-    /// Copy these ranges of a frame into a region, visibly, before the call ends. False: this memory does not, or could not; then
-    /// the same comes as a request.
+    /// Copies ranges of a frame into a region, visibly, before the call ends. Returns false if this memory does not
+    /// or could not; the write then follows as a request.
     fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
         let _ = (region, ranges, frame);
         false
     }
-    /// The next answer to a request that was not answered at once, in the order of asking.
+    /// Returns the next answer to a request that was not answered at once, in order of issue.
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
         None
     }
-    /// Whether such answers are still to come: nobody rings for them, so surroundings ask again soon.
+    /// Returns true if such answers are outstanding. No event announces them, so the engine polls again soon.
     fn is_busy(&self) -> bool {
         false
     }
-    /// Read bytes that are about to be sent. The range lies within a registered region; surroundings revoke a region before
-    /// they take its bytes away.
+    /// Reads bytes that are about to be sent. The range is inside a registered region; the engine revokes a region
+    /// before it frees its bytes.
+    ///
+    /// # Errors
+    /// If the bytes cannot be read.
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault>;
-    /// The same, and what will be read next.
-    fn read_in_row(
+    /// Reads bytes that are about to be sent, with a hint of the bytes that are read next.
+    ///
+    /// # Errors
+    /// If the bytes cannot be read.
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -322,18 +318,18 @@ pub trait Memory {
         let _ = following;
         self.read(region, offset, out)
     }
-    /// Whether bytes that are about to be sent are read, and never lent: then a member may read them by itself.
+    /// Returns true if bytes to send are always read and never lent, so that a member may read them itself.
     fn reads_at_once(&self) -> bool {
         false
     }
-    /// Lend bytes that are about to be sent to wires that carry something in their place, if both are of that kind: a device that
-    /// is only a model need not move them. `is_whole`: somebody looks at the whole frame before it leaves.
+    /// Lends bytes that are about to be sent to wires that carry a reference instead, if both support it: a device
+    /// that is only a model need not move them. `is_whole`: the whole frame is read before it leaves.
     fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
         let _ = (region, offset, length, is_whole);
         None
     }
-    /// Hold bytes that came from elsewhere against what they must be. `found` holds at least as many, and afterwards those that
-    /// are there.
+    /// Compares received bytes with the expected ones. `found` has at least as many bytes; the bytes present are
+    /// written to it.
     fn compare(
         &mut self,
         region: RegionId,
@@ -345,20 +341,25 @@ pub trait Memory {
         self.read(region, offset, found)?;
         Ok(if found == expected { Comparison::Same } else { Comparison::Different })
     }
-    /// Work on values within this memory, where memory does such work by itself: whatever is asked later finds it done. False: this
-    /// memory does not, and nothing has changed.
+    /// Combines values within this memory, if the memory does such work itself; later requests see the result.
+    /// Returns false if it does not, and nothing has changed.
+    ///
+    /// # Errors
+    /// If the memory failed.
     fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
         let _ = combine;
         Ok(false)
     }
-    /// Write bytes on behalf of the member's own caller.
+    /// Writes bytes on behalf of the member's own caller.
+    ///
+    /// # Errors
+    /// If the memory failed.
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault>;
 }
 
-/// Ask a member for everything it wants, in the one fixed order: routes, memory, frames port by port, leases,
-/// events.
+/// Polls a member for all its output, in the one fixed order: routes, memory, frames port by port, leases, events.
 ///
-/// Returns whether anything happened.
+/// Returns true if there was any.
 pub fn drain<M, W, R>(
     member: &mut M,
     now: Instant,
@@ -383,7 +384,8 @@ where
                 continue;
             }
             let Some(out) = wires.slot(port) else { break };
-            // Borrowed, not moved: its fields have just been written one by one, and a copy of the whole would wait for all of them.
+            // Borrowed, not moved: its fields were just written one by one, and a copy of the whole would wait for
+            // all of them.
             let Some(transmit) = &member.poll_transmit(now, port, out) else { break };
             complete(member, now, port, transmit, wires, memory);
             progress = true;
@@ -393,7 +395,7 @@ where
         }
         progress |= before;
     }
-    progress |= member.must_be_asked_again();
+    progress |= member.must_poll_again();
     while let Some(lease) = member.poll_release() {
         wires.release(lease);
     }
@@ -418,8 +420,8 @@ where
             MemoryAccess::Read { .. } | MemoryAccess::Atomic { .. } => &[],
         };
         if let Some(done) = memory.execute(&request, frame) {
-            // A fresh value: the answer's memory has just been written in part, behind a copy of the whole frame that may
-            // still be on its way to the cache, and would be read back as a whole.
+            // A fresh value: the answer was just written in part, after a copy of the whole frame that may still be
+            // on its way to the cache, and would be read back as a whole.
             let done = if matches!(done, MemoryDone::Written) { MemoryDone::Written } else { done };
             member.handle_memory_done(now, token, done);
         }
@@ -445,7 +447,7 @@ fn complete<M, W, R>(
     R: Memory + ?Sized,
 {
     if transmit.passage == Passage::Discarded {
-        // Room that is asked for and not committed is given again.
+        // An uncommitted buffer is returned again by the next call.
         return;
     }
     if let Body::Lease { lease, at, length } = transmit.body {
@@ -462,7 +464,7 @@ fn complete<M, W, R>(
             wires.load(port, at, length, loan, is_whole);
         } else if let Some(out) = wires.slot(port) {
             // W-52
-            if memory.read_in_row(region, offset, &mut out[at..at + length], following).is_err() {
+            if memory.read_ahead(region, offset, &mut out[at..at + length], following).is_err() {
                 wire::packed::make_void(
                     &mut out[wire::layout::OPERATIONS..transmit.length],
                     at - wire::layout::OPERATIONS,

@@ -1,4 +1,4 @@
-//! Time as the core sees it: nanoseconds since the run began, always passed in, never asked for.
+//! Time of the core: nanoseconds since the run began, always passed in.
 
 use core::ops::Add;
 

@@ -109,8 +109,8 @@ impl Victim {
         self.fabric.counters(1, 0).dropped[reason as usize]
     }
 
-    /// Give node 1 a packet of these operations, and let its memory work. Nothing that it wants to send leaves, and nobody takes its
-    /// events. Whether the packet was taken.
+    /// Delivers a packet of these operations to node 1, and executes its memory requests. None of its frames are sent
+    /// and none of its events polled. Returns true if the packet was accepted.
     fn give(&mut self, class: Class, key: Key, operation: &Operation<'_>, count: usize) -> bool {
         let (psn, first) = self.next[class.index()];
         let mut frame = self.frame[..layout::OPERATIONS].to_vec();
@@ -158,7 +158,7 @@ impl Victim {
     }
 }
 
-/// What a flood came to: bytes by which node 1 has grown, packets taken, packets dropped.
+/// Result of a flood: growth of node 1 in bytes, packets accepted, packets dropped.
 fn flood(
     mut victim: Victim,
     class: Class,

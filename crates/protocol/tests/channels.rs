@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use harness::*;
+use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::link::credits::Books;
-use rackloom_protocol::switch::waits::circle;
 use rackloom_protocol::wire::frame::{Frame, FrameKind};
 use rackloom_protocol::wire::layout;
 use rackloom_protocol::*;
@@ -22,7 +22,7 @@ fn with_channels(channels: ChannelConfig) -> Options {
 }
 
 /// Everyone puts to the node three further on, with small buffers, no bubble and its own frames first.
-fn everyone_sends(channels: ChannelConfig, frames: u32) -> Fabric {
+fn all_send(channels: ChannelConfig, frames: u32) -> Fabric {
     let mut options = with_channels(channels);
     options.credits.limit = 35 * frames * options.channels.count() as u32;
     options.forwarding = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
@@ -42,12 +42,12 @@ fn a_dateline_keeps_a_ring_moving_that_stands_still_without() {
         let levels = if rise == Rise::Hop { 4 } else { 2 };
         for frames in [1, 2, 4] {
             let one_lane = ChannelConfig { rise, levels, ..ChannelConfig::default() };
-            let mut fabric = everyone_sends(one_lane, frames);
+            let mut fabric = all_send(one_lane, frames);
             (0..8).for_each(|id| assert_eq!(fabric.finish(id), Ok(0), "{rise:?}, {frames} frames of buffer"));
         }
     }
     // As many channels, and none of them is climbed to.
-    let mut fabric = everyone_sends(ChannelConfig { levels: 2, ..ChannelConfig::default() }, 1);
+    let mut fabric = all_send(ChannelConfig { levels: 2, ..ChannelConfig::default() }, 1);
     fabric.run_for(50_000_000);
     assert!((0..8).all(|id| fabric.outcome(id).is_none()));
     let waits = fabric.waits();
@@ -114,13 +114,13 @@ fn ends_that_count_other_channels_do_not_become_neighbours() {
     assert!(fabric.counters(0, 0).dropped_for(DropReason::Stranger) > 0);
 }
 
-/// Whoever waits for credits of bulk data, stores are not held back by it.
+/// Stores are not held back by bulk data that waits for credits.
 #[test]
 fn a_channel_without_credits_holds_back_no_other() {
     let mut options = with_channels(ChannelConfig::by_class());
     options.credits.limit = 4 * 80;
     let mut fabric = Fabric::up(star(3, 1), &options);
-    // Every credit of the bulk channel toward node 1 is lost on its way back: its frames stop at the switch.
+    // Every credit of the bulk channel toward node 1 is lost on its return: its frames stop at the switch.
     fabric.filter = Box::new(|_, edge, forward, bytes| {
         let is_toward_switch = edge == 1 && forward;
         !(is_toward_switch && bytes[layout::CHANNEL] == 2)

@@ -1,4 +1,4 @@
-//! Credits of whole links: none appear from nowhere, lost ones come back or leak, as the plan says.
+//! Credits of whole links: none are created, lost ones are recovered or leak, as configured.
 
 mod harness;
 

@@ -1,20 +1,20 @@
-//! A ring without its two rules stands still for ever, and with them it never does.
+//! Deadlock of a ring without its two forwarding rules, and progress with them.
 
 mod harness;
 
 use harness::*;
-use rackloom_protocol::switch::waits::circle;
+use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::*;
 
-/// Eight nodes, each sending to the one three further on, which the short way leads round one way for all of them.
-fn everyone_sends(forwarding: ForwardingConfig, limit: u32) -> Fabric {
+/// Returns a ring of eight nodes, each sending to the one three hops further; all short paths lead in one direction.
+fn all_send(forwarding: ForwardingConfig, limit: u32) -> Fabric {
     let mut options = options(RetransmissionMode::Selective);
     options.credits.limit = limit;
     options.forwarding = forwarding;
     let mut fabric = Fabric::up(ring(8), &options);
     // Every byte of every source, so that a single frame that gets through is seen.
     (0..8).for_each(|node| fabric.memory(node)[..400_000].fill(0xff));
-    // All are given their work before anybody's frame has arrived.
+    // All get their commands before any frame has arrived.
     for node in 0..8u16 {
         let target = at((node + 3) % 8, 500_000);
         fabric.command(usize::from(node), put(u64::from(node), target, local(0, 400_000))).unwrap();
@@ -31,7 +31,7 @@ fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
     let rules = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
     // Buffers for one, two, four and sixteen of the largest frames.
     for frames in [1, 2, 4, 16] {
-        let mut fabric = everyone_sends(rules, 35 * frames);
+        let mut fabric = all_send(rules, 35 * frames);
         fabric.run_for(50_000_000);
         assert_eq!(delivered(&mut fabric), 0, "{frames} frames of buffer");
         let waits = fabric.waits();
@@ -60,7 +60,7 @@ fn no_frame_goes_back_to_where_it_came_from() {
     });
     fabric.command(0, put(1, at(2, 500_000), local(0, 400_000))).unwrap();
     fabric.run_for(5 * DELAY_NS);
-    // The short way, whichever it is, goes on over one of these.
+    // The short path, in either direction, continues over one of these.
     let now = fabric.now;
     fabric.endpoint(1).administer_link(now, PortId(0), false);
     assert_eq!(fabric.finish(1), Ok(0));
@@ -74,7 +74,7 @@ fn no_frame_goes_back_to_where_it_came_from() {
 fn with_the_bubble_it_delivers_everything() {
     for own_first in [false, true] {
         for frames in [2, 4, 16] {
-            let mut fabric = everyone_sends(
+            let mut fabric = all_send(
                 ForwardingConfig { bubble: true, own_first, ..ForwardingConfig::default() },
                 35 * frames,
             );

@@ -33,8 +33,8 @@ fn a_dead_node_is_named_by_everybody_within_the_bound() {
     let misses = u64::from(TIMERS.heartbeat_miss_max);
     for node in [0, 1, 3] {
         let noticed = lost_at(&fabric, node, 2).expect("everybody notices").since(killed);
-        // A heartbeat left at most one interval before the death and arrives a delay later; the news takes two hops at
-        // most to node 0.
+        // A heartbeat left at most one interval before the death and arrives a delay later; the report takes at most
+        // two hops to node 0.
         assert!(noticed > (misses - 1) * interval, "node {node} after {noticed} ns");
         assert!(noticed <= misses * interval + 3 * DELAY_NS, "node {node} after {noticed} ns");
     }
@@ -233,7 +233,7 @@ fn what_a_dead_node_has_written_fulfils_a_wait() {
 fn a_wait_that_the_owner_has_fulfilled_himself_does_not_end_as_a_loss() {
     let mut fabric = Fabric::up(star(3, 1), &selective());
     fabric.command(0, wait_for_seven(1)).unwrap();
-    // The owner's own write wakes nobody: nobody looks until the death.
+    // The owner's own write wakes no wait, so the word is not read before the loss.
     fabric.memory(0)[0] = 7;
     fabric.kill(1);
     assert_eq!(fabric.finish(1), Ok(7));
@@ -266,7 +266,7 @@ fn an_acknowledgement_that_died_with_its_path_is_repeated_on_the_new_one() {
         for relay in (0..4).filter(|node| *node != from && *node != to) {
             let mut fabric = Fabric::up(ring(4), &patient);
             fabric.command(from, store(1, at(to as u16, 0), &[7])).unwrap();
-            // The store is there, and its acknowledgement on the way.
+            // The store is visible, and its acknowledgement is in flight.
             fabric.run_for(2 * DELAY_NS + DELAY_NS / 2);
             fabric.kill(relay);
             let killed = fabric.now;
@@ -396,7 +396,7 @@ fn a_restarted_node_gets_nothing_of_its_former_life() {
     fabric.command(1, store(1, at(2, 0), &[1])).unwrap();
     fabric.finish(1).unwrap();
     fabric.filter = Box::new(|_, edge, _, bytes| {
-        // Nothing for node 2 arrives any more, though its neighbours do not know it yet.
+        // No frame for node 2 arrives any more; its neighbours have not noticed yet.
         let data = bytes[layout::VERSION_KIND] & 15 == 1;
         !(data && (edge == 1 || edge == 2))
     });
@@ -420,7 +420,7 @@ fn a_restarted_node_gets_nothing_of_its_former_life() {
     );
 }
 
-/// Lose what member `origin` says of its links, whoever passes it on.
+/// Loses the reports of member `origin`, from all members.
 fn unheard(origin: u16) -> Filter {
     Box::new(move |_, _, _, bytes| {
         let is_report = bytes[layout::VERSION_KIND] & 15 == wire::frame::FrameKind::Report as u8;
@@ -477,7 +477,7 @@ fn a_node_that_came_back_is_reached_by_the_word_of_its_new_life_and_not_of_its_o
             others.iter().all(|other| lost_at(fabric, *other, victim as u16).is_some())
         });
         fabric.restart(victim, &options);
-        // Whoever finds that it reaches the node uses it in that very moment.
+        // A member that reaches the node uses it at once.
         let mut asked: Vec<usize> = Vec::new();
         for _ in 0..1_000_000 {
             for other in &others {
@@ -550,7 +550,7 @@ fn a_forwarder_lowers_the_hop_limit_and_drops_a_frame_at_its_end() {
 #[test]
 fn a_lost_report_is_told_again() {
     let mut fabric = Fabric::up(ring(4), &selective());
-    // Edge 0 dies, and for a while nobody hears a report about anything.
+    // Edge 0 fails, and for a while all reports are lost.
     fabric.filter = Box::new(|_, edge, _, bytes| edge != 0 && bytes[layout::VERSION_KIND] & 15 != 5);
     fabric.run_for(600_000);
     fabric.command(3, store(1, at(1, 0), &[1])).unwrap();

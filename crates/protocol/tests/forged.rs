@@ -1,4 +1,4 @@
-//! A neighbour with a right identity that says what is not true of others and of itself: the rack believes the truth again.
+//! Forged reports of a neighbour with a valid identity: the rack recovers the correct state.
 
 mod harness;
 
@@ -46,10 +46,10 @@ fn sealed(mut frame: Vec<u8>, kind: u8) -> Vec<u8> {
     frame
 }
 
-/// Node 0 tells node 1 that no link of a member carries data.
+/// Delivers a report from node 0 to node 1 that no link of a member carries data.
 fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, life: Incarnation, number: u32) {
     let edges = fabric.graph.ports(NodeId(origin)).into_iter().map(|(edge, ..)| (edge, None)).collect();
-    let report = LinkReport { origin: NodeId(origin), incarnation: life, number, edges, is_farewell: false };
+    let report = LinkReport { origin: NodeId(origin), incarnation: life, number, edges, is_departure: false };
     let mut frame = heartbeat[..layout::FABRIC].to_vec();
     frame.resize(layout::FABRIC + report.encoded_bytes(), 0);
     report.write(&mut frame[layout::FABRIC..]);
@@ -164,7 +164,7 @@ fn a_hello_that_hears_nothing_ends_no_session() {
     assert_eq!(fabric.link(1, port).state(), LinkState::Up);
     assert_eq!(fabric.finish(1), Ok(0));
     fabric.run_for(1_000_000);
-    assert_eq!(fabric.link(1, port).neighbour_life(), Some(incarnation(0)));
+    assert_eq!(fabric.link(1, port).neighbour_incarnation(), Some(incarnation(0)));
     assert_whole(&mut fabric);
 }
 

@@ -1,13 +1,13 @@
-//! Frames that were spoilt at random, thrown at every part of the core that sees frames: parser, link, endpoint, switch.
+//! Fuzz test: corrupted frames for every part of the core that reads frames: parser, link, endpoint, switch.
 //!
-//! Each case is a small rack with work on it, and a hostile hand on its links: it replays, cuts, extends, splices and flips
-//! what passes by, and what lies in `tests/corpus`. Two kinds of cases differ in what may be asked afterwards. *Spoilt*: the
-//! checks were not forged, so the work must end well and every byte of memory must be what the work made it. *Forged*: both
-//! checks were computed anew, and nothing tells such a frame from a real one; the core must stand it and nothing more.
+//! Each case is a small rack with work, whose links an attacker controls: it replays, cuts, extends, splices and
+//! flips frames in flight and those in `tests/corpus`. There are two kinds of cases. *Corrupted*: the checks were not
+//! recomputed, so the work must end well, with exact memory contents. *Forged*: both checks were recomputed, so that
+//! such a frame cannot be distinguished from a real one; the core must only not panic.
 //!
-//! The seed is printed before the first case. `RACKLOOM_FUZZ_SEED` repeats it, `RACKLOOM_FUZZ_SECONDS` makes it last (3 by
-//! default), `RACKLOOM_FUZZ_SHOW` shows each frame that is thrown. A frame that once broke something belongs into the corpus; `RACKLOOM_FUZZ_WRITE=1` writes what passes on
-//! healthy links there, one of each kind.
+//! The seed is printed before the first case. `RACKLOOM_FUZZ_SEED` repeats it, `RACKLOOM_FUZZ_SECONDS` sets the
+//! duration (default 3), `RACKLOOM_FUZZ_SHOW` shows each injected frame. A frame that once broke something belongs
+//! into the corpus. `RACKLOOM_FUZZ_WRITE=1` writes frames of healthy links there, one of each kind.
 
 mod harness;
 
@@ -25,7 +25,7 @@ use rackloom_protocol::wire::packed::Operations;
 use rackloom_protocol::wire::{dump, hop_check, layout, seal_end_to_end};
 use rackloom_protocol::*;
 
-/// Where frames of another rack and run are kept, as hexadecimal text.
+/// Returns the folder with frames of another rack and run, as hexadecimal text.
 fn corpus_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
@@ -49,8 +49,8 @@ fn recorded() -> Vec<Vec<u8>> {
     frames
 }
 
-/// The corpus, as of another rack: it was recorded in one with the same lives as those of this test, so the tail of its
-/// frames behind the head of a live one would be a good frame. The check of that part must not fit here.
+/// Returns the corpus, as of another rack. It was recorded in one with the incarnations of this test, so the tail of
+/// a recorded frame after the head of a live one would be valid. Its end-to-end check must be invalid here.
 fn corpus() -> Vec<Vec<u8>> {
     recorded().into_iter().map(of_another_rack).collect()
 }
@@ -88,8 +88,8 @@ impl Chance {
 const EDGES: [u32; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
-/// Spoil a frame in one to four ways.
-fn spoil(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
+/// Corrupts a frame by one to four changes.
+fn corrupt(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
     for _ in 0..=chance.below(4) {
         let at = chance.below(bytes.len());
         match chance.below(8) {
@@ -132,7 +132,7 @@ fn forge(bytes: &mut Vec<u8>) {
     layout::put_u32(bytes, layout::HOP_CHECK, check);
 }
 
-/// What passed each link and direction, and what shall come out of it beside that.
+/// Frames that passed each link and direction, and further expected results.
 #[derive(Default)]
 struct Hand {
     seen: Vec<(u16, bool, Vec<u8>)>,
@@ -161,7 +161,7 @@ fn rack(hand: &Rc<RefCell<Hand>>, mode: RetransmissionMode, has_retry: bool) -> 
     fabric
 }
 
-/// Give a frame to whoever is at that end of a link.
+/// Delivers a frame to the member at that end of a link.
 fn throw(fabric: &mut Fabric, edge: u16, forward: bool, bytes: Vec<u8>) {
     let ends = fabric.graph.edges[usize::from(edge)];
     let (member, port) = if forward { (ends.b, ends.b_port) } else { (ends.a, ends.a_port) };
@@ -176,7 +176,7 @@ fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8])
     let (small, large) = (1 + chance.below(256), 1 + chance.below(60_000));
     fabric.insist(0, store(names[0], at(1, place as u64), &vec![value; small]));
     shadow[place..place + small].fill(value);
-    // The source lies in the sender's own memory, which nobody else writes.
+    // The source is in the sender's own memory, which no other node writes.
     fabric.memory(0)[..large].fill(value ^ 0xff);
     fabric.insist(0, put(names[1], at(1, place as u64 + 4096), local(0, large as u64)));
     shadow[place + 4096..place + 4096 + large].fill(value ^ 0xff);
@@ -218,7 +218,7 @@ fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
     }
 }
 
-/// Throw one frame at one end of one link: a replay, or something spoilt.
+/// Injects one frame at one end of one link: a replay, or a corrupted frame.
 fn hostile_step(
     fabric: &mut Fabric,
     hand: &Rc<RefCell<Hand>>,
@@ -236,7 +236,7 @@ fn hostile_step(
     if !is_replay {
         let before = bytes.clone();
         let other = chance.pick(corpus);
-        spoil(chance, &mut bytes, other);
+        corrupt(chance, &mut bytes, other);
         if forged {
             forge(&mut bytes);
         } else if bytes == before {
@@ -262,7 +262,7 @@ fn line(graph: &Graph, edge: u16, forward: bool, bytes: &[u8]) -> String {
     }
 }
 
-/// What the readers of frames make of any bytes at all.
+/// Passes arbitrary bytes to all readers of frames.
 fn read(bytes: &[u8]) {
     let (ours, theirs) = (mac(NodeId(1), Plane(0)), mac(NodeId(0), Plane(0)));
     if let Ok(frame) = Frame::parse(bytes, 0x88b5, ours, theirs, 7) {
@@ -305,7 +305,7 @@ fn spoilt_frames_change_nothing_and_forged_ones_are_survived() {
         for _ in 0..200 {
             let mut bytes = chance.pick(&corpus).clone();
             let other = chance.pick(&corpus);
-            spoil(&mut chance, &mut bytes, other);
+            corrupt(&mut chance, &mut bytes, other);
             read(&bytes);
         }
         cases += 1;
@@ -334,7 +334,7 @@ fn nothing_of_the_corpus_is_taken() {
     assert_eq!(fabric.finish(1), Ok(0), "and the rack works on");
 }
 
-/// What passes on healthy links, one frame of each kind and first operation; written if asked for.
+/// Records frames of healthy links, one of each kind and first operation, and writes them on request.
 #[test]
 fn the_corpus_has_a_frame_of_every_kind() {
     let hand = Rc::new(RefCell::new(Hand::default()));
@@ -347,7 +347,7 @@ fn the_corpus_has_a_frame_of_every_kind() {
     let kind = |bytes: &[u8]| {
         let kind = bytes[layout::VERSION_KIND] & 15;
         let first = bytes.get(layout::OPERATIONS).filter(|_| kind <= 2).copied().unwrap_or(0);
-        // What is selected says less than what is done with it.
+        // The operation after a select is more specific.
         let second = bytes.get(layout::OPERATIONS + 16).filter(|_| first == 1).copied();
         (kind, second.unwrap_or(first))
     };

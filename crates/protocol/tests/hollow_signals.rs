@@ -1,5 +1,5 @@
-//! A signal is never raised without its data: neither where memory fails, nor where a region is revoked half-way, nor where the sender has
-//! given the data up while the signal was under way.
+//! Signals without data: none is executed, neither after a memory failure, nor after a revocation, nor after the
+//! sender gave its data up.
 
 mod harness;
 
@@ -7,7 +7,7 @@ use harness::*;
 use rackloom_protocol::wire::frame::FrameKind;
 use rackloom_protocol::*;
 
-/// Where signals are raised; nothing happens to it.
+/// Region of the signal words; no fault affects it.
 const BOARD: RegionId = RegionId(2);
 const BOARD_BYTES: usize = 4096;
 /// Several frames.
@@ -21,7 +21,7 @@ fn fabric(order: OrderScope) -> Fabric {
     fabric
 }
 
-/// Put bytes of node 0 to the same place of node 1, and raise this word of its board.
+/// Returns a put from node 0 to the same offset of node 1, with a signal to this word.
 fn put_and_raise(id: u64, offset: u64, length: u64, word: u64) -> Command<'static> {
     let raise = Signal { region: BOARD, offset: 8 * word, key: KEY, kind: SignalKind::Add, value: 1 };
     let (target, source) = (at(1, offset), local(offset, length));
@@ -125,8 +125,8 @@ fn a_region_revoked_in_the_middle_of_a_put_lets_no_signal_through() {
     assert!(broken_off > 5, "none was broken off in the middle");
 }
 
-/// The signal is there and waits for a packet that its sender will not send any more: he has given its target up, and says so when it is
-/// back.
+/// The signal has arrived and waits for a packet that its sender will never send: the sender has given the target up,
+/// and reports so on its return.
 #[test]
 fn data_that_its_sender_gave_up_takes_its_signal_along() {
     let mut fabric = fabric(OrderScope::Class);
@@ -152,7 +152,8 @@ fn data_that_its_sender_gave_up_takes_its_signal_along() {
     assert_eq!(fabric.finish(3), Ok(0), "no posted store has failed");
 }
 
-/// Any write may fail, frames are lost, doubled and late: whoever sees a signal finds its data, and the caller knows which.
+/// Any write may fail, and frames are lost, duplicated and late: each visible signal has its data, and the initiator
+/// gets the right results.
 #[test]
 fn signals_and_good_ends_agree_whatever_fails() {
     let mut failed = 0;

@@ -1,4 +1,4 @@
-//! Bytes that nobody of ours sent, and accesses that nobody may make: refused, named, and no byte changed.
+//! Foreign bytes and forbidden accesses: refused, reported, and without effect on memory.
 
 mod harness;
 
@@ -54,7 +54,7 @@ fn every_forbidden_access_is_refused_by_name() {
 fn a_get_whose_region_goes_away_in_flight_is_refused_and_given_nothing_else() {
     let mut fabric = pair();
     fabric.memory(1)[..100_000].fill(7);
-    // All data is lost on its way until the region is gone, so what comes later is sent again.
+    // All data is lost until the region is revoked, so it is retransmitted afterwards.
     fabric.filter = Box::new(|_, _, forward, bytes| forward || bytes.len() < 1000);
     fabric.command(0, get(1, at(1, 0), local(0, 100_000))).unwrap();
     fabric.run_for(60_000);
@@ -268,7 +268,7 @@ fn a_frame_that_claims_to_carry_no_hop_check_carries_none() {
 // W-9 W-10
 #[test]
 fn a_bit_flipped_inside_a_switch_meets_the_end_to_end_check() {
-    // The switch re-seals the hop; only the check that it never touches can tell.
+    // The switch recomputes the hop check; only the end-to-end check, which it never changes, detects this.
     let (mut fabric, mut bytes) = genuine();
     bytes[130] ^= 4;
     let check = wire::hop_check(&bytes, false);
@@ -347,7 +347,7 @@ proptest! {
             prop_assert!(!dump::line(&frame).is_empty());
         }
         if reseal && whole {
-            // With both checks forged as well, nothing tells it from a real frame: it must only not panic.
+            // With both checks forged, the frame cannot be distinguished from a real one: it must only not panic.
             fabric.deliver(1, PortId(0), sealed(bytes));
         } else if touched {
             deliver(&mut fabric, bytes);

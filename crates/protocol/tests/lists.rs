@@ -10,7 +10,7 @@ use rackloom_protocol::*;
 
 const ROUNDS: u64 = 200;
 
-/// What is seen of a run: what each list had taken and why not more, every frame, the events, the memory.
+/// Observations of a run: accepted stores of each list with the reason for the rest, all frames, events, memory.
 #[derive(PartialEq, Debug)]
 struct Outcome {
     taken: Vec<(usize, Option<CommandRefused>)>,

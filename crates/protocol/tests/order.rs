@@ -1,4 +1,4 @@
-//! The order that a rack promises: kept under loss, duplication and reordering, watched, and missed where nobody keeps it.
+//! Order scopes: kept under loss, duplication and reordering, and checked; violated if members do not keep them.
 
 mod harness;
 
@@ -79,7 +79,7 @@ fn a_packet_says_whether_it_has_been_sent_before() {
     let seen = std::rc::Rc::new(std::cell::RefCell::new(std::collections::BTreeMap::<u32, Vec<bool>>::new()));
     let (log, mut any) = (seen.clone(), lossy(100, 9));
     fabric.filter = Box::new(move |now, edge, forward, bytes| {
-        // On the way to the switch, before anything can be lost.
+        // On the link to the switch, before any loss.
         if edge != 0 || !forward || FrameKind::peek(bytes) != Some(FrameKind::Data) {
             return true;
         }
@@ -118,7 +118,7 @@ fn the_later_of_two_puts_to_a_place_stays_where_the_region_is_ordered() {
     }
 }
 
-/// The planted violation: nobody does what the promise takes, and the oracle says which one is broken.
+/// Planted violation: no member keeps the order, and the oracle reports the violated scope.
 #[test]
 fn a_promise_that_nobody_keeps_is_seen_to_be_broken() {
     for order in [OrderScope::Pair, OrderScope::Class, OrderScope::Region] {
@@ -136,7 +136,7 @@ fn a_promise_that_nobody_keeps_is_seen_to_be_broken() {
     assert_eq!(broken(&fabric), [], "nothing was promised");
 }
 
-/// A command that is refused for now breaks nothing, however often it is asked for.
+/// A command that is refused for now violates nothing, however often it is repeated.
 #[test]
 fn a_command_that_is_refused_breaks_no_promise() {
     let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Pair, false));
@@ -153,7 +153,7 @@ fn a_command_that_is_refused_breaks_no_promise() {
     assert!(0 < broken && broken <= taken, "{broken} for {taken} stores that were taken");
 }
 
-/// What takes one way keeps its order as long as the way does.
+/// Packets on one path stay in order while the path exists.
 #[test]
 fn a_way_that_reorders_breaks_the_promise_per_path() {
     let seen = |shuffle| {
@@ -167,7 +167,8 @@ fn a_way_that_reorders_breaks_the_promise_per_path() {
 }
 
 // W-46
-/// The first packet is lost once, so the last one of its put, which has the signal, waits; the next put takes the same way.
+/// The first packet is lost once, so the last one of its put, which has the signal, waits. The next put takes the
+/// same path.
 #[test]
 fn what_comes_the_same_way_waits_behind_a_signal_that_waits() {
     let mut fabric = Fabric::up(star(2, 1), &of(OrderScope::Path, true));
@@ -185,7 +186,7 @@ fn what_comes_the_same_way_waits_behind_a_signal_that_waits() {
     fabric.finish(1).expect("the first put ends well");
     fabric.finish(2).expect("the second put ends well");
     assert_eq!(broken(&fabric), []);
-    // What was lost is sent again, and promised no place on the way; the rest of the later put stays.
+    // Retransmitted packets have no promised position; the rest of the later put stays.
     assert!(fabric.memory(1)[8_192..BYTES as usize].iter().all(|byte| *byte == 2), "the later put stays");
 }
 

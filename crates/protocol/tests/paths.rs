@@ -1,4 +1,4 @@
-//! Several ways to a node at a time: what each policy makes of them, and what becomes of a stream when one goes.
+//! Several paths to a node at a time: the choice of each policy, and the recovery of a stream when one fails.
 
 mod harness;
 
@@ -143,7 +143,7 @@ fn diamond() -> Graph {
     Graph { members, edges }
 }
 
-/// Data frames by way through the middle, of one put of many packets; how often the transport repeated one.
+/// Returns the data frames of one put of many packets per middle path, and the number of retransmissions.
 fn through_the_middle(policy: PathPolicy, relays_choose: bool) -> (Vec<u64>, u64) {
     let mut options = of(policy);
     options.paths.relays_choose = relays_choose;

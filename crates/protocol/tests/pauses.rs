@@ -1,5 +1,5 @@
-//! Links that pause in place of giving credits: nothing is lost where there is headroom, and a watchdog pays for moving on with
-//! loss. What takes a rate (how much headroom suffices, rings that stand still) is for the experiments.
+//! Pausing links: no loss with sufficient headroom, and progress with losses by the watchdog. Questions of rate
+//! (sufficient headroom, rings that stop) belong to the experiments.
 
 mod harness;
 
@@ -12,13 +12,13 @@ use rackloom_protocol::wire::layout::{CHANNEL, FABRIC, VERSION_KIND, u16_at};
 use rackloom_protocol::*;
 
 const RESPONSE_NS: u64 = 700;
-/// Long beside everything here but the test in which words are lost.
+/// Longer than all other times here, except in the test that loses pause messages.
 const PAUSE_NS: u64 = 100_000;
 
 const PAUSE: PauseConfig = PauseConfig {
     xoff_bytes: 40_000,
     xon_bytes: 20_000,
-    // Links here have no rate: all of a sender's window may be under way, of two senders' at that.
+    // Links here have no rate: the whole window of two senders may be in flight.
     headroom_bytes: 300_000,
     quanta: 1_000,
     quantum_ps: PAUSE_NS,
@@ -44,7 +44,7 @@ fn dropped(fabric: &mut Fabric, reason: DropReason) -> u64 {
     ports.into_iter().map(|(node, port)| fabric.counters(node, port).dropped_for(reason)).sum()
 }
 
-/// What is heard at the switch's port 0 and sent by it there.
+/// Pause message that the switch receives or sends at its port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Word {
     Data,
@@ -138,7 +138,8 @@ fn without_headroom_frames_are_lost_and_the_transport_repeats_them() {
     assert!(lost(&mut fabric) > 0);
 }
 
-/// Nodes put to partners that do not drain: so many ways into the switch want more room than they get. What each holds there.
+/// Nodes put to partners that do not drain, so that many ingress links compete for space. Returns the bytes that each
+/// holds.
 fn share(buffer: SharedBufferConfig, pairs: u16) -> Vec<u64> {
     let mut options = pausing(PauseConfig { headroom_bytes: 0, ..PAUSE });
     options.forwarding.shared_buffer = Some(buffer);
@@ -264,7 +265,7 @@ fn a_pause_means_nothing_to_a_link_that_has_credits() {
     pausing.run_for(200_000);
     let word = words.lock().unwrap().first().expect("a pause").clone();
     assert_eq!(word[VERSION_KIND] & 15, FrameKind::Pause as u8);
-    // The same members with credits live at the same addresses, under the same lives.
+    // The members with credits have the same addresses and incarnations.
     let mut plain = Fabric::up(star(3, 1), &options(RetransmissionMode::Selective));
     plain.deliver(0, PortId(0), word);
     assert_eq!(plain.counters(0, 0).dropped_for(DropReason::Malformed), 1);

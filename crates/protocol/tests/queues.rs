@@ -1,13 +1,14 @@
-//! What a switch can carry with a queue for each way out, and with one line for each way in: slot by slot, every input always full,
-//! every frame to an output at random.
+//! Throughput of a switch with a queue per egress, and with one queue per ingress: slot by slot, every input always
+//! full, every frame to a random output.
 //!
-//! Held against: Karol, Hluchyj and Morgan, "Input versus output queueing on a space-division packet switch" (1987), table I.
+//! Reference: Karol, Hluchyj and Morgan, "Input versus output queueing on a space-division packet switch" (1987),
+//! table I.
 
 use std::collections::BTreeMap;
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::wire::address::mac;
-use rackloom_protocol::wire::control::{Hello, LifeMark, LinkReport};
+use rackloom_protocol::wire::control::{Hello, IncarnationMark, LinkReport};
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind, LinkHeader};
 use rackloom_protocol::wire::layout::{
     CONSUMED, DESTINATION, FABRIC, FLAG_MARKED, FLAGS, OPERATIONS, SOURCE, u16_at, u32_at,
@@ -22,7 +23,7 @@ const FRAME_BYTES: usize = 256;
 /// Frames of each input that the switch always holds.
 const DEPTH: usize = 48;
 
-/// One frame of data may leave each port in a slot; what neighbours say to each other takes no room.
+/// One data frame may leave each port in a slot; control frames take no slot.
 #[derive(Default)]
 struct Slots {
     room: Vec<u8>,
@@ -51,7 +52,7 @@ impl Wires for Slots {
     }
 }
 
-/// What a node at a port has said and heard.
+/// Sequence state of a node at a port.
 #[derive(Clone, Copy, Default)]
 struct Neighbour {
     sent: u32,
@@ -156,8 +157,8 @@ impl Bench {
             origin: NodeId(node),
             incarnation: life(node),
             number: 1,
-            is_farewell: false,
-            edges: vec![(node, Some(LifeMark::of(life(hub))))],
+            is_departure: false,
+            edges: vec![(node, Some(IncarnationMark::of(life(hub))))],
         };
         let mut frame = vec![0; FABRIC + report.encoded_bytes()];
         report.write(&mut frame[FABRIC..]);
@@ -205,7 +206,7 @@ impl Bench {
         data
     }
 
-    /// The first half of the ports are inputs and the others outputs, because no frame goes back to where it came from.
+    /// The first half of the ports are inputs and the others outputs, because no frame returns to its ingress.
     fn slot(&mut self) -> usize {
         let ports = self.width() as u16;
         for node in 0..ports {
@@ -236,7 +237,7 @@ impl Bench {
     }
 }
 
-/// Who is served of those that want the same output makes no difference: the next frame of whoever it is goes anywhere.
+/// The choice among inputs that need the same output has no effect: the next frame of either goes to a random output.
 #[test]
 fn one_line_for_each_way_in_keeps_what_theory_says() {
     for (ports, theory) in [(2, 0.75), (4, 0.6553), (8, 0.6184)] {
@@ -251,7 +252,7 @@ fn a_queue_for_each_way_out_blocks_nobody() {
     assert!(measured > 0.97, "{measured}");
 }
 
-/// Real members of both kinds, which lose frames and links on the way.
+/// Real members of both kinds, which lose frames and links.
 #[test]
 fn who_stands_in_line_is_never_forgotten() {
     let mut options = harness::options(RetransmissionMode::Selective);
@@ -308,7 +309,7 @@ fn a_frame_that_joins_a_long_queue_is_marked_and_its_sender_hears_of_it() {
         |fabric: &mut harness::Fabric| (0..2).map(|node| fabric.counters(node, 0).marks.rx_echo).sum::<u64>();
     let told = echoes(&mut fabric);
     assert!((2..=marked).contains(&told), "{told} of {marked}");
-    // What has been said is not said again.
+    // Announcements are not repeated.
     fabric.command(0, harness::store(7, harness::at(2, 900_000), &[1; 64])).unwrap();
     assert_eq!(fabric.finish(7), Ok(0));
     fabric.command(0, harness::put(8, harness::at(2, 0), harness::local(0, 64))).unwrap();

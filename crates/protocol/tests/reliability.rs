@@ -193,7 +193,7 @@ fn no_link_ever_carries_more_than_its_credits() {
     tight.credits.limit = 90;
     let limit = tight.credits.limit;
     let mut fabric = Fabric::up(ring(4), &tight);
-    // (edge, direction) -> credits freed, as told in the opposite direction; an outside observer's books.
+    // (edge, direction) -> credits freed, as announced in the opposite direction; kept by an independent observer.
     let mut freed = std::collections::BTreeMap::new();
     let fullest = std::rc::Rc::new(std::cell::Cell::new(0));
     let record = fullest.clone();

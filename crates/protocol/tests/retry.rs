@@ -1,4 +1,5 @@
-//! Link-level retry between real members: what a link loses it repeats, and the transport never hears of it.
+//! Link-level retry between real members: lost frames are replayed on the link, without a retransmission of the
+//! transport.
 
 mod harness;
 
@@ -171,7 +172,7 @@ fn a_bit_that_turns_over_anywhere_in_a_frame_is_the_links_affair() {
     assert_eq!(retransmitted(&mut fabric), 0);
 }
 
-/// A frame that a switch spoils has a hop check that fits: repeating it would spoil nothing less.
+/// A frame that a switch spoils has a hop check that fits: repeating it would corrupt nothing less.
 #[test]
 fn what_a_switch_spoils_is_left_to_the_ends() {
     let mut options = repeating();

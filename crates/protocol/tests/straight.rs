@@ -1,9 +1,10 @@
-//! Frames that are recognised go a shorter way than others, to the same outcome.
+//! Fast path: recognised frames have the same outcome as on the general path.
 //!
-//! Each script runs four times, to the nanosecond alike. In the first run frames are written one after another where they leave, and are over when
-//! they come in. In the second memory is not at hand when a frame comes in, so that the frame waits for it. In the third
-//! the wire has room for one frame, and each begins a turn of its own. In the fourth that is so as well, and
-//! every data frame gets a hop check under way, which makes it one that must be looked at as a whole. Nothing else tells the runs apart. Frames, events, memory and counters must be the same.
+//! Each script runs four times with equal timing. In the first run, frames are written in runs and finished on
+//! arrival. In the second, memory is not available when a frame arrives, so that the frame waits for it. In the
+//! third, the wire has room for one frame, and each begins a poll iteration of its own. The fourth is like the third,
+//! and every data frame gets a hop check in flight, so that it must be checked completely. Frames, events, memory and
+//! counters must be equal.
 
 mod harness;
 
@@ -22,7 +23,7 @@ const WRONG_KEY: Key = Key(78);
 /// Every frame that was sent: when, over which edge, from which end, and its bytes.
 type Trace = Vec<(u64, u16, bool, Vec<u8>)>;
 
-/// Which way data frames go at both end points.
+/// Path of data frames through the code of both endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Short,
@@ -48,7 +49,7 @@ fn give_a_hop_check(frame: &mut [u8]) {
     }
 }
 
-/// Record, lose and hold up frames as the seed says; then let the rest go its way.
+/// Records, loses and delays frames by the seed.
 fn filter(way: Way, seed: u64, permille: u64, trace: &Rc<RefCell<Trace>>) -> Filter {
     let (mut lose, trace) = (lossy(permille, seed), Rc::clone(trace));
     Box::new(move |now, edge, forward, bytes| {
@@ -84,11 +85,11 @@ fn some_command(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
         15 => get(id, target, local(900_000, 1 + dice.roll(9000))),
         _ => Command::Flush { operation: OperationId(id), target: None },
     };
-    // What is refused for want of room or of a way is refused in both runs.
+    // Commands that are refused for lack of room or path are refused in all runs.
     let _ = fabric.command(source, command);
 }
 
-/// What happened, as far as anybody can see.
+/// All observable results.
 #[derive(PartialEq)]
 struct Outcome {
     trace: Trace,
@@ -102,7 +103,7 @@ fn run(way: Way, seed: u64, options: &Options, permille: u64) -> Outcome {
     let mut fabric = Fabric::new(ring(3), options);
     fabric.filter = filter(way, seed, permille, &trace);
     fabric.at_once = matches!(way, Way::Short | Way::OneATurn);
-    fabric.one_a_turn = matches!(way, Way::OneATurn | Way::General);
+    fabric.one_frame_per_poll = matches!(way, Way::OneATurn | Way::General);
     fabric.shuffle = (permille > 0).then_some(seed);
     fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
     for id in 0..ROUNDS {

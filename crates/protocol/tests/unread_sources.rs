@@ -1,5 +1,5 @@
-//! Bytes that cannot be read when their frame leaves are never taken for data: the operation ends in an error that says so, its signal is
-//! not raised, and the stream goes on.
+//! Unreadable sources: bytes that cannot be read when their frame leaves are never taken for data. The operation ends
+//! in an error, its signal is not executed, and the stream continues.
 
 mod harness;
 
@@ -61,11 +61,13 @@ fn receive(id: u64, tag: u64, offset: u64, length: u64) -> Command<'static> {
 // W-52 W-53
 #[test]
 fn no_part_of_a_put_is_made_up() {
-    for (order, one_a_turn) in OrderScope::ALL.into_iter().flat_map(|order| [(order, false), (order, true)]) {
+    for (order, one_frame_per_poll) in
+        OrderScope::ALL.into_iter().flat_map(|order| [(order, false), (order, true)])
+    {
         for part in 0..5 {
-            let case = format!("{} {part} {one_a_turn}", order.name());
+            let case = format!("{} {part} {one_frame_per_poll}", order.name());
             let mut fabric = fabric(order);
-            fabric.one_a_turn = one_a_turn;
+            fabric.one_frame_per_poll = one_frame_per_poll;
             fabric.memory(0).fill(7);
             fabric.memory(1).fill(3);
             fabric.fail_sources(0, unread_once(part));
@@ -125,7 +127,8 @@ fn what_is_taken_decides_and_not_what_was_sent() {
         let mut fabric = fabric(OrderScope::Class);
         fabric.memory(0).fill(7);
         let mut seen = 0;
-        // Either the data is lost, or all that is said of it for a while: in both cases it is sent again, and cannot be read then.
+        // Either the data or all acknowledgements are lost for a while: in both cases it is retransmitted, and cannot
+        // be read then.
         fabric.filter = Box::new(move |_, _, _, bytes| {
             let kind = FrameKind::peek(bytes);
             let is_data = kind == Some(FrameKind::Data) && bytes[wire::layout::CLASS] == 2;
@@ -188,7 +191,7 @@ fn a_message_that_cannot_be_read_meets_no_receive_and_gives_its_budget_back() {
     fabric.insist(0, send(2, 5, 0, 64));
     assert_eq!(fabric.finish(1), Ok(64));
     assert_eq!(fabric.finish(2), Ok(0));
-    // Nobody waits for these: only what is within the budget ends.
+    // No receive matches these: only those within the budget end.
     for id in 10..10 + EAGER_BUDGET_BYTES / EAGER_BYTES_MAX {
         fabric.insist(0, send(id, 6, 0, EAGER_BYTES_MAX));
         assert_eq!(fabric.finish(id), Ok(0), "the whole budget is there");
@@ -210,7 +213,8 @@ fn of_a_message_on_offer_both_ends_hear_that_it_could_not_be_read() {
     assert_eq!((fabric.finish(3), fabric.finish(4)), (Ok(BYTES), Ok(0)));
 }
 
-/// Any reading may fail, frames are lost, doubled and late: whoever sees a signal finds its data, and the caller knows which.
+/// Any read may fail, and frames are lost, duplicated and late: each visible signal has its data, and the initiator
+/// gets the right results.
 #[test]
 fn signals_and_good_ends_agree_whatever_cannot_be_read() {
     let mut failed = 0;

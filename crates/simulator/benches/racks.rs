@@ -24,14 +24,14 @@ use rackloom_simulator::Simulation;
 const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
 const PUT_BYTES: u64 = 2 << 20;
-/// Of the cases that tell what a frame costs by the size of the rack: a large one needs no more memory than there is.
+/// For cases that compare the cost per frame by the size of the rack: large racks must fit into memory.
 const SHORT_PUT_BYTES: u64 = 256 << 10;
 const FRAME_PAYLOAD_BYTES: u64 = 4096;
-/// What a put's signal is written to, behind source and target.
+/// Length of the word of a put's signal, behind source and target.
 const WORD_BYTES: u64 = 8;
 const STEP_NS: u64 = 50_000;
 
-/// A case: its name, the rack, and how far away the target of each node is.
+/// A case: its name, its rack, and the distance to the target of each node.
 struct Case {
     name: &'static str,
     shape: &'static str,
@@ -92,7 +92,7 @@ impl Rack {
             simulation.endpoint_mut(node).register(config).expect("registers");
         }
         let mut rack = Self { simulation, nodes, put_bytes: case.put_bytes, round: 0 };
-        while !(0..nodes).all(|node| rack.simulation.endpoint(NodeId(node)).reaches_everyone()) {
+        while !(0..nodes).all(|node| rack.simulation.endpoint(NodeId(node)).reaches_all()) {
             rack.pass();
         }
         rack
@@ -100,7 +100,7 @@ impl Rack {
 
     fn pass(&mut self) {
         let until = self.simulation.now() + STEP_NS;
-        self.simulation.step_until(until).expect("time goes on");
+        self.simulation.step_until(until).expect("time advances");
     }
 
     /// One put from every node, and on until the signal of each has come, which follows its bytes.
@@ -130,7 +130,7 @@ impl Rack {
         }
     }
 
-    /// So many permutations: how long they took.
+    /// Runs this number of permutations and returns the time they took.
     fn timed(&mut self, distance: u16, rounds: u32) -> Duration {
         let begin = WallInstant::now();
         (0..rounds).for_each(|_| self.permute(distance));
@@ -150,7 +150,7 @@ fn permutations(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Permutations of one rack, told in a line. All hops and acknowledgements count as frames here too.
+/// Runs permutations of one rack and prints one line. All hops and acknowledgements count as frames here too.
 fn count(what: &str) {
     let (name, rounds) = what.split_once(':').unwrap_or((what, "1"));
     let rounds: u32 = rounds.parse().expect("a number of rounds");
@@ -160,24 +160,24 @@ fn count(what: &str) {
     let seconds = rack.timed(case.distance, rounds).as_secs_f64();
     let after = rack.simulation.statistics();
     let frames = case.frames() * u64::from(rounds);
-    let (hops, occurrences, turns) = (
+    let (hops, events_handled, polls) = (
         after.frames_delivered - before.frames_delivered,
-        after.occurrences - before.occurrences,
-        after.turns - before.turns,
+        after.events_handled - before.events_handled,
+        after.polls - before.polls,
     );
     let millions = |count: u64| count as f64 / seconds / 1e6;
     println!(
-        "{name}: {frames} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {occurrences} \
-         occurrences ({:.3} M/s) in {turns} turns, {seconds:.3} s, {} frames alive at most, trace {:016x}",
+        "{name}: {frames} frames at their final node ({:.3} M/s), {hops} frames over all hops ({:.3} M/s), {events_handled} \
+         events ({:.3} M/s) in {polls} polls, {seconds:.3} s, {} frames alive at most, trace {:016x}",
         millions(frames),
         millions(hops),
-        millions(occurrences),
+        millions(events_handled),
         after.frames_alive_max,
         rack.simulation.trace_hash(),
     );
     if std::env::var("RACKLOOM_RAW").is_ok_and(|raw| raw == "on") {
         drop(rack);
-        tell_raw(case);
+        print_raw(case);
     }
 }
 
@@ -198,8 +198,8 @@ fn raw_copy_ns(case: &Case, frames_at_a_time: u64) -> f64 {
     begin.elapsed().as_secs_f64() * 1e9 / case.frames() as f64
 }
 
-/// Tell how long plain copies take: a frame at a time, and as many as the engine copies at once.
-fn tell_raw(case: &Case) {
+/// Prints the duration of plain copies: a frame at a time, and as many as the engine copies at once.
+fn print_raw(case: &Case) {
     let of_engine = (32 << 20) / FRAME_PAYLOAD_BYTES / u64::from(case.nodes);
     for frames_at_a_time in [1, of_engine.max(1)] {
         let mut takes = [(); 3].map(|()| raw_copy_ns(case, frames_at_a_time));

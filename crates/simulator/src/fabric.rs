@@ -1,10 +1,10 @@
-//! All links of the rack: a frame's way from the moment its sender commits it until its receiver holds it.
+//! All links of the rack: the path of a frame from its sender's commit to its receiver.
 //!
 //! The faults of a link are judged when the frame is committed, so that the frame's whole future is scheduled
-//! at once: lost, doubled, held back, or simply arriving. What can still happen to it under way is that the
-//! cable is cut, which the channel's life tells at the other end.
+//! at once: lost, duplicated, held back, or delivered. Only a cut of the cable can still change it in flight. The
+//! receiving end recognises that by the incarnation of the channel.
 //!
-//! Members appear here only as the ends of channels; whether one is dead or paused is decided in [`crate::rack`].
+//! Members appear here only as the ends of channels. [`crate::rack`] decides which members are dead or paused.
 
 use std::rc::Rc;
 
@@ -12,30 +12,32 @@ use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_plan::{ForwardingPlan, LinkPlan};
 use rackloom_protocol::{DropReason, Event, Instant, NodeId, PortId};
 
-use crate::frames::{FrameId, FrameSlab};
-use crate::link::{Channel, ChannelId, LinkStatistics};
+use crate::frames::FrameSlab;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
+use crate::link::{Channel, LinkStatistics};
 use crate::payload::{Books, Payload};
-use crate::queue::{EventQueue, Occurrence};
+use crate::queue::{EventQueue, QueuedEvent};
 use crate::trace::{Fate, Trace};
 
-/// Occurrences until memory is tidied again, at least.
-const OCCURRENCES_TO_TIDYING: u64 = 1 << 14;
+/// Minimum number of events between two calls of `tidy`.
+const TIDY_INTERVAL_EVENTS_MIN: u64 = 1 << 14;
 
-/// Called for every frame that a member commits, before any fault befalls it: when, on which edge of the graph, in
-/// which direction, and its bytes.
+/// Called for every frame that a member commits, before faults are applied: time, edge of the graph, direction,
+/// and bytes of the frame.
 pub type FrameHook = Box<dyn FnMut(Instant, u16, Direction, &[u8])>;
 
-/// Somebody who sees what happens to every frame: for captures.
+/// Observer of the fate of every frame, for captures.
 pub trait FrameWitness {
-    /// A member sent a frame and this befalls it; `frame` is as it goes on, with its flipped bit.
+    /// Called when a member has sent a frame. `frame` is as it leaves, with its flipped bit if `verdict` flips one.
     fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict);
-    /// A frame that went in this direction arrived, and its receiver did not use it.
+    /// Called when a frame that went in this direction has arrived and its receiver has not used it.
     fn not_used(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: DropReason);
-    /// A frame that went in this direction reached nobody, for another reason than its verdict.
+    /// Called when a frame that went in this direction was lost for another reason than its verdict.
     fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], why: &str);
 }
 
-/// All links, with what is under way on them.
+/// All links, with the frames in flight on them.
 pub(crate) struct Fabric {
     pub(crate) queue: EventQueue,
     pub(crate) frames: FrameSlab,
@@ -44,14 +46,14 @@ pub(crate) struct Fabric {
     channels: Vec<Channel>,
     hook: Option<FrameHook>,
     witness: Option<Box<dyn FrameWitness>>,
-    /// What leaves one member now reaches no other before so long.
+    /// Shortest time in which a frame can get from one member to another, in nanoseconds.
     shortest_ns: u64,
-    /// Frames may wait on a link for others to overtake them.
+    /// True if frames may wait on a link for others to overtake them.
     has_holds: bool,
 }
 
 impl Fabric {
-    /// The links of a plan. `has_checks`: frames carry checks. `seed` drives their faults.
+    /// Creates the links of a plan. `has_checks`: frames carry checks. `seed` drives their faults.
     pub(crate) fn new(
         links: &[LinkPlan],
         has_checks: bool,
@@ -86,13 +88,13 @@ impl Fabric {
         }
     }
 
-    /// Keep the frame in the channel's room once it leaves, beside so many others.
+    /// Keeps the frame in the channel's room once it leaves, beside `others` kept frames.
     pub(crate) fn keep(&mut self, id: ChannelId, others: usize) {
         self.forget_kept(id, others);
         self.channels[id.index()].keeps_next = true;
     }
 
-    /// Of the frames that were kept for a channel only so many of the last ones are needed any more.
+    /// Forgets the kept frames of a channel except the last `others`.
     pub(crate) fn forget_kept(&mut self, id: ChannelId, others: usize) {
         let kept = &mut self.channels[id.index()].kept;
         while kept.len() > others
@@ -102,30 +104,30 @@ impl Fabric {
         }
     }
 
-    /// Put a frame that was kept into the channel's room.
+    /// Puts a kept frame into the channel's room.
     pub(crate) fn recall(&mut self, id: ChannelId, behind: usize) {
         let channel = &self.channels[id.index()];
-        let place = channel.kept.len().checked_sub(behind + 1);
+        let kept_index = channel.kept.len().checked_sub(behind + 1);
         if let (Some(room), Some((kept, length))) =
-            (channel.room, place.and_then(|place| channel.kept.get(place)))
+            (channel.room, kept_index.and_then(|kept_index| channel.kept.get(kept_index)))
         {
             self.frames.recall(*kept, room, usize::from(*length));
         }
     }
 
-    /// Give up memory that is not needed any more. To be called between turns. Returns after how many occurrences that is worth a
-    /// look again.
+    /// Gives up memory that is not needed any more. Call it between polls. Returns the number of events after which
+    /// the next call is useful.
     pub(crate) fn tidy(&mut self) -> u64 {
-        // Rooms that senders asked for and wrote nothing in.
+        // Rooms that senders requested and did not write to.
         for room in self.channels.iter_mut().filter_map(|channel| channel.room.take()) {
             self.frames.release(room);
         }
         self.frames.tidy();
         self.queue.tidy();
-        OCCURRENCES_TO_TIDYING.max(4 * self.frames.len() as u64)
+        TIDY_INTERVAL_EVENTS_MIN.max(4 * self.frames.len() as u64)
     }
 
-    /// Somebody looks at frames under way, or turns their bits over: from now on they are whole.
+    /// Stores complete frames from now on: a reader or a fault needs frames in flight with all their bytes.
     pub(crate) fn keep_whole(&self) {
         self.books.is_watched.set(true);
     }
@@ -141,13 +143,13 @@ impl Fabric {
         self.witness = Some(witness);
     }
 
-    /// For so long what a member does concerns no other one; 0 where somebody looks on, who wants to see everything in its order, or
-    /// where a frame's way is not settled when it leaves.
+    /// Returns for how long the actions of a member cannot affect another member, in nanoseconds; 0 if an observer
+    /// needs all events in order, or if the path of a frame is not fixed when it leaves.
     pub(crate) const fn lookahead_ns(&self) -> u64 {
         if self.hook.is_some() || self.witness.is_some() || self.has_holds { 0 } else { self.shortest_ns }
     }
 
-    /// Nobody sees what happens to frames any more.
+    /// Removes the observers of frames.
     pub(crate) fn dismiss_witness(&mut self) {
         self.books.is_witnessed.set(false);
         self.witness = None;
@@ -157,7 +159,7 @@ impl Fabric {
         self.witness.is_some()
     }
 
-    /// The member that a frame was delivered to has not used it.
+    /// Counts a frame that was delivered to a member and that the member did not use.
     pub(crate) fn not_used(&mut self, now: Instant, frame: FrameId, reason: DropReason) {
         self.testify(frame, |witness, edge, direction, bytes| {
             witness.not_used(now, edge, direction, bytes, reason);
@@ -175,7 +177,7 @@ impl Fabric {
         &self.channels[id.index()]
     }
 
-    /// The channel, if there is such a link.
+    /// Returns the channel, or `None` if there is no such link.
     pub(crate) fn channel_mut(&mut self, id: ChannelId) -> Option<&mut Channel> {
         self.channels.get_mut(id.index())
     }
@@ -184,21 +186,21 @@ impl Fabric {
         self.channels.iter().map(|channel| &channel.statistics)
     }
 
-    /// The room in which the sender may write its next frame. If the channel is busy, its opening is scheduled.
+    /// Returns the room in which the sender may write its next frame. If the channel is busy, schedules its opening.
     pub(crate) fn room(&mut self, now: Instant, id: ChannelId) -> Option<FrameId> {
         let channel = self.channels.get_mut(id.index())?;
         let opens_at = channel.opens_at();
         if opens_at > now {
             if !channel.opening_awaited {
                 channel.opening_awaited = true;
-                self.queue.push(opens_at, Occurrence::Opening(id));
+                self.queue.push(opens_at, QueuedEvent::Opening(id));
             }
             return None;
         }
         Some(*channel.room.get_or_insert_with(|| self.frames.take(id)))
     }
 
-    /// Put the frame in the channel's room on the wire.
+    /// Puts the frame in the channel's room on the wire.
     pub(crate) fn commit(&mut self, now: Instant, id: ChannelId, length: usize) {
         let channel = &mut self.channels[id.index()];
         let Some(room) = channel.room.take() else { return };
@@ -208,7 +210,7 @@ impl Fabric {
         }
         let arrival = channel.transmit(now, bytes);
         let verdict = channel.judge(bytes);
-        let frame = self.frames.seal(room, length, channel.life);
+        let frame = self.frames.seal(room, length, channel.incarnation);
         if std::mem::take(&mut channel.keeps_next) {
             let is_damaged = verdict.corrupt_bit.is_some();
             let kept = if is_damaged { self.frames.keep_copy(frame) } else { self.frames.keep(frame) };
@@ -238,7 +240,7 @@ impl Fabric {
         if verdict.reorder_by > 0 {
             channel.statistics.frames_reordered += 1;
             let until = channel.hold(frame, verdict.reorder_by, arrival);
-            self.queue.push(until, Occurrence::HoldOver(frame));
+            self.queue.push(until, QueuedEvent::HoldOver(frame));
         } else {
             self.pass(id, frame, arrival);
         }
@@ -247,16 +249,16 @@ impl Fabric {
         }
     }
 
-    /// Let a frame through, and after it those that have now been overtaken often enough.
+    /// Schedules the arrival of a frame, and of those that have now been overtaken often enough.
     fn pass(&mut self, id: ChannelId, frame: FrameId, arrival: Instant) {
         let channel = &mut self.channels[id.index()];
         let receiver = channel.receiver;
-        self.queue.push(arrival, Occurrence::Arrival(frame, receiver));
-        channel.overtake(|held| self.queue.push(arrival, Occurrence::Arrival(held, receiver)));
+        self.queue.push(arrival, QueuedEvent::Arrival(frame, receiver));
+        channel.overtake(|held| self.queue.push(arrival, QueuedEvent::Arrival(held, receiver)));
     }
 
-    /// A frame that was held back has waited long enough; whether it was still waiting. One that was overtaken has arrived long ago
-    /// and may be gone, its place with it.
+    /// Ends the wait of a frame that was held back, and returns true if it was still waiting. A frame that was
+    /// overtaken has arrived long ago; its slot may hold another frame.
     pub(crate) fn hold_over(&mut self, now: Instant, frame: FrameId) -> bool {
         if !self.frames.has(frame) {
             return false;
@@ -265,30 +267,30 @@ impl Fabric {
         self.channels[id.index()].hold_is_over(frame, now)
     }
 
-    /// The channel opens: whom that concerns.
+    /// Opens the channel and returns the member that may send.
     pub(crate) fn open(&mut self, id: ChannelId) -> NodeId {
         let channel = &mut self.channels[id.index()];
         channel.opening_awaited = false;
         channel.sender
     }
 
-    /// Where a frame arrives; `None` if the link was cut while it was under way, and the frame is gone.
+    /// Returns where a frame arrives; `None` if the link was cut while the frame was in flight. The frame is then lost.
     pub(crate) fn arrive(&mut self, now: Instant, frame: FrameId) -> Option<(NodeId, PortId)> {
-        let (id, life) = self.frames.carrier(frame);
+        let (id, incarnation) = self.frames.carrier(frame);
         let channel = self.channel(id);
-        if channel.life == life {
+        if channel.incarnation == incarnation {
             return Some((channel.receiver, channel.receiver_port));
         }
         self.lose(now, frame, Fate::CutOff);
         None
     }
 
-    /// A frame does not reach its receiver.
+    /// Records that a frame does not reach its receiver.
     pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, fate: Fate) {
         let (id, _) = self.frames.carrier(frame);
         let statistics = &mut self.channels[id.index()].statistics;
         statistics.frames_dropped += 1;
-        // Each end has its own order.
+        // Each end counts in its own order.
         let number = if fate == Fate::Lost { statistics.frames_sent } else { statistics.frames_delivered };
         self.trace.frame(now, id, (fate, number), self.frames.traced(frame));
         if let Some(why) = fate.beyond_verdict() {
@@ -299,7 +301,7 @@ impl Fabric {
         self.frames.release(frame);
     }
 
-    /// A frame is given to its receiver: its bytes.
+    /// Records that a frame is given to its receiver, and returns its bytes.
     pub(crate) fn deliver(&mut self, now: Instant, frame: FrameId) -> &[u8] {
         let (id, _) = self.frames.carrier(frame);
         let statistics = &mut self.channels[id.index()].statistics;
@@ -308,20 +310,20 @@ impl Fabric {
         self.frames.full(frame)
     }
 
-    /// The frame in the channel's room carries what its sender's memory lends.
+    /// Sets the bytes that the frame in the channel's room borrows from its sender's memory.
     pub(crate) fn load(&mut self, id: ChannelId, payload: Payload, is_whole: bool) {
         if let Some(room) = self.channel(id).room {
             self.frames.load(room, payload, is_whole || self.books.is_watched.get());
         }
     }
 
-    /// A member's memory is about to take something from a frame: its bytes.
+    /// Returns the bytes of a frame from which a member's memory is about to copy.
     pub(crate) fn unload(&mut self, frame: FrameId) -> &[u8] {
         self.books.unload(self.frames.payload(frame));
         self.frames.full_again(frame)
     }
 
-    /// A member tells of this, after so many other things.
+    /// Adds an event of a member to the trace hash. `number`: how many events the member has reported before.
     pub(crate) fn trace_event(&mut self, now: Instant, node: NodeId, number: u64, event: &Event) {
         self.trace.event(now, node, number, event);
     }

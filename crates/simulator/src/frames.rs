@@ -1,19 +1,20 @@
 //! The bytes of all frames that exist, in rooms that are used again.
 //!
-//! A room is big enough for the largest frame of the rack. It is taken when a sender asks its device for a slot,
+//! A room is big enough for the largest frame of the rack. It is taken when a sender requests a slot of its device,
 //! travels by number, is held by the receiver, and is free again when the receiver releases it. Once the rack
 //! is warm no frame costs an allocation. The last room freed is the first taken, so that its lines are in cache.
 //!
-//! Rooms that nobody has needed for a while are given up (`tidy`): a rack that comes up needs a hundred times as many as one at rest.
+//! Rooms that were unused for a while are given up (`tidy`): a rack that comes up needs a hundred times as many as one at rest.
 //!
-//! Most frames are small, and a large mesh that comes up has a million of them under way: a finished frame moves into
+//! Most frames are small, and a large mesh that comes up has a million of them in flight: a finished frame moves into
 //! the smallest kind of room that holds it, and the large room goes to the next sender at once.
 //!
-//! A large body is not looked at twice: what was computed of it goes along when a frame is handed over to the next hop. And a
+//! A large body is hashed once: the result is passed along when a frame is handed over to the next hop. A
 //! payload that its sender's memory lends ([`crate::payload`]) has no bytes here (`short`).
 //!
-//! Who may touch a room, and when, is decided by the fabric; here it is only written down.
+//! The fabric decides which member may use a room; this file only stores that.
 
+mod blank;
 mod kept;
 mod short;
 mod tidy;
@@ -22,20 +23,10 @@ use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
 
-use self::short::Blank;
-use crate::link::ChannelId;
+use self::blank::Blank;
+use crate::ids::{ChannelId, FrameId};
 use crate::payload::{Books, Payload};
 use crate::trace::Traced;
-
-/// The place of a frame in the slab.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameId(pub(crate) u32);
-
-impl FrameId {
-    const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
 /// member with 128 ports. Larger frames stay where they were written.
@@ -46,7 +37,7 @@ const LARGE: usize = SMALL_ROOMS_BYTES.len();
 /// Hops write into this part of a frame; what follows stays as it is from end to end.
 const HEAD_BYTES: usize = 64;
 
-/// A frame of so many stored bytes is looked at as a whole at every hop.
+/// Frames with at most this number of stored bytes are hashed as a whole at every hop.
 const SHORT_BYTES_MAX: usize = 192;
 
 /// One cache line.
@@ -55,18 +46,18 @@ const SHORT_BYTES_MAX: usize = 192;
 struct Frame {
     room: Box<[u8]>,
     length: u16,
-    /// Bytes in the room; less than the length where the payload is left out.
+    /// Number of bytes in the room; less than the length if the payload is left out.
     stored: u16,
     channel: ChannelId,
-    /// Which life of the channel carries the frame; a cut begins another.
-    channel_life: u32,
+    /// Incarnation of the channel that carries the frame; a cut begins a new one.
+    channel_incarnation: u32,
     kind: u8,
     is_free: bool,
-    /// Its link may have to send it again.
+    /// True if the link may have to send the frame again.
     is_kept: bool,
-    /// It is under way no more, and only kept.
+    /// True if the frame is no longer in flight, and only kept.
     is_over: bool,
-    /// Lent bytes that the frame carries.
+    /// Borrowed bytes that the frame carries.
     payload: Payload,
     body: Body,
 }
@@ -81,10 +72,10 @@ impl Frame {
     }
 }
 
-/// What is known of the stored bytes of a frame from [`HEAD_BYTES`] on.
+/// Hash of the stored bytes of a frame from [`HEAD_BYTES`] on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Body {
-    /// Where they ended when the hash was taken; a frame of another length has another body. 0: nothing is known.
+    /// Length of the frame when the hash was taken. A frame of another length has another body. 0: there is no hash.
     end: u16,
     hash: u64,
 }
@@ -93,9 +84,9 @@ struct Body {
 #[derive(Debug)]
 pub(crate) struct FrameSlab {
     frames: Vec<Frame>,
-    /// By kind of room, the last one freed at the end.
+    /// Free frames by kind of room; the last one freed is at the end.
     free: [Vec<u32>; LARGE + 1],
-    /// By kind of room: as many as that were never taken since the slab was tidied last.
+    /// By kind of room: the number of rooms that were not taken since the last call of `tidy`.
     unused: [usize; LARGE + 1],
     /// Frames whose room was given up.
     bare: Vec<u32>,
@@ -104,7 +95,7 @@ pub(crate) struct FrameSlab {
     alive: usize,
     alive_max: usize,
     blank: Blank,
-    /// The frame that a witness was shown last.
+    /// Bytes of the frame that was last shown to a witness.
     shown: Vec<u8>,
 }
 
@@ -124,7 +115,7 @@ impl FrameSlab {
         }
     }
 
-    /// A room for a frame of `channel` of any size. What it holds is left over from earlier frames.
+    /// Takes a room for a frame of `channel` of any size. The room holds bytes of earlier frames.
     pub(crate) fn take(&mut self, channel: ChannelId) -> FrameId {
         self.take_kind(LARGE, channel)
     }
@@ -140,7 +131,7 @@ impl FrameSlab {
         self.make(kind, channel)
     }
 
-    /// A frame with a new room.
+    /// Makes a frame with a new room.
     #[cold]
     fn make(&mut self, kind: usize, channel: ChannelId) -> FrameId {
         let bytes = SMALL_ROOMS_BYTES.get(kind).map_or(self.large_room_bytes, |bytes| *bytes);
@@ -149,7 +140,7 @@ impl FrameSlab {
             length: 0,
             stored: 0,
             channel,
-            channel_life: 0,
+            channel_incarnation: 0,
             kind: kind as u8,
             is_free: false,
             is_kept: false,
@@ -165,25 +156,25 @@ impl FrameSlab {
         FrameId(self.frames.len() as u32 - 1)
     }
 
-    /// The smallest kind of room that holds so many bytes.
+    /// Returns the smallest kind of room that holds so many bytes.
     fn kind_for(&self, bytes: usize) -> usize {
         let small = SMALL_ROOMS_BYTES.iter().position(|room| bytes <= *room && *room < self.large_room_bytes);
         small.unwrap_or(LARGE)
     }
 
-    /// The whole room.
+    /// Returns the whole room, to be written.
     pub(crate) fn room_mut(&mut self, id: FrameId) -> &mut [u8] {
         &mut self.frames[id.index()].room
     }
 
-    /// What is being written, as long as it will be.
+    /// Returns the frame that is being written, at its future length.
     pub(crate) fn draft(&self, id: FrameId, length: usize) -> &[u8] {
         let room = &self.frames[id.index()].room;
         &room[..length.min(room.len())]
     }
 
-    /// The frame is written: fix its length, and the life of the channel that carries it. Its number may change.
-    pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_life: u32) -> FrameId {
+    /// Finishes a written frame: fixes its length and the incarnation of the channel that carries it. Its number may change.
+    pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_incarnation: u32) -> FrameId {
         let length = length.min(self.large_room_bytes);
         let left_out = self.left_out(written);
         let stored = length - left_out.len();
@@ -194,20 +185,20 @@ impl FrameSlab {
             self.shorten(written, id, left_out, length);
             self.release(written);
         } else if !left_out.is_empty() {
-            // Too much beside the payload for a small room; what lies in its place is left over from elsewhere.
+            // The rest of the frame is too large for a small room. The payload's range holds bytes of earlier frames.
             self.frames[id.index()].room[left_out].fill(0);
         }
         let frame = &mut self.frames[id.index()];
         frame.stored = if kind == LARGE { length as u16 } else { stored as u16 };
-        (frame.length, frame.channel_life) = (length as u16, channel_life);
+        (frame.length, frame.channel_incarnation) = (length as u16, channel_incarnation);
         self.note_alive();
         // Now, while the sender's bytes are in cache: thousands of other frames are looked at before this one arrives.
         self.body_hash(id);
         id
     }
 
-    /// A hash of the frame's stored bytes from [`HEAD_BYTES`] on; 0 if there are few. Taken once, however many hops they pass. A
-    /// CRC of 64 bits, because that is the quickest where the processor multiplies without carries, and the same everywhere.
+    /// Returns a hash of the frame's stored bytes from [`HEAD_BYTES`] on; 0 if there are few. Computed once for all hops. A
+    /// CRC of 64 bits, because that is the quickest where the processor multiplies without carries, and equal on all machines.
     fn body_hash(&mut self, id: FrameId) -> u64 {
         let frame = &mut self.frames[id.index()];
         if usize::from(frame.stored) <= SHORT_BYTES_MAX {
@@ -220,7 +211,7 @@ impl FrameSlab {
         frame.body.hash
     }
 
-    /// What of the frame goes into the hash of a run.
+    /// Returns the parts of the frame that are added to the hash of a run.
     pub(crate) fn traced(&mut self, id: FrameId) -> Traced<'_> {
         let body_hash = self.body_hash(id);
         let frame = &self.frames[id.index()];
@@ -229,23 +220,23 @@ impl FrameSlab {
         Traced { length: frame.length.into(), head, body_hash }
     }
 
-    /// The frame's bytes, as far as they are stored.
+    /// Returns the stored bytes of the frame.
     pub(crate) fn bytes(&self, id: FrameId) -> &[u8] {
         self.frames[id.index()].stored()
     }
 
-    /// Whether there is such a frame, used or not.
+    /// Returns true if the slab has such a frame, used or not.
     pub(crate) fn has(&self, id: FrameId) -> bool {
         id.index() < self.frames.len()
     }
 
-    /// The channel that carries the frame, and which life of it.
+    /// Returns the channel that carries the frame, and the incarnation of the channel.
     pub(crate) fn carrier(&self, id: FrameId) -> (ChannelId, u32) {
         let frame = &self.frames[id.index()];
-        (frame.channel, frame.channel_life)
+        (frame.channel, frame.channel_incarnation)
     }
 
-    /// Turn one bit of the frame over.
+    /// Flips one bit of the frame.
     pub(crate) fn flip_bit(&mut self, id: FrameId, bit: u32) {
         let frame = &mut self.frames[id.index()];
         let stored = usize::from(frame.stored);
@@ -255,8 +246,8 @@ impl FrameSlab {
         }
     }
 
-    /// Move everything from `at` on to the same place in another's room. What the first frame holds afterwards is left over
-    /// from elsewhere, unless it is kept: nobody may read it again.
+    /// Moves everything from `at` on to the same offset in another frame's room. The first frame then holds undefined bytes and
+    /// must not be read, unless it is kept.
     pub(crate) fn hand_over(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
         let Ok([source, target]) = self.frames.get_disjoint_mut([from.index(), to.index()]) else { return };
         target.payload = source.payload;
@@ -278,7 +269,7 @@ impl FrameSlab {
             let tail = &source.room[head..usize::from(source.stored)];
             target.room[end..end + tail.len()].copy_from_slice(tail);
         } else if !source.is_kept && source.room.len() == target.room.len() && length > at {
-            // A large frame: its few new bytes move into its room, and the rooms change places.
+            // A large frame: its few new bytes move into its room, and the two frames swap rooms.
             source.room[..at].copy_from_slice(&target.room[..at]);
             std::mem::swap(&mut source.room, &mut target.room);
         } else {
@@ -286,7 +277,7 @@ impl FrameSlab {
         }
     }
 
-    /// A second frame like this one, under way as well.
+    /// Returns a copy of this frame, also in flight.
     pub(crate) fn duplicate(&mut self, id: FrameId) -> FrameId {
         let copy = self.copy(id);
         self.note_alive();
@@ -299,14 +290,15 @@ impl FrameSlab {
         if let Ok([frame, copy]) = self.frames.get_disjoint_mut([id.index(), copy.index()]) {
             let stored = usize::from(frame.stored);
             copy.room[..stored].copy_from_slice(&frame.room[..stored]);
-            (copy.length, copy.stored, copy.channel_life) = (frame.length, frame.stored, frame.channel_life);
+            (copy.length, copy.stored, copy.channel_incarnation) =
+                (frame.length, frame.stored, frame.channel_incarnation);
             (copy.payload, copy.body) = (frame.payload, frame.body);
             self.books.share(&frame.payload);
         }
         copy
     }
 
-    /// The frame is under way no more; its room is given back unless it is kept. Giving back what is free already has no effect.
+    /// Ends the flight of a frame. Its room is freed unless the frame is kept. Releasing a free frame has no effect.
     pub(crate) fn release(&mut self, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id.index()) else { return };
         if frame.is_free || frame.is_over {
@@ -331,7 +323,7 @@ impl FrameSlab {
         self.alive_max = self.alive_max.max(self.alive);
     }
 
-    /// Frames that ever existed at the same time; what is still being written is none.
+    /// Maximum number of frames that existed at the same time, without those that are still being written.
     pub(crate) const fn alive_max(&self) -> usize {
         self.alive_max
     }
@@ -350,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn rooms_are_used_again_and_never_twice_at_once() {
+    fn rooms_are_reused_and_never_shared() {
         let mut frames = slab(128);
         let first = frames.take(CHANNEL);
         let second = frames.take(CHANNEL);
@@ -393,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_body_goes_along_until_it_changes() {
+    fn the_hash_of_a_body_is_passed_along_until_the_body_changes() {
         let mut frames = slab(4_096);
         let whole: Vec<u8> = (0..4_000).map(|at| at as u8).collect();
         let expected = crc64_nvme(&whole[HEAD_BYTES..]);
@@ -410,7 +402,7 @@ mod tests {
         frames.flip_bit(new, 8 * 3_000);
         assert_eq!(frames.body_hash(new), expected);
 
-        // A longer frame, a room that is used again, and a frame without a body are told apart from it.
+        // A longer frame, a reused room, and a frame without a body are distinguished from it.
         let longer = frames.take(CHANNEL);
         frames.hand_over(new, longer, 46, 4_000 - 46);
         let longer = frames.seal(longer, 4_001, 0);

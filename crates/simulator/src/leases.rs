@@ -1,56 +1,56 @@
 //! The frames that one member holds, by the numbers under which it holds them.
 //!
 //! A member keeps a record per number that it has ever seen, as it would for the slots of its device. So the numbers are the
-//! member's own and small, the last one given back is the first to be given out, and what a member keeps does not grow
-//! with the frames that are under way elsewhere. Rooms of busier times are given up (`tidy`): a rack that comes up gives each
+//! member's own and small, the last one given back is the first to be given out, and the member's records do not grow
+//! with the frames that are in flight elsewhere. Rooms of busier times are given up (`tidy`): a rack that comes up gives each
 //! of its members as many frames at once as it has members, and never again.
 
 use rackloom_protocol::LeaseId;
 
-use crate::frames::FrameId;
+use crate::ids::FrameId;
 
-/// Room for so many frames is kept.
+/// Number of entries for which room is kept.
 const KEPT: usize = 64;
 
-/// What one member holds.
+/// The leases of one member.
 #[derive(Debug, Default)]
 pub(crate) struct Leases {
-    /// By lease; nothing where it is free.
+    /// Frames by lease; `None` if the lease is free.
     frames: Vec<Option<FrameId>>,
     free: Vec<LeaseId>,
 }
 
 impl Leases {
-    /// The member is given a frame.
+    /// Gives a frame to the member and returns its lease.
     pub(crate) fn give(&mut self, frame: FrameId) -> LeaseId {
         let lease = self.free.pop().unwrap_or(LeaseId(self.frames.len() as u32));
         match self.frames.get_mut(lease.0 as usize) {
-            Some(place) => *place = Some(frame),
+            Some(slot) => *slot = Some(frame),
             None => self.frames.push(Some(frame)),
         }
         lease
     }
 
-    /// The frame under a lease.
+    /// Returns the frame under a lease.
     pub(crate) fn frame(&self, lease: LeaseId) -> Option<FrameId> {
         self.frames.get(lease.0 as usize).copied().flatten()
     }
 
-    /// The member gives a frame back. What it does not hold it cannot give back.
+    /// Takes a frame back from the member; `None` if the member does not hold it.
     pub(crate) fn take_back(&mut self, lease: LeaseId) -> Option<FrameId> {
         let frame = self.frames.get_mut(lease.0 as usize)?.take()?;
         self.free.push(lease);
         Some(frame)
     }
 
-    /// Give up room that a busier time has left. A member that holds nothing begins anew.
+    /// Gives up room that a busier time has left. A member that holds no frame begins anew.
     pub(crate) fn tidy(&mut self) {
         if self.free.len() == self.frames.len() && self.frames.len() > KEPT {
             *self = Self::default();
         }
     }
 
-    /// The member is dead: all that it held.
+    /// Takes back all frames of a dead member.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = FrameId> {
         self.free.clear();
         std::mem::take(&mut self.frames).into_iter().flatten()
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_used_again_and_frames_are_given_back_once() {
+    fn numbers_are_reused_and_frames_are_returned_once() {
         let mut leases = Leases::default();
         let [first, second] = [70, 80].map(|frame| leases.give(FrameId(frame)));
         assert_eq!((first, second), (LeaseId(0), LeaseId(1)));

@@ -1,21 +1,24 @@
 //! Many GPU nodes and switches on one thread, in virtual time.
 //!
-//! The members are the same state machines that run in real processes ([`rackloom_protocol::Endpoint`] and
+//! The members are the state machines that also run in real processes ([`rackloom_protocol::Endpoint`] and
 //! [`rackloom_protocol::Switch`]), polled by the same [`rackloom_protocol::drain`], carrying the same jobs. Here
-//! time is a number that jumps from one scheduled occurrence to the next, links are arithmetic, and whatever is
-//! random comes from the seed; so a run repeats to the bit, and says so with its trace hash.
+//! time is a number that jumps from one scheduled event to the next, links are arithmetic, and all
+//! random choices come from the seed. So a run repeats to the bit, which its trace hash shows.
 //!
-//! Rooms, in reading order: `queue` (what happens when) · `frames` (bytes of frames, reused) · `leases` (who holds
-//! which) · `payload`, `loans`, `shadow` (what frames carry of long transfers) · `memories`, `takings`, `spans` (what comes of it in the
-//! memories) · `seat_memory` (a memory as its node sees it) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric as one member
-//! sees it) · `seat` (one member and its turn) · [`rack`] (all members, the run) · [`rack::actions`] (what a test or
-//! a fault script does to the rack) · `rack::conduct` (a fault script, played) · `ledger` (what must never happen, watched from all sides) · `trace`, `recording`, [`watchdog`], [`outcome`] (what a run tells).
+//! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes
+//! of frames, reused) · `leases` (frames that a member holds) · `payload`, `loans`, `shadow` (payloads of long
+//! transfers) · `memories`, `takings`, `spans` (the memories that take them) · `seat_memory` (a memory as its node
+//! sees it) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric
+//! as one member sees it) · `seat` (one member and its poll) · [`rack`] (all members, the run) · [`rack::actions`]
+//! (actions of a test or a fault script on the rack) · `rack::conduct` (a fault script, played) · `ledger` (oracle of
+//! all operations) · `trace`, `recording`, [`watchdog`], [`outcome`] (results of a run).
 //!
-//! It does not read files, print, or know any real clock.
+//! The crate does not read files, print, or read a real clock.
 #![forbid(unsafe_code)]
 
 mod fabric;
 mod frames;
+mod ids;
 mod leases;
 mod ledger;
 mod link;
@@ -42,6 +45,6 @@ pub use fabric::{FrameHook, FrameWitness};
 pub use link::{LinkStatistics, REORDER_HOLD_MAX_NS};
 pub use outcome::{MemberState, Outcome, Statistics};
 pub use rack::actions::Action;
-pub use rack::{Happening, Simulation, incarnation};
+pub use rack::{FaultTransition, Simulation, incarnation};
 pub use rackloom_plan::headers::wire_bytes;
 pub use watchdog::{StallCause, Stalled, Waiting};

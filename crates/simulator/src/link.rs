@@ -1,14 +1,14 @@
-//! One direction of one link: when a frame leaves, when it arrives, and what befalls it on the way.
+//! One direction of one link: when a frame leaves, when it arrives, and which faults it meets.
 //!
 //! Intuition: a channel is a wire with a turnstile. A frame starts when the one before has left, takes its bits
 //! divided by the rate, and arrives one propagation delay later. The turnstile opens when the wire is free, not
-//! earlier: a sender packs its frame at the moment the link grants, with whatever is queued by then.
+//! earlier: a sender packs its frame at the moment the link grants, with all that is queued by then.
 //!
-//! A member that passes frames on may begin while one comes in (`crossing`): then it is given the frame when its first bit
-//! arrives. What passing on takes is added on the link by which the frame leaves. No routed frame overtakes another there;
-//! what neighbours say to each other joins behind the forwarder and waits for none.
+//! A member that forwards frames may begin before a frame has arrived completely (`crossing`): then it is given the
+//! frame when its first bit arrives. The forwarding time is added on the link by which the frame leaves. No routed
+//! frame overtakes another there; frames between neighbours join behind the forwarder and wait for none.
 //!
-//! Members live in whole nanoseconds, but a small frame on a fast link lasts 1.7 of them. So departures are kept in
+//! Members count whole nanoseconds, but a small frame on a fast link lasts 1.7 of them. So departures are kept in
 //! picoseconds, and a channel grants within the nanosecond in which the wire becomes free: the wire is
 //! never idle for rounding, and at most one nanosecond's worth of frames waits.
 //!
@@ -18,72 +18,50 @@ use std::collections::VecDeque;
 
 use rackloom_plan::faults::Conditions;
 use rackloom_plan::headers::wire_bytes;
-use rackloom_plan::impair::{Direction, Judge, Verdict};
+use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_plan::{ForwardingMode, ForwardingPlan, HeaderProfile, LinkProfile};
 use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{DESTINATION, SOURCE};
 use rackloom_protocol::{Instant, NodeId, PortId};
 
-use crate::frames::FrameId;
+use crate::ids::FrameId;
 
-/// Longest time that a frame waits to be overtaken, beyond its own arrival.
+/// Longest time that a frame waits to be overtaken, beyond its own arrival, in nanoseconds.
 pub const REORDER_HOLD_MAX_NS: u64 = 50_000;
 
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const PICOSECONDS_PER_SECOND: u64 = 1_000_000_000_000;
 
-/// Whether a frame carries operations.
+/// Returns true if the frame carries operations.
 pub(crate) fn is_data(frame: &[u8]) -> bool {
     FrameKind::peek(frame) == Some(FrameKind::Data)
 }
 
-/// Whether a frame is on its way from one member to another that need not be neighbours.
+/// Returns true if the frame travels between two members that need not be neighbours.
 fn is_routed(frame: &[u8]) -> bool {
     FrameKind::peek(frame).is_some_and(FrameKind::is_routed)
 }
 
-/// One direction of one link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ChannelId(pub(crate) u32);
-
-impl ChannelId {
-    pub(crate) const fn new(edge: u16, direction: Direction) -> Self {
-        Self(edge as u32 * 2 + matches!(direction, Direction::Backward) as u32)
-    }
-
-    pub(crate) const fn index(self) -> usize {
-        self.0 as usize
-    }
-
-    pub(crate) const fn edge(self) -> u16 {
-        (self.0 / 2) as u16
-    }
-
-    pub(crate) const fn direction(self) -> Direction {
-        if self.0.is_multiple_of(2) { Direction::Forward } else { Direction::Backward }
-    }
-}
-
-/// What has passed through one direction of one link, as the wire saw it.
+/// Counters of one direction of one link, as the wire saw it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStatistics {
     /// Frames that a member committed.
     pub frames_sent: u64,
     /// Bytes on the wire: check, padding, preamble and gap included.
     pub wire_bytes: u64,
-    /// The same with the headers that the link's profile names: what its rate was divided by.
+    /// Bytes on the wire with the headers of the link's profile: the count by which the link's rate was divided.
     pub accounted_bytes: u64,
-    /// Of the frames sent: those that carry operations.
+    /// Frames sent that carry operations.
     pub data_frames_sent: u64,
-    /// Bytes accounted for those.
+    /// Accounted bytes of the frames that carry operations.
     pub data_accounted_bytes: u64,
     /// Frames that reached the other end, duplicates included.
     pub frames_delivered: u64,
-    /// Frames that did not: judged lost, dropped by an action, cut off, or sent to a member that was dead.
+    /// Frames that did not arrive: judged lost, dropped by an action, cut off, or sent to a member that was dead.
     pub frames_dropped: u64,
-    /// Frames that had a bit turned over.
+    /// Frames that had a bit flipped.
     pub frames_corrupted: u64,
-    /// Frames that were doubled.
+    /// Frames that were duplicated.
     pub frames_duplicated: u64,
     /// Frames that were held back for others to overtake.
     pub frames_reordered: u64,
@@ -97,14 +75,14 @@ struct Held {
     until: Instant,
 }
 
-/// What a test or a fault script has done to a channel.
+/// Changes that a test or a fault script has made to a channel.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Tampering {
-    /// The cable is cut.
+    /// True if the cable is cut.
     pub(crate) cut: bool,
-    /// Every frame committed from now on is lost.
+    /// True if every frame committed from now on is lost.
     pub(crate) drop_all: bool,
-    /// The data frame with this number from now on is lost; 0 is none.
+    /// Number of the data frame that is lost, counted from now on; 0 is none.
     pub(crate) drop_data_frame: u64,
 }
 
@@ -114,34 +92,35 @@ pub(crate) struct Channel {
     pub(crate) sender: NodeId,
     pub(crate) receiver: NodeId,
     pub(crate) receiver_port: PortId,
-    /// The frame that the sender is writing.
+    /// Frame that the sender is writing.
     pub(crate) room: Option<FrameId>,
     /// Frames that the sender may have to send again, and their lengths; the oldest first.
     pub(crate) kept: VecDeque<(FrameId, u16)>,
-    /// The next frame that leaves is one of those.
+    /// True if the next frame that leaves is one of those.
     pub(crate) keeps_next: bool,
-    /// The sender has asked in vain and will be told when the channel opens.
+    /// True if the sender found the channel busy and is polled when it opens.
     pub(crate) opening_awaited: bool,
     pub(crate) tampering: Tampering,
     pub(crate) statistics: LinkStatistics,
-    /// Begins anew with every cut, so that what was in flight is known to be gone.
-    pub(crate) life: u32,
+    /// Incarnation of the channel. Every cut begins a new one, so that frames that were in flight are recognised as lost.
+    pub(crate) incarnation: u32,
     rate_bits_per_s: Option<u64>,
     latency_ps: u64,
     headers: HeaderProfile,
-    /// What passing frames on takes and when it begins, unless it takes nothing and waits for the whole.
+    /// Time that forwarding takes, and when it begins; `None` if it takes no time and waits for the whole frame.
     crossing: Option<Crossing>,
     busy_until_ps: u64,
-    /// When the last routed frame arrives, and none before it any more.
+    /// Arrival of the last routed frame; no routed frame arrives earlier any more.
     last_arrival_ps: u64,
-    // What few links have is kept aside: a large rack's links are touched one after the other, and each touch costs by the line.
+    // Facts that few links have are stored apart: a large rack's links are used one after the other, and each use
+    // costs by the cache line.
     judge: Option<Box<Judge>>,
-    /// What a fault script says of the link now, if it ever said anything.
+    /// Conditions of the link from a fault script, if it ever set any.
     conditions: Option<Box<Conditions>>,
     held: Vec<Held>,
 }
 
-/// How members pass frames on, where that is not as soon as they are there as a whole.
+/// How members forward frames, unless they do so at once when a frame has arrived completely.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     cuts_through: bool,
@@ -174,7 +153,7 @@ impl Channel {
             opening_awaited: false,
             tampering: Tampering::default(),
             statistics: LinkStatistics::default(),
-            life: 0,
+            incarnation: 0,
             rate_bits_per_s: profile.rate_bits_per_s,
             latency_ps: profile.latency_ps(),
             headers: profile.headers,
@@ -187,18 +166,18 @@ impl Channel {
         }
     }
 
-    /// Let a fault script change the link: somebody must judge its frames from now on, if nobody does.
+    /// Lets a fault script change the link: installs the judge of its frames, if there is none.
     pub(crate) fn expect_faults(&mut self, judge: impl FnOnce() -> Judge) {
         self.judge.get_or_insert_with(|| Box::new(judge()));
     }
 
-    /// From now on these conditions hold. What is under way on a cable that is cut is gone. Returns whether the sender's
+    /// Sets the conditions from now on. Frames in flight on a cable that is cut are lost. Returns true if the sender's
     /// carrier changes with them.
     pub(crate) fn set_conditions(&mut self, conditions: &Conditions) -> bool {
         let before = self.conditions.get_or_insert_default();
         let carrier_changes = conditions.is_unplugged != before.is_unplugged;
         if conditions.is_cut && !before.is_cut {
-            self.life += 1;
+            self.incarnation += 1;
         }
         **before = *conditions;
         if let Some(judge) = &mut self.judge {
@@ -207,19 +186,20 @@ impl Channel {
         carrier_changes
     }
 
-    /// Lose the data frames with these numbers, counted from one for the next.
+    /// Drops the data frames with these numbers, counted from one for the next.
     pub(crate) fn drop_from_now(&mut self, numbers: &[u64]) {
         if let Some(judge) = &mut self.judge {
             judge.drop_from_now(numbers);
         }
     }
 
-    /// When the channel takes a frame: the nanosecond in which the wire becomes free.
+    /// Returns when the channel takes a frame: the nanosecond in which the wire becomes free.
     pub(crate) fn opens_at(&self) -> Instant {
         Instant(self.busy_until_ps / PICOSECONDS_PER_NANOSECOND)
     }
 
-    /// Put a frame on the wire; when the other end may have it: when its last bit arrives, or its first if it is passed on.
+    /// Puts a frame on the wire. Returns when the other end may have it: when its last bit arrives, or its first if
+    /// it is forwarded.
     pub(crate) fn transmit(&mut self, now: Instant, frame: &[u8]) -> Instant {
         let bytes = self.count(frame);
         let start_ps = self.busy_until_ps.max(now.0.saturating_mul(PICOSECONDS_PER_NANOSECOND));
@@ -233,13 +213,13 @@ impl Channel {
         Instant(arrival_ps.div_ceil(PICOSECONDS_PER_NANOSECOND))
     }
 
-    /// A routed frame arrives no earlier than those before it.
+    /// Returns the arrival of a routed frame, no earlier than those before it.
     fn in_order(&mut self, arrival_ps: u64) -> u64 {
         self.last_arrival_ps = self.last_arrival_ps.max(arrival_ps);
         self.last_arrival_ps
     }
 
-    /// Count a frame; what it takes of the link's rate, in bytes.
+    /// Counts a frame and returns its share of the link's rate, in bytes.
     fn count(&mut self, frame: &[u8]) -> u64 {
         let wire = wire_bytes(frame.len()) as u64;
         let accounted = match self.headers {
@@ -256,7 +236,7 @@ impl Channel {
         accounted
     }
 
-    /// When the receiver could begin with a frame if there were no cable, and what the sender took to pass it on.
+    /// Returns when the receiver could begin with a frame on a link without delay, and the sender's forwarding time.
     fn cross(&self, frame: &[u8], start_ps: u64) -> (u64, u64) {
         let Some(crossing) = self.crossing.filter(|_| is_routed(frame)) else {
             return (self.busy_until_ps, 0);
@@ -272,7 +252,7 @@ impl Channel {
     fn serialisation_ps(&self, wire_bytes: u64) -> u64 {
         let Some(rate) = self.rate_bits_per_s else { return 0 };
         let rate = rate.max(1);
-        // Frames are far below two megabytes, so that this fits as a rule, and wide divisions are slow ones.
+        // Frames are far below two megabytes, so that this normally fits, and wide divisions are slow ones.
         let bits_ps =
             (wire_bytes * 8).checked_mul(PICOSECONDS_PER_SECOND).and_then(|bits| bits.checked_add(rate / 2));
         let lasts_ps = match bits_ps {
@@ -285,7 +265,7 @@ impl Channel {
         self.conditions.as_ref().map_or(lasts_ps, |conditions| conditions.stretched(lasts_ps))
     }
 
-    /// What befalls the frame that was just transmitted.
+    /// Returns the verdict on the frame that was just transmitted.
     pub(crate) fn judge(&mut self, frame: &[u8]) -> Verdict {
         let is_data = is_data(frame);
         let mut verdict = self.judge.as_mut().map_or_else(Verdict::default, |judge| judge.judge_frame(frame));
@@ -297,14 +277,14 @@ impl Channel {
         verdict
     }
 
-    /// Keep a frame back until `overtakers` others have passed, at most until the time that is returned.
+    /// Holds a frame back until `overtakers` others have passed, at most until the returned time.
     pub(crate) fn hold(&mut self, frame: FrameId, overtakers: u8, arrival: Instant) -> Instant {
         let until = arrival + REORDER_HOLD_MAX_NS;
         self.held.push(Held { frame, overtakers_left: overtakers, until });
         until
     }
 
-    /// A frame passes: count it for those that wait. Calls `let_go` for each that has been overtaken often enough.
+    /// Counts a passing frame for those that wait. Calls `let_go` for each that has been overtaken often enough.
     pub(crate) fn overtake(&mut self, mut let_go: impl FnMut(FrameId)) {
         self.held.retain_mut(|held| {
             held.overtakers_left -= 1;
@@ -315,7 +295,7 @@ impl Channel {
         });
     }
 
-    /// Whether the frame has waited for its overtakers until `now` in vain; it waits no longer.
+    /// Ends the wait of a frame at `now`, and returns true if it was still waiting.
     pub(crate) fn hold_is_over(&mut self, frame: FrameId, now: Instant) -> bool {
         let found = self.held.iter().position(|held| held.frame == frame && held.until == now);
         found.map(|index| self.held.remove(index)).is_some()
@@ -333,7 +313,7 @@ mod tests {
         Channel::new(NodeId(0), (NodeId(1), PortId(0)), &profile, ForwardingPlan::default(), None)
     }
 
-    /// A data frame between these members.
+    /// Returns a data frame between these members.
     fn routed(source: u8, destination: u8, bytes: usize) -> Vec<u8> {
         let mut frame = vec![0; bytes];
         frame[VERSION_KIND] = FrameKind::Data as u8;
@@ -350,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_passed_on_is_seen_when_it_begins_and_takes_its_time_on_the_next_link() {
+    fn a_forwarded_frame_is_seen_when_it_begins_and_is_delayed_on_the_next_link() {
         let crossing =
             ForwardingPlan { mode: ForwardingMode::CutThrough, latency_ns: 250, ..ForwardingPlan::default() };
         let profile =
@@ -381,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_of_headers_is_what_the_rate_is_divided_by_and_both_counts_are_kept() {
+    fn the_rate_is_divided_by_the_header_profile_and_both_counts_are_kept() {
         let profile = LinkProfile {
             rate_bits_per_s: Some(1_000_000_000),
             delay_ns: 0,
@@ -442,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_frame_that_nobody_overtakes_goes_when_its_time_is_over() {
+    fn a_held_frame_that_is_not_overtaken_leaves_at_its_deadline() {
         let mut channel = channel(None, 0);
         let until = channel.hold(FrameId(7), 3, Instant(10));
         assert!(!channel.hold_is_over(FrameId(7), Instant(11)));
@@ -460,15 +440,5 @@ mod tests {
         let drops: Vec<bool> =
             [&control, &data, &control, &data, &data].map(|frame| channel.judge(frame).drop).to_vec();
         assert_eq!(drops, [false, false, false, true, false]);
-    }
-
-    #[test]
-    fn channels_are_numbered_by_edge_and_direction() {
-        for edge in [0, 1, 4_000] {
-            for direction in [Direction::Forward, Direction::Backward] {
-                let id = ChannelId::new(edge, direction);
-                assert_eq!((id.edge(), id.direction()), (edge, direction));
-            }
-        }
     }
 }

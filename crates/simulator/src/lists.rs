@@ -1,9 +1,9 @@
-//! Many short queues in one vector: what is due in each nanosecond, what each member has before itself.
+//! Many short queues in one vector: events of each nanosecond, or pending events of each member.
 //!
 //! A queue of its own for each of thousands would be an allocation each, most of them empty. Here an entry is its value and the number of
 //! the next one, a queue is the numbers of its first and its last, and entries that are free are chained as well.
 
-/// The end of a list.
+/// End of a list.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ struct Entry<T> {
     next: u32,
 }
 
-/// First and last entry of a list; the last of an empty one means nothing.
+/// First and last entry of a list; the last of an empty one has no meaning.
 #[derive(Clone, Copy, Debug)]
 struct List {
     first: u32,
@@ -28,13 +28,13 @@ pub(crate) struct Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// So many empty lists.
+    /// Creates `count` empty lists.
     pub(crate) fn new(count: usize) -> Self {
         let lists = vec![List { first: NONE, last: NONE }; count].into_boxed_slice();
         Self { lists, entries: Vec::new(), free: NONE }
     }
 
-    /// Put something at the end of a list. Returns whether it is the only thing there.
+    /// Appends a value to a list. Returns true if it is the only one there.
     #[inline]
     pub(crate) fn push(&mut self, list: usize, value: T) -> bool {
         let entry = Entry { value, next: NONE };
@@ -60,13 +60,13 @@ impl<T: Copy> Lists<T> {
         is_only
     }
 
-    /// What is first in a list.
+    /// Returns the first value of a list.
     #[inline]
     pub(crate) fn first(&self, list: usize) -> Option<&T> {
         self.entries.get(self.lists[list].first as usize).map(|entry| &entry.value)
     }
 
-    /// Take it out.
+    /// Removes and returns the first value of a list.
     #[inline]
     pub(crate) fn pop(&mut self, list: usize) -> Option<T> {
         let first = &mut self.lists[list].first;
@@ -76,7 +76,7 @@ impl<T: Copy> Lists<T> {
         Some(entry.value)
     }
 
-    /// Give up entries that are not needed any more, if there are more than so many and most of them are free.
+    /// Gives up unused entries, if there are more than `kept` and most of them are free.
     pub(crate) fn tidy(&mut self, kept: usize) {
         if self.entries.len() <= kept || self.entries.len() / 8 <= self.used() {
             return;
@@ -108,13 +108,13 @@ mod tests {
         assert_eq!(lists.first(0), Some(&10));
         assert_eq!((lists.pop(0), lists.pop(0)), (Some(10), Some(11)));
         assert!(!lists.push(2, 21) && !lists.push(0, 13) && lists.push(1, 30));
-        assert_eq!(lists.entries.len(), 5, "the places of two were used again");
+        assert_eq!(lists.entries.len(), 5, "the entries of two were reused");
         let rest = |list| std::iter::from_fn(|| lists.pop(list)).collect::<Vec<_>>();
         assert_eq!([0, 1, 2].map(rest), [vec![12, 13], vec![30], vec![20, 21]]);
     }
 
     #[test]
-    fn what_is_left_of_many_needs_little_room() {
+    fn few_remaining_values_need_little_room() {
         let mut lists = Lists::new(2);
         for value in 0..1_000 {
             lists.push(value % 2, value);

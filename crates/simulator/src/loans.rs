@@ -1,17 +1,17 @@
-//! Bytes of a node's memory that frames under way refer to.
+//! Bytes of a node's memory to which frames in flight refer.
 //!
-//! A frame of the simulator need not carry what its sender's memory holds anyway: it says where the bytes lie, and the receiver's
-//! memory takes them from there, once. What must not happen is that the sender writes there in between; then the bytes as they
-//! were are kept aside first, for the frames that still refer to them. That is rare, so it may cost what it costs; finding out
-//! that it is not the case must cost nothing. So each region with loans knows the range that they lie in.
+//! A frame of the simulator need not carry bytes that its sender's memory holds: it names their region and offset,
+//! and the receiver's memory copies them from there, once. The sender might write there in between. Then the bytes as
+//! they were are copied aside first, for the frames that still refer to them. That is rare, so it may be slow. The
+//! check whether it is needed must be fast. So each region with loans stores the range in which they are.
 //!
-//! Who lends and who takes is not known here.
+//! This file does not contain who lends and who takes.
 
 use rackloom_protocol::RegionId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
 use crate::spans::Spans;
-use crate::takings::Place;
+use crate::takings::RegionOffset;
 
 /// Bytes that were lent.
 #[derive(Debug)]
@@ -19,13 +19,13 @@ struct Lent {
     region: RegionId,
     offset: u64,
     length: usize,
-    /// Frames that refer to them; 0 where the place is free.
+    /// Number of frames that refer to them; 0 if the slot is free.
     holders: u32,
-    /// As they were when the owner wrote over them.
+    /// The bytes as they were when the owner wrote over them.
     kept: Option<Box<[u8]>>,
 }
 
-/// All that one node has lent.
+/// All loans of one node.
 #[derive(Debug, Default)]
 pub(crate) struct Loans {
     lent: Vec<Lent>,
@@ -34,7 +34,7 @@ pub(crate) struct Loans {
 }
 
 impl Loans {
-    /// Lend a range of the owner's memory. One frame holds it.
+    /// Lends a range of the owner's memory. One frame holds it.
     pub(crate) fn lend(&mut self, region: RegionId, offset: u64, length: usize) -> u32 {
         let end = offset + length as u64;
         self.spans.add(region, offset, end);
@@ -51,21 +51,21 @@ impl Loans {
         }
     }
 
-    /// Keep a loan's bytes from now on, whether the owner writes over them or not.
+    /// Copies a loan's bytes aside now, independent of later writes of the owner.
     pub(crate) fn keep_one(&mut self, number: u32, bytes: &[u8]) {
         if let Some(lent) = self.lent.get_mut(number as usize) {
             lent.kept = Some(Box::from(bytes));
         }
     }
 
-    /// One more frame holds it.
+    /// Adds a frame that holds the loan.
     pub(crate) fn share(&mut self, number: u32) {
         if let Some(lent) = self.lent.get_mut(number as usize).filter(|lent| lent.holders > 0) {
             lent.holders += 1;
         }
     }
 
-    /// A frame holds it no longer.
+    /// Removes a frame that held the loan.
     pub(crate) fn give_back(&mut self, number: u32) {
         let Some(lent) = self.lent.get_mut(number as usize).filter(|lent| lent.holders > 0) else { return };
         lent.holders -= 1;
@@ -78,7 +78,7 @@ impl Loans {
         self.spans.remove(region);
     }
 
-    /// The owner is about to write `length` bytes at `offset`.
+    /// Must be called before the owner writes `length` bytes at `offset`.
     #[inline]
     pub(crate) fn before_write(&mut self, memory: &VectorMemory, region: RegionId, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
@@ -89,7 +89,7 @@ impl Loans {
         }
     }
 
-    /// Somebody may write anywhere in the owner's memory.
+    /// Copies all loans aside, before writes at unspecified offsets of the owner's memory.
     pub(crate) fn keep_all(&mut self, memory: &VectorMemory) {
         self.keep(memory, |_| true);
     }
@@ -102,24 +102,24 @@ impl Loans {
         }
     }
 
-    /// Where the bytes are as they were lent.
+    /// Returns where the bytes are, as they were lent.
     pub(crate) fn loaned(&self, number: u32) -> Option<Loaned<'_>> {
         let lent = self.lent.get(number as usize).filter(|lent| lent.holders > 0)?;
-        let place = Place { region: lent.region, offset: lent.offset };
+        let place = RegionOffset { region: lent.region, offset: lent.offset };
         Some(lent.kept.as_deref().map_or(Loaned::At(place), Loaned::Kept))
     }
 }
 
-/// Where lent bytes are.
+/// Location of lent bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loaned<'a> {
     /// Still in their owner's memory.
-    At(Place),
+    At(RegionOffset),
     /// Kept aside.
     Kept(&'a [u8]),
 }
 
-/// A range of a region, if it has one.
+/// Returns a range of a region, if the region has it.
 pub(crate) fn range(memory: &VectorMemory, region: RegionId, offset: u64, length: usize) -> Option<&[u8]> {
     let begin = usize::try_from(offset).ok()?;
     memory.bytes(region).get(begin..begin.checked_add(length)?)
@@ -139,11 +139,11 @@ mod tests {
     }
 
     const fn in_memory(offset: u64) -> Loaned<'static> {
-        Loaned::At(Place { region: REGION, offset })
+        Loaned::At(RegionOffset { region: REGION, offset })
     }
 
     #[test]
-    fn what_is_written_over_stays_as_it_was_lent() {
+    fn overwritten_bytes_stay_as_lent() {
         let (mut memory, mut loans) = (memory(), Loans::default());
         let [early, late] = [loans.lend(REGION, 10, 4), loans.lend(REGION, 50, 4)];
         loans.before_write(&memory, REGION, 12, 1);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loan_ends_with_its_last_holder_and_its_place_is_used_again() {
+    fn a_loan_ends_with_its_last_holder_and_its_slot_is_reused() {
         let mut loans = Loans::default();
         let number = loans.lend(REGION, 0, 8);
         loans.share(number);

@@ -1,12 +1,13 @@
 //! Operations on the memory of nodes of the same server, without a frame, in virtual time.
 //!
-//! The plan says who shares memory with whom, and `rackloom_jobs::local` which operations take this path, as for real processes. All
-//! operations of a server share one path: each waits until the path is free, occupies it for its bytes, and is carried out a latency
-//! later, in a turn of the node that asked (`carry_out.rs`). So operations of one node are carried out in the order of asking, a node that
-//! stands still or is dead carries out nothing, and the owner takes no part.
+//! The plan defines which nodes share memory, and `rackloom_jobs::local` which operations take this path, as for real
+//! processes. All operations of a server share one path: each waits until the path is free, occupies it for its
+//! bytes, and is carried out a latency later, in a poll of its initiator (`carry_out.rs`). So operations of one node
+//! are carried out in the order of the requests, a node that is paused or dead carries out nothing, and the owner
+//! takes no part.
 //!
 //! A peer is reached either on this path or in frames. It is reached in frames for good once a fault of its memory or a revocation was
-//! met there, once it was lost, and once it is dead. A command that goes in a frame is busy while earlier operations to
+//! detected there, once it was lost, and once it is dead. A command that goes in a frame is busy while earlier operations to
 //! the same peer are on this path, because a fence does not order the two.
 //!
 //! A word that peers change on this path changes without a frame. So waits on words are kept here, and not in the endpoint.
@@ -24,10 +25,11 @@ use rackloom_protocol::{
 };
 
 mod carry_out;
+mod copies;
 
 pub(crate) use carry_out::Surroundings;
 
-/// Operations of one node that may be on the path at once.
+/// Maximum number of operations of one node on the path at once.
 const PENDING_MAX: usize = 1_024;
 const WORD_BYTES: u64 = 8;
 
@@ -38,14 +40,14 @@ struct ServerPath {
     free_at: Cell<Instant>,
 }
 
-/// The state of a member as its peers in the server see it.
+/// State of a member as its peers in the server see it.
 #[derive(Debug, Default)]
 pub(crate) struct Owner {
-    /// Its first life is over. Who follows shares nothing.
+    /// True if its first incarnation is dead. Its successor shares nothing.
     is_dead: Cell<bool>,
-    /// Somebody follows, with memory of its own.
+    /// True if a successor with its own memory has the seat.
     has_successor: Cell<bool>,
-    /// A fault of memory is on, or keys are revoked: peers ask in frames.
+    /// True if a memory fault is active, or keys are revoked: peers then use frames.
     withholds: Cell<bool>,
     has_revoked: Cell<bool>,
 }
@@ -53,11 +55,11 @@ pub(crate) struct Owner {
 /// The states of all members.
 pub(crate) type Owners = Rc<[Owner]>;
 
-/// Whether a command took the local path.
+/// Result of offering a command to the local path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     Here,
-    /// Give it to the endpoint.
+    /// The command is for the endpoint.
     NotHere,
 }
 
@@ -74,9 +76,9 @@ pub(crate) struct Local {
     waits: Vec<Wait>,
     /// Peers to which a posted store has failed since the last flush.
     failed: Vec<NodeId>,
-    /// Regions in which memory has refused an access of another node, so that a look at their words may fail as well.
-    doubted: Vec<RegionId>,
-    /// Ends that are not told yet.
+    /// Regions in which memory has refused an access of another node, so that a read of their words may fail as well.
+    refused_regions: Vec<RegionId>,
+    /// Completions that are not reported yet.
     ended: Vec<Event>,
     /// Flushes that the endpoint has to judge now.
     flushes: VecDeque<(OperationId, Option<NodeId>)>,
@@ -92,9 +94,9 @@ struct Peer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerState {
     Local,
-    /// In frames for good: a fault of its memory was met.
+    /// In frames for good: a fault of its memory was detected.
     Withheld,
-    /// In frames for good: it was lost or begun anew.
+    /// In frames for good: it was lost or restarted.
     Lost,
 }
 
@@ -111,7 +113,7 @@ enum Body {
     Flush { operation: OperationId, target: Option<NodeId> },
 }
 
-/// A command that owns what it needs.
+/// A command that owns its data.
 #[derive(Debug)]
 enum Access {
     Store {
@@ -140,7 +142,7 @@ enum Access {
 }
 
 impl Access {
-    /// The operation of a command on memory.
+    /// Returns the operation of a command on memory.
     fn of(command: &Command<'_>) -> Option<Self> {
         Some(match *command {
             Command::Store { operation, target: at, data, completion } => {
@@ -157,7 +159,7 @@ impl Access {
         })
     }
 
-    /// The range of the node's own memory that it reads or writes.
+    /// Returns the range of the node's own memory that it reads or writes.
     const fn own_range(&self) -> Option<LocalRange> {
         match *self {
             Self::Put { source: range, .. } | Self::Fetch { into: range, .. } => Some(range),
@@ -175,11 +177,11 @@ struct Wait {
     condition: Condition,
     value: u64,
     depends_on: Option<NodeId>,
-    /// The node whose loss ends the wait is lost: the next look decides.
+    /// True if the node whose loss ends the wait is lost: the next check of the word is the last one.
     is_last: bool,
 }
 
-/// The local paths of the ranks that have one, by rank; `None` where no node has.
+/// Returns the local paths by rank, `None` for ranks without one; `None` if no node has one.
 pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Local>>, Owners)> {
     if jobs.is_empty() || !plan.has_local_paths() {
         return None;
@@ -208,7 +210,7 @@ pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Lo
             pending: VecDeque::new(),
             waits: Vec::new(),
             failed: Vec::new(),
-            doubted: Vec::new(),
+            refused_regions: Vec::new(),
             ended: Vec::new(),
             flushes: VecDeque::new(),
         })
@@ -217,22 +219,22 @@ pub(crate) fn paths(plan: &Plan, jobs: &[Box<dyn Job>]) -> Option<(Vec<Option<Lo
 }
 
 impl Owner {
-    /// The member has died. Peers that know nothing of it yet reach it in frames, which nobody answers.
+    /// Marks the member as dead. Peers that have not detected it yet reach it in frames, which get no answer.
     pub(crate) fn die(&self) {
         self.is_dead.set(true);
     }
 
-    /// A new life has taken the seat. What was asked of the old one concerns it no more.
+    /// Marks the seat as taken by a new incarnation. Requests to the old one do not affect it.
     pub(crate) fn begin_anew(&self) {
         self.has_successor.set(true);
     }
 
-    /// A fault script makes the member's memory like this.
+    /// Sets whether a fault script disturbs the member's memory.
     pub(crate) fn withhold(&self, has_trouble: bool) {
         self.withholds.set(has_trouble || self.has_revoked.get());
     }
 
-    /// The member has revoked its keys.
+    /// Marks the member's keys as revoked.
     pub(crate) fn revoke(&self) {
         self.has_revoked.set(true);
         self.withholds.set(true);
@@ -240,7 +242,7 @@ impl Owner {
 }
 
 impl Local {
-    /// Take a command if it concerns memory of a peer or a word that peers may change.
+    /// Takes a command if it concerns memory of a peer or a word that peers may change.
     pub(crate) fn command(
         &mut self,
         now: Instant,
@@ -302,13 +304,13 @@ impl Local {
         Ok(Taken::Here)
     }
 
-    /// A flush ends after the operations on the path that it is about, and then the endpoint's own.
+    /// Takes a flush. It ends after the operations on the path that it covers, and then the endpoint's own.
     fn flush(&mut self, operation: OperationId, target: Option<NodeId>) -> Taken {
         let is_concerned = |pending: &Pending| target.is_none_or(|target| pending.is_to(target));
         if let Some(due) = self.pending.back().map(|last| last.due)
             && self.pending.iter().any(is_concerned)
         {
-            // Behind everything else: what is due at one time is carried out in the order of asking.
+            // Behind all other operations: those due at one time are carried out in the order of the requests.
             self.pending.push_back(Pending { due, what: Body::Flush { operation, target } });
             return Taken::Here;
         }
@@ -319,7 +321,7 @@ impl Local {
         Taken::NotHere
     }
 
-    /// Whether a posted store to these nodes has failed since this was asked last.
+    /// Returns true if a posted store to these nodes has failed since the last call.
     fn forget_failures(&mut self, target: Option<NodeId>) -> bool {
         let before = self.failed.len();
         self.failed.retain(|node| target.is_some_and(|target| target != *node));
@@ -335,10 +337,10 @@ impl Local {
         Taken::Here
     }
 
-    /// The endpoint reports how a peer is.
-    pub(crate) fn hear(&mut self, event: &Event) {
+    /// Takes an event of the endpoint about a peer.
+    pub(crate) fn handle_event(&mut self, event: &Event) {
         if let Event::AccessRefused { region, error: OperationError::MemoryFailed, .. } = *event {
-            self.doubted.push(region);
+            self.refused_regions.push(region);
         }
         let (Event::NodeLost { node } | Event::NodeRestarted { node }) = *event else { return };
         self.waits
@@ -349,28 +351,28 @@ impl Local {
         peer.into_iter().for_each(|peer| peer.state = PeerState::Lost);
     }
 
-    /// When the next operation is carried out; [`Instant::NEVER`] if none is on the path.
+    /// Returns when the next operation is carried out; [`Instant::NEVER`] if none is on the path.
     pub(crate) fn next_due(&self) -> Instant {
         self.pending.front().map_or(Instant::NEVER, |pending| pending.due)
     }
 
-    /// Flushes whose operations on the path are over.
+    /// Returns a flush whose operations on the path are over.
     pub(crate) fn take_flush(&mut self) -> Option<(OperationId, Option<NodeId>)> {
         self.flushes.pop_front()
     }
 
-    /// An operation has ended.
+    /// Ends an operation with an error.
     pub(crate) fn end(&mut self, operation: OperationId, error: OperationError) {
         self.ended.push(completed(operation, Err(error)));
     }
 
-    /// Peers that are reached in frames although they share memory.
+    /// Returns one line per peer that is reached in frames although it shares memory.
     pub(crate) fn notes(&self) -> Vec<String> {
         let withheld = self.peers.iter().filter(|peer| peer.state == PeerState::Withheld);
         withheld.map(|peer| withheld_note(&peer.name)).collect()
     }
 
-    /// One line per thing that is waited for.
+    /// Returns one line per outstanding operation or wait.
     pub(crate) fn waiting_for(&self) -> Vec<String> {
         let waits = self.waits.iter().map(|wait| {
             let Wait { operation, region, offset, condition, value, .. } = wait;
@@ -383,7 +385,7 @@ impl Local {
         waits.chain((pending > 0).then(|| format!("{pending} operations on the local path"))).collect()
     }
 
-    /// Whether a range lies within a region of the node's own job.
+    /// Returns true if the range is within a region of the node's own job.
     fn holds(&self, range: LocalRange) -> bool {
         let region = self.own.iter().find(|region| region.region == range.region);
         let end = range.offset.checked_add(range.length);
@@ -398,7 +400,7 @@ impl Pending {
 }
 
 impl ServerPath {
-    /// Occupy the path for so many bytes, once it is free: when they are there.
+    /// Occupies the path for `bytes`, once it is free. Returns when they are there.
     fn take(&self, now: Instant, bytes: u64) -> Instant {
         let free_at = self.free_at.get().max(now) + self.is.transfer_ns(bytes);
         self.free_at.set(free_at);

@@ -1,40 +1,37 @@
 //! The memories of all nodes, and the copies from one to another that are still to be made.
 //!
-//! Where payloads keep their bytes, a memory that takes one mostly just notes so ([`crate::takings`]). The copies are made here, and what
-//! is copied goes into the hash of the run; in which order they are made changes neither.
+//! If payloads have bytes, a memory that takes one usually only notes that ([`crate::takings`]). The copies are made here, and the
+//! copied bytes are added to the hash of the run. The order of the copies changes neither.
 //!
-//! What a node may do with its own memory during its turn is another matter: [`crate::seat_memory`].
+//! [`crate::seat_memory`] has a node's access to its own memory during its poll.
 
 use std::rc::Rc;
 
 use crc_fast::crc64_nvme;
-use rackloom_plan::PayloadMode;
-use rackloom_plan::faults::Troubles;
 use rackloom_protocol::memory::vector::VectorMemory;
-use rackloom_protocol::{Event, Instant, Memory, MemoryFault, NodeId};
+use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
 
 use crate::ledger::{AllMemories, Ledger};
 use crate::loans::{Loaned, range};
-use crate::payload::{Books, PAYLOAD_BYTES_MIN, Payload};
-use crate::seat_memory::SeatMemory;
-use crate::shadow::{Shadow, write_fingerprints};
+use crate::payload::{Books, Payload};
+use crate::shadow::Shadow;
 use crate::spans::Spans;
-use crate::takings::{Place, Taking, Takings};
+use crate::takings::{RegionOffset, Taking, Takings};
 
-/// Bytes that may be noted before they are copied: several times the second-level cache, so that what the copies drive out of it is
-/// fetched again once for thousands of frames; and little beside the memories themselves.
+/// Bytes that may be noted before they are copied. Several times the second-level cache: the copies evict the cache
+/// once for thousands of frames. Small compared with the memories themselves.
 const NOTED_BYTES_MAX: u64 = 32 << 20;
-/// A shorter payload is copied at once: it drives out next to nothing.
+/// A shorter payload is copied at once: it evicts almost nothing.
 const NOTED_PAYLOAD_BYTES_MIN: u64 = 1_024;
 
-/// The memory of one node, and what is known of bytes that are not there.
+/// Memory of one node, with the fingerprints of bytes that it does not hold.
 #[derive(Debug, Default)]
 pub(crate) struct NodeMemory {
     pub(crate) bytes: VectorMemory,
     pub(crate) shadow: Shadow,
-    /// What it has taken from others.
+    /// Payloads that it has taken from other nodes.
     pub(crate) takings: Takings,
-    /// What others have taken from it and not copied yet.
+    /// Ranges that other nodes have taken from it and not copied yet.
     pub(crate) awaited: Spans,
 }
 
@@ -43,10 +40,10 @@ pub(crate) struct NodeMemory {
 pub(crate) struct Memories {
     nodes: Vec<NodeMemory>,
     pub(crate) books: Rc<Books>,
-    /// Nodes with something still to be copied.
+    /// Nodes that still have something to copy.
     open: Vec<NodeId>,
     noted_bytes: u64,
-    /// Of everything that was ever copied, in any order.
+    /// Sum of the hashes of all copied payloads, in any order.
     hash: u64,
 }
 
@@ -56,12 +53,12 @@ impl Memories {
         Self { nodes, books, open: Vec::new(), noted_bytes: 0, hash: 0 }
     }
 
-    /// A node's bytes; those that it has taken lately only after [`Memories::settle_all`].
+    /// Returns a node's bytes. Call [`Memories::settle_all`] first to include payloads taken lately.
     pub(crate) fn bytes(&self, node: NodeId) -> &VectorMemory {
         &self.nodes[node.index()].bytes
     }
 
-    /// A node's bytes, for somebody who may write anywhere.
+    /// Returns a node's bytes for writes at unspecified offsets.
     pub(crate) fn bytes_mut(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()].bytes;
@@ -69,7 +66,7 @@ impl Memories {
         memory
     }
 
-    /// The memory of a node's new life, which holds nothing. What the old one lent to frames under way stays with them.
+    /// Returns the empty memory of a node's new incarnation. Bytes that the old one lent to frames in flight stay with them.
     pub(crate) fn renew(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()];
@@ -78,33 +75,23 @@ impl Memories {
         &mut memory.bytes
     }
 
-    /// Keep a ledger from now on.
+    /// Keeps a ledger from now on.
     pub(crate) fn keep_ledger(&self) {
         self.books.keep_ledger(self.nodes.len());
     }
 
-    /// Do something with the ledger, if one is kept.
+    /// Calls `act` with the ledger, if one is kept.
     pub(crate) fn with_ledger<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
         self.books.with_ledger(act)
     }
 
-    /// Tell the ledger what an endpoint reports. It looks at bytes where operations have ended.
-    pub(crate) fn tell(&mut self, now: Instant, node: NodeId, events: &[Event]) {
+    /// Passes an endpoint's events to the ledger. It compares bytes where operations have ended.
+    pub(crate) fn report_to_ledger(&mut self, now: Instant, node: NodeId, events: &[Event]) {
         let has_ends = events.iter().any(|event| matches!(event, Event::Completed { .. }));
         if has_ends && self.with_ledger(|_| ()).is_some() {
             self.settle_all();
         }
-        self.with_ledger(|ledger| ledger.hear(now, node, events, self));
-    }
-
-    /// A node's memory as the node sees it during its turn.
-    pub(crate) fn of_turn<'m>(
-        &'m mut self,
-        node: NodeId,
-        requests: &'m mut u64,
-        trouble: Option<(Instant, &'m mut Troubles)>,
-    ) -> SeatMemory<'m> {
-        SeatMemory { node, memories: self, requests, trouble, cannot_read: false }
+        self.with_ledger(|ledger| ledger.handle_events(now, node, events, self));
     }
 
     pub(crate) fn node(&self, node: NodeId) -> &NodeMemory {
@@ -115,13 +102,18 @@ impl Memories {
         &mut self.nodes[node.index()]
     }
 
-    /// A hash of all payloads that memories have taken; 0 if there were none. To be asked after [`Memories::settle_all`].
+    /// Returns a hash of all payloads that memories have taken; 0 if there were none. Call [`Memories::settle_all`] first.
     pub(crate) const fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// A node takes a payload that another one lent. Whoever writes there has been told ([`SeatMemory::before_write`]).
-    pub(crate) fn take(&mut self, node: NodeId, to: Place, payload: &Payload) -> Result<(), MemoryFault> {
+    /// Takes a payload that another node lent. The node must have settled the target range before (`seat_memory.rs`).
+    pub(crate) fn take(
+        &mut self,
+        node: NodeId,
+        to: RegionOffset,
+        payload: &Payload,
+    ) -> Result<(), MemoryFault> {
         let (source, length) = (payload.source, usize::from(payload.length));
         let books = Rc::clone(&self.books);
         let loans = books.loans.borrow();
@@ -146,51 +138,9 @@ impl Memories {
         Ok(())
     }
 
-    /// Write bytes into a node's memory on behalf of another node, without a frame.
-    pub(crate) fn store(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
-        let number = self.node_mut(node).takings.number();
-        self.of_turn(node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
-        self.with_ledger(|ledger| ledger.wrote(node, to.region, to.offset, bytes.len() as u64));
+    /// Adds bytes that were copied into a node's memory without a frame to the hash, as payload `number` of the node.
+    pub(crate) fn add_to_hash(&mut self, node: NodeId, number: u64, bytes: &[u8]) {
         self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
-        Ok(())
-    }
-
-    /// Copy bytes from one node's memory to another's, without a frame, or what stands in for them.
-    pub(crate) fn copy_over(
-        &mut self,
-        (source, from): (NodeId, Place),
-        (node, to): (NodeId, Place),
-        length: u64,
-    ) -> Result<(), MemoryFault> {
-        let is_moved = self.books.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
-        if !is_moved {
-            return self.stand_in((source, from), (node, to), length);
-        }
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?];
-        self.of_turn(source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
-        self.store(node, to, &bytes)
-    }
-
-    /// Note the fingerprints of bytes that another node has, or only that there are such.
-    fn stand_in(
-        &mut self,
-        (source, from): (NodeId, Place),
-        (node, to): (NodeId, Place),
-        length: u64,
-    ) -> Result<(), MemoryFault> {
-        let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;
-        let there = range(&self.node(source).bytes, from.region, from.offset, bytes);
-        let there = there.ok_or(MemoryFault::NotMapped)?;
-        let mut stand_in = Vec::new();
-        if self.books.mode == PayloadMode::Shadow {
-            write_fingerprints(there, &mut stand_in);
-        }
-        range(&self.node(node).bytes, to.region, to.offset, bytes).ok_or(MemoryFault::NotMapped)?;
-        if self.books.mode == PayloadMode::Shadow {
-            self.node_mut(node).shadow.note(to.region, to.offset, length, &stand_in);
-        }
-        self.with_ledger(|ledger| ledger.wrote(node, to.region, to.offset, length));
-        Ok(())
     }
 
     fn note(&mut self, node: NodeId, taking: Taking) {
@@ -213,8 +163,8 @@ impl Memories {
         }
     }
 
-    /// Copy bytes that lie outside all memories.
-    fn copy_in(&mut self, node: NodeId, to: Place, bytes: &[u8]) -> Result<(), MemoryFault> {
+    /// Copies bytes that are outside all memories.
+    fn copy_in(&mut self, node: NodeId, to: RegionOffset, bytes: &[u8]) -> Result<(), MemoryFault> {
         if self.node(node).takings.reach(to.region, to.offset, to.offset + bytes.len() as u64) {
             self.settle(node);
         }
@@ -226,13 +176,13 @@ impl Memories {
         Ok(())
     }
 
-    /// Copy what a node has taken.
+    /// Copies the payloads that a node has taken.
     pub(crate) fn settle(&mut self, node: NodeId) {
         self.open.retain(|open| *open != node);
         self.copy_taken(node);
     }
 
-    /// Copy what all nodes have taken.
+    /// Copies the payloads that all nodes have taken.
     pub(crate) fn settle_all(&mut self) {
         let mut open = std::mem::take(&mut self.open);
         open.drain(..).for_each(|node| self.copy_taken(node));
@@ -249,8 +199,8 @@ impl Memories {
         self.nodes[node.index()].takings.give_room_back(takings);
     }
 
-    /// Copy payload by payload, each of which is read once for the hash and again while it is in cache. Both ranges were there
-    /// when it was taken, and whoever takes regions away has had this done before.
+    /// Copies payload by payload, each of which is read once for the hash and again while it is in cache. Both ranges existed
+    /// when it was taken, and regions are removed only after this call.
     fn copy(&mut self, node: NodeId, taking: &Taking) {
         let Taking { source, from, to, length, payload_bytes, number } = *taking;
         let mut hash = 0_u64;
@@ -268,7 +218,7 @@ impl Memories {
                 target.copy_from_slice(source);
             }
         } else {
-            // To itself.
+            // Copy within one memory.
             let own = &mut self.nodes[node.index()].bytes;
             let there = range(own, from.region, from.offset, length as usize).unwrap_or_default().to_vec();
             there.chunks(payload_bytes).enumerate().for_each(|(at, bytes)| note(at, bytes));
@@ -284,13 +234,13 @@ impl AllMemories for Memories {
     }
 }
 
-fn range_mut(memory: &mut VectorMemory, place: Place, length: u64) -> Option<&mut [u8]> {
-    let Place { region, offset } = place;
+fn range_mut(memory: &mut VectorMemory, place: RegionOffset, length: u64) -> Option<&mut [u8]> {
+    let RegionOffset { region, offset } = place;
     let (begin, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
     memory.bytes_mut(region).get_mut(begin..begin.checked_add(length)?)
 }
 
-/// A payload's hash together with who took it and as which of its own: so mixed that sums of them differ whenever one of them does
+/// Mixes a payload's hash with the node that took it and its number there, so that sums of them differ whenever one of them differs
 /// (the finaliser of SplitMix64).
 const fn stirred(hash: u64, node: NodeId, number: u64) -> u64 {
     let which = (number << 16 | node.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

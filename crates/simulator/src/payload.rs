@@ -1,14 +1,14 @@
-//! What frames carry of long transfers: bytes that stay where they are until they are needed, stand-ins for them, or nothing.
+//! Payloads of long transfers in frames: references to bytes that are copied later, stand-ins for them, or nothing.
 //!
-//! The core says of a frame's payload where in its own memory it lies. Here nothing is copied then: memory *lends*, the frame takes
-//! note, and only the memory that the payload ends in ([`crate::memories`]) asks for it. Between the two ends a frame is its headers.
-//! The plan's mode says what is found in the end: the bytes themselves (`full`, see [`crate::loans`]), fingerprints of them (`shadow`,
-//! see [`crate::shadow`]), or nothing (`elided`).
+//! The core states where in its own memory a frame's payload is. Nothing is copied then: memory *lends* the bytes,
+//! the frame stores a reference, and only the memory that takes the payload ([`crate::memories`]) copies it. Between
+//! the two ends a frame is its headers. The plan's mode decides what the target's memory receives: the bytes (`full`,
+//! see [`crate::loans`]), fingerprints of them (`shadow`, see [`crate::shadow`]), or nothing (`elided`).
 //!
-//! A link that repeats what it loses keeps frames as short as they travel ([`crate::frames`]).
+//! A link that repeats lost frames keeps them as short as they travel ([`crate::frames`]).
 //!
-//! Where whole frames are needed (a check, a flipped bit), `full` does without all this and bytes are moved; in the other modes such frames
-//! have stand-ins and zeros. A capture does not need them: it is shown a copy of the lent bytes.
+//! If whole frames are needed (a check, a flipped bit), `full` moves bytes in frames; in the other modes such frames
+//! have stand-ins and zeros. A capture does not need them: it gets a copy of the lent bytes.
 
 use std::cell::{Cell, RefCell};
 
@@ -23,16 +23,16 @@ use crate::shadow::{stand_in_bytes, write_fingerprints};
 /// Shorter payloads are moved in every mode: a stand-in would save nothing.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 64;
 
-/// The part of a frame that is somebody's lent memory.
+/// The part of a frame that is borrowed from a node's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Payload {
-    /// First byte in the frame.
+    /// Offset of the first byte in the frame.
     pub(crate) at: u16,
     /// Number of bytes; 0 if the frame has no such part.
     pub(crate) length: u16,
-    /// Who lent it.
+    /// The node that lent it.
     pub(crate) source: NodeId,
-    /// Under which number, where bytes are lent.
+    /// Number of the loan, if bytes are lent.
     pub(crate) loan: u32,
 }
 
@@ -46,23 +46,23 @@ impl Payload {
     }
 }
 
-/// What members' memories and the frames between them know of payloads.
+/// Data about payloads that memories and frames share.
 #[derive(Debug)]
 pub(crate) struct Books {
     pub(crate) mode: PayloadMode,
-    /// Somebody looks at whole frames under way, or turns their bits over.
+    /// True if whole frames in flight are read, or have bits flipped.
     pub(crate) is_watched: Cell<bool>,
-    /// A witness is shown frames with their lent bytes, so that these are kept from the start.
+    /// True if a witness gets frames with their lent bytes, which are then copied aside from the start.
     pub(crate) is_witnessed: Cell<bool>,
-    /// Some link sums up whole frames, so that they must be the same at both of its ends.
+    /// True if a link computes sums over whole frames, so that they must be equal at both of its ends.
     pub(crate) is_summed: Cell<bool>,
-    /// By node.
+    /// Loans by node.
     pub(crate) loans: RefCell<Vec<Loans>>,
-    /// Of the loan that was given last.
+    /// Stand-in of the last loan.
     stand_in: RefCell<Vec<u8>>,
-    /// Of the frame from which memory takes something at present.
+    /// Payload of the frame from which memory is taking something.
     unloaded: Cell<Payload>,
-    /// Who asked for what, if anybody wants to know.
+    /// The ledger, if one is kept.
     ledger: RefCell<Option<Box<Ledger>>>,
 }
 
@@ -80,7 +80,7 @@ impl Books {
         }
     }
 
-    /// Bytes that stand in a frame in place of so many.
+    /// Returns the length of the stand-in for a payload of this length, in bytes.
     pub(crate) const fn stand_in_bytes(&self, payload_bytes: usize) -> usize {
         match self.mode {
             PayloadMode::Full | PayloadMode::Elided => 0,
@@ -88,14 +88,14 @@ impl Books {
         }
     }
 
-    /// Make the stand-in of a loan that is given now.
+    /// Computes the stand-in of a new loan.
     pub(crate) fn make_stand_in(&self, bytes: &[u8]) {
         let mut stand_in = self.stand_in.borrow_mut();
         stand_in.clear();
         write_fingerprints(bytes, &mut stand_in);
     }
 
-    /// Write the stand-in of the loan that was given last.
+    /// Writes the stand-in of the last loan.
     pub(crate) fn write_stand_in(&self, out: &mut [u8]) {
         let stand_in = self.stand_in.borrow();
         out[..stand_in.len()].copy_from_slice(&stand_in);
@@ -109,7 +109,7 @@ impl Books {
         self.of(payload, |loans| loans.give_back(payload.loan));
     }
 
-    /// Put the lent bytes of a frame into what a witness is shown of it, where bytes are lent.
+    /// Copies the lent bytes of a frame into the copy for a witness, if bytes are lent.
     pub(crate) fn show(&self, payload: &Payload, frame: &mut [u8]) {
         let loans = self.loans.borrow();
         let loans = loans.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
@@ -127,29 +127,29 @@ impl Books {
         }
     }
 
-    /// Keep a ledger from now on.
+    /// Keeps a ledger from now on.
     pub(crate) fn keep_ledger(&self, members: usize) {
         let has_bytes = self.mode == PayloadMode::Full;
         *self.ledger.borrow_mut() = Some(Box::new(Ledger::new(members, has_bytes)));
     }
 
-    /// Do something with the ledger, if one is kept.
+    /// Calls `act` with the ledger, if one is kept.
     #[inline]
     pub(crate) fn with_ledger<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
         self.ledger.borrow_mut().as_deref_mut().map(act)
     }
 
-    /// Memory is about to take something from a frame with this payload.
+    /// Sets the payload of the frame from which memory is about to take something.
     pub(crate) fn unload(&self, payload: Payload) {
         self.unloaded.set(payload);
     }
 
-    /// The payload of the frame that memory is about to take something from. Asked once.
+    /// Returns that payload and clears it.
     pub(crate) fn unloaded(&self) -> Payload {
         self.unloaded.take()
     }
 
-    /// Somebody may write anywhere in a node's memory.
+    /// Copies all loans of a node aside, before writes at unspecified offsets of its memory.
     pub(crate) fn keep_all(&self, node: NodeId, memory: &VectorMemory) {
         if let Some(loans) = self.loans.borrow_mut().get_mut(node.index()) {
             loans.keep_all(memory);

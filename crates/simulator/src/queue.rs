@@ -1,35 +1,35 @@
-//! What happens when: occurrences in order of time, then of insertion.
+//! Scheduled events in order of time, then of insertion.
 //!
-//! Two occurrences of the same nanosecond leave in the order in which they came, whatever else the queue holds;
-//! every claim of determinism in this crate rests on that number. Occurrences are small and refer to frames by
-//! their place in the slab.
+//! Two events of the same nanosecond leave in the order in which they were inserted, independent of the rest of the queue.
+//! Determinism of this crate relies on that number. Events are small and refer to frames by
+//! their index in the slab.
 //!
-//! Nearly everything happens within some microseconds: a frame arrives, a channel opens. So the next few thousand
-//! nanoseconds have a list each, on a wheel that turns with the time, and both putting in and taking out cost the same
-//! whatever is under way. What is further off (timers) waits in a heap, and joins its nanosecond's list when the wheel
-//! comes to show it; that is before anything can be put there directly, so every list is in order of insertion.
+//! Nearly all events are due within some microseconds: a frame arrives, a channel opens. So the next few thousand
+//! nanoseconds have a list each, on a wheel that moves with the time. Insertion and removal cost the same
+//! for any number of events. Later events (timers) wait in a heap. They join their nanosecond's list when it comes
+//! into the range of the wheel; that is before an event can be inserted there directly, so every list is in order of insertion.
 //!
-//! Nothing can be cancelled: an occurrence that has lost its meaning is recognised when it is due.
+//! Nothing can be cancelled: an event that has lost its meaning is recognised when it is due.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 use rackloom_protocol::{Instant, NodeId};
 
-use crate::frames::FrameId;
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
 use crate::lists::Lists;
 
-/// Nanoseconds that the wheel shows: a power of two, so that a place is cut out of the time.
+/// Nanoseconds on the wheel: a power of two, so that a slot is a bit range of the time.
 const SHOWN_NS: u64 = 1 << 13;
 const WORD_BITS: u64 = u64::BITS as u64;
 const WORDS: usize = (SHOWN_NS / WORD_BITS) as usize;
-/// As many entries are kept in any case.
+/// Number of entries that are kept in any case.
 const ENTRIES_KEPT: usize = 4_096;
 
-/// Something that is going to happen.
+/// A scheduled event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occurrence {
+pub(crate) enum QueuedEvent {
     /// A frame reaches this member, at the end of its channel.
     Arrival(FrameId, NodeId),
     /// A frame that waits to be overtaken has waited long enough.
@@ -38,21 +38,21 @@ pub(crate) enum Occurrence {
     Opening(ChannelId),
     /// A member's timer may be due.
     Timer(NodeId),
-    /// A member gets a turn: its job asked for one, or a command was given from outside.
+    /// A member is polled: its job requested it, or a command was given from outside.
     Wake(NodeId),
-    /// Something is done to the rack; the number is the action's place in the schedule.
+    /// An action is applied to the rack; the number is the action's index in the schedule.
     Action(u32),
 }
 
-/// An occurrence with its place in the order.
+/// An event with its time and order.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheduled {
-    /// When.
+    /// Time of the event.
     pub(crate) at: Instant,
-    /// How many occurrences were scheduled before this one.
+    /// Number of events that were scheduled before this one.
     pub(crate) number: u64,
-    /// What.
-    pub(crate) what: Occurrence,
+    /// The event.
+    pub(crate) what: QueuedEvent,
 }
 
 impl Ord for Scheduled {
@@ -75,19 +75,19 @@ impl PartialEq for Scheduled {
 
 impl Eq for Scheduled {}
 
-/// All that is going to happen.
+/// All events that are scheduled.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    /// The first nanosecond that the wheel shows. Nothing is due earlier.
+    /// First nanosecond on the wheel. Nothing is due earlier.
     begin: Instant,
-    /// By nanosecond, modulo what is shown.
+    /// Lists by nanosecond, modulo the length of the wheel.
     shown: Lists<Scheduled>,
-    /// One bit per list: whether there is something in it.
+    /// One bit per list: set if the list is not empty.
     occupied: [u64; WORDS],
-    /// What the wheel does not show yet.
+    /// Events beyond the wheel.
     later: BinaryHeap<Reverse<Scheduled>>,
     scheduled: u64,
-    /// Until when a member runs ahead of the others; 0 while none does. What it puts before itself until then is its own.
+    /// Time until which one member runs ahead of the others; 0 if none does. Events that it schedules before then are its own.
     ahead_until: Instant,
     own: BinaryHeap<Reverse<Scheduled>>,
 }
@@ -107,8 +107,8 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// Let something happen at `at`, or as soon as possible if that is over.
-    pub(crate) fn push(&mut self, at: Instant, what: Occurrence) {
+    /// Schedules an event at `at`, or as soon as possible if that time has passed.
+    pub(crate) fn push(&mut self, at: Instant, what: QueuedEvent) {
         if at < self.ahead_until {
             return self.put_ahead(at, what);
         }
@@ -125,44 +125,44 @@ impl EventQueue {
         }
     }
 
-    /// A member runs ahead until then. What is due before has been taken out.
+    /// Lets a member run ahead until then. The caller has removed earlier events.
     pub(crate) fn run_ahead(&mut self, until: Instant) {
         self.ahead_until = until;
     }
 
-    /// Nobody runs ahead any more.
+    /// Ends running ahead.
     pub(crate) fn run_together(&mut self) {
-        debug_assert!(self.own.is_empty(), "what is left was put back");
+        debug_assert!(self.own.is_empty(), "remaining events were put back");
         self.ahead_until = Instant::ZERO;
     }
 
-    /// Put something before the member that runs ahead.
-    fn put_ahead(&mut self, at: Instant, what: Occurrence) {
+    /// Schedules an event for the member that runs ahead.
+    fn put_ahead(&mut self, at: Instant, what: QueuedEvent) {
         debug_assert!(
-            matches!(what, Occurrence::Opening(_) | Occurrence::Timer(_) | Occurrence::Wake(_)),
+            matches!(what, QueuedEvent::Opening(_) | QueuedEvent::Timer(_) | QueuedEvent::Wake(_)),
             "{what:?} at {at:?} concerns another member"
         );
         self.own.push(Reverse(Scheduled { at, number: self.scheduled, what }));
         self.scheduled += 1;
     }
 
-    /// When the next thing is due that the member ahead has put before itself.
+    /// Returns the time of the next event that the member ahead has scheduled for itself.
     #[inline]
     pub(crate) fn next_own_at(&self) -> Instant {
         self.own.peek().map_or(Instant::NEVER, |Reverse(next)| next.at)
     }
 
-    /// The next of those things.
+    /// Removes and returns the next event of the member ahead.
     pub(crate) fn pop_own(&mut self) -> Option<Scheduled> {
         self.own.pop().map(|Reverse(next)| next)
     }
 
-    /// Put something back before the member ahead, as it was.
+    /// Puts an event of the member ahead back, unchanged.
     pub(crate) fn put_back_own(&mut self, scheduled: Scheduled) {
         self.own.push(Reverse(scheduled));
     }
 
-    /// Put back what was taken out and has not happened, as it was.
+    /// Puts events back that were removed and have not been handled, unchanged.
     pub(crate) fn put_back(&mut self, mut all: Vec<Scheduled>) {
         all.extend(std::iter::from_fn(|| self.pop_due(Instant::NEVER)));
         all.sort_unstable();
@@ -170,26 +170,26 @@ impl EventQueue {
         all.into_iter().for_each(|scheduled| self.insert(scheduled));
     }
 
-    /// When the next occurrence is due.
+    /// Returns the time of the next event.
     pub(crate) fn next_at(&self) -> Option<Instant> {
-        // What is later than the wheel shows is later than everything on it.
+        // Events beyond the wheel are later than all events on it.
         self.next_shown().or_else(|| self.later.peek().map(|Reverse(next)| next.at))
     }
 
-    /// The next occurrence if it is due at `at` or earlier.
+    /// Removes and returns the next event if it is due at `at` or earlier.
     pub(crate) fn pop_due(&mut self, at: Instant) -> Option<Scheduled> {
         let next_at = self.next_at().filter(|next_at| *next_at <= at)?;
-        self.turn(next_at);
-        let place = place(next_at);
-        let next = self.shown.pop(place)?;
-        if self.shown.first(place).is_none() {
-            self.occupied[place / WORD_BITS as usize] &= !(1 << (place as u64 % WORD_BITS));
+        self.advance_to(next_at);
+        let slot = slot(next_at);
+        let next = self.shown.pop(slot)?;
+        if self.shown.first(slot).is_none() {
+            self.occupied[slot / WORD_BITS as usize] &= !(1 << (slot as u64 % WORD_BITS));
         }
         Some(next)
     }
 
-    /// Let the wheel begin with this nanosecond, before which nothing is due.
-    fn turn(&mut self, begin: Instant) {
+    /// Moves the wheel to this nanosecond, before which nothing is due.
+    fn advance_to(&mut self, begin: Instant) {
         if begin == self.begin {
             return;
         }
@@ -201,16 +201,16 @@ impl EventQueue {
         }
     }
 
-    /// Put an occurrence at the end of its nanosecond's list.
+    /// Appends an event to its nanosecond's list.
     fn show(&mut self, scheduled: Scheduled) {
-        let place = place(scheduled.at);
-        if self.shown.push(place, scheduled) {
-            self.occupied[place / WORD_BITS as usize] |= 1 << (place as u64 % WORD_BITS);
+        let slot = slot(scheduled.at);
+        if self.shown.push(slot, scheduled) {
+            self.occupied[slot / WORD_BITS as usize] |= 1 << (slot as u64 % WORD_BITS);
         }
     }
 
-    /// Give up entries that are not needed any more, if they are most of them: a rack that comes up has a hundred times as much before
-    /// it as one at rest.
+    /// Gives up unused entries, if most are unused: a rack that comes up schedules a hundred times as many events
+    /// as one at rest.
     pub(crate) fn tidy(&mut self) {
         self.shown.tidy(ENTRIES_KEPT);
         if self.later.capacity() / 8 > self.later.len() {
@@ -218,15 +218,15 @@ impl EventQueue {
         }
     }
 
-    /// The first nanosecond on the wheel with something in it.
+    /// Returns the first nanosecond on the wheel that has an event.
     fn next_shown(&self) -> Option<Instant> {
-        let begin = place(self.begin) as u64;
+        let begin = slot(self.begin) as u64;
         let (word, bit) = ((begin / WORD_BITS) as usize, begin % WORD_BITS);
         let ahead = self.occupied[word] >> bit;
         if ahead != 0 {
             return Some(self.begin + u64::from(ahead.trailing_zeros()));
         }
-        // Words after the first, round to the first again, whose lower bits are the last nanoseconds shown.
+        // Words after the first, up to the first again, whose lower bits are the last nanoseconds of the wheel.
         let mut distance_ns = WORD_BITS - bit;
         for step in 1..=WORDS {
             let bits = self.occupied[(word + step) % WORDS];
@@ -239,8 +239,8 @@ impl EventQueue {
     }
 }
 
-/// Where on the wheel a nanosecond is.
-fn place(at: Instant) -> usize {
+/// Returns the slot of a nanosecond on the wheel.
+fn slot(at: Instant) -> usize {
     (at.0 % SHOWN_NS) as usize
 }
 
@@ -248,7 +248,7 @@ fn place(at: Instant) -> usize {
 mod tests {
     use super::*;
 
-    fn drained(queue: &mut EventQueue) -> Vec<(u64, Occurrence)> {
+    fn drained(queue: &mut EventQueue) -> Vec<(u64, QueuedEvent)> {
         std::iter::from_fn(|| queue.pop_due(Instant::NEVER)).map(|next| (next.at.0, next.what)).collect()
     }
 
@@ -256,21 +256,21 @@ mod tests {
     fn time_comes_first_then_the_order_of_insertion() {
         let mut queue = EventQueue::default();
         for (at, member) in [(30, 0), (10, 1), (30, 2), (20, 3), (10, 4), (30, 5)] {
-            queue.push(Instant(at), Occurrence::Wake(NodeId(member)));
+            queue.push(Instant(at), QueuedEvent::Wake(NodeId(member)));
         }
         let members: Vec<_> = drained(&mut queue)
             .into_iter()
             .map(|(at, what)| match what {
-                Occurrence::Wake(member) => (at, member.0),
+                QueuedEvent::Wake(member) => (at, member.0),
                 other => panic!("{other:?}"),
             })
             .collect();
         assert_eq!(members, [(10, 1), (10, 4), (20, 3), (30, 0), (30, 2), (30, 5)]);
     }
 
-    /// The same as sorting by time and insertion, with distances that lie on the wheel, beyond it and on its edges.
+    /// The order equals that of sorting by time and insertion, with distances on the wheel, beyond it and at its edges.
     #[test]
-    fn near_and_far_leave_in_one_order() {
+    fn events_on_and_beyond_the_wheel_leave_in_one_order() {
         let mut queue = EventQueue::default();
         let mut expected = std::collections::BTreeMap::new();
         let (mut now, mut number, mut state) = (0, 0, 0x2545_f491_4f6c_dd1d_u64);
@@ -283,7 +283,7 @@ mod tests {
                 let limit =
                     [1, 3, 70, SHOWN_NS - 1, SHOWN_NS, SHOWN_NS + 1, 5 * SHOWN_NS][random(7) as usize];
                 let at = now + [random(limit), limit][random(2) as usize];
-                queue.push(Instant(at), Occurrence::Action(number));
+                queue.push(Instant(at), QueuedEvent::Action(number));
                 expected.insert((at, number), ());
                 number += 1;
             }
@@ -306,17 +306,17 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_before_its_time() {
+    fn no_event_leaves_before_its_time() {
         let mut queue = EventQueue::default();
-        queue.push(Instant(7), Occurrence::Timer(NodeId(0)));
+        queue.push(Instant(7), QueuedEvent::Timer(NodeId(0)));
         assert!(queue.pop_due(Instant(6)).is_none());
         assert!(queue.pop_due(Instant(7)).is_some());
         assert_eq!(queue.next_at(), None);
     }
 
-    /// With the number of the next one it fills half a cache line.
+    /// With the index of the next entry it fills half a cache line.
     #[test]
-    fn an_occurrence_is_small() {
+    fn an_event_is_small() {
         assert!(size_of::<Scheduled>() <= 24, "{}", size_of::<Scheduled>());
     }
 }

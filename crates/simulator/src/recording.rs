@@ -1,4 +1,4 @@
-//! What happened at the members, kept for tests and reports, within a bound.
+//! Events of the members, kept for tests and reports, within a bound.
 //!
 //! Completions and dropped frames come by the million, changes of state by the dozen: the frequent ones stop being
 //! kept when half of the room is used, so that a late `NodeLost` is never crowded out by early completions.
@@ -7,7 +7,7 @@ use rackloom_protocol::{Event, Instant, NodeId};
 
 const EVENTS_MAX: usize = 65_536;
 
-/// Events in the order in which they happened.
+/// Events in order of time.
 #[derive(Debug, Default)]
 pub(crate) struct Recording {
     events: Vec<(Instant, NodeId, Event)>,
@@ -28,7 +28,7 @@ impl Recording {
         &self.events
     }
 
-    /// Events that were not kept.
+    /// Returns the number of events that were not kept.
     pub(crate) fn left_out(&self) -> u64 {
         self.left_out
     }

@@ -1,14 +1,14 @@
-//! One member with its job, and what a turn of it is.
+//! One member with its job, and one poll of it.
 //!
-//! A turn is always the same: frames port by port; then, as long as anything comes of it, the job's own turn, the
+//! A poll has fixed steps: frames port by port; then, until no step has an effect, the job's own poll, the
 //! timeout if it is due, one drain, events to the job. That is also the order of the real event loop, which is why
 //! the two engines put the same frames on the wires.
 
 use std::rc::Rc;
 
-use rackloom_jobs::local::moved_bytes;
+use rackloom_jobs::local::{count_direct, count_frames, moved_bytes};
 use rackloom_jobs::{Carried, Job, PathReport, Progress};
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, PortId, RegionConfig,
     Switch, drain,
@@ -17,39 +17,39 @@ use rackloom_protocol::{
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind};
 
 use crate::fabric::Fabric;
-use crate::frames::FrameId;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
 use crate::leases::Leases;
-use crate::link::ChannelId;
 use crate::local::{Local, Surroundings, Taken};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
 use crate::payload::Books;
-use crate::queue::Occurrence;
+use crate::queue::QueuedEvent;
 use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
 
-/// Rounds of job and drain in one turn; a job that wants more goes on in the next turn of the same moment, where the
-/// watchdog counts.
+/// Maximum number of rounds of job and drain in one poll. A job with more to do continues in the next poll of the
+/// same moment, where the watchdog counts.
 const ROUNDS_MAX: u32 = 1_000;
 
-/// Why a member gets a turn.
+/// Reason for which a member is polled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     pub(crate) member: NodeId,
-    /// The frame that came in, and where; `None` for a turn without a frame.
+    /// Frame that arrived, and its port; `None` for a poll without a frame.
     pub(crate) frame: Option<(PortId, FrameId)>,
     /// Order of insertion.
     pub(crate) number: u64,
 }
 
 impl Due {
-    /// Member by member, frames port by port, each in order of insertion.
+    /// Sort key: member by member, frames port by port, each in order of insertion.
     pub(crate) fn order(&self) -> (u16, u16, u64) {
         (self.member.0, self.frame.map_or(u16::MAX, |(port, _)| port.0), self.number)
     }
 }
 
-/// The state machine in a seat.
+/// State machine in a seat.
 #[derive(Debug)]
 pub(crate) enum Body {
     Endpoint(Box<Endpoint>),
@@ -95,61 +95,61 @@ impl Body {
     }
 }
 
-/// Whether a member takes part.
+/// Activity of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Life {
+pub(crate) enum Activity {
     Alive,
-    /// Stands still; what comes in waits.
+    /// Paused; frames that arrive wait.
     Paused,
     Dead,
 }
 
-/// One member of the rack.
+/// A member of the rack.
 pub(crate) struct Seat {
     pub(crate) body: Body,
     pub(crate) node: NodeId,
     pub(crate) job: Option<Box<dyn Job>>,
-    pub(crate) life: Life,
-    /// Its path to the memory of nodes of the same server, if it has such peers.
+    pub(crate) activity: Activity,
+    /// Path to the memory of nodes of the same server, if it has such peers.
     pub(crate) local: Option<Box<Local>>,
-    /// Operations of the job by path, where other nodes of the server could share memory.
+    /// Operations of the job by path, if other nodes of the server could share memory.
     pub(crate) paths: Option<PathReport>,
-    /// What a fault script makes of its memory.
-    pub(crate) troubles: Option<Box<Troubles>>,
+    /// Memory faults from a fault script.
+    pub(crate) memory_faults: Option<Box<MemoryFaults>>,
     /// The job has ended.
     pub(crate) finished: bool,
     /// The earliest scheduled timer of this member; later ones are stale.
     pub(crate) timer_at: Instant,
     /// The earliest scheduled wake-up of the job; later ones are stale.
     pub(crate) wake_at: Instant,
-    /// What came in while the member was paused.
+    /// Frames that arrived while the member was paused.
     pub(crate) parked: Vec<Due>,
-    /// The channel that leaves each port.
+    /// Channels that leave the ports, by port.
     pub(crate) outgoing: Vec<ChannelId>,
-    /// The frames that it holds.
+    /// Frames that the member holds.
     pub(crate) leases: Leases,
-    /// A region of its job that others may read.
+    /// Region of its job that others may read.
     pub(crate) probed: Option<RegionConfig>,
-    /// Others had this seat before: frames for them may still come.
-    pub(crate) has_forebears: bool,
-    /// Events that it has reported.
-    pub(crate) told: u64,
+    /// True if the seat had earlier incarnations, whose frames may still arrive.
+    pub(crate) has_predecessors: bool,
+    /// Number of events that it has reported.
+    pub(crate) events_reported: u64,
     memory_requests: u64,
     job_progress: u64,
 }
 
-/// An endpoint and its local path. The ledger hears of all commands.
-struct Overheard<'a> {
+/// An endpoint and its local path. The ledger records all commands.
+struct ObservedSeat<'a> {
     endpoint: &'a mut Endpoint,
     local: Option<&'a mut Local>,
     paths: Option<&'a mut PathReport>,
     books: Rc<Books>,
     node: NodeId,
-    /// Given until now, refused ones included.
+    /// Number of commands until now, refused ones included.
     commands: u32,
 }
 
-impl rackloom_jobs::Seat for Overheard<'_> {
+impl rackloom_jobs::Seat for ObservedSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         self.commands += 1;
         let taken = match &mut self.local {
@@ -161,12 +161,12 @@ impl rackloom_jobs::Seat for Overheard<'_> {
         }
         if let Some(paths) = &mut self.paths {
             match taken {
-                Taken::Here => paths.count_direct(&command),
-                Taken::NotHere => paths.count_frames(&command),
+                Taken::Here => count_direct(paths, &command),
+                Taken::NotHere => count_frames(paths, &command),
             }
         }
-        self.books.with_ledger(|ledger| ledger.asked(self.node, &command));
-        // Without bytes it concerns only this side: a wait, a cancel.
+        self.books.with_ledger(|ledger| ledger.note_command(self.node, &command));
+        // Without bytes it affects only this side: a wait, a cancel.
         let is_direct = taken == Taken::Here && moved_bytes(&command).is_some();
         Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
     }
@@ -176,16 +176,16 @@ impl rackloom_jobs::Seat for Overheard<'_> {
     }
 }
 
-/// What came of a turn.
+/// Result of a poll.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turn {
-    /// The job asked to be called again at this time.
+pub(crate) struct PollResult {
+    /// Time at which the job requested its next poll.
     pub(crate) wake_at: Option<Instant>,
-    /// The job has just ended.
+    /// True if the job has just ended.
     pub(crate) finished: bool,
-    /// An operation ended, or memory was touched on behalf of somebody.
+    /// True if an operation ended, or memory was accessed for another node.
     pub(crate) worked: bool,
-    /// The job says that it got further.
+    /// True if the job reports progress.
     pub(crate) job_advanced: bool,
 }
 
@@ -195,10 +195,10 @@ impl Seat {
             body,
             node,
             job: None,
-            life: Life::Alive,
+            activity: Activity::Alive,
             local: None,
             paths: None,
-            troubles: None,
+            memory_faults: None,
             finished: false,
             timer_at: Instant::NEVER,
             wake_at: Instant::NEVER,
@@ -206,36 +206,36 @@ impl Seat {
             outgoing,
             leases: Leases::default(),
             probed: None,
-            has_forebears: false,
-            told: 0,
+            has_predecessors: false,
+            events_reported: 0,
             memory_requests: 0,
             job_progress: 0,
         }
     }
 
-    /// Whether the run must wait for this member's job.
+    /// Returns true if the run must wait for this member's job.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.job.is_some() && !self.finished && self.life != Life::Dead
+        self.job.is_some() && !self.finished && self.activity != Activity::Dead
     }
 
     pub(crate) fn state(&self) -> MemberState {
-        match self.life {
-            Life::Dead => MemberState::Killed,
-            Life::Alive | Life::Paused if self.finished => MemberState::Finished,
-            Life::Paused => MemberState::Paused,
-            Life::Alive => MemberState::Running,
+        match self.activity {
+            Activity::Dead => MemberState::Killed,
+            Activity::Alive | Activity::Paused if self.finished => MemberState::Finished,
+            Activity::Paused => MemberState::Paused,
+            Activity::Alive => MemberState::Running,
         }
     }
 
-    /// Give the member its turn. What it reports is added to `events`.
-    pub(crate) fn turn(
+    /// Polls the member. Its events are appended to `events`.
+    pub(crate) fn poll(
         &mut self,
         now: Instant,
         due: &[Due],
         fabric: &mut Fabric,
         memories: &mut Memories,
         events: &mut Vec<Event>,
-    ) -> Turn {
+    ) -> PollResult {
         for (port, frame) in due.iter().filter_map(|due| due.frame) {
             let before = fabric.has_witness().then(|| self.body.member().port_counters(port).dropped);
             let bytes = fabric.deliver(now, frame);
@@ -245,23 +245,23 @@ impl Seat {
             let counters = self.body.member().port_counters(port);
             if let Some(dropped) = stale {
                 let is_used = counters.dropped.iter().sum::<u64>() == dropped;
-                memories.with_ledger(|ledger| ledger.used_stale(now, self.node, is_used));
+                memories.with_ledger(|ledger| ledger.note_stale_frame(now, self.node, is_used));
             }
             if let Some(reason) = before.and_then(|before| counters.dropped_since(&before)) {
                 fabric.not_used(now, frame, reason);
             }
         }
         let memory_requests = self.memory_requests;
-        let mut troubles = self.troubles.take();
-        let mut turn = self.rounds(now, fabric, memories, troubles.as_deref_mut(), events);
-        self.troubles = troubles;
-        turn.worked = self.memory_requests > memory_requests
+        let mut memory_faults = self.memory_faults.take();
+        let mut result = self.rounds(now, fabric, memories, memory_faults.as_deref_mut(), events);
+        self.memory_faults = memory_faults;
+        result.worked = self.memory_requests > memory_requests
             || events.iter().any(|event| matches!(event, Event::Completed { .. }));
-        turn.job_advanced = turn.finished || self.job_has_advanced();
-        turn
+        result.job_advanced = result.finished || self.job_has_advanced();
+        result
     }
 
-    /// What came in over a link that repeats may have acknowledged frames that are kept for it.
+    /// Forgets kept frames that a frame over a link with replay has acknowledged.
     fn forget_kept(&self, port: PortId, fabric: &mut Fabric) {
         let outgoing = self.outgoing[port.index()];
         if !fabric.channel(outgoing).kept.is_empty() {
@@ -270,10 +270,11 @@ impl Seat {
         }
     }
 
-    /// Frames dropped at a port so far, if the one at hand carries operations for an earlier life of this member.
+    /// Returns the number of frames dropped at a port so far, if the current one carries operations for an earlier
+    /// incarnation of this member.
     fn drops_if_stale(&self, port: PortId, bytes: &[u8]) -> Option<u64> {
         let Body::Endpoint(endpoint) = &self.body else { return None };
-        if !self.has_forebears || FrameKind::peek(bytes) != Some(FrameKind::Data) {
+        if !self.has_predecessors || FrameKind::peek(bytes) != Some(FrameKind::Data) {
             return None;
         }
         let header = FabricHeader::of(bytes).ok()?;
@@ -287,41 +288,41 @@ impl Seat {
         std::mem::replace(&mut self.job_progress, count) != count
     }
 
-    /// The job's turn, the timeout, a drain, events to the job: until nothing more comes of it.
+    /// Repeats the job's poll, the timeout, a drain, and events to the job until there is no further effect.
     fn rounds(
         &mut self,
         now: Instant,
         fabric: &mut Fabric,
         memories: &mut Memories,
-        mut trouble: Option<&mut Troubles>,
+        mut faults: Option<&mut MemoryFaults>,
         events: &mut Vec<Event>,
-    ) -> Turn {
-        let mut turn = Turn::default();
+    ) -> PollResult {
+        let mut result = PollResult::default();
         let mut requests = self.memory_requests;
         let mut is_settled = false;
         for _ in 0..ROUNDS_MAX {
-            let told = events.len();
-            let of_advance = trouble.as_deref_mut().map(|troubles| (now, troubles));
-            let mut memory = memories.of_turn(self.node, &mut requests, of_advance);
-            let commands = self.advance(now, &mut memory, &mut turn);
+            let reported = events.len();
+            let of_advance = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
+            let mut memory = SeatMemory::new(memories, self.node, &mut requests, of_advance);
+            let commands = self.advance(now, &mut memory, &mut result);
             if self.local.is_some() {
                 is_settled = false;
                 let around = Surroundings {
                     memories,
                     requests: &mut requests,
-                    troubles: trouble.as_deref_mut(),
+                    memory_faults: faults.as_deref_mut(),
                     events,
                     touched: &mut Vec::new(),
                 };
                 self.work_locally(now, fabric, around);
             }
-            let has_ended = events.len() > told;
-            let trouble = trouble.as_deref_mut().map(|troubles| (now, troubles));
-            let mut memory = memories.of_turn(self.node, &mut requests, trouble);
+            let has_ended = events.len() > reported;
+            let faults = faults.as_deref_mut().map(|memory_faults| (now, memory_faults));
+            let mut memory = SeatMemory::new(memories, self.node, &mut requests, faults);
             if is_settled && commands == 0 {
-                // A build with assertions asks nevertheless.
+                // A build with assertions polls nevertheless.
                 if !cfg!(debug_assertions) {
-                    return turn;
+                    return result;
                 }
             } else if self.body.member().poll_timeout() <= now {
                 self.body.member_mut().handle_timeout(now);
@@ -336,56 +337,56 @@ impl Seat {
             let progress = self.body.drain(now, &mut wires, &mut memory, events) || has_ended;
             self.memory_requests = requests;
             if !progress {
-                return turn;
+                return result;
             }
             debug_assert!(!is_settled || commands > 0, "{:?} at {now:?} had more to do", self.node);
-            // Who has one port has been asked until nothing was left to say; of several, one may have changed what another says.
+            // A member with one port has been polled to the end. With several ports, the poll of one may have changed another.
             let is_simple = matches!(self.body, Body::Endpoint(_)) && self.outgoing.len() == 1;
-            is_settled = is_simple && events.len() == told;
-            memories.tell(now, self.node, &events[told..]);
+            is_settled = is_simple && events.len() == reported;
+            memories.report_to_ledger(now, self.node, &events[reported..]);
             if let Some(local) = &mut self.local {
-                events[told..].iter().for_each(|event| local.hear(event));
+                events[reported..].iter().for_each(|event| local.handle_event(event));
             }
             if let Some(job) = &mut self.job {
-                events[told..].iter().for_each(|event| job.handle_event(now, event));
+                events[reported..].iter().for_each(|event| job.handle_event(now, event));
             }
         }
-        turn.wake_at = Some(now);
-        turn
+        result.wake_at = Some(now);
+        result
     }
 
-    /// Carry out what is due on the local path. Nodes whose memory changes get a turn at the same time.
+    /// Carries out due operations of the local path. Nodes whose memory changes are polled at the same time.
     fn work_locally(&mut self, now: Instant, fabric: &mut Fabric, mut around: Surroundings<'_>) {
         let (Some(local), Body::Endpoint(endpoint)) = (&mut self.local, &mut self.body) else { return };
         local.poll(now, &mut around);
         let Surroundings { events, touched, .. } = around;
         while let Some(flush) = local.take_flush() {
             let (operation, target) = flush;
-            // The flush was taken before: a refusal, which only a lost target brings, is its end.
+            // The flush was accepted before. A refusal, which happens only if the target is lost, is its end.
             if endpoint.handle_command(now, Command::Flush { operation, target }).is_err() {
                 events.push(Event::Completed { operation, result: Err(OperationError::Unreachable) });
             }
         }
         touched.dedup();
-        touched.drain(..).for_each(|node| fabric.queue.push(now, Occurrence::Wake(node)));
+        touched.drain(..).for_each(|node| fabric.queue.push(now, QueuedEvent::Wake(node)));
     }
 
-    /// The job's turn; how many commands it gave.
-    fn advance(&mut self, now: Instant, memory: &mut SeatMemory<'_>, turn: &mut Turn) -> u32 {
+    /// Polls the job and returns the number of its commands.
+    fn advance(&mut self, now: Instant, memory: &mut SeatMemory<'_>, result: &mut PollResult) -> u32 {
         let (Some(job), Body::Endpoint(endpoint)) = (&mut self.job, &mut self.body) else { return 0 };
         if self.finished && !job.has_last_words() {
             return 0;
         }
         let books = Rc::clone(&memory.memories.books);
         let (local, paths) = (self.local.as_deref_mut(), self.paths.as_mut());
-        let mut overheard = Overheard { endpoint, local, paths, books, node: self.node, commands: 0 };
-        match job.advance(now, &mut overheard, memory) {
-            Progress::Running(wake_at) => turn.wake_at = wake_at.map(|at| at.max(now + 1)),
+        let mut observed = ObservedSeat { endpoint, local, paths, books, node: self.node, commands: 0 };
+        match job.advance(now, &mut observed, memory) {
+            Progress::Running(wake_at) => result.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {
-                turn.finished |= !self.finished;
-                (self.finished, turn.wake_at) = (true, None);
+                result.finished |= !self.finished;
+                (self.finished, result.wake_at) = (true, None);
             }
         }
-        overheard.commands
+        observed.commands
     }
 }

@@ -1,10 +1,10 @@
-//! What a node may do with its memory during its turn.
+//! A node's access to memory during its poll.
 //!
-//! Whoever looks at bytes that were taken and not copied yet, or writes over bytes that somebody else has still to copy, has the copies made
-//! first; so nobody can tell that they are made late.
+//! Before bytes are read that were taken and not copied yet, or bytes are written that another node has still to
+//! copy, the copies are made. So it cannot be observed that they are made late.
 
 use rackloom_plan::PayloadMode;
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
     Comparison, Following, FrameRange, Instant, Loan, Memory, MemoryAccess, MemoryDone, MemoryFault,
     MemoryRequest, MemoryToken, NodeId, RegionId,
@@ -13,19 +13,31 @@ use rackloom_protocol::{
 use crate::loans::range;
 use crate::memories::{Memories, NodeMemory};
 use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
-use crate::takings::Place;
+use crate::takings::RegionOffset;
 
-/// The memory of one node during its turn.
+/// Memory of one node during its poll.
 #[derive(Debug)]
 pub(crate) struct SeatMemory<'m> {
     pub(crate) node: NodeId,
     pub(crate) memories: &'m mut Memories,
-    /// Counts what is asked on behalf of others: the watchdog's measure of progress.
+    /// Counts requests for other nodes: the watchdog's measure of progress.
     pub(crate) requests: &'m mut u64,
-    /// What a fault script makes of this memory, and the time.
-    pub(crate) trouble: Option<(Instant, &'m mut Troubles)>,
-    /// The bytes that are about to leave cannot be read, as that script says: decided when they were to be lent, which comes first.
+    /// Memory faults from a fault script, and the time.
+    pub(crate) faults: Option<(Instant, &'m mut MemoryFaults)>,
+    /// True if the script makes bytes that are about to leave unreadable. Decided when they are to be lent, which comes first.
     pub(crate) cannot_read: bool,
+}
+
+impl<'m> SeatMemory<'m> {
+    /// Returns a node's memory as the node sees it during its poll.
+    pub(crate) fn new(
+        memories: &'m mut Memories,
+        node: NodeId,
+        requests: &'m mut u64,
+        faults: Option<(Instant, &'m mut MemoryFaults)>,
+    ) -> Self {
+        Self { node, memories, requests, faults, cannot_read: false }
+    }
 }
 
 impl SeatMemory<'_> {
@@ -39,7 +51,7 @@ impl SeatMemory<'_> {
         self.memories.books.mode
     }
 
-    /// Somebody is going to look here.
+    /// Must be called before bytes are read.
     #[inline]
     fn before_read(&mut self, region: RegionId, offset: u64, length: u64) {
         if self.own().takings.reach(region, offset, offset.saturating_add(length)) {
@@ -47,7 +59,7 @@ impl SeatMemory<'_> {
         }
     }
 
-    /// Some bytes are going to be written here.
+    /// Must be called before bytes are written.
     #[inline]
     fn before_write(&mut self, region: RegionId, offset: u64, length: u64) {
         match self.mode() {
@@ -60,7 +72,7 @@ impl SeatMemory<'_> {
         }
     }
 
-    /// Bytes here are going to be others: whoever was given these has them first.
+    /// Must be called before bytes are replaced: nodes that took them copy them first.
     #[inline]
     fn before_replacing(&mut self, region: RegionId, offset: u64, length: u64) {
         if self.own().awaited.reaches(region, offset, offset.saturating_add(length)) {
@@ -87,7 +99,7 @@ impl SeatMemory<'_> {
                 self.put_in(region, range.region_offset, &frame[at..at + length])?;
             }
             let (node, offset, length) = (self.node, range.region_offset, u64::from(range.length));
-            self.memories.with_ledger(|ledger| ledger.wrote(node, region, offset, length));
+            self.memories.with_ledger(|ledger| ledger.note_write(node, region, offset, length));
         }
         Ok(())
     }
@@ -97,7 +109,7 @@ impl SeatMemory<'_> {
         self.own().bytes.write(region, offset, bytes)
     }
 
-    /// Take a payload where it lies, or what stands in for it.
+    /// Copies a payload from its owner's memory, or its stand-in.
     fn take(
         &mut self,
         region: RegionId,
@@ -109,9 +121,9 @@ impl SeatMemory<'_> {
         let is_mapped = |own: &NodeMemory| range(&own.bytes, region, offset, length).is_some();
         match self.mode() {
             PayloadMode::Full => {
-                // What was taken before and lies here too is copied in its turn.
+                // A payload taken earlier that overlaps this one is copied in its order.
                 self.before_replacing(region, offset, length as u64);
-                self.memories.take(self.node, Place { region, offset }, payload)
+                self.memories.take(self.node, RegionOffset { region, offset }, payload)
             }
             PayloadMode::Shadow if is_mapped(self.own()) => {
                 let stand_in = &frame[at..at + self.memories.books.stand_in_bytes(length)];
@@ -125,7 +137,7 @@ impl SeatMemory<'_> {
 }
 
 impl SeatMemory<'_> {
-    /// What was asked, whatever a fault script says.
+    /// Carries out the request without faults of a script.
     fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         match request.access {
             MemoryAccess::Write { ranges, .. } => {
@@ -136,7 +148,7 @@ impl SeatMemory<'_> {
             }
             MemoryAccess::Atomic { offset, atomic } => {
                 self.before_write(request.region, offset, atomic.width.bytes());
-                self.memories.with_ledger(|ledger| ledger.applied(self.node, request.region, offset));
+                self.memories.with_ledger(|ledger| ledger.note_applied(self.node, request.region, offset));
                 self.own().bytes.execute(request, frame)
             }
             MemoryAccess::Read { offset, length } => {
@@ -150,25 +162,25 @@ impl SeatMemory<'_> {
 impl Memory for SeatMemory<'_> {
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         *self.requests += 1;
-        let Some((now, troubles)) = self.trouble.take() else { return self.carry_out(request, frame) };
-        let (fails, delays) = (troubles.fails(), troubles.delays());
+        let Some((now, memory_faults)) = self.faults.take() else { return self.carry_out(request, frame) };
+        let (fails, delays) = (memory_faults.fails(), memory_faults.delays());
         let failed = MemoryDone::Failed(MemoryFault::Device);
         if delays && !fails {
             let done = self.carry_out(request, frame);
-            done.into_iter().for_each(|done| troubles.keep(now, request.token, &done));
-            self.trouble = Some((now, troubles));
+            done.into_iter().for_each(|done| memory_faults.keep(now, request.token, &done));
+            self.faults = Some((now, memory_faults));
             return None;
         }
-        self.trouble = Some((now, troubles));
+        self.faults = Some((now, memory_faults));
         if fails { Some(failed) } else { self.carry_out(request, frame) }
     }
 
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        let (now, troubles) = self.trouble.as_mut()?;
-        troubles.poll(*now)
+        let (now, memory_faults) = self.faults.as_mut()?;
+        memory_faults.poll(*now)
     }
 
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -189,12 +201,13 @@ impl Memory for SeatMemory<'_> {
 
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let length = bytes.len() as u64;
-        self.memories.with_ledger(|ledger| ledger.wrote_itself(self.node, region, offset, length));
+        self.memories.with_ledger(|ledger| ledger.note_own_write(self.node, region, offset, length));
         self.put_in(region, offset, bytes)
     }
 
     fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
-        self.cannot_read = self.trouble.as_mut().is_some_and(|(_, troubles)| troubles.fails_to_read());
+        self.cannot_read =
+            self.faults.as_mut().is_some_and(|(_, memory_faults)| memory_faults.fails_to_read());
         if self.cannot_read || length < PAYLOAD_BYTES_MIN {
             return None;
         }

@@ -1,56 +1,56 @@
-//! What a node knows of bytes that were never moved to it: a fingerprint for every block of them.
+//! Fingerprints of a node's bytes that were never moved to it: one for every block of them.
 //!
-//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes eight. They travel in the payload's place, and
-//! the receiver notes where they would have landed. Whoever wants to check what lies there brings what he expects, whose
-//! fingerprints must be the same. Bytes that were written in the ordinary way lie in the ordinary memory beside it; what came last
-//! counts.
+//! A transfer's payload is cut into blocks of 256 bytes, each of which becomes a fingerprint of eight. Fingerprints
+//! travel instead of the payload, and the receiver notes the range of memory that the payload would have got. A check
+//! of memory brings the expected bytes, whose fingerprints must be equal. Bytes that were written as bytes are in the
+//! ordinary memory beside it; the last write counts.
 //!
-//! A block that was written over in part is not known any more, and differs from whatever is expected.
+//! A block that was partly overwritten has no valid fingerprint, and differs from any expected bytes.
 
 use std::collections::BTreeMap;
 
 use rackloom_protocol::RegionId;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Bytes that one fingerprint stands for.
+/// Number of bytes per fingerprint.
 pub(crate) const BLOCK_BYTES: usize = 256;
-/// A fingerprint takes so many.
+/// Length of a fingerprint, in bytes.
 pub(crate) const FINGERPRINT_BYTES: usize = size_of::<u64>();
 
-/// The fingerprints of a payload, in order.
+/// Returns the fingerprints of a payload, in order.
 fn fingerprints(payload: &[u8]) -> impl Iterator<Item = u64> {
     payload.chunks(BLOCK_BYTES).map(xxh3_64)
 }
 
-/// Bytes that stand in for a payload of so many.
+/// Returns the length of the stand-in for a payload of this length, in bytes.
 pub(crate) const fn stand_in_bytes(payload_bytes: usize) -> usize {
     payload_bytes.div_ceil(BLOCK_BYTES) * FINGERPRINT_BYTES
 }
 
-/// Write the fingerprints of a payload.
+/// Writes the fingerprints of a payload.
 pub(crate) fn write_fingerprints(payload: &[u8], out: &mut Vec<u8>) {
     fingerprints(payload).for_each(|one| out.extend_from_slice(&one.to_le_bytes()));
 }
 
-/// Bytes that came together, and what is known of them.
+/// Bytes of one payload, and their fingerprints.
 #[derive(Debug, Default)]
 struct Extent {
     length: u64,
     blocks: Vec<u64>,
-    /// Written over in part.
+    /// True if partly overwritten.
     is_torn: bool,
 }
 
-/// What is known of one node's memory.
+/// Fingerprints of one node's memory.
 #[derive(Debug, Default)]
 pub(crate) struct Shadow {
     extents: BTreeMap<(RegionId, u64), Extent>,
 }
 
 impl Shadow {
-    /// `length` bytes would have come to this place; these are their fingerprints.
+    /// Notes the fingerprints of `length` bytes at this offset.
     pub(crate) fn note(&mut self, region: RegionId, offset: u64, length: u64, stand_in: &[u8]) {
-        // The same place again, as retransmissions and repetitions bring it, is the common case.
+        // A repeated range, as retransmissions and repetitions bring it, is the common case.
         if self.extents.get(&(region, offset)).is_none_or(|known| known.length != length) {
             self.forget(region, offset, length);
         }
@@ -61,7 +61,7 @@ impl Shadow {
         extent.blocks.extend(fingerprints.iter().map(|bytes| u64::from_le_bytes(*bytes)));
     }
 
-    /// Bytes were written in the ordinary way.
+    /// Forgets fingerprints of bytes that were written as bytes.
     pub(crate) fn forget(&mut self, region: RegionId, offset: u64, length: u64) {
         let end = offset.saturating_add(length);
         while let Some((begin, extent)) = self.last_before(region, end)
@@ -72,7 +72,7 @@ impl Shadow {
                 if let Some(extent) = self.extents.get_mut(&(region, begin)) {
                     extent.is_torn = true;
                 }
-                // What lies before it ends before it begins.
+                // A payload in front of it ends before it begins.
                 if begin <= offset {
                     return;
                 }
@@ -87,14 +87,14 @@ impl Shadow {
         self.extents.range(range).next_back().map(|((_, begin), extent)| (*begin, extent))
     }
 
-    /// Walk over what is expected at `offset`: for each part, whether fingerprints tell of it, and then whether they agree.
-    /// `None`: ordinary memory must be asked.
+    /// Compares the bytes expected at `offset`. Calls `report` for each part: `Some(true)` if fingerprints agree,
+    /// `Some(false)` if they differ, `None` if ordinary memory must be compared.
     pub(crate) fn judge(
         &self,
         region: RegionId,
         offset: u64,
         expected: &[u8],
-        mut tell: impl FnMut(std::ops::Range<usize>, Option<bool>),
+        mut report: impl FnMut(std::ops::Range<usize>, Option<bool>),
     ) {
         let end = offset + expected.len() as u64;
         let mut at = offset;
@@ -104,20 +104,20 @@ impl Shadow {
             let Some((begin, extent)) = here else {
                 let next = self.extents.range((region, at)..(region, end)).next();
                 let until = next.map_or(end, |((_, begin), _)| *begin);
-                tell(part(until), None);
+                report(part(until), None);
                 at = until;
                 continue;
             };
             let until = end.min(begin + extent.length);
             let agrees = !extent.is_torn && extent.agrees(at - begin, &expected[part(until)], until - begin);
-            tell(part(until), Some(agrees));
+            report(part(until), Some(agrees));
             at = until;
         }
     }
 }
 
 impl Extent {
-    /// Whether bytes `from..until` of it are these. Parts of blocks cannot be told.
+    /// Returns true if bytes `from..until` of it are these. A part of a block cannot be compared.
     fn agrees(&self, from: u64, expected: &[u8], until: u64) -> bool {
         let is_cut = !from.is_multiple_of(BLOCK_BYTES as u64)
             || (until != self.length && !until.is_multiple_of(BLOCK_BYTES as u64));
@@ -144,46 +144,50 @@ mod tests {
         shadow.note(REGION, offset, payload.len() as u64, &stand_in);
     }
 
-    fn told(shadow: &Shadow, offset: u64, expected: &[u8]) -> Vec<(usize, Option<bool>)> {
+    fn judged(shadow: &Shadow, offset: u64, expected: &[u8]) -> Vec<(usize, Option<bool>)> {
         let mut parts = Vec::new();
         shadow.judge(REGION, offset, expected, |part, agrees| parts.push((part.len(), agrees)));
         parts
     }
 
     #[test]
-    fn what_came_agrees_and_one_wrong_byte_does_not() {
+    fn equal_bytes_agree_and_one_wrong_byte_does_not() {
         let (mut shadow, mut payload) = (Shadow::default(), bytes(1, 1_000));
         note(&mut shadow, 500, &payload);
-        assert_eq!(told(&shadow, 500, &payload), [(1_000, Some(true))]);
-        assert_eq!(told(&shadow, 500, &payload[..512]), [(512, Some(true))], "whole blocks of it");
-        assert_eq!(told(&shadow, 756, &payload[256..]), [(744, Some(true))]);
-        assert_eq!(told(&shadow, 500, &payload[..500]), [(500, Some(false))], "half a block tells nothing");
+        assert_eq!(judged(&shadow, 500, &payload), [(1_000, Some(true))]);
+        assert_eq!(judged(&shadow, 500, &payload[..512]), [(512, Some(true))], "whole blocks of it");
+        assert_eq!(judged(&shadow, 756, &payload[256..]), [(744, Some(true))]);
+        assert_eq!(
+            judged(&shadow, 500, &payload[..500]),
+            [(500, Some(false))],
+            "half a block cannot be compared"
+        );
         payload[999] ^= 1;
-        assert_eq!(told(&shadow, 500, &payload), [(1_000, Some(false))]);
+        assert_eq!(judged(&shadow, 500, &payload), [(1_000, Some(false))]);
     }
 
     #[test]
-    fn between_transfers_ordinary_memory_is_asked() {
+    fn between_transfers_ordinary_memory_is_compared() {
         let (mut shadow, all) = (Shadow::default(), bytes(2, 1_200));
         note(&mut shadow, 100, &all[100..356]);
         note(&mut shadow, 600, &all[600..1_112]);
         let expected = [(100, None), (256, Some(true)), (244, None), (512, Some(true)), (88, None)];
-        assert_eq!(told(&shadow, 0, &all), expected);
+        assert_eq!(judged(&shadow, 0, &all), expected);
         shadow.forget(REGION, 100, 256);
-        assert_eq!(told(&shadow, 0, &all[..600]), [(600, None)]);
+        assert_eq!(judged(&shadow, 0, &all[..600]), [(600, None)]);
     }
 
     #[test]
-    fn what_is_written_over_in_part_is_not_known_and_comes_back_with_the_next_transfer() {
+    fn a_partly_overwritten_block_is_unknown_until_the_next_transfer() {
         let (mut shadow, payload) = (Shadow::default(), bytes(3, 512));
         note(&mut shadow, 0, &payload);
         note(&mut shadow, 512, &payload);
         shadow.forget(REGION, 500, 20);
-        assert_eq!(told(&shadow, 0, &payload), [(512, Some(false))]);
-        assert_eq!(told(&shadow, 512, &payload), [(512, Some(false))]);
+        assert_eq!(judged(&shadow, 0, &payload), [(512, Some(false))]);
+        assert_eq!(judged(&shadow, 512, &payload), [(512, Some(false))]);
         note(&mut shadow, 0, &payload);
-        assert_eq!(told(&shadow, 0, &payload), [(512, Some(true))]);
+        assert_eq!(judged(&shadow, 0, &payload), [(512, Some(true))]);
         note(&mut shadow, 0, &bytes(4, 1_024));
-        assert_eq!(told(&shadow, 0, &bytes(4, 1_024)), [(1_024, Some(true))], "a longer one covers both");
+        assert_eq!(judged(&shadow, 0, &bytes(4, 1_024)), [(1_024, Some(true))], "a longer one covers both");
     }
 }

@@ -1,11 +1,11 @@
-//! Which parts of a memory's regions something refers to, as one range for each region.
+//! The referenced part of each region of a memory, as one range.
 //!
-//! Asked at every write, so the answer must be quick; it may say yes where nothing is, never no where something is. A range grows with
-//! what is noted in it and begins anew when nothing is left.
+//! Checked at every write, so the check must be quick. It may report a reference where there is none, and never
+//! misses one. A range grows with each reference and begins anew when none is left.
 
 use rackloom_protocol::RegionId;
 
-/// What is referred to of one region.
+/// Referenced range of one region.
 #[derive(Debug)]
 struct Span {
     region: RegionId,
@@ -21,7 +21,7 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// One thing more refers to these bytes.
+    /// Adds a reference to these bytes.
     pub(crate) fn add(&mut self, region: RegionId, begin: u64, end: u64) {
         match self.spans.iter_mut().find(|span| span.region == region) {
             Some(span) if span.count == 0 => *span = Span { region, count: 1, begin, end },
@@ -33,21 +33,21 @@ impl Spans {
         }
     }
 
-    /// Something that is noted already refers to these bytes too.
+    /// Extends an existing reference to these bytes.
     pub(crate) fn widen(&mut self, region: RegionId, begin: u64, end: u64) {
         if let Some(span) = self.spans.iter_mut().find(|span| span.region == region) {
             (span.begin, span.end) = (span.begin.min(begin), span.end.max(end));
         }
     }
 
-    /// One thing less refers to the region.
+    /// Removes a reference to the region.
     pub(crate) fn remove(&mut self, region: RegionId) {
         if let Some(span) = self.spans.iter_mut().find(|span| span.region == region) {
             span.count -= 1;
         }
     }
 
-    /// Whether something may refer to one of these bytes.
+    /// Returns true if one of these bytes may be referenced.
     #[inline]
     pub(crate) fn reaches(&self, region: RegionId, begin: u64, end: u64) -> bool {
         self.spans
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_holds_what_is_noted_until_nothing_is() {
+    fn a_range_covers_all_references_until_none_is_left() {
         let (one, other) = (RegionId(1), RegionId(2));
         let mut spans = Spans::default();
         assert!(!spans.reaches(one, 0, u64::MAX));
@@ -70,7 +70,7 @@ mod tests {
         assert!(spans.reaches(one, 19, 20) && spans.reaches(one, 45, 60) && !spans.reaches(other, 0, 100));
         assert!(!spans.reaches(one, 0, 10) && !spans.reaches(one, 50, 60), "up to its ends and no further");
         spans.remove(one);
-        assert!(spans.reaches(one, 10, 11), "one is left, nobody knows which");
+        assert!(spans.reaches(one, 10, 11), "one reference is left, and it is not known which");
         spans.widen(one, 50, 60);
         assert!(spans.reaches(one, 59, 60));
         spans.remove(one);

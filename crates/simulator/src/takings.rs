@@ -1,26 +1,26 @@
-//! What a memory has taken from another one, and has not copied yet.
+//! Payloads that a memory has taken from another one, and has not copied yet.
 //!
-//! A payload is moved once, from the memory that lent it to the one that takes it. That costs little more than reading and writing it; but
-//! done frame by frame, among a hundred nodes in step, it drives out of the cache whatever the engine needs for its next frame, and
-//! gets nothing back for it, because nobody looks at these bytes soon. So a memory notes first what it has taken, payloads that lie behind one another as one,
-//! and copies many at a time ([`crate::payload`]): when somebody looks there or writes at either end, when much has come together, and at the
-//! latest when the engine stops.
+//! A payload is moved once, from the memory that lent it to the one that takes it. That costs little more than
+//! reading and writing it. But if it is done frame by frame, among a hundred nodes in step, it evicts the engine's
+//! data for the next frame from the cache, without benefit, because these bytes are not read soon. So a memory first
+//! notes taken payloads, consecutive ones as one, and copies many at a time ([`crate::payload`]): before they are
+//! read or either end is overwritten, when many have accumulated, and at the latest when the engine stops.
 //!
-//! What is noted can be copied in any order among memories, and in its own order within one: whoever would see a difference makes the
-//! copies happen first.
+//! Among memories the copies may be made in any order, within one memory in its own order. Before a read or write
+//! that could observe a difference, the copies are made.
 
 use rackloom_protocol::{NodeId, RegionId};
 
 use crate::spans::Spans;
 
-/// The first of some bytes of a memory.
+/// Offset of the first byte in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RegionOffset {
     pub(crate) region: RegionId,
     pub(crate) offset: u64,
 }
 
-impl Place {
+impl RegionOffset {
     fn end(self, length: u64) -> u64 {
         self.offset + length
     }
@@ -30,23 +30,23 @@ impl Place {
     }
 }
 
-/// Payloads of one memory that lie behind one another there, and will here.
+/// Consecutive payloads of one memory, consecutive here as well.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Taking {
-    /// Who lent them.
+    /// Node that lent them.
     pub(crate) source: NodeId,
-    pub(crate) from: Place,
-    pub(crate) to: Place,
-    /// All together.
+    pub(crate) from: RegionOffset,
+    pub(crate) to: RegionOffset,
+    /// Length of all payloads, in bytes.
     pub(crate) length: u64,
-    /// Each of them, the last one at most.
+    /// Length of each payload, in bytes; the last one may be shorter.
     pub(crate) payload_bytes: u64,
-    /// How many payloads the memory had taken before.
+    /// Number of payloads that the memory had taken before.
     pub(crate) number: u64,
 }
 
 impl Taking {
-    /// Whether another one goes on where this one ends, payload by payload.
+    /// Returns true if `next` continues where this one ends, payload by payload.
     fn goes_on_with(&self, next: &Self) -> bool {
         self.source == next.source
             && next.from.follows(self.from, self.length)
@@ -57,25 +57,25 @@ impl Taking {
     }
 }
 
-/// All that one memory has taken and not copied yet.
+/// All payloads that one memory has taken and not copied yet.
 #[derive(Debug, Default)]
 pub(crate) struct Takings {
     list: Vec<Taking>,
-    /// Where they will be.
+    /// Ranges that they will occupy.
     targets: Spans,
-    /// Payloads that were ever taken.
+    /// Number of payloads that were ever taken.
     count: u64,
 }
 
 impl Takings {
-    /// The number of a payload that is taken now.
+    /// Returns the number of a payload that is taken now.
     pub(crate) fn number(&mut self) -> u64 {
         let number = self.count;
         self.count += 1;
         number
     }
 
-    /// A payload was taken. Whether it could join those before it.
+    /// Adds a payload. Returns true if it was joined to those before it.
     pub(crate) fn add(&mut self, taking: Taking) -> bool {
         let (region, begin, end) = (taking.to.region, taking.to.offset, taking.to.end(taking.length));
         if let Some(last) = self.list.last_mut().filter(|last| last.goes_on_with(&taking)) {
@@ -92,7 +92,7 @@ impl Takings {
         self.list.is_empty()
     }
 
-    /// Whether one of these bytes may still have to be copied here.
+    /// Returns true if one of these bytes may still have to be copied to.
     #[inline]
     pub(crate) fn reach(&self, region: RegionId, begin: u64, end: u64) -> bool {
         self.targets.reaches(region, begin, end)
@@ -102,13 +102,13 @@ impl Takings {
             })
     }
 
-    /// All of them, to be copied in this order. The room is to be given back.
+    /// Returns all of them, to be copied in this order. Give the vector back with `give_room_back`.
     pub(crate) fn take_all(&mut self) -> Vec<Taking> {
         self.list.iter().for_each(|taking| self.targets.remove(taking.to.region));
         std::mem::take(&mut self.list)
     }
 
-    /// The room of those that have been copied.
+    /// Takes back the vector of copied payloads, to reuse its room.
     pub(crate) fn give_room_back(&mut self, mut room: Vec<Taking>) {
         room.clear();
         self.list = room;
@@ -122,7 +122,8 @@ mod tests {
     const REGION: RegionId = RegionId(1);
 
     fn taking(takings: &mut Takings, from: u64, to: u64, length: u64) -> Taking {
-        let (from, to) = (Place { region: REGION, offset: from }, Place { region: REGION, offset: to });
+        let (from, to) =
+            (RegionOffset { region: REGION, offset: from }, RegionOffset { region: REGION, offset: to });
         let (source, number) = (NodeId(3), takings.number());
         Taking { source, from, to, length, payload_bytes: length, number }
     }
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_to_be_copied_is_known_to_the_byte() {
+    fn pending_copies_are_known_to_the_byte() {
         let mut takings = Takings::default();
         for to in [100, 200] {
             let next = taking(&mut takings, 0, to, 10);

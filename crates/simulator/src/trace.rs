@@ -1,28 +1,29 @@
 //! The hash of everything that happened, so that two runs can be compared by sixteen digits.
 //!
-//! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member is a record that
-//! says when it happened and as which of its kind on its link or at its member. The hash is a sum over the records, so that
-//! it does not hang on the order in which members' turns are computed.
-//! What a long frame carries goes in as a hash of its own, so that it is read once and not at every hop; where a memory only
-//! lends it, that is done when another one has copied it, and joins the rest at the end. The same plan, jobs and seed give the same hash on every machine; two runs that differ in
-//! anything that could matter differ in it. It is not a signature: nobody is kept from forging it.
+//! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member is a record with
+//! its time and its number on its link or at its member. The hash is a sum over the records, so that
+//! it does not depend on the order in which members are polled.
+//! The payload of a long frame is added as its own hash, so that it is read once and not at every hop. If a memory only
+//! lends it, it is hashed when another one has copied it, and added at the end. The same plan, jobs and seed give the
+//! same hash on every machine; two runs that differ in anything that could matter differ in it. It is not a
+//! signature: it can be forged.
 
 use std::hash::{Hash, Hasher};
 
 use rackloom_protocol::{Event, Instant, NodeId};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
 
-/// What became of a frame.
+/// Fate of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Fate {
-    /// A member was given it.
+    /// Delivered to a member.
     Delivered = 1,
-    /// The link's profile or an action lost it when it was sent.
+    /// Lost by the link's profile or an action when it was sent.
     Lost = 2,
-    /// The link was cut while it was under way.
+    /// In flight when the link was cut.
     CutOff = 3,
     /// The receiver was dead.
     ReceiverDead = 4,
@@ -31,7 +32,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// Why a frame reached nobody although its verdict let it pass.
+    /// Returns the reason why a frame was lost although its verdict let it pass.
     pub(crate) const fn beyond_verdict(self) -> Option<&'static str> {
         match self {
             Self::Delivered | Self::Lost => None,
@@ -42,27 +43,27 @@ impl Fate {
     }
 }
 
-/// What of a frame goes into the hash.
+/// Parts of a frame that are added to the hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traced<'a> {
     pub(crate) length: usize,
-    /// Its first bytes, or all.
+    /// First bytes of the frame, or all.
     pub(crate) head: &'a [u8],
-    /// Of the other bytes.
+    /// Hash of the other bytes.
     pub(crate) body_hash: u64,
 }
 
 const EVENT: u8 = 0;
 
-/// The running hash: a sum over all records.
+/// Running hash: a sum over all records.
 #[derive(Clone, Default)]
 pub(crate) struct Trace {
     sum: u64,
-    /// Of the event at hand.
+    /// Record of the current event.
     record: Record,
 }
 
-/// The bytes of an event.
+/// Bytes of an event.
 #[derive(Clone, Default)]
 struct Record(Vec<u8>);
 
@@ -77,7 +78,7 @@ impl Hasher for Record {
 }
 
 impl Trace {
-    /// A frame met its fate, as one of so many on its channel.
+    /// Adds the fate of a frame. `number`: its number on its channel.
     pub(crate) fn frame(
         &mut self,
         now: Instant,
@@ -90,7 +91,7 @@ impl Trace {
         self.add(xxh3_64_with_seed(frame.head, seed));
     }
 
-    /// Something happened at a member, after so many other things.
+    /// Adds an event of a member. `number`: how many events the member has reported before.
     pub(crate) fn event(&mut self, now: Instant, node: NodeId, number: u64, event: &Event) {
         self.record.0.clear();
         event.hash(&mut self.record);
@@ -101,7 +102,7 @@ impl Trace {
         self.sum = self.sum.wrapping_add(record);
     }
 
-    /// The hash until now. `payloads`: of what memories have taken from each other; 0 if that is nothing.
+    /// Returns the hash until now. `payloads`: hash of the payloads that memories have taken from each other; 0 if there are none.
     pub(crate) fn digest(&self, payloads: u64) -> u64 {
         let mut all = [0; 16];
         all[..8].copy_from_slice(&self.sum.to_le_bytes());
@@ -119,14 +120,14 @@ const FACTORS: [u64; 5] = [
     0x4528_21e6_38d0_1377,
 ];
 
-/// What happened, when, where and as which of its kind there.
-const fn seed(now: Instant, what: u8, (place, length): (u32, u32), number: u64) -> u64 {
-    let place = (place as u64) << 32 | length as u64;
+/// Returns the seed of a record: kind of event, time, link or member, and number there.
+const fn seed(now: Instant, what: u8, (location, length): (u32, u32), number: u64) -> u64 {
+    let location = (location as u64) << 32 | length as u64;
     let when = folded(now.0 ^ FACTORS[0], number ^ FACTORS[1]);
-    folded(when ^ FACTORS[2], place ^ (what as u64).rotate_right(8) ^ FACTORS[3])
+    folded(when ^ FACTORS[2], location ^ (what as u64).rotate_right(8) ^ FACTORS[3])
 }
 
-/// Both halves of a product.
+/// Combines both halves of a product.
 const fn folded(one: u64, other: u64) -> u64 {
     let product = one as u128 * other as u128;
     product as u64 ^ (product >> 64) as u64
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_differs_shows() {
+    fn every_difference_changes_the_hash() {
         let base =
             |trace: &mut Trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 1), whole(b"abc"));
         let variants = [

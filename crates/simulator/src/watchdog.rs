@@ -1,49 +1,49 @@
-//! A run that gets nowhere ends, and says who waits for what.
+//! Ends a run that makes no progress, and reports which members wait for what.
 //!
-//! Frames are not progress: heartbeats and retransmissions go on for ever. Work is: an operation ended, a member's memory
-//! was touched on behalf of somebody. But jobs can keep each other at work for ever too, polling a word that never
-//! changes; so what a job itself counts as progress must grow as well, with more patience.
-//! A run also ends when nothing is left to happen, when time stands still, and when it has taken more occurrences
-//! than it may.
+//! Frames are not progress: heartbeats and retransmissions continue for ever. Work is: an operation ended, a member's memory
+//! was accessed for another node. But jobs can also keep each other at work for ever, polling a word that never
+//! changes. So the job's own measure of progress must grow as well, within a longer limit.
+//! A run also ends when no event is scheduled, when time does not advance, and when it has handled more events
+//! than its limit.
 
 use std::fmt;
 
 use rackloom_protocol::{Instant, NodeId};
 use thiserror::Error;
 
-/// Batches of occurrences at one moment until time counts as standing still. A rack of ideal links
+/// Batches of events at one moment after which time counts as not advancing. A rack of ideal links
 /// (no delay, infinite rate) does much in one moment, but not this much.
 const BATCHES_PER_INSTANT_MAX: u64 = 1_000_000;
 
-/// How many times the limit for work a job may take for its next progress, as long as there is work: one large transfer
+/// A job may take this many times the limit for work until its next progress, as long as there is work: one large transfer
 /// over a slow link is a single step of a job.
-const JOB_PATIENCE: u64 = 20;
+const JOB_LIMIT_FACTOR: u64 = 20;
 
-/// Why a run was ended.
+/// Reason for which a run was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum StallCause {
-    /// No operation ended and no memory was touched.
+    /// No operation ended and no memory was accessed.
     #[error("no progress since {} ns", since.0)]
     NoProgress {
-        /// The last progress.
+        /// Time of the last progress.
         since: Instant,
     },
-    /// Operations ended, but no job got any further.
+    /// Operations ended, but no job made progress.
     #[error("no job got any further since {} ns, though operations go on", since.0)]
     NoJobProgress {
-        /// When the last one did.
+        /// Time of the last progress of a job.
         since: Instant,
     },
-    /// Nothing is going to happen any more, and not every job is over.
+    /// No event is scheduled, and not every job is over.
     #[error("nothing is left to happen")]
     NothingScheduled,
-    /// Members keep each other busy without time passing.
+    /// Members react to each other without end, and time does not advance.
     #[error("time stands still")]
     TimeStandsStill,
-    /// More occurrences than allowed.
-    #[error("more than {limit} occurrences; hint: raise the limit if the run is meant to be this long")]
-    TooManyOccurrences {
-        /// What was allowed.
+    /// More events than the limit.
+    #[error("more than {limit} events; hint: raise the limit if the run is meant to be this long")]
+    TooManyEvents {
+        /// Maximum number of events.
         limit: u64,
     },
 }
@@ -53,22 +53,22 @@ pub enum StallCause {
 pub struct Waiting {
     /// The member.
     pub node: NodeId,
-    /// Its name in the plan.
+    /// Name of the member in the plan.
     pub name: String,
-    /// What its job says, if it has one that is not over.
+    /// State that its job reports, if it has one that is not over.
     pub job: Option<String>,
-    /// What its endpoint says.
+    /// States that its endpoint reports.
     pub endpoint: Vec<String>,
 }
 
-/// A run that was ended because it got nowhere.
+/// Error of a run that was ended because it made no progress.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub struct Stalled {
-    /// When it was ended.
+    /// Virtual time at the end.
     pub at: Instant,
-    /// Why.
+    /// Reason.
     pub cause: StallCause,
-    /// Who waits for what; members that wait for nothing are not listed.
+    /// Waiting members; those that wait for nothing are not listed.
     pub waiting: Vec<Waiting>,
     /// Members whose full buffers wait for each other, each for the next and the last for the first; empty if there is no
     /// such circle.
@@ -94,11 +94,11 @@ impl fmt::Display for Stalled {
     }
 }
 
-/// Looks at progress, moment by moment.
+/// Checks progress, moment by moment.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     limit_ns: u64,
-    occurrences_max: u64,
+    events_max: u64,
     work_at: Instant,
     job_at: Instant,
     moment: Instant,
@@ -109,7 +109,7 @@ impl Watchdog {
     pub(crate) fn new(limit_ns: u64) -> Self {
         Self {
             limit_ns,
-            occurrences_max: u64::MAX,
+            events_max: u64::MAX,
             work_at: Instant::ZERO,
             job_at: Instant::ZERO,
             moment: Instant::ZERO,
@@ -117,22 +117,22 @@ impl Watchdog {
         }
     }
 
-    pub(crate) fn limit_occurrences(&mut self, occurrences_max: u64) {
-        self.occurrences_max = occurrences_max;
+    pub(crate) fn limit_events(&mut self, events_max: u64) {
+        self.events_max = events_max;
     }
 
-    /// An operation ended or memory was touched.
+    /// Notes that an operation ended or memory was accessed.
     pub(crate) fn work(&mut self, now: Instant) {
         self.work_at = self.work_at.max(now);
     }
 
-    /// A job got further.
+    /// Notes that a job made progress.
     pub(crate) fn job_progress(&mut self, now: Instant) {
         (self.work_at, self.job_at) = (self.work_at.max(now), self.job_at.max(now));
     }
 
-    /// Whether the engine may go on; looked at once per batch of occurrences.
-    pub(crate) fn check_engine(&mut self, now: Instant, occurrences: u64) -> Result<(), StallCause> {
+    /// Returns an error if the engine must stop; called once per batch of events.
+    pub(crate) fn check_engine(&mut self, now: Instant, events_handled: u64) -> Result<(), StallCause> {
         if now != self.moment {
             self.moment = now;
             self.batches_of_moment = 0;
@@ -141,22 +141,23 @@ impl Watchdog {
         if self.batches_of_moment > BATCHES_PER_INSTANT_MAX {
             return Err(StallCause::TimeStandsStill);
         }
-        if occurrences > self.occurrences_max {
-            return Err(StallCause::TooManyOccurrences { limit: self.occurrences_max });
+        if events_handled > self.events_max {
+            return Err(StallCause::TooManyEvents { limit: self.events_max });
         }
         Ok(())
     }
 
-    /// When the jobs must have got further, as far as is known now; before then there is no need to ask.
-    pub(crate) fn bites_at(&self) -> Instant {
+    /// Returns the deadline for the jobs' progress, as far as is known now; before then no check is needed.
+    pub(crate) fn deadline(&self) -> Instant {
         if self.limit_ns == 0 {
             return Instant::NEVER;
         }
         let after = |at: Instant, ns: u64| Instant(at.0.saturating_add(ns).saturating_add(1));
-        after(self.work_at, self.limit_ns).min(after(self.job_at, self.limit_ns.saturating_mul(JOB_PATIENCE)))
+        after(self.work_at, self.limit_ns)
+            .min(after(self.job_at, self.limit_ns.saturating_mul(JOB_LIMIT_FACTOR)))
     }
 
-    /// Whether the jobs get anywhere. A limit of 0 never bites.
+    /// Returns an error if the jobs make no progress. A limit of 0 disables the check.
     pub(crate) fn check_progress(&self, now: Instant) -> Result<(), StallCause> {
         if self.limit_ns == 0 {
             return Ok(());
@@ -164,7 +165,7 @@ impl Watchdog {
         if now.since(self.work_at) > self.limit_ns {
             return Err(StallCause::NoProgress { since: self.work_at });
         }
-        if now.since(self.job_at) > self.limit_ns.saturating_mul(JOB_PATIENCE) {
+        if now.since(self.job_at) > self.limit_ns.saturating_mul(JOB_LIMIT_FACTOR) {
             return Err(StallCause::NoJobProgress { since: self.job_at });
         }
         Ok(())
@@ -176,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_bites_after_the_limit_and_work_soothes_it() {
+    fn it_stops_after_the_limit_and_work_restarts_it() {
         let mut watchdog = Watchdog::new(100);
         assert_eq!(watchdog.check_progress(Instant(100)), Ok(()));
         assert_eq!(
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn work_alone_soothes_it_only_so_long() {
+    fn work_without_job_progress_stops_after_a_longer_limit() {
         let mut watchdog = Watchdog::new(100);
         watchdog.job_progress(Instant(30));
         watchdog.work(Instant(2_030));
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn time_may_not_stand_still() {
+    fn time_must_advance() {
         let mut watchdog = Watchdog::new(0);
         for moment in 0..3 {
             for _ in 0..BATCHES_PER_INSTANT_MAX {
@@ -210,15 +211,15 @@ mod tests {
     }
 
     #[test]
-    fn occurrences_are_limited() {
+    fn events_are_limited() {
         let mut watchdog = Watchdog::new(0);
-        watchdog.limit_occurrences(10);
+        watchdog.limit_events(10);
         assert_eq!(watchdog.check_engine(Instant(1), 10), Ok(()));
-        assert_eq!(watchdog.check_engine(Instant(2), 11), Err(StallCause::TooManyOccurrences { limit: 10 }));
+        assert_eq!(watchdog.check_engine(Instant(2), 11), Err(StallCause::TooManyEvents { limit: 10 }));
     }
 
     #[test]
-    fn the_error_names_who_waits_for_what() {
+    fn the_error_names_waiting_members_and_their_reasons() {
         let stalled = Stalled {
             at: Instant(9),
             cause: StallCause::NothingScheduled,

@@ -1,22 +1,22 @@
 //! The fabric as one member sees it: its own ports, and the frames it holds under lease.
 //!
-//! A view made for one turn; it owns nothing. A port's device is full while its channel is busy: the member is asked
+//! A view made for one poll; it owns nothing. A port's device is full while its channel is busy: the member is polled
 //! again when the channel opens, so it packs when the link grants.
 
 use rackloom_protocol::{Instant, LeaseId, Loan, NodeId, PortId, Wires};
 
 use crate::fabric::Fabric;
+use crate::ids::ChannelId;
 use crate::leases::Leases;
-use crate::link::ChannelId;
 use crate::payload::Payload;
 
-/// One member's wires during one turn.
+/// Wires of one member during one poll.
 #[derive(Debug)]
 pub(crate) struct MemberWires<'f> {
     pub(crate) fabric: &'f mut Fabric,
     pub(crate) now: Instant,
     pub(crate) node: NodeId,
-    /// The channel that leaves each port.
+    /// Channels that leave the ports, by port.
     pub(crate) outgoing: &'f [ChannelId],
     pub(crate) leases: &'f mut Leases,
 }
@@ -47,7 +47,7 @@ impl Wires for MemberWires<'_> {
         self.fabric.commit(self.now, self.outgoing[port.index()], length);
     }
 
-    /// As far as it is stored; [`drain`](rackloom_protocol::drain) unloads what it reads.
+    /// Returns the stored bytes; [`drain`](rackloom_protocol::drain) unloads those that it reads.
     fn leased(&self, lease: LeaseId) -> &[u8] {
         self.leases.frame(lease).map_or(&[], |frame| self.fabric.frames.bytes(frame))
     }

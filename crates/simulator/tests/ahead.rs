@@ -1,4 +1,4 @@
-//! Members that run ahead of each other come to the same as members that run in step.
+//! Members that run ahead of each other have the same outcome as members that run in step.
 
 mod common;
 
@@ -19,7 +19,7 @@ const RACKS: [&str; 5] = [STAR, RETRY, LOSSY, THROUGH, FAR];
 
 type Told = Vec<(Instant, NodeId, Event)>;
 
-/// How a run of five ranks ends and what its members told, and whether what came after it was the same as well.
+/// Returns the outcome of a run of five ranks, its events, and the trace hash of a time after its end.
 fn outcome(
     text: &str,
     rounds: u64,
@@ -32,7 +32,7 @@ fn outcome(
     }
     prepare(&mut simulation);
     let mut outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    // How many frames exist at once does hang on whose turn is computed first.
+    // The number of frames that exist at once depends on the order in which members are polled.
     outcome.statistics.frames_alive_max = 0;
     let told = simulation.events().to_vec();
     simulation.step_until(outcome.ended_at + 300_000).unwrap_or_else(|stalled| panic!("{stalled}"));
@@ -54,7 +54,7 @@ fn a_run_ends_as_it_does_in_step() {
 }
 
 #[test]
-fn what_is_done_to_a_rack_is_done_at_its_time() {
+fn actions_on_a_rack_happen_at_their_time() {
     let member = NodeId(2);
     for text in [STAR, RETRY, LOSSY] {
         compare(text, 200, |simulation| {
@@ -74,7 +74,7 @@ fn what_is_done_to_a_rack_is_done_at_its_time() {
 }
 
 #[test]
-fn who_gets_nowhere_is_found_at_the_same_time() {
+fn a_stall_is_found_at_the_same_time() {
     let stalled = |in_step: bool| {
         let text = "{name: stalls, shape: {ring: {nodes: 5}}, watchdog: 3ms, link: {delay: 1us}}";
         let mut simulation = Simulation::new(&plan(text), 5, Counting::jobs(5, 1_000));
@@ -82,7 +82,7 @@ fn who_gets_nowhere_is_found_at_the_same_time() {
             simulation.run_in_step();
         }
         simulation.schedule(Instant(60_000), Action::Pause { member: NodeId(1) });
-        simulation.run().expect_err("somebody stands still for ever")
+        simulation.run().expect_err("a member stalls for ever")
     };
     assert_eq!(stalled(false), stalled(true));
 }
@@ -97,7 +97,7 @@ impl Numbers {
     }
 }
 
-/// What memories hold after transfers from, to and across the same bytes, and the hash of that.
+/// Returns the memories after transfers from, to and across the same bytes, and the hash of the run.
 fn memories(text: &str, seed: u64, in_step: bool) -> (Vec<Vec<u8>>, u64) {
     let mut rack = Rack::up(&plan(text), 3);
     if in_step {
@@ -126,7 +126,7 @@ fn memories(text: &str, seed: u64, in_step: bool) -> (Vec<Vec<u8>>, u64) {
 }
 
 #[test]
-fn memories_are_what_they_are_in_step() {
+fn memories_are_equal_to_those_in_step() {
     for text in RACKS {
         for seed in 1..5 {
             let [ahead, in_step] = [false, true].map(|in_step| memories(text, seed, in_step));

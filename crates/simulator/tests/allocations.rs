@@ -14,17 +14,17 @@ thread_local! {
 
 struct Counted;
 
-// SAFETY: a global allocator cannot be written without `unsafe`; every call goes unchanged to the system's allocator,
+// SAFETY: a global allocator cannot be written without `unsafe`; every call is passed unchanged to the system's allocator,
 // and counting neither allocates nor unwinds.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are the ones that the system's allocator asks for.
+        // SAFETY: the caller's promises are the ones that the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above; whatever is freed here came from the system's allocator.
+        // SAFETY: the memory to free comes from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -1,5 +1,5 @@
-//! Collectives on whole racks in virtual time: the bits of the reference whatever the links do, a death at every step, and as many
-//! bytes on the links as the schedule says.
+//! Collectives on whole racks in virtual time: the bits of the reference under all link faults, a death at every step, and as many
+//! bytes on the links as the schedule states.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn jobs(plan: &Plan, settings: &CollectiveSettings) -> Vec<Box<dyn Job>> {
     let endpoints = plan.members.iter().take(plan.endpoint_count());
     let ranks: Vec<_> =
         endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect();
-    let job = |rank| collective(NodeId(rank), ranks.clone(), settings.clone()).expect("it can be done");
+    let job = |rank| collective(NodeId(rank), ranks.clone(), settings.clone()).expect("a valid request");
     (0..ranks.len() as u16).map(job).collect()
 }
 
@@ -57,10 +57,10 @@ fn schedule(settings: &CollectiveSettings, ranks: usize) -> Schedule {
         elements: settings.sizes[0],
         servers: &settings.servers,
     };
-    build(&request, settings.algorithms[0]).expect("it can be done")
+    build(&request, settings.algorithms[0]).expect("a valid request")
 }
 
-/// Arrays with every bit pattern there is.
+/// Returns arrays with every bit pattern.
 fn arrays(schedule: &Schedule, element: ElementType) -> Vec<Vec<u8>> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = || {
@@ -111,7 +111,7 @@ fn every_collective_algorithm_and_type_at_odd_sizes_on_two_to_eight_ranks() {
                     let sizes = ElementType::ALL.map(|element| (element, 1023));
                     let few = [(ElementType::F64, 0), (ElementType::U8, 1), (ElementType::F16, 3)];
                     for (element, elements) in sizes.into_iter().chain(few) {
-                        // Operations take turns, so that each meets every algorithm, shape and type.
+                        // Operations alternate, so that each is combined with every algorithm, shape and type.
                         turn += 1;
                         let operation = ReduceOperation::ALL[turn % ReduceOperation::ALL.len()];
                         let settings = settings(collective, algorithm, element, elements);
@@ -124,7 +124,7 @@ fn every_collective_algorithm_and_type_at_odd_sizes_on_two_to_eight_ranks() {
 }
 
 #[test]
-fn two_percent_loss_change_nothing_but_the_time() {
+fn two_percent_loss_changes_only_the_time() {
     for shape in ["ring: {nodes: 4}", "star: {nodes: 5, planes: 2}", "full-mesh: {nodes: 3}"] {
         for mode in [RetransmissionMode::GoBackN, RetransmissionMode::Selective] {
             let mut plan = rack(shape);
@@ -152,7 +152,7 @@ fn ranks_of_one_server_meet_before_servers_do() {
     assert_right(&plan, &settings);
 }
 
-/// A job that writes down when it came to another place.
+/// A job that records when its state changes.
 struct Watched {
     job: Box<dyn Job>,
     places: Arc<Mutex<Vec<(Instant, String)>>>,
@@ -186,8 +186,8 @@ impl Job for Watched {
     }
 }
 
-/// When a rank came to each of its places in a run in which nothing happens.
-fn places_of(plan: &Plan, settings: &CollectiveSettings, rank: usize) -> Vec<(Instant, String)> {
+/// Returns when a rank entered each of its states in an undisturbed run.
+fn states_of(plan: &Plan, settings: &CollectiveSettings, rank: usize) -> Vec<(Instant, String)> {
     let places = Arc::new(Mutex::new(Vec::new()));
     let mut jobs = jobs(plan, settings);
     let job = std::mem::replace(&mut jobs[rank], Box::new(common::Idle));
@@ -203,7 +203,7 @@ fn a_rank_killed_at_every_step_leaves_right_sums_or_its_name() {
     let timers = plan.timers_on(Clock::Virtual);
     let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
     let settings = CollectiveSettings { repetitions: 1, start_timeout_ns: noticed_by * 3 / 2, ..settings };
-    let places = places_of(&plan, &settings, 3);
+    let places = states_of(&plan, &settings, 3);
     let steps = schedule(&settings, 8).programs[3].steps.len();
     let is_seen = |step: usize| places.iter().any(|(_, place)| place.contains(&format!("step {step} of")));
     assert!(steps >= 14 && (2..=steps).all(is_seen), "{places:#?}");
@@ -235,7 +235,7 @@ fn leaves_right_sums_at_every_step(shape: &str, action: Action) {
     let ranks = plan.endpoint_count();
     let mut undisturbed = Simulation::new(&plan, 5, jobs(&plan, &settings));
     let undisturbed_ns = undisturbed.run().unwrap_or_else(|stalled| panic!("{stalled}")).ended_at.0;
-    let places = places_of(&plan, &settings, 1);
+    let places = states_of(&plan, &settings, 1);
     let steps = schedule(&settings, ranks).programs[1].steps.len();
     let seen = places.iter().filter(|(_, place)| place.contains("step ")).count();
     assert!(seen + 1 >= steps, "{seen} of {steps} steps are seen: {places:#?}");
@@ -244,7 +244,7 @@ fn leaves_right_sums_at_every_step(shape: &str, action: Action) {
             let mut simulation = Simulation::new(&plan, 5, jobs(&plan, &settings));
             simulation.schedule(Instant(moment), action);
             let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{shape}, {place}: {stalled}"));
-            // What was under way is sent again at once when the loss is noticed, or when its timeout is over.
+            // Packets in flight are sent again at once when the loss is detected, or after their timeout.
             let bound_ns =
                 undisturbed_ns + 2 * noticed_by + plan.transport_on(Clock::Virtual).timeout_initial_ns;
             assert!(outcome.ended_at.0 <= bound_ns, "{shape}, {place}: {} ns", outcome.ended_at.0);
@@ -284,7 +284,7 @@ fn sent(plan: &Plan, settings: &CollectiveSettings) -> Vec<Vec<(u64, u64)>> {
 }
 
 #[test]
-fn links_carry_what_the_schedule_says_and_headers() {
+fn links_carry_the_schedules_bytes_and_headers() {
     /// Ethernet, link and fabric headers, region, operation and signal: at most this much beside the payload of a frame.
     const FRAME_OVERHEAD_BYTES: u64 = 160;
     /// A run's barrier and its acknowledged signals, at most, on one link direction.
@@ -319,7 +319,7 @@ fn links_carry_what_the_schedule_says_and_headers() {
 }
 
 #[test]
-fn a_choice_follows_from_what_the_fabric_is_like() {
+fn a_choice_depends_on_the_fabric() {
     let chosen = |link: &str, bytes: usize| {
         let plan = plan(&format!("{{name: rack, shape: {{ring: {{nodes: 8}}}}, link: {link}, {TIMERS}}}"));
         let settings = CollectiveSettings {

@@ -78,7 +78,7 @@ fn the_hook_sees_every_frame_that_a_member_sends() {
     assert_eq!(*seen.borrow(), simulation.statistics().frames_sent);
 }
 
-/// What befell each frame of the first link, by direction; apart from which bit was turned, which hangs on its length.
+/// Faults of each frame of the first link, by direction; without the index of the flipped bit, which depends on the frame's length.
 type Fates = [Vec<(bool, bool, bool, u8)>; 2];
 
 struct Fate(Rc<RefCell<Fates>>);
@@ -109,7 +109,7 @@ fn fates_of_the_first_link(shape: &str, nodes: u16) -> Fates {
 }
 
 #[test]
-fn a_link_more_moves_no_fault_of_the_others() {
+fn an_added_link_changes_no_fault_of_the_others() {
     let small = fates_of_the_first_link("{nodes: [a, b], links: [{a: a, b: b}]}", 2);
     let large = fates_of_the_first_link(
         "{nodes: [a, b, c], links: [{a: a, b: b}, {a: b, b: c}, {a: c, b: a, parallel: 2}]}",

@@ -19,7 +19,7 @@ fn rack_text(shape: &str) -> String {
     )
 }
 
-/// When each node, other than the dead one, reported the dead one lost: nanoseconds after the kill.
+/// Returns when each living node reported the dead one lost: nanoseconds after the kill.
 fn detections(rack: &Rack, dead: u16, killed_at: Instant) -> Vec<Option<u64>> {
     let lost = |node: u16| {
         let events = rack.simulation.events().iter();
@@ -32,21 +32,21 @@ fn detections(rack: &Rack, dead: u16, killed_at: Instant) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn a_neighbour_notices_a_death_within_the_bound_whatever_the_phase() {
+fn a_neighbour_detects_a_death_within_the_bound_at_any_phase() {
     for phase in 0..40 {
         let mut rack = Rack::up(&plan(&rack_text("ring: {nodes: 2}")), 1);
         rack.pass(1_000_000 + phase * INTERVAL_NS / 40 + phase);
         let killed_at = rack.simulation.now() + 1;
         rack.simulation.schedule(killed_at, Action::Kill { member: NodeId(1) });
         rack.pass(2 * MISS_MAX * INTERVAL_NS);
-        let took = detections(&rack, 1, killed_at)[0].expect("the death is noticed");
+        let took = detections(&rack, 1, killed_at)[0].expect("the death is detected");
         let bound = (MISS_MAX - 1) * INTERVAL_NS + DELAY_NS..=MISS_MAX * INTERVAL_NS + DELAY_NS;
         assert!(took > *bound.start() && bound.contains(&took), "{took} ns at phase {phase}");
     }
 }
 
 #[test]
-fn everybody_hears_of_a_death_at_most_one_flood_later() {
+fn all_nodes_learn_of_a_death_at_most_one_flood_later() {
     for (shape, hops) in
         [("ring: {nodes: 6}", 6), ("full-mesh: {nodes: 4}", 2), ("star: {nodes: 4, planes: 2}", 2)]
     {
@@ -56,7 +56,7 @@ fn everybody_hears_of_a_death_at_most_one_flood_later() {
         rack.simulation.schedule(killed_at, Action::Kill { member: NodeId(2) });
         rack.pass(3 * MISS_MAX * INTERVAL_NS);
         for took in detections(&rack, 2, killed_at) {
-            let took = took.expect("the death is noticed by all");
+            let took = took.expect("all nodes detect the death");
             assert!(took > (MISS_MAX - 1) * INTERVAL_NS + DELAY_NS, "{shape}: {took} ns");
             assert!(took <= MISS_MAX * INTERVAL_NS + DELAY_NS + hops * DELAY_NS, "{shape}: {took} ns");
         }
@@ -80,7 +80,7 @@ fn assert_all_counted(simulation: &Simulation, nodes: u16, rounds: u64) {
     }
 }
 
-/// Runs the counting job with actions in the middle of it, and sees to it that they do come in the middle.
+/// Runs the counting job with actions in the middle of it, and checks that they do come in the middle.
 fn run_with(shape: &str, nodes: u16, rounds: u64, actions: &[(u64, Action)]) -> Simulation {
     let mut simulation = Simulation::new(&plan(&rack_text(shape)), 1, Counting::jobs(nodes, rounds));
     for (at, action) in actions {
@@ -95,7 +95,7 @@ fn run_with(shape: &str, nodes: u16, rounds: u64, actions: &[(u64, Action)]) -> 
 }
 
 #[test]
-fn a_cut_ring_link_sends_the_job_the_other_way_round() {
+fn a_cut_ring_link_reroutes_the_job_around_the_ring() {
     let cut = Action::Cut { edge: 1, direction: None };
     let simulation = run_with("ring: {nodes: 4}", 4, 2_000, &[(500_000, cut)]);
     assert_all_counted(&simulation, 4, 2_000);
@@ -107,7 +107,7 @@ fn a_cut_ring_link_sends_the_job_the_other_way_round() {
 }
 
 #[test]
-fn a_ring_link_cut_one_way_is_as_good_as_cut() {
+fn a_ring_link_cut_in_one_direction_counts_as_cut() {
     let cut = Action::Cut { edge: 1, direction: Some(Direction::Forward) };
     let simulation = run_with("ring: {nodes: 4}", 4, 2_000, &[(500_000, cut)]);
     assert_all_counted(&simulation, 4, 2_000);
@@ -132,13 +132,13 @@ fn a_killed_node_ends_the_job_of_all_others() {
     assert_eq!(states[3], MemberState::Killed);
     for (node, words) in counters(&simulation, 4).iter().enumerate().take(3) {
         for (rank, count) in words.iter().enumerate().take(3).filter(|(rank, _)| *rank != node) {
-            assert_eq!(*count, 2_000, "rank {rank} at node {node}: the living are not disturbed");
+            assert_eq!(*count, 2_000, "rank {rank} at node {node}: living nodes are not disturbed");
         }
     }
 }
 
 #[test]
-fn a_paused_node_is_slow_and_not_lost_when_it_comes_back_in_time() {
+fn a_node_paused_briefly_is_slow_and_not_lost() {
     let pause = Action::Pause { member: NodeId(2) };
     let resume = Action::Resume { member: NodeId(2) };
     let simulation =

@@ -1,4 +1,4 @@
-//! Bytes are copied from one memory to another when it suits the engine, and nobody can tell when that was.
+//! The engine may delay copies from one memory to another, and the delay is not observable.
 
 mod common;
 
@@ -18,7 +18,7 @@ impl Numbers {
     }
 }
 
-/// Commands that read and write the same bytes from all sides, and often pass on what has only just come.
+/// Gives commands that read and write the same bytes from all sides, and often pass on bytes that have just arrived.
 fn give_some_commands(rack: &mut Rack, numbers: &mut Numbers, operation: &mut u64) {
     for _ in 0..12 {
         let node = numbers.below(NODES.into()) as u16;
@@ -41,7 +41,7 @@ fn give_some_commands(rack: &mut Rack, numbers: &mut Numbers, operation: &mut u6
     }
 }
 
-/// What the memories hold in the end, and the hash of the run, if the engine stops every so many nanoseconds.
+/// Returns the final memories, and the hash of the run, if the engine stops every `slice_ns`.
 fn history(seed: u64, slice_ns: u64) -> (Vec<Vec<u8>>, u64) {
     let mut rack = Rack::up(&plan(RACK), 3);
     let (mut numbers, mut operation) = (Numbers(seed), 0);
@@ -51,7 +51,7 @@ fn history(seed: u64, slice_ns: u64) -> (Vec<Vec<u8>>, u64) {
     }
     for _ in 0..8 {
         give_some_commands(&mut rack, &mut numbers, &mut operation);
-        // Some of it is still under way when the next ones are given.
+        // Some operations are still outstanding when the next ones are given.
         (0..12_000 / slice_ns).for_each(|_| rack.pass(slice_ns));
     }
     (0..200_000 / slice_ns).for_each(|_| rack.pass(slice_ns));
@@ -60,7 +60,7 @@ fn history(seed: u64, slice_ns: u64) -> (Vec<Vec<u8>>, u64) {
 }
 
 #[test]
-fn whether_copies_are_made_at_once_or_late_changes_nothing() {
+fn late_copies_change_nothing() {
     for seed in 0..20 {
         let at_once = history(seed, 40);
         for slice_ns in [1_000, 4_000] {
@@ -75,7 +75,7 @@ fn whether_copies_are_made_at_once_or_late_changes_nothing() {
 }
 
 #[test]
-fn a_byte_that_only_its_payload_tells_of_changes_the_hash() {
+fn a_byte_of_payload_changes_the_hash() {
     let hash = |byte: u8| {
         let mut rack = Rack::up(&plan(RACK), 3);
         rack.simulation.memory_mut(NodeId(0)).bytes_mut(REGION)[9_999] = byte;

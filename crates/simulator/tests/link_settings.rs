@@ -1,4 +1,4 @@
-//! What single links have of credits and channels in place of what all have: each setting with what it changes, and what it does not.
+//! Credits and channels of single links: each setting with its effect, and without other effects.
 
 mod common;
 
@@ -6,10 +6,10 @@ use common::{Rack, at, local, plan, put, store};
 use rackloom_protocol::link::credits::Books;
 use rackloom_protocol::{Channel, Member, NodeId, OperationId, PortId};
 
-/// The switch's port that leads to a node.
+/// The switch.
 const SWITCH: NodeId = NodeId(2);
 
-/// How long a store takes behind a long put that fills the slow link from the switch to its target.
+/// Returns the duration of a store behind a long put that fills the slow link from the switch to its target.
 fn store_behind_a_put_ns(channels: &str) -> u64 {
     let text = format!(
         "{{name: lanes, shape: {{star: {{nodes: 2}}}}, channels: {{rise: never}}, frame_bytes_max: 1514B, packing: {{mode: off}}, \
@@ -28,7 +28,7 @@ fn store_behind_a_put_ns(channels: &str) -> u64 {
 }
 
 #[test]
-fn on_an_undivided_link_a_store_waits_for_the_put_before_it_and_on_a_divided_one_it_does_not() {
+fn a_store_waits_for_an_earlier_put_only_on_an_undivided_link() {
     let (divided, undivided) = (store_behind_a_put_ns("on"), store_behind_a_put_ns("off"));
     // A frame of 1514 bytes lasts 12 us there.
     assert!(divided < 40_000 && undivided > 3 * divided, "{divided} ns divided, {undivided} ns undivided");
@@ -36,7 +36,7 @@ fn on_an_undivided_link_a_store_waits_for_the_put_before_it_and_on_a_divided_one
     assert!(few_for_bulk < 40_000, "{few_for_bulk} ns");
 }
 
-/// Credit frames that the switch has sent to each of two nodes after both have put the same.
+/// Returns the credit frames that the switch has sent to each of two nodes after equal puts of both.
 fn credit_updates(links: &str) -> [u64; 2] {
     let text = format!(
         "{{name: spacing, shape: {{star: {{nodes: 2}}}}, link: {{rate: 100Gbit/s}}, {links} credits: {{update_spacing: 64KiB}}}}"
@@ -53,11 +53,11 @@ fn credit_updates(links: &str) -> [u64; 2] {
 }
 
 #[test]
-fn credits_of_a_link_with_a_spacing_of_its_own_come_back_as_often_as_that_says() {
+fn a_link_with_its_own_credit_spacing_returns_credits_at_that_spacing() {
     let alike = credit_updates("");
     let [own, other] = credit_updates("links: {n0--s0: {credits: {update_spacing: 4KiB}}},");
     assert!(own >= alike[0] + 8, "{own} updates by 4 KiB, {} by 64 KiB", alike[0]);
-    assert_eq!(other, alike[1], "the other link is as it was");
+    assert_eq!(other, alike[1], "the other link is unchanged");
 }
 
 #[test]

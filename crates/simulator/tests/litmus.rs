@@ -17,7 +17,7 @@ fn rack(file: &str) -> Plan {
 /// One kind of fault: its name, and how a link gets it.
 type Fault = (&'static str, fn(&mut LinkProfile));
 
-/// Runs a rack's own job; what the ranks found, and how many packets were sent again.
+/// Runs a rack's own job; returns the outcome, the ranks' results, and the number of retransmitted packets.
 fn run(plan: &Plan, seed: u64) -> (Outcome, Vec<JobResult>, u64) {
     let ranks = 0..plan.endpoint_count() as u16;
     let jobs = ranks.clone().map(|rank| rackloom_jobs::build(plan, NodeId(rank), seed)).collect();
@@ -85,7 +85,7 @@ fn a_node_killed_at_any_moment_leaves_no_rank_hanging() {
             let alive: Vec<_> =
                 outcome.members[..4].iter().filter(|state| **state != MemberState::Killed).collect();
             assert_eq!(alive, [&MemberState::Finished; 3], "{file} at {moment}");
-            // Everything of the litmus involves every rank, so nobody can end before the death is noticed.
+            // All phases of the litmus involve every rank, so no rank can end before the death is detected.
             let timers = plan.timers_on(Clock::Virtual);
             let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
             let took = outcome.ended_at.since(killed_at);

@@ -1,4 +1,4 @@
-//! What is watched after a run: a rack that comes back, and one that does not.
+//! Oracles after a run: a rack that recovers, and one that does not.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn broken(simulation: &Simulation, oracle: Oracle) -> Option<u64> {
 }
 
 #[test]
-fn a_rack_that_was_cut_and_stood_still_comes_back_and_its_credits_come_home() {
+fn a_rack_recovers_after_cuts_and_pauses_and_its_credits_return() {
     let mut rack = Rack::up(&plan("{name: r, shape: {ring: {nodes: 4}}}"), 3);
     rack.simulation.watch();
     let from = rack.simulation.now();
@@ -29,15 +29,15 @@ fn a_rack_that_was_cut_and_stood_still_comes_back_and_its_credits_come_home() {
 }
 
 #[test]
-fn a_rack_that_nobody_watches_tells_nothing() {
+fn a_rack_without_a_ledger_has_no_findings() {
     let mut rack = Rack::new(&plan("{name: r, shape: {ring: {nodes: 2}}}"), 3);
     rack.simulation.heal_and_probe();
     assert!(rack.simulation.verdicts().is_empty());
 }
 
 #[test]
-fn whoever_cannot_be_reached_when_everything_is_healed_breaks_progress_alone() {
-    // Worse than any fault that a script brings: every frame is lost, and healing does not touch what the rack file says.
+fn a_node_unreachable_after_healing_breaks_progress_alone() {
+    // Worse than any fault of a script: every frame is lost, and healing does not change the rack file's loss.
     let text = "{name: r, shape: {ring: {nodes: 2}}, link: {loss: 100%}}";
     let mut simulation = Simulation::new(&plan(text), 3, Vec::new());
     simulation.watch();

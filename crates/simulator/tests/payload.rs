@@ -1,4 +1,4 @@
-//! Whatever frames carry of long transfers, everything else is the same: when, where, how many, and what is told.
+//! In all payload modes, everything but the payload is equal: times, links, counts, and events.
 
 mod common;
 
@@ -11,7 +11,7 @@ use rackloom_simulator::{LinkStatistics, Outcome, Simulation, Statistics};
 
 const NODES: u16 = 4;
 
-/// What a run looks like from outside.
+/// Observable results of a run.
 #[derive(Debug, PartialEq)]
 struct Seen {
     ended_at: Instant,
@@ -36,7 +36,7 @@ fn run(plan: &Plan) -> (Seen, Outcome, Vec<JobResult>) {
     (seen, outcome, results)
 }
 
-/// The same rack in each mode: full, shadow, elided.
+/// Returns the results of one rack in each mode: full, shadow, elided.
 fn in_each_mode(text: &str) -> [(Seen, Outcome, Vec<JobResult>); 3] {
     [PayloadMode::Full, PayloadMode::Shadow, PayloadMode::Elided].map(|mode| {
         let plan = plan(&format!("{{name: modes, payload: {mode}, {text}}}"));
@@ -84,7 +84,7 @@ fn modes_differ_in_nothing_but_bytes_on_clean_links() {
 }
 
 #[test]
-fn modes_differ_in_nothing_but_bytes_where_links_lose_double_and_reorder() {
+fn modes_differ_in_nothing_but_bytes_on_links_that_lose_duplicate_and_reorder() {
     let job = "job: {traffic: {pattern: uniform, bytes: 9000B, messages: 60}}";
     let faults = "loss: 2%, duplicate: 2%, reorder: 2%";
     for llr in ["off", "on"] {
@@ -101,7 +101,7 @@ fn modes_differ_in_nothing_but_bytes_where_links_lose_double_and_reorder() {
     ));
 }
 
-/// Two nodes to a server: what they do to each other's memory takes no frame, and the same time in every mode.
+/// Two nodes per server: their accesses to each other's memory use no frame, and take equal time in every mode.
 #[test]
 fn modes_differ_in_nothing_but_bytes_on_the_local_path() {
     let servers = "shape: {ring: {nodes: 4}}, servers: {a: [n0, n1], b: [n2, n3]}, link: {rate: 100Gbit/s}";
@@ -121,32 +121,32 @@ fn a_witness_of_frames_changes_nothing_else() {
     let mut simulation = Simulation::new(&plan, 7, jobs);
     simulation.on_frame(|_, _, _, bytes| assert!(!bytes.is_empty()));
     let outcome = simulation.run().unwrap();
-    // How many frames exist at once hangs on whose turn is computed first.
+    // The number of frames that exist at once depends on the order in which members are polled.
     let of_all = |statistics: Statistics| Statistics { frames_alive_max: 0, ..statistics };
     let [before, after] = [seen.statistics, simulation.statistics()].map(of_all);
     assert_eq!((outcome.ended_at, after), (seen.ended_at, before));
 }
 
-/// A frame holds what its sender's memory held when it left, whatever is written there while it is under way.
+/// A frame holds the bytes that its sender's memory held when it left, independent of later writes there.
 #[test]
-fn what_is_under_way_stays_as_it_left() {
+fn frames_in_flight_keep_the_bytes_with_which_they_left() {
     let mut rack = Rack::up(&plan("{name: pair, shape: {ring: {nodes: 2}}, link: {delay: 1us}}"), 3);
     let pattern: Vec<u8> = (0..20_000).map(|at| (at % 251) as u8).collect();
     rack.simulation.memory_mut(NodeId(0)).bytes_mut(common::REGION)[..20_000].copy_from_slice(&pattern);
     let before = rack.simulation.statistics().frames_sent;
     rack.simulation.command(NodeId(0), put(1, at(1, 30_000), local(0, 20_000))).unwrap();
     rack.pass(500);
-    assert!(rack.simulation.statistics().frames_sent >= before + 5, "all of it is under way");
+    assert!(rack.simulation.statistics().frames_sent >= before + 5, "all of it is in flight");
     let there =
         |rack: &Rack| rack.simulation.memory(NodeId(1)).bytes(common::REGION)[30_000..50_000].to_vec();
-    assert!(there(&rack).iter().all(|byte| *byte == 0), "nothing has come");
+    assert!(there(&rack).iter().all(|byte| *byte == 0), "nothing has arrived");
     rack.simulation.memory_mut(NodeId(0)).write(common::REGION, 4_000, &[0xff; 8_000]).unwrap();
     rack.pass(100_000);
     assert_eq!(there(&rack), pattern);
 }
 
 #[test]
-fn jobs_that_look_at_every_byte_refuse_the_other_modes() {
+fn jobs_that_check_every_byte_refuse_the_other_modes() {
     for (job, why) in [("litmus", "compares every byte"), ("collective", "computes with what it gets")] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job}\npayload: elided\n");
         let error = Plan::parse(&text, "test").unwrap_err().to_string();

@@ -1,7 +1,8 @@
 //! Planted bugs are found by drawn fault scripts, and made small. Built only with the feature `planted-bugs`, which
-//! `scripts/ci.sh` asks for in this crate alone: the bug must reach the protocol, and nothing above the simulator has to be built again.
+//! `scripts/ci.sh` enables in this crate alone: the bug must reach the protocol, and no crate above the simulator has
+//! to be built again.
 //!
-//! What the command makes of the same (files, exit codes) is in `tests/planted.rs` of the whole project.
+//! `tests/planted.rs` of the whole project tests the command with planted bugs (files, exit codes).
 
 mod common;
 
@@ -18,24 +19,24 @@ use rackloom_simulator::{MemberState, Simulation};
 /// Scripts until a bug counts as not found.
 const RUNS: u64 = 4_000;
 
-/// A rack in which every kind of operation occurs and each fetch-add is counted.
+/// A rack that performs every kind of operation and counts each fetch-add.
 const LITMUS: &str =
     "{name: planted, shape: {ring: {nodes: 3}}, job: {litmus: {bytes_max: 2KiB, rounds: 1}}}";
-/// The same with a switch, so that a neighbour's death is not one's own loss.
+/// The litmus on a star, so that a neighbour's death is not one's own loss.
 const STAR: &str = "{name: planted, shape: {star: {nodes: 3}}, job: {litmus: {bytes_max: 2KiB, rounds: 1}}}";
 /// Several frames for each signal.
 const SUMS: &str = "{name: planted, shape: {ring: {nodes: 4}}, \
                     job: {collective: {algorithm: ring, bytes: 64KiB, repetitions: 3, warm_up: 1}}}";
 
-/// The bug is the process's, so one test at a time has one.
+/// The bug is global to the process, so one test at a time has one.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// What is wrong after the run, if anything is: it stood still, an oracle saw something, or bytes are wrong.
+/// Returns the failure of a run, if any: it stalled, an oracle found something, or bytes are wrong.
 fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let mut simulation =
         Simulation::new(plan, plan.seed, ranks.map(|rank| build(plan, rank, plan.seed)).collect());
-    simulation.limit_occurrences(20_000_000);
+    simulation.limit_events(20_000_000);
     simulation.watch();
     simulation.play(script, plan, plan.seed);
     if let Err(stalled) = simulation.run() {
@@ -48,11 +49,11 @@ fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
     let mut jobs = simulation.take_jobs();
     let results = jobs.iter_mut().zip(living).filter(|(_, lives)| *lives).map(|(job, _)| job.result());
     let mismatches: u64 = results.map(|result| result.mismatch_count).sum();
-    // Where memory refuses what is right, a job says so, too.
+    // Where memory refuses correct accesses, a job reports mismatches, too.
     seen.or_else(|| (mismatches > 0 && !script.refuses()).then(|| format!("{mismatches} wrong bytes")))
 }
 
-/// Draw scripts until the bug shows, make the script small, and see that nothing is wrong with it when the bug is gone.
+/// Draws scripts until the bug shows, makes the script small, and checks that the script passes without the bug.
 fn is_found_and_small(bug: PlantedBug, rack: &str) {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut plan = plan(rack);
@@ -92,9 +93,9 @@ fn operations_that_are_acknowledged_before_they_are_visible_are_found() {
     is_found_and_small(PlantedBug::AckBeforeVisible, SUMS);
 }
 
-/// Drawn scripts rarely lose all reports for longer than a link stays down, which is what it takes: this bug has a script of its own.
+/// Drawn scripts rarely lose all reports for longer than a link stays down, which this bug needs: it has its own script.
 #[test]
-fn frames_to_lives_that_are_over_are_found_when_they_are_used() {
+fn used_frames_to_earlier_incarnations_are_found() {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let plan = plan(STAR);
     let text = "name: reborn\nevents:\n  \

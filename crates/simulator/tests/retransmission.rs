@@ -1,4 +1,4 @@
-//! What one lost frame costs, exactly.
+//! The exact cost of one lost frame.
 
 mod common;
 
@@ -32,14 +32,14 @@ fn nothing_is_sent_again_when_nothing_is_lost() {
 }
 
 #[test]
-fn selective_sends_the_lost_frame_again_and_no_other() {
+fn selective_retransmits_only_the_lost_frame() {
     assert_eq!(retransmitted("selective", "901", 1), 1);
 }
 
 #[test]
-fn go_back_n_sends_what_is_in_flight_again() {
+fn go_back_n_retransmits_all_packets_in_flight() {
     // With an acknowledgement per packet, 900 is acknowledged and a whole window from 901 on is in flight.
     assert_eq!(retransmitted("go-back-n", "901", 1), WINDOW);
-    // With one per 8 packets the last says 896: the window ends at 912, and 901 to 912 are sent again.
+    // With one per 8 packets the last acknowledges 896: the window ends at 912, and 901 to 912 are sent again.
     assert_eq!(retransmitted("go-back-n", "901", 8), WINDOW - 4);
 }

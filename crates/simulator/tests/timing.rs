@@ -1,4 +1,4 @@
-//! Virtual time against what can be computed by hand.
+//! Virtual time against values computed by hand.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn a_store_over_an_idle_link_is_acknowledged_after_one_round_trip_to_the_nanosec
     assert_eq!(rack.completions(0, 1)[0].at.since(start), 4_000);
 }
 
-/// How long a store takes from one node of a star to the other, and its acknowledgement back.
+/// Returns the time of a store from one node of a star to the other, with its acknowledgement.
 fn star_round_trip(link: &str, forwarding: &str) -> u64 {
     let text = format!(
         "{{name: star, shape: {{star: {{nodes: 2}}}}, link: {{{link}}}, forwarding: {{{forwarding}}}}}"
@@ -83,7 +83,7 @@ fn a_star_takes_450_ns_and_two_cables_each_way_as_sue_publishes() {
         star_round_trip(&link, "mode: cut-through, latency: 250ns")
     };
     assert_eq!(budget("30m"), 2 * (450 + 2 * 138));
-    // 477.6 ns each way; each of the four links ends in a whole nanosecond.
+    // 477.6 ns each way; each of the four links rounds up to a whole nanosecond.
     let took = budget("3m");
     assert!((956..=959).contains(&took), "{took} ns");
 }
@@ -92,7 +92,7 @@ fn a_star_takes_450_ns_and_two_cables_each_way_as_sue_publishes() {
 fn a_switch_that_stores_before_it_forwards_serialises_every_frame_twice() {
     let took = |mode| star_round_trip("delay: 1us, rate: 1Gbit/s", &format!("mode: {mode}"));
     let (stored, cut_through) = (took("store-and-forward"), took("cut-through"));
-    // The store's 4 bytes stand behind its address and its header, the acknowledgement is one header.
+    // The store's 4 bytes follow its address and its header, the acknowledgement is one header.
     let bytes = wire_bytes(86 + 16 + 12 + 4) + wire_bytes(86 + 12);
     assert_eq!(stored, 4_000 + 2 * 8 * bytes as u64);
     assert_eq!(cut_through, 4_000 + 8 * bytes as u64);

@@ -73,7 +73,7 @@ fn a_pipeline_fills_once_and_then_moves_a_message_per_serialisation() {
 }
 
 #[test]
-fn a_train_waits_for_everybody_between_its_rounds() {
+fn a_train_waits_for_all_ranks_between_its_rounds() {
     let (report, _) = run(&plan("tensor-parallel", ""));
     // A round is over when the last of the others' messages has come over both links.
     let round_ns = (NODES - 1) as f64 * MESSAGE_NS + 2.0 * DELAY_NS;
@@ -81,7 +81,7 @@ fn a_train_waits_for_everybody_between_its_rounds() {
 }
 
 #[test]
-fn those_who_fare_alike_are_fair_and_the_popular_expert_starves_nobody() {
+fn symmetric_patterns_are_fair_and_the_popular_expert_starves_no_rank() {
     let fairness = |pattern| run(&plan(pattern, "")).0.fairness;
     for pattern in ["permutation", "all-to-all", "incast"] {
         assert!(fairness(pattern) > 0.95, "{pattern}: {}", fairness(pattern));

@@ -24,14 +24,14 @@ fn a_run_without_jobs_is_over_at_once() {
 }
 
 #[test]
-fn the_number_of_occurrences_can_be_limited() {
+fn the_number_of_events_can_be_limited() {
     let mut simulation = Simulation::new(&plan(TEXT), 1, Counting::jobs(2, 1_000_000));
-    simulation.limit_occurrences(10_000);
-    assert_eq!(simulation.run().unwrap_err().cause, StallCause::TooManyOccurrences { limit: 10_000 });
+    simulation.limit_events(10_000);
+    assert_eq!(simulation.run().unwrap_err().cause, StallCause::TooManyEvents { limit: 10_000 });
 }
 
 #[test]
-fn only_the_living_are_waited_for() {
+fn the_run_waits_only_for_living_members() {
     let jobs: Vec<Box<dyn Job>> = vec![Box::new(Idle), Box::new(Idle)];
     let mut simulation = Simulation::new(&plan(TEXT), 1, jobs);
     for member in 0..2 {

@@ -1,74 +1,74 @@
-//! What neighbours say to each other, as fields: Hello, heartbeat, link report, credit, link-level retry, pause.
+//! Frames between neighbours as fields: Hello, heartbeat, link report, credit, link-level retry, pause.
 
 use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::control::{Heartbeat, Hello, LinkReport, numbering, pause_quanta};
 use serde::Serialize;
 
-/// The body of a frame that is not routed.
+/// Body of a frame that is not routed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Control {
-    /// Who I am.
+    /// Announces the sender and its parameters.
     Hello {
-        /// Member.
+        /// Number of the sending member.
         node: u16,
-        /// Its port.
+        /// Port of the sending member.
         port: u16,
-        /// The link's plane.
+        /// Plane of the link.
         plane: u8,
-        /// The sender wants to be answered.
+        /// True if the sender expects an answer.
         answer_wanted: bool,
-        /// Largest frame that it takes.
+        /// Largest frame that the sender accepts, in bytes.
         frame_bytes_max: u16,
-        /// Its life.
+        /// Incarnation of the sender.
         life: u64,
-        /// The life of the neighbour that it has heard.
+        /// Incarnation of the neighbour that the sender last received.
         heard: u64,
-        /// What both must agree on.
+        /// Options on which both ends must agree.
         options: u32,
     },
-    /// I live.
+    /// Shows that the sender is alive.
     Heartbeat {
-        /// Counts the sender's.
+        /// Number of the sender's heartbeat.
         number: u32,
-        /// The neighbour's last.
+        /// Number of the neighbour's last heartbeat.
         heard: u32,
-        /// The link's state.
+        /// State of the link.
         state: &'static str,
-        /// Until the sender's next, at most.
+        /// Maximum time until the sender's next heartbeat, in intervals.
         intervals: u16,
-        /// Of all link reports.
+        /// Digest of all link reports.
         digest: u32,
     },
-    /// Which links of a member are up.
+    /// States of the links of a member.
     Report {
-        /// The member.
+        /// Member whose links are reported.
         origin: u16,
-        /// Its life.
+        /// Incarnation of that member.
         life: u64,
-        /// Counts its reports.
+        /// Number of the report.
         number: u32,
-        /// Its links.
+        /// Links of the member.
         edges: Vec<Edge>,
     },
-    /// Credits freed.
+    /// Returns credits.
     Credit {
-        /// The sender wants to be answered.
+        /// True if the sender expects an answer.
         answer_wanted: bool,
     },
-    /// Link-level retry: my numbers stand where the link header says.
+    /// Link-level retry: sets the sender's sequence numbers to those of the link header.
     Init {
-        /// What they are called.
+        /// Number of the initialisation.
         number: u32,
     },
-    /// Link-level retry: I follow these numbers of yours.
+    /// Link-level retry: accepts the neighbour's sequence numbers.
     Echo {
-        /// What they are called.
+        /// Number of the initialisation.
         number: u32,
     },
-    /// Send no data of the channel for a while, or go on.
+    /// Stops or resumes the data of the channel.
     Pause {
-        /// For how long: in units of 512 bits of the link; 0 is to go on.
+        /// Duration in units of 512 bits of the link; 0 resumes.
         quanta: u16,
     },
 }
@@ -76,14 +76,14 @@ pub enum Control {
 /// One link of a report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge {
-    /// Its number in the plan.
+    /// Number of the link in the plan.
     pub edge: u16,
-    /// Whether it carries data.
+    /// True if the link carries data.
     pub up: bool,
 }
 
 impl Control {
-    /// Read a body; `None` if it is malformed, or the kind is routed or has none.
+    /// Parses a body; `None` if it is malformed, or the kind is routed or has none.
     pub(super) fn of(kind: FrameKind, body: &[u8]) -> Option<Self> {
         Some(match kind {
             FrameKind::Data | FrameKind::Ack | FrameKind::LinkAck | FrameKind::LinkNack => return None,

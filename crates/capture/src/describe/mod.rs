@@ -1,8 +1,8 @@
 //! A frame as fields, for `rackloom decode --json` and for its one line.
 //!
-//! Names are those of the fields in `scripts/rackloom.lua`, without their `rackloom.` in front; a test reads one capture
-//! with both and compares every value. Meaning comes from the protocol's own parser, so what is shown here is what a
-//! receiver would believe: nothing of a frame whose hop check fails, because a flipped bit may be anywhere.
+//! Names are those of the fields in `scripts/rackloom.lua`, without the prefix `rackloom.`; a test reads one capture
+//! with both and compares every value. Values come from the protocol's own parser, so they are those that a
+//! receiver would use: none for a frame whose hop check fails, because a flipped bit may be anywhere.
 
 mod control;
 mod operation;
@@ -19,111 +19,111 @@ use crate::foreign;
 pub use control::{Control, Edge};
 pub use operation::OperationFields;
 
-/// What a frame says.
+/// Fields of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Described {
-    /// Of this hop.
+    /// Destination of this hop.
     pub destination_mac: String,
-    /// Of this hop.
+    /// Source of this hop.
     pub source_mac: String,
-    /// Ours by default is 0x88b5.
+    /// EtherType; the default of this protocol is 0x88b5.
     pub ether_type: u16,
-    /// Bytes of the frame.
+    /// Length of the frame, in bytes.
     pub frame_bytes: usize,
-    /// Which protocol it is of, if it is none of ours and known.
+    /// Description of a frame of another known protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign: Option<String>,
-    /// Why nothing more is said, in the words in which a receiver counts it.
+    /// Reason why there are no further fields, as a receiver's drop counter names it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<&'static str>,
-    /// The link header.
+    /// Fields of the link header.
     #[serde(flatten)]
     pub link: Option<LinkFields>,
-    /// The fabric header, of frames that are routed.
+    /// Fields of the fabric header, of frames that are routed.
     #[serde(flatten)]
     pub fabric: Option<FabricFields>,
-    /// What neighbours say to each other.
+    /// Body of a frame between neighbours.
     #[serde(flatten)]
     pub control: Option<Control>,
-    /// The operations, of frames that are routed.
+    /// Operations, of frames that are routed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationFields>,
 }
 
-/// The link header.
+/// Fields of the link header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LinkFields {
-    /// What the frame is for.
+    /// Kind of the frame.
     pub kind: &'static str,
-    /// The rack's identity.
+    /// Identity of the rack.
     pub epoch: u16,
-    /// Bytes after the link header.
+    /// Number of bytes after the link header.
     pub length: u16,
-    /// Hops left.
+    /// Number of hops left.
     pub hop_limit: u8,
     /// Virtual channel of the link.
     pub channel: u8,
-    /// Low bits of the sender's life.
+    /// Low bits of the sender's incarnation.
     pub session: u16,
-    /// Link sequence.
+    /// Link sequence number.
     pub seq: u32,
-    /// Last link sequence received in order.
+    /// Last link sequence number received in order.
     pub link_ack: u32,
     /// Credits consumed.
     pub consumed: u32,
     /// Credits freed.
     pub freed: u32,
-    /// It has met congestion.
+    /// True if the frame has met congestion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marked: Option<bool>,
 }
 
-/// The fabric header.
+/// Fields of the fabric header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FabricFields {
-    /// Member.
+    /// Number of the destination.
     pub destination: u16,
-    /// Member.
+    /// Number of the source.
     pub source: u16,
     /// Message class.
     pub class: &'static str,
-    /// Numbered operations (data), acknowledgements (ack).
+    /// Number of numbered operations (data), or of acknowledgements (ack).
     pub op_count: u8,
-    /// Of the source.
+    /// Tenant of the source.
     pub tenant: u16,
-    /// Chooses among equal paths.
+    /// Value that selects among equal paths.
     pub entropy: u16,
-    /// The sender wants to be acknowledged at once.
+    /// True if the sender requests an immediate acknowledgement.
     pub ack_now: bool,
-    /// The packet has been sent before.
+    /// True if the packet is a retransmission.
     pub again: bool,
-    /// Life of the source.
+    /// Incarnation of the source.
     pub source_life: u32,
-    /// Life of the destination, as the source knows it.
+    /// Incarnation of the destination, as the source knows it.
     pub destination_life: u32,
     /// Packet sequence number.
     pub psn: u32,
     /// Number of the first operation.
     pub first_op: u32,
-    /// The acknowledgement that rides along.
+    /// Acknowledgement on a data frame.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack: Option<AckFields>,
     /// `good`, `bad` or `absent`.
     pub end_to_end_check: &'static str,
 }
 
-/// The acknowledgement that rides on a data frame.
+/// Acknowledgement on a data frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AckFields {
-    /// Of which class.
+    /// Class of the acknowledged stream.
     pub class: &'static str,
-    /// Next packet expected.
+    /// Next expected packet.
     pub psn: u32,
-    /// Next operation not yet visible.
+    /// Next operation that is not visible yet.
     pub op: u32,
 }
 
-/// Describe the bytes of a frame. Takes any bytes.
+/// Returns the fields of a frame. Accepts any bytes.
 #[must_use]
 pub fn describe(bytes: &[u8]) -> Described {
     let mut described = Described {
@@ -149,14 +149,14 @@ pub fn describe(bytes: &[u8]) -> Described {
 }
 
 impl Described {
-    /// Whether the frame is one of ours at all.
+    /// Returns true if the frame belongs to this protocol.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.problem != Some(DropReason::ForeignEtherType.name())
     }
 }
 
-/// The protocol's own parser, told to expect this frame's addresses, type and epoch.
+/// Parses a frame with the protocol's own parser, which gets this frame's addresses, type and epoch as the expected ones.
 fn parse(bytes: &[u8]) -> Result<Frame<'_>, DropReason> {
     let head = bytes.get(..LINK).ok_or(DropReason::Truncated)?;
     if bytes.len() < MAGIC + 2 || u16_at(bytes, MAGIC) != MAGIC_VALUE {
@@ -227,13 +227,13 @@ fn fill(described: &mut Described, frame: &Frame<'_>) {
     };
 }
 
-/// All kinds of frame by name, in order of their numbers.
+/// Returns all kinds of frame by name, in order of their numbers.
 #[must_use]
 pub fn kinds() -> [&'static str; FrameKind::ALL.len()] {
     FrameKind::ALL.map(FrameKind::name)
 }
 
-/// All classes by name, in order of their numbers.
+/// Returns all classes by name, in order of their numbers.
 #[must_use]
 pub fn classes() -> [&'static str; Class::COUNT] {
     Class::ALL.map(Class::name)

@@ -5,89 +5,89 @@ use rackloom_protocol::wire::packed::{Operation, Operations};
 use rackloom_protocol::{OperationError, RegionId};
 use serde::Serialize;
 
-/// One operation. Fields that it does not have are absent.
+/// Fields of an operation. Fields that it does not have are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OperationFields {
-    /// Its name.
+    /// Name of the operation.
     pub op: &'static str,
-    /// Its number within the stream.
+    /// Number within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
-    /// The region that it speaks of: its own word for it, or that of the last select.
+    /// Region of the operation: its own field, or that of the last select.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<u32>,
-    /// Of a select.
+    /// Key of a select.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<u64>,
-    /// First byte in the region.
+    /// Offset of the first byte in the region.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// Bytes that it carries or asks for.
+    /// Number of bytes that it carries or requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
     /// `fetch-add`, `compare-swap`, `swap` or `set`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub atomic: Option<&'static str>,
-    /// Bytes of an atomic.
+    /// Width of an atomic, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u64>,
     /// Operand of an atomic or a signal; old value in an atomic's reply.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value: Option<u64>,
-    /// What a compare-swap expects.
+    /// Expected value of a compare-swap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compare: Option<u64>,
-    /// `set` or `add`.
+    /// Kind of signal: `set` or `add`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<&'static str>,
-    /// Operations right before a signal that it counts.
+    /// Number of operations directly before a signal that it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u32>,
-    /// First byte of the whole put.
+    /// Offset of the first byte of the whole put.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start: Option<u64>,
     /// Length of the whole put.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Of a message or offer.
+    /// Tag of a message or offer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tag: Option<u64>,
-    /// Number of the operation that this one speaks of.
+    /// Number of the operation to which this one refers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<u32>,
-    /// The class in which that one went.
+    /// Class of that operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of_class: Option<&'static str>,
-    /// Place of a part of a get.
+    /// Offset of a part of a get.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<u32>,
-    /// Why something was refused.
+    /// Code of a refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<u8>,
-    /// The same in a word.
+    /// Name of that code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<&'static str>,
-    /// Eager budget that comes back.
+    /// Eager budget that is returned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
-    /// Next packet expected.
+    /// Next expected packet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_psn: Option<u32>,
-    /// Next operation not yet visible.
+    /// Next operation that is not visible yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_op: Option<u32>,
-    /// A hole was seen.
+    /// True if a packet is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hole: Option<bool>,
-    /// A packet was taken that had met congestion.
+    /// True if an accepted packet had met congestion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marked: Option<bool>,
-    /// Packets beyond the hole, as hexadecimal bytes.
+    /// Packets beyond the missing one, as hexadecimal bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bitmap: Option<String>,
 }
 
-/// Append the operations in these bytes; whether all of them could be read.
+/// Appends the operations in these bytes. Returns true if all of them could be parsed.
 pub(super) fn describe(bytes: &[u8], first_number: u32, out: &mut Vec<OperationFields>) -> bool {
     let mut number = first_number;
     let mut selected = None;
@@ -158,7 +158,7 @@ fn fields(operation: &Operation<'_>) -> OperationFields {
     }
 }
 
-/// Operations that speak of another one.
+/// Returns the fields of an operation that refers to another one.
 fn answer(operation: &Operation<'_>) -> OperationFields {
     let about = |op, of| OperationFields { op, of: Some(of), ..OperationFields::default() };
     let bytes = |data: &[u8]| Some(data.len() as u64);
@@ -194,7 +194,7 @@ fn answer(operation: &Operation<'_>) -> OperationFields {
             bitmap: (!bitmap.is_empty()).then(|| bitmap.iter().map(|byte| format!("{byte:02x}")).collect()),
             ..OperationFields::default()
         },
-        // All others were described before.
+        // All other operations were handled before.
         _ => OperationFields::default(),
     }
 }

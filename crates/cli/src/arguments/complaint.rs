@@ -9,7 +9,7 @@ use clap::{CommandFactory, Parser};
 use super::Arguments;
 use crate::failure::Failure;
 
-/// The command line of this process. Whoever asks for help or the version gets it, and the process ends.
+/// Parses the command line of this process. A request for help or the version is answered, and the process ends.
 pub(crate) fn parse() -> Result<Arguments, Failure> {
     Arguments::try_parse().map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp
@@ -95,7 +95,7 @@ mod tests {
             (&["run", "r", "--job", "latencies"], "did you mean latency?"),
             (&["run", "r", "--seed"], "`rackloom run --help` says what --seed takes"),
             (&["runn"], "did you mean run?"),
-            (&["plan", "r", "--loss", "0.1"], "`rackloom run --help` lists what it takes"),
+            (&["schedule", "r", "--loss", "0.1"], "`rackloom run --help` lists what it takes"),
             (&["run"], "`rackloom run --help` lists what it takes"),
             (&["fly"], "`rackloom --help` lists the commands"),
         ] {

@@ -1,4 +1,4 @@
-//! What `rackloom experiment` may be asked.
+//! Arguments of `rackloom experiment`.
 
 use std::path::PathBuf;
 
@@ -6,29 +6,29 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub(crate) struct ExperimentArguments {
-    /// Which experiment; "all" runs each, "list" says what there is
+    /// Name of the experiment; "all" runs every experiment, "list" lists them
     pub(crate) name: String,
-    /// Values for one of its inputs in place of the usual ones, such as bytes=64,4096; may be given several times
+    /// Values of one input instead of the default ones, such as bytes=64,4096; may be repeated
     #[arg(long, value_name = "KEY=A,B,...", value_parser = variation)]
     pub(crate) vary: Vec<(String, Vec<String>)>,
-    /// Draw the figure to this file; of all experiments, into this directory
+    /// Draw the figure to this file, or into this directory with "all"
     #[arg(long, value_name = "PATH")]
     pub(crate) svg: Option<PathBuf>,
     /// Print JSON instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Seed of everything random
+    /// Seed of all random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Fewer points and shorter runs
+    /// Run fewer points and shorter runs
     #[arg(long)]
     pub(crate) reduced: bool,
-    /// Change one input of the runs by a fifth and tell the formula nothing: the verdict must be "FAIL"
+    /// Change one input of the runs by a fifth, but not of the formula: the verdict must be "FAIL"
     #[arg(long)]
     pub(crate) perturb: bool,
 }
 
-/// `key=a,b,c`.
+/// Parses `key=a,b,c`.
 fn variation(text: &str) -> Result<(String, Vec<String>), String> {
     let Some((key, values)) = text.split_once('=') else {
         return Err("no values; hint: write KEY=A,B,... such as bytes=64,4096".to_owned());

@@ -1,6 +1,6 @@
-//! What `rackloom inject` may be asked: one fault in words of the command line, or a whole script.
+//! Arguments of `rackloom inject`: one fault as options, or a fault script.
 //!
-//! Words become a fault script, so that the rack reads them as it reads files, and says what is wrong with them.
+//! Options become the text of a fault script. The rack reads that text like a file and reports mistakes like those of a file.
 
 use std::path::PathBuf;
 
@@ -19,13 +19,13 @@ pub(crate) struct InjectArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Injected {
-    /// Faults of links: n0--n1, n0:n1 or n0--n1/forward for one direction, a member for all of its links, "plane 0", or all
+    /// Inject faults into links: n0--n1, n0:n1 or n0--n1/forward for one direction, a member for all of its links, "plane 0", or all
     Link(Box<LinkFaults>),
-    /// Faults of a member, a GPU node or a switch, and of a GPU node's memory
+    /// Inject faults into a GPU node, a switch, or the memory of a GPU node
     Node(NodeFaults),
-    /// Nothing passes between these members and all others, in either direction
+    /// Drop every frame between these members and all other members, in both directions
     Partition(Partition),
-    /// All faults of a script; times count from now, and its expectations are nobody's
+    /// Inject all faults of a script; times count from now, and its expectations are ignored
     Script {
         /// The fault script
         file: PathBuf,
@@ -34,46 +34,46 @@ pub(crate) enum Injected {
 
 #[derive(Debug, Args)]
 pub(crate) struct LinkFaults {
-    /// Where
+    /// The links
     #[arg(value_name = "WHERE")]
     place: String,
     /// Share of frames that are lost
     #[arg(long, value_name = "P")]
     loss: Option<String>,
-    /// Of --loss: only frames of these kinds, such as ack (an acknowledgement black hole) or credit (leaking credits)
+    /// With --loss: only frames of these kinds, such as ack (an acknowledgement black hole) or credit (leaking credits)
     #[arg(long, value_name = "KIND,...", requires = "loss")]
     kinds: Option<String>,
-    /// Of --loss: only frames of data that carry one of these operations, such as put or atomic
+    /// With --loss: only data frames with one of these operations, such as put or atomic
     #[arg(long, value_name = "OPERATION,...", requires = "loss", conflicts_with = "kinds")]
     operations: Option<String>,
-    /// Of --loss: only frames of data with these packet numbers, both ends included
+    /// With --loss: only data frames with packet numbers from FIRST to LAST
     #[arg(long, value_name = "FIRST,LAST", requires = "loss", conflicts_with = "kinds")]
     sequence: Option<String>,
-    /// Share of frames with a flipped bit
+    /// Share of frames in which a bit is flipped
     #[arg(long, value_name = "P")]
     corrupt: Option<String>,
-    /// Of --corrupt: header, payload or any
+    /// With --corrupt: part of the frame; header, payload or any
     #[arg(long, value_name = "PART", requires = "corrupt")]
     part: Option<String>,
     /// Share of frames that arrive twice
     #[arg(long, value_name = "P")]
     duplicate: Option<String>,
-    /// Share of frames that arrive after a later one
+    /// Share of frames that arrive after a later frame
     #[arg(long, value_name = "P")]
     reorder: Option<String>,
-    /// Data frames that are lost, counted from 1 and from now
+    /// Numbers of data frames that are lost, counted from 1 and from now
     #[arg(long, value_name = "N,...")]
     drop: Option<String>,
-    /// Time that frames take longer
+    /// Additional delay of each frame
     #[arg(long, value_name = "TIME")]
     delay: Option<String>,
-    /// Share of the link's rate that is left
+    /// Share of the link's rate that remains
     #[arg(long, value_name = "P")]
     share: Option<String>,
-    /// Nothing comes through; the devices do not notice
+    /// Lose every frame; the carrier stays
     #[arg(long)]
     down: bool,
-    /// Nothing comes through, and the carrier is gone
+    /// Lose every frame, and remove the carrier
     #[arg(long)]
     unplug: bool,
     #[command(flatten)]
@@ -82,22 +82,22 @@ pub(crate) struct LinkFaults {
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeFaults {
-    /// Which
+    /// The member
     #[arg(value_name = "NODE")]
     node: String,
-    /// Stand still for so long, as by SIGSTOP
+    /// Stop the member for this time, as by SIGSTOP
     #[arg(long, value_name = "TIME", conflicts_with_all = ["kill", "duration", "ramp"])]
     pause: Option<String>,
-    /// Die, as by SIGKILL; with --for somebody sits in its place so much later
+    /// Kill the member, as by SIGKILL; with --for, a new process takes the seat after that time
     #[arg(long)]
     kill: bool,
-    /// Time by which memory answers later
+    /// Additional latency of the memory
     #[arg(long, value_name = "TIME")]
     slow_memory: Option<String>,
-    /// Share of requests and readings that memory fails
+    /// Share of memory accesses that fail
     #[arg(long, value_name = "P")]
     fail_memory: Option<String>,
-    /// Take the keys of the job's memory back
+    /// Revoke the keys of the job's regions
     #[arg(long)]
     revoke: bool,
     #[command(flatten)]
@@ -113,28 +113,28 @@ pub(crate) struct Partition {
     timing: Timing,
 }
 
-/// When, for how long, and how often.
+/// Times and repetitions of a fault.
 #[derive(Debug, Args)]
 pub(crate) struct Timing {
-    /// So long from now; at once if absent
+    /// Time from now to the start of the fault; zero if absent
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// How long; until the rack goes if absent
+    /// Duration of the fault; if absent, until the rack goes down
     #[arg(long = "for", value_name = "TIME")]
     duration: Option<String>,
-    /// How long it takes to grow to its full strength
+    /// Time in which the fault grows to its full strength
     #[arg(long, value_name = "TIME")]
     ramp: Option<String>,
-    /// Again so long after each beginning
+    /// Time between the starts of repetitions
     #[arg(long, value_name = "TIME")]
     every: Option<String>,
-    /// How often, where it begins again
+    /// Number of repetitions
     #[arg(long, value_name = "N", requires = "every")]
     times: Option<String>,
 }
 
 impl LinkFaults {
-    /// The same as a fault script.
+    /// Returns the options as the text of a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
         let mut events = Vec::new();
         let mut add =
@@ -162,13 +162,13 @@ impl LinkFaults {
         events.extend(self.down.then(|| "what: down".to_owned()));
         events.extend(self.unplug.then(|| "what: unplug".to_owned()));
         let hint =
-            "say --loss, --corrupt, --duplicate, --reorder, --drop, --delay, --share, --down or --unplug";
+            "use --loss, --corrupt, --duplicate, --reorder, --drop, --delay, --share, --down or --unplug";
         script(&events, plain(&self.place)?, &self.timing, hint)
     }
 }
 
 impl NodeFaults {
-    /// The same as a fault script.
+    /// Returns the options as the text of a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
         let mut events = Vec::new();
         for (what, key, value) in [
@@ -182,13 +182,13 @@ impl NodeFaults {
         }
         events.extend(self.revoke.then(|| "what: revoke".to_owned()));
         events.extend(self.kill.then(|| "what: kill".to_owned()));
-        let hint = "say --pause, --kill, --slow-memory, --fail-memory or --revoke";
+        let hint = "use --pause, --kill, --slow-memory, --fail-memory or --revoke";
         script(&events, plain(&self.node)?, &self.timing, hint)
     }
 }
 
 impl Partition {
-    /// The same as a fault script.
+    /// Returns the options as the text of a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
         let members = self.members.iter().flat_map(|names| names.split(','));
         let members = members.map(plain).collect::<Result<Vec<_>, _>>()?.join(", ");
@@ -209,14 +209,14 @@ impl Timing {
     }
 }
 
-/// A key with its value, if there is one.
+/// Returns a key with its value, or nothing if there is no value.
 fn said(key: &str, value: &Option<String>, is_list: bool) -> Result<String, Failure> {
     let Some(value) = value else { return Ok(String::new()) };
     let value = plain(value)?;
     Ok(if is_list { format!(", {key}: [{value}]") } else { format!(", {key}: {value}") })
 }
 
-/// Words that could end a value in a file are none that any value has.
+/// Returns the value, or an error if it holds a character that could end a value in a file.
 fn plain(value: &str) -> Result<&str, Failure> {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || " ,:.%->#_/".contains(character);
     match value.chars().find(|character| !is_plain(*character)) {
@@ -226,7 +226,7 @@ fn plain(value: &str) -> Result<&str, Failure> {
     }
 }
 
-/// Events as a file, all at one place and time. `hint`: what to say where there is none.
+/// Returns the events as the text of a fault script, all at one place and time. `hint` is the hint of the error for an empty list.
 fn script(events: &[String], place: &str, timing: &Timing, hint: &str) -> Result<String, Failure> {
     if events.is_empty() {
         return Err(Failure::bad_input("no fault is named").hint(hint));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_a_script() {
+    fn options_become_a_script() {
         let text = script_of("rackloom inject link n0--n1 --loss 1e-3 --down --for 20ms").expect("a script");
         assert_eq!(
             text,
@@ -272,9 +272,9 @@ mod tests {
         assert!(brief.contains("what: kill, where: n3, for: 5ms"));
     }
 
-    /// Every kind of fault, and every key that goes with one, has words of its own.
+    /// Every kind of fault and every key of one has an option.
     #[test]
-    fn whatever_a_script_can_name_can_be_said() {
+    fn every_fault_of_a_script_has_options() {
         for (line, event) in [
             (
                 "link n0--n1 --loss 1% --kinds ack,credit",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn no_fault_and_odd_words_are_refused() {
+    fn an_empty_command_and_odd_characters_are_refused() {
         assert!(script_of("rackloom inject link n0--n1").is_err());
         assert!(script_of("rackloom inject link n0--n1} --down").is_err());
         assert!(script_of("rackloom inject node n3").is_err());

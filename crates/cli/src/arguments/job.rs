@@ -1,122 +1,91 @@
-//! What the command line says about the job: which one, on what, how often.
+//! Options of the job: its kind, its data and its repetitions.
 //!
-//! Names are checked here against the names that rack files know; whether they make sense together is judged when they
-//! meet the plan ([`crate::overrides`]).
+//! This module checks names against the names of rack files. [`rackloom_runtime::request::overrides`] checks whether the options fit together and fit the plan.
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, ValueEnum};
-use rackloom_plan::{
-    AlgorithmName, CollectiveName, ElementName, JobKind, OnLoss, OperatorName, PatternName, Sizes,
-};
-use serde::{Deserialize, Serialize};
+use rackloom_plan::{AlgorithmName, CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 
-/// The jobs.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+use rackloom_control::source::SizeRange;
+
+use super::headings::{DATA, FAULTS, WHAT};
+
+/// Kinds of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Job {
-    /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner
+    /// Every kind of operation between every ordered pair of nodes; the owner checks every byte
     Litmus,
-    /// One collective over all nodes, checked to the bit
+    /// One collective over all nodes; results are checked to the bit
     Collective,
-    /// How long single operations take
+    /// Latency of single operations
     Latency,
-    /// How much many operations move
+    /// Bandwidth of many operations
     Bandwidth,
-    /// Many messages at once, between whom a pattern says, every byte checked
+    /// Many concurrent messages between the nodes of a pattern; every byte is checked
     Traffic,
-    /// Bring the links up, and nothing more
+    /// Bring the links up, and run no job
     None,
 }
 
-/// The job, in place of the file's.
-#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+/// Options that replace values of the rack file's job.
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct JobOptions {
-    /// What the rack does
-    #[arg(long, value_enum)]
+    /// The job
+    #[arg(long, help_heading = WHAT, value_enum)]
     pub(crate) job: Option<Job>,
-    /// Which collective
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
+    /// The collective
+    #[arg(long, help_heading = WHAT, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
     pub(crate) collective: Option<String>,
-    /// How values are combined, where the collective combines them
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES))]
+    /// Reduction operator, for collectives that reduce
+    #[arg(long, help_heading = DATA, value_name = "NAME", value_parser = PossibleValuesParser::new(OperatorName::NAMES))]
     pub(crate) op: Option<String>,
     /// Type of one element
-    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
+    #[arg(long = "type", help_heading = DATA, visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
     pub(crate) element: Option<String>,
-    /// How the collective is done; "auto" chooses by size, shape and what the links are measured to be. Several names,
-    /// such as ring,two-shot, are measured one after the other at each size
-    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
+    /// Algorithm of the collective; "auto" chooses by size, topology and measured links. Several names, such as ring,two-shot,
+    /// are measured one after the other at each size
+    #[arg(long, help_heading = WHAT, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
     pub(crate) algorithm: Option<Vec<String>>,
-    /// The node that gives or gets, where the collective has one
-    #[arg(long, value_name = "NODE")]
+    /// Root node of a collective that has one
+    #[arg(long, help_heading = WHAT, value_name = "NODE")]
     pub(crate) root: Option<String>,
-    /// What becomes of a collective when ranks are lost: it breaks off, or those who are left do it again
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(OnLoss::NAMES))]
+    /// Reaction of a collective to lost ranks: break off, or repeat it with the remaining ranks
+    #[arg(long, help_heading = FAULTS, value_name = "NAME", value_parser = PossibleValuesParser::new(OnLoss::NAMES))]
     pub(crate) on_loss: Option<String>,
-    /// Who sends to whom; means --job traffic
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(PatternName::NAMES))]
+    /// Traffic pattern; implies --job traffic
+    #[arg(long, help_heading = WHAT, value_name = "NAME", value_parser = PossibleValuesParser::new(PatternName::NAMES))]
     pub(crate) pattern: Option<String>,
-    /// Messages of each flow, or of each node where targets are drawn
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Messages of each flow; of each node, if the pattern draws targets
+    #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) messages: Option<u32>,
     /// Size of the array or of one message, such as 1MiB
-    #[arg(long, value_name = "SIZE", value_parser = size)]
+    #[arg(long, help_heading = DATA, value_name = "SIZE", value_parser = size)]
     pub(crate) bytes: Option<u64>,
-    /// One size, such as 64KiB, or several, such as 8B..1MiB (each twice the one before) or 8B..1MiB*4
-    #[arg(long, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
-    pub(crate) sizes: Option<Range>,
-    /// How often each size is measured
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// One size, such as 64KiB, or a range, such as 8B..1MiB (each twice the previous one) or 8B..1MiB*4
+    #[arg(long, help_heading = DATA, value_name = "SIZE|FROM..TO", value_parser = sizes, conflicts_with = "bytes")]
+    pub(crate) sizes: Option<SizeRange>,
+    /// Number of measured runs of each size
+    #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) repetitions: Option<u32>,
-    /// How often each size is done before that, unmeasured
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+    /// Number of runs of each size before the measured ones
+    #[arg(long, help_heading = DATA, value_name = "N", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
     pub(crate) warm_up: Option<u32>,
 }
 
-/// Arrays of the user.
-#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+/// Options of arrays in files.
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ArrayOptions {
-    /// Take the ranks' arrays from rank0.npy, rank1.npy, ... in this directory
-    #[arg(long, value_name = "DIR")]
+    /// Read the ranks' arrays from rank0.npy, rank1.npy, ... in this directory
+    #[arg(long, help_heading = DATA, value_name = "DIR")]
     pub(crate) input: Option<PathBuf>,
-    /// Write what each rank gets to rank0.npy, rank1.npy, ... in this directory
-    #[arg(long, value_name = "DIR")]
+    /// Write the ranks' results to rank0.npy, rank1.npy, ... in this directory
+    #[arg(long, help_heading = DATA, value_name = "DIR")]
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Sizes that grow by a factor.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(crate) struct Range {
-    from_bytes: u64,
-    to_bytes: u64,
-    factor: u32,
-}
-
-impl From<Range> for Sizes {
-    fn from(Range { from_bytes, to_bytes, factor }: Range) -> Self {
-        Self { from_bytes, to_bytes, factor }
-    }
-}
-
-impl Job {
-    /// The job with the settings that a file gets which gives none.
-    pub(crate) fn kind(self) -> JobKind {
-        let name = match self {
-            Self::Litmus => "litmus",
-            Self::Collective => "collective",
-            Self::Latency => "latency",
-            Self::Bandwidth => "bandwidth",
-            Self::Traffic => "traffic",
-            Self::None => "none",
-        };
-        // Every name is one of the plan's; a test goes through them.
-        JobKind::from_name(name).unwrap_or(JobKind::None)
-    }
-}
-
-/// A size with its unit; without one it is bytes.
+/// Parses a size with its unit. A number without a unit counts bytes.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 7] = [
         ("KiB", 1 << 10),
@@ -136,15 +105,15 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "not a size; hint: write 4096, 4KiB or 1MiB".to_owned())
 }
 
-fn sizes(text: &str) -> Result<Range, String> {
+fn sizes(text: &str) -> Result<SizeRange, String> {
     let shape = || "not a size or a range of sizes; hint: write 64KiB, 8B..1MiB or 8B..1MiB*4".to_owned();
     let Some((from, rest)) = text.split_once("..") else {
         let one = size(text.trim()).ok().filter(|bytes| *bytes > 0).ok_or_else(shape)?;
-        return Ok(Range { from_bytes: one, to_bytes: one, factor: 2 });
+        return Ok(SizeRange { from_bytes: one, to_bytes: one, factor: 2 });
     };
     let (to, factor) = rest.split_once('*').unwrap_or((rest, "2"));
     let factor = factor.trim().parse().ok().filter(|factor| (2..=1024).contains(factor));
-    let range = Range {
+    let range = SizeRange {
         from_bytes: size(from.trim())?,
         to_bytes: size(to.trim())?,
         factor: factor.ok_or("the factor is not a number from 2 to 1024; hint: 8B..1MiB*4 grows by four")?,
@@ -159,15 +128,15 @@ fn sizes(text: &str) -> Result<Range, String> {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_plan::JobKind;
+
     use super::*;
 
     #[test]
-    fn every_job_of_the_plan_can_be_asked_for_under_its_name() {
-        let asked: Vec<_> = Job::value_variants().iter().map(|job| job.kind().name()).collect();
-        assert_eq!(asked, JobKind::NAMES);
-        for job in Job::value_variants() {
-            assert_eq!(job.to_possible_value().expect("a value").get_name(), job.kind().name());
-        }
+    fn every_job_of_the_plan_has_an_option_value_of_its_name() {
+        let value = |job: &Job| job.to_possible_value().expect("a value").get_name().to_owned();
+        let values: Vec<_> = Job::value_variants().iter().map(value).collect();
+        assert_eq!(values, JobKind::NAMES);
     }
 
     #[test]
@@ -184,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_range_grows() {
-        let range = |from_bytes, to_bytes, factor| Ok(Range { from_bytes, to_bytes, factor });
+        let range = |from_bytes, to_bytes, factor| Ok(SizeRange { from_bytes, to_bytes, factor });
         assert_eq!(sizes("8B..1KiB"), range(8, 1024, 2));
         assert_eq!(sizes("8..1KiB*4"), range(8, 1024, 4));
         assert_eq!(sizes("64KiB"), range(65_536, 65_536, 2));

@@ -1,34 +1,43 @@
-//! The command line, as types. What it says goes before what the rack file says ([`Overrides`]).
+//! Types of the command line. Options take precedence over the rack file ([`Overrides`]).
 //!
-//! Nothing here reads a file or judges a plan.
+//! Doc comments of arguments are the help texts. No code here reads a file or checks a plan.
 
 mod campaign;
 mod complaint;
 mod experiment;
+mod headings;
 mod inject;
 mod job;
-mod plan;
+mod options;
+mod output;
+mod overrides;
+mod raw_loop;
+mod schedule;
 
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use serde::{Deserialize, Serialize};
 
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
 pub(crate) use self::experiment::ExperimentArguments;
+use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
-pub(crate) use self::job::{ArrayOptions, Job, JobOptions, size};
-pub(crate) use self::plan::PlanArguments;
+pub(crate) use self::job::{ArrayOptions, JobOptions};
+pub(crate) use self::options::command_line;
+pub(crate) use self::output::Output;
+pub(crate) use self::overrides::{OnOff, Overrides, Transport};
+pub(crate) use self::raw_loop::{LoopArguments, RawLoop};
+pub(crate) use self::schedule::ScheduleArguments;
+use crate::exit;
 
-use crate::calibrate::RawLoop;
-use crate::capture::CaptureOptions;
-use crate::exit::Exit;
+/// Last line of the help of each command.
+const EXITS: &str = "`rackloom --help` lists the exit codes.";
 
-/// Run an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
+/// Emulate an Ethernet-based scale-up GPU fabric, as real processes or in virtual time.
 #[derive(Debug, Parser)]
-#[command(name = "rackloom", version, after_help = Exit::help(), max_term_width = 100)]
+#[command(name = "rackloom", version, after_help = exit::help(), max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -36,57 +45,60 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a rack: one process per node and switch, real memory, real frames
-    #[command(after_help = Exit::help())]
+    /// Run a rack as processes: one per GPU node and switch, with real memory and real frames
+    #[command(after_help = EXITS)]
     Run(RunArguments),
-    /// Run the same rack in virtual time: one seed, one outcome
-    #[command(after_help = Exit::help())]
+    /// Run a rack in virtual time; one seed gives one outcome
+    #[command(after_help = EXITS)]
     Sim(SimArguments),
-    /// Run many drawn fault scripts against a rack, in virtual time or on processes, and make small what fails
-    #[command(after_help = Exit::help())]
+    /// Run many random fault scripts against a rack, and reduce each script that fails to its smallest form
+    #[command(after_help = EXITS)]
     Campaign(CampaignArguments),
-    /// Print the plan of a rack file, or every mistake in it
-    #[command(after_help = Exit::help())]
+    /// Check a rack file: print the resolved rack, or every mistake in the file
+    #[command(after_help = EXITS)]
     Check(CheckArguments),
-    /// Print the schedule of a rack's collective: who sends what to whom, and when
-    #[command(after_help = Exit::help())]
-    Plan(PlanArguments),
-    /// Print what a capture holds, one line per frame
-    #[command(after_help = Exit::help())]
+    /// Print the schedule of a collective: which rank sends which part to which rank, step by step
+    #[command(alias = "plan", after_help = EXITS)]
+    Schedule(ScheduleArguments),
+    /// Print the frames of a capture, one line per frame
+    #[command(after_help = EXITS)]
     Decode(DecodeArguments),
-    /// Print a JSON schema of rack files, fault scripts or reports
+    /// Print a JSON schema of rack files, fault scripts, reports or results of campaigns
     Schema(SchemaArguments),
-    /// Start a rack in the background; it stays until `down`
-    #[command(after_help = Exit::help())]
+    /// Start a rack in the background; it stays up until `rackloom down`
+    #[command(after_help = EXITS)]
     Up(UpArguments),
-    /// Show the racks that are up, and how their members are
-    #[command(after_help = Exit::help())]
+    /// Show racks that are up: members, traffic and losses of links, live paths, active faults
+    ///
+    /// Rates are means over about 200 ms: the command reads all counters twice and divides the difference by the time between. Losses count
+    /// from the start of the rack. A dash stands for a member that did not answer within half a second.
+    #[command(after_help = EXITS)]
     Status(StatusArguments),
-    /// Let faults befall a rack that is up
-    #[command(after_help = Exit::help())]
+    /// Inject faults into a rack that is up
+    #[command(after_help = EXITS)]
     Inject(InjectArguments),
-    /// End a rack that is up
-    #[command(after_help = Exit::help())]
+    /// Take a rack down and print its report
+    #[command(after_help = EXITS)]
     Down(DownArguments),
-    /// Measure how far we are from what this machine can do
-    #[command(after_help = Exit::help())]
+    /// Compare rackloom's speed with what this machine can do
+    #[command(after_help = EXITS)]
     Calibrate(CalibrateArguments),
-    /// Run named experiments in virtual time, each beside the closed form that it must meet
-    #[command(after_help = Exit::help())]
+    /// Run experiments in virtual time and compare each with its closed form
+    #[command(after_help = EXITS)]
     Experiment(ExperimentArguments),
-    /// What this machine's GPUs can do
-    #[command(after_help = Exit::help())]
+    /// Show the GPUs of this machine
+    #[command(after_help = EXITS)]
     Gpu(GpuArguments),
-    /// One take of a raw loop; started by `calibrate`
+    /// Run one measurement of a raw loop; started by `calibrate`
     #[command(hide = true)]
     CalibrateLoop(LoopArguments),
-    /// One member of a rack; started by `run` and `up`, or by hand for a vacant seat
+    /// Run one member of a rack; started by `run` and `up`, or by hand for a vacant seat
     #[command(hide = true)]
     Seat(SeatArguments),
-    /// The supervisor of a rack that stays; started by `up`
+    /// Run the supervisor of a rack that stays up; started by `up`
     #[command(hide = true)]
     Keep,
-    /// Wait for the end of standard input, then take away what the process that had it has named; started with `--netns-names`
+    /// Wait for the end of standard input, then remove the names of network namespaces; started with `--netns-names`
     #[command(hide = true)]
     SweepNames,
 }
@@ -99,8 +111,8 @@ pub(crate) struct GpuArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum GpuCommand {
-    /// List devices, who reaches whose memory, and how memory can be shared
-    #[command(after_help = Exit::help())]
+    /// List devices, which pairs reach each other's memory, and how memory can be shared
+    #[command(after_help = EXITS)]
     Info {
         /// Print JSON instead of tables
         #[arg(long)]
@@ -108,20 +120,20 @@ pub(crate) enum GpuCommand {
     },
 }
 
-/// What a rack of processes is asked beyond its file, whether it ends by itself or stays.
+/// Options of racks of processes, for `run` and `up`.
 #[derive(Debug, Args)]
 pub(crate) struct Processes {
-    /// What carries the frames
-    #[arg(long, value_enum)]
+    /// Transport of the frames between members
+    #[arg(long, value_enum, help_heading = LINKS)]
     pub(crate) wire: Option<Wire>,
-    /// Send everything in frames: GPU nodes of one server do not map each other's memory
-    #[arg(long)]
+    /// Send all data in frames: GPU nodes of one server do not map each other's memory
+    #[arg(long, help_heading = LINKS)]
     pub(crate) force_wire: bool,
-    /// Start only what this host runs, as `hosts` of the file says; the other hosts do the same for theirs
-    #[arg(long, value_name = "HOST")]
+    /// Start only the members of this host, as listed under `hosts` in the rack file
+    #[arg(long, value_name = "HOST", help_heading = LINKS)]
     pub(crate) host: Option<String>,
-    /// Name the members' network namespaces, so that `ip netns` shows them: on the packet wire, as root
-    #[arg(long)]
+    /// Name the members' network namespaces, so that `ip netns` shows them; needs root and the packet wire
+    #[arg(long, help_heading = LINKS)]
     pub(crate) netns_names: bool,
     #[command(flatten)]
     pub(crate) faults: FaultOptions,
@@ -131,25 +143,47 @@ pub(crate) struct Processes {
     pub(crate) capture: CaptureOptions,
 }
 
+/// Options of captures.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct CaptureOptions {
+    /// Write the frames of each link to a pcapng file in this directory
+    #[arg(long = "capture", help_heading = OUTPUT, value_name = "DIR")]
+    pub(crate) directory: Option<PathBuf>,
+    /// Largest capture of one link; 64MiB if absent
+    #[arg(long = "capture-bytes", help_heading = OUTPUT, value_name = "SIZE", value_parser = capture_bytes_max, requires = "directory")]
+    pub(crate) bytes_max: Option<u64>,
+}
+
+/// Parses the largest size of a capture.
+fn capture_bytes_max(text: &str) -> Result<u64, String> {
+    let least = rackloom_capture::recorder::BYTES_MIN;
+    let bytes_max = job::size(text)?;
+    if bytes_max < least {
+        Err(format!("a capture needs {}KiB at least", least >> 10))
+    } else {
+        Ok(bytes_max)
+    }
+}
+
 /// Snapshots of a collective job.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct CheckpointOptions {
-    /// Save snapshots of the collective in this directory, from which a later run can go on
-    #[arg(long, value_name = "DIR")]
+    /// Save snapshots of the collective in this directory; a later run can continue from them
+    #[arg(long, value_name = "DIR", help_heading = DATA)]
     pub(crate) checkpoint: Option<PathBuf>,
-    /// Save after every so many runs of the collective, in place of each
-    #[arg(long, value_name = "N", requires = "checkpoint", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    /// Save a snapshot after every N runs of the collective, instead of after each
+    #[arg(long, value_name = "N", help_heading = DATA, requires = "checkpoint", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) every: Option<u32>,
-    /// Go on from the newest whole set of snapshots in this directory
-    #[arg(long, value_name = "DIR")]
+    /// Continue from the newest complete set of snapshots in this directory
+    #[arg(long, value_name = "DIR", help_heading = DATA)]
     pub(crate) restore: Option<PathBuf>,
 }
 
-/// What shall befall the rack.
+/// Scripted faults.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FaultOptions {
-    /// A fault script: what befalls the rack, when, and what must come of it
-    #[arg(long, value_name = "FILE")]
+    /// Fault script: faults, their times, and the expected outcome
+    #[arg(long, value_name = "FILE", help_heading = FAULTS)]
     pub(crate) faults: Option<PathBuf>,
 }
 
@@ -165,8 +199,8 @@ pub(crate) struct RunArguments {
     pub(crate) checkpoints: CheckpointOptions,
     #[command(flatten)]
     pub(crate) output: Output,
-    /// Once all links are up, write who runs where (names and process ids) to this file
-    #[arg(long, value_name = "FILE")]
+    /// When all links are up, write the names and process ids of all members to this file
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) pids: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) logging: Logging,
@@ -176,10 +210,10 @@ pub(crate) struct RunArguments {
 pub(crate) struct UpArguments {
     /// The rack file
     pub(crate) file: PathBuf,
-    /// Name of the rack, in place of the file's
+    /// Name of the rack, instead of the file's
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// GPU nodes and switches whose seats are left for other processes to take
+    /// GPU nodes and switches whose seats stay free for other processes
     #[arg(long, value_name = "MEMBER,...", value_delimiter = ',')]
     pub(crate) vacant: Vec<String>,
     #[command(flatten)]
@@ -194,7 +228,7 @@ pub(crate) struct UpArguments {
 pub(crate) struct StatusArguments {
     /// Name of the rack; all racks if absent
     pub(crate) name: Option<String>,
-    /// Print JSON instead of tables
+    /// Print JSON instead of tables, with the same content
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -203,10 +237,10 @@ pub(crate) struct StatusArguments {
 pub(crate) struct DownArguments {
     /// Name of the rack; may be absent if only one is up
     pub(crate) name: Option<String>,
-    /// Every rack that is up
+    /// Take every rack down
     #[arg(long, conflicts_with = "name")]
     pub(crate) all: bool,
-    /// Only this member, which leaves in order; the rack stays, and the seat can be taken again
+    /// Make only this member leave; the rack stays up, and the seat is vacant
     #[arg(long, value_name = "MEMBER", conflicts_with_all = ["all", "json"])]
     pub(crate) seat: Option<String>,
     #[command(flatten)]
@@ -215,17 +249,17 @@ pub(crate) struct DownArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArguments {
-    /// Only these rows, by the names that the table has
+    /// Measure only these rows, by their names in the table
     #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Alternations between a raw loop and our own run; 5 if absent
+    /// Number of alternations between raw loop and rackloom run; 5 if absent
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: Option<u32>,
-    /// Try the machinery with takes too short to mean anything
+    /// Make each measurement very short, to test that the command works; the figures mean nothing
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Instead of the rows, find the sizes at which bytes should take another way on this device (`cuda:0` if none is named), and keep them
-    /// for every later node on it
+    /// Instead of the rows, find the sizes at which this device (`cuda:0` if absent) should use another path for data, and store them for later
+    /// runs on this machine
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "cuda:0", conflicts_with_all = ["only", "rounds", "quick"])]
     pub(crate) gpu: Option<String>,
     /// Print JSON instead of tables
@@ -233,36 +267,26 @@ pub(crate) struct CalibrateArguments {
     pub(crate) json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct LoopArguments {
-    /// Which loop
-    #[arg(value_enum)]
-    pub(crate) what: RawLoop,
-    /// How many records, frames or turns
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: u64,
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct SeatArguments {
-    /// Take a vacant seat of a rack that is up
+    /// Take this vacant seat of a rack that is up
     #[arg(long, value_name = "RACK/SEAT")]
     pub(crate) join: Option<String>,
 }
 
-/// What is said off the hot path, and where.
+/// Options of logs.
 #[derive(Debug, Args)]
 pub(crate) struct Logging {
-    /// Write what each member logs to a file of its own in this directory
-    #[arg(long, value_name = "DIR")]
+    /// Write each member's log to a file in this directory
+    #[arg(long, value_name = "DIR", help_heading = OUTPUT)]
     pub(crate) log_dir: Option<PathBuf>,
     /// Log more: links and losses (-v), paths (-vv)
-    #[arg(short, long, action = ArgAction::Count)]
+    #[arg(short, long, action = ArgAction::Count, help_heading = OUTPUT)]
     pub(crate) verbose: u8,
 }
 
 impl Logging {
-    /// What the command line says about how much is logged; nothing if it says nothing.
+    /// Returns the log level that the command line sets, or `None` if it sets none.
     pub(crate) fn level(&self) -> Option<&'static str> {
         match self.verbose {
             0 => None,
@@ -278,11 +302,11 @@ pub(crate) struct SimArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
-    /// What becomes of the bytes of long transfers: moved, fingerprints in their place, or nothing
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(rackloom_plan::PayloadMode::NAMES))]
+    /// Payload of long transfers: all bytes, a fingerprint instead of the bytes, or none
+    #[arg(long, value_name = "MODE", help_heading = DATA, value_parser = PossibleValuesParser::new(rackloom_plan::PayloadMode::NAMES))]
     pub(crate) payload: Option<String>,
-    /// Play a trace in place of the file's job: lines of time, source, destination, bytes, kind, as comma-separated values
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["job", "collective", "pattern", "input", "output"])]
+    /// Replay a trace instead of the file's job; CSV with the columns time, source, destination, bytes, kind
+    #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern", "input", "output"])]
     pub(crate) trace: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) faults: FaultOptions,
@@ -294,21 +318,21 @@ pub(crate) struct SimArguments {
     pub(crate) output: Output,
 }
 
-/// What to show of a capture.
+/// Options of `rackloom decode`.
 #[derive(Debug, Args)]
 pub(crate) struct DecodeArguments {
-    /// The capture: a pcapng file that --capture or Wireshark wrote
+    /// The capture: a pcapng file written by --capture or Wireshark
     pub(crate) file: PathBuf,
-    /// One JSON object per frame
+    /// Print one JSON object per frame
     #[arg(long)]
     pub(crate) json: bool,
-    /// Only frames that this member sends, gets or passes on over this link
+    /// Show only frames that this member sends, receives or forwards
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<String>,
-    /// Only frames of this kind (data, ack, hello, heartbeat, report, credit, link-ack, ...), or that hold such an operation (store, get, ...)
+    /// Show only frames of this kind (data, ack, hello, heartbeat, report, credit, link-ack, ...) or with this operation (store, get, ...)
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(crate::decode::kinds()), hide_possible_values = true)]
     pub(crate) kind: Option<String>,
-    /// Stop after so many frames that are shown
+    /// Stop after N shown frames
     #[arg(long, value_name = "N")]
     pub(crate) first: Option<u64>,
 }
@@ -317,14 +341,14 @@ pub(crate) struct DecodeArguments {
 pub(crate) struct CheckArguments {
     /// The rack file
     pub(crate) file: PathBuf,
-    /// Another value for any key of the file, such as link.loss=1%; may be given several times
+    /// Replace the value of any key of the rack file, such as link.loss=1%; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct SchemaArguments {
-    /// Of which files
+    /// Kind of file
     #[arg(value_enum, default_value = "racks")]
     pub(crate) of: SchemaOf,
 }
@@ -337,100 +361,18 @@ pub(crate) enum SchemaOf {
     Faults,
     /// JSON reports of `run`, `sim` and `down`
     Report,
+    /// JSON results of `campaign`
+    Campaign,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct Output {
-    /// Also write the report as JSON; "-" is standard output
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
-}
-
-impl Output {
-    /// Whether standard output belongs to the JSON report.
-    pub(crate) fn json_on_stdout(&self) -> bool {
-        self.json.as_ref().is_some_and(|path| path.as_os_str() == "-")
-    }
-}
-
-/// What the command line says instead of the file. Seats get it beside the file's text, so they build the same plan.
-#[derive(Args, Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(crate) struct Overrides {
-    #[command(flatten)]
-    pub(crate) job: JobOptions,
-    /// Another value for any key of the file, such as link.loss=1% or timers.heartbeat_interval=5ms; may be given several times
-    #[arg(long, value_name = "KEY=VALUE")]
-    #[serde(skip)]
-    pub(crate) set: Vec<String>,
-    /// Seed of the job's data and of every injected fault
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// How lost packets are sent again
-    #[arg(long, value_enum)]
-    pub(crate) transport: Option<Transport>,
-    /// Link-level retry on every link: whether links repeat what they lose
-    #[arg(long, value_enum, value_name = "on|off", hide_possible_values = true)]
-    pub(crate) llr: Option<OnOff>,
-    /// Share of frames lost on every link, such as 0.01 or 1%
-    #[arg(long, value_name = "P", value_parser = share)]
-    pub(crate) loss: Option<f64>,
-    /// Share of frames with a flipped bit
-    #[arg(long, value_name = "P", value_parser = share)]
-    pub(crate) corrupt: Option<f64>,
-    /// Share of frames that arrive twice
-    #[arg(long, value_name = "P", value_parser = share)]
-    pub(crate) duplicate: Option<f64>,
-    /// Share of frames that arrive after a later one
-    #[arg(long, value_name = "P", value_parser = share)]
-    pub(crate) reorder: Option<f64>,
-    /// What becomes of payloads; virtual time alone has the choice.
-    #[arg(skip)]
-    #[serde(default)]
-    pub(crate) payload: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wire {
     /// Rings in shared memory that carry whole Ethernet frames
     SharedMemory,
-    /// Raw Ethernet frames over virtual interfaces in namespaces of the run's own
+    /// Raw Ethernet frames over virtual interfaces in network namespaces that the run creates
     Packet,
-    /// The same frames in UDP datagrams over the loopback interface; no root, no namespaces
+    /// Ethernet frames in UDP datagrams over the loopback interface; no root, no namespaces
     Udp,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Transport {
-    /// The receiver takes packets in order only; a hole re-sends everything after it
-    GoBackN,
-    /// Only the hole is sent again
-    Selective,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize, ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum OnOff {
-    On,
-    Off,
-}
-
-/// A share between 0 and 1, as a fraction or in per cent.
-fn share(text: &str) -> Result<f64, String> {
-    let (number, divisor) = match text.strip_suffix('%') {
-        Some(number) => (number.trim_end(), 100.0),
-        None => (text, 1.0),
-    };
-    let value = number
-        .parse::<f64>()
-        .map_err(|_| "not a number; hint: write a share such as 0.01 or 1%".to_owned())?
-        / divisor;
-    if (0.0..=1.0).contains(&value) {
-        Ok(value)
-    } else {
-        Err("not between 0 and 1; hint: write a share such as 0.01 or 1%".to_owned())
-    }
 }
 
 #[cfg(test)]
@@ -440,15 +382,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         <Arguments as clap::CommandFactory>::command().debug_assert();
-    }
-
-    #[test]
-    fn a_share_is_a_fraction_or_per_cent() {
-        assert_eq!(share("0.25"), Ok(0.25));
-        assert_eq!(share("5%"), Ok(0.05));
-        assert_eq!(share("100 %"), Ok(1.0));
-        for bad in ["", "%", "1.5", "-1%", "nan", "inf", "one"] {
-            assert!(share(bad).is_err(), "{bad:?} was taken");
-        }
     }
 }

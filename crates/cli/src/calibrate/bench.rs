@@ -1,4 +1,4 @@
-//! What all rows share: processors, how much is measured, a place for files.
+//! Settings that all rows share: processors, amount of work, a directory for files.
 
 use std::cell::RefCell;
 use std::io;
@@ -7,28 +7,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rackloom_calibrate::Pair;
+use rackloom_runtime::machine::interruption::Interruption;
 
-use super::row::Obstacle;
-use super::{idle, simulated, whole};
-use crate::interruption::Interruption;
+use super::obstacle::Obstacle;
+use super::takes::{COMMANDS, CommandTake, IdleTake, PermutationTake};
 
-/// A take that only tries the machinery is so much shorter.
+/// Divisor of the work of a take with `--quick`.
 const QUICK_DIVISOR: u64 = 50;
 
-/// Where and how much is measured.
+/// Processors, amount of work, and takes that rows share.
 #[derive(Debug)]
 pub(super) struct Bench {
     pair: Option<Pair>,
     is_quick: bool,
     scratch: Scratch,
     interruption: Arc<Interruption>,
-    /// What was taken for one row and answers another one's question, too.
-    pub(super) permutations: Shared<simulated::Taken>,
-    pub(super) idle_racks: [Shared<idle::Taken>; 2],
-    pub(super) commands: [Shared<whole::Taken>; whole::COMMANDS],
+    /// Takes of one row that other rows use, too.
+    pub(super) permutations: Shared<PermutationTake>,
+    pub(super) idle_racks: [Shared<IdleTake>; 2],
+    pub(super) commands: [Shared<CommandTake>; COMMANDS],
 }
 
-/// Takes that several rows read; whoever comes first takes them.
+/// Takes that several rows read. The first reader makes them.
 #[derive(Debug)]
 pub(super) struct Shared<T>(RefCell<Vec<T>>);
 
@@ -39,7 +39,7 @@ impl<T> Default for Shared<T> {
 }
 
 impl<T: Copy> Shared<T> {
-    /// The take of this number (from 0), which is made if it has not been.
+    /// Returns the take with this number (from 0). Makes it if it does not exist.
     pub(super) fn take(
         &self,
         number: usize,
@@ -56,7 +56,7 @@ impl<T: Copy> Shared<T> {
 
 impl Bench {
     pub(super) fn new(is_quick: bool) -> io::Result<Self> {
-        // Who sees the directory may send a signal.
+        // A signal may arrive as soon as the directory exists.
         let interruption = Interruption::listen()?;
         Ok(Self {
             pair: Pair::choose()?,
@@ -69,34 +69,34 @@ impl Bench {
         })
     }
 
-    /// Who hears that this is to end.
+    /// Returns the flag that signals set.
     pub(super) fn interruption(&self) -> &Interruption {
         &self.interruption
     }
 
-    /// Whether this is to end.
+    /// Returns whether a signal has asked for the end.
     pub(super) fn is_interrupted(&self) -> bool {
         self.interruption.is_asked()
     }
 
-    /// The two processors of loops with two sides.
+    /// Returns the two processors of loops with two sides.
     pub(super) fn pair(&self) -> Result<Pair, Obstacle> {
         let alone = || Obstacle::NotHere("it takes two processors, and this process may use one".to_owned());
         self.pair.ok_or_else(alone)
     }
 
-    /// How many operations make a take, where `full` make a good one.
+    /// Returns the number of operations of a take: `full`, or a small part of it with `--quick`.
     pub(super) fn count(&self, full: u64) -> u64 {
         if self.is_quick { (full / QUICK_DIVISOR).max(1) } else { full }
     }
 
-    /// A directory of this process's own.
+    /// Returns the directory of this process.
     pub(super) fn directory(&self) -> &Path {
         &self.scratch.0
     }
 }
 
-/// A directory that goes with its owner.
+/// Directory that is removed with its owner.
 #[derive(Debug)]
 struct Scratch(PathBuf);
 
@@ -107,7 +107,7 @@ impl Scratch {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("rackloom-calibrate-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // Not one that is there already: somebody else may have made it.
+        // An existing directory may belong to another user.
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }
@@ -115,7 +115,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed lies in the system's own place for such files.
+        // A directory that cannot be removed stays in the system's temporary directory.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }

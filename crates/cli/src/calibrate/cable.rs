@@ -5,15 +5,15 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rackloom::namespaces::{
-    Cable, CableEnd, NamespaceError, bring_up, enter_new_network_namespace, enter_supervisor_namespaces,
-    lay_cables,
+    Cable, CableEnd, NamespaceError, bring_up, create_cables, enter_new_network_namespace,
+    enter_supervisor_namespaces,
 };
 use rackloom_calibrate::Pair;
 use rackloom_calibrate::packet::Port;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane};
 
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
 
 const NEAR: &str = "near";
 const FAR: &str = "far";
@@ -57,7 +57,7 @@ pub(super) fn plug_in_near<P>(
         address: mac(NodeId(node), Plane(0)),
     };
     let ends = [end(std::process::id(), NEAR, 0), end(u32::from_ne_bytes(word), FAR, 1)];
-    lay_cables(&[Cable { ends, mtu: MTU }]).map_err(io::Error::other)?;
+    create_cables(&[Cable { ends, mtu: MTU }]).map_err(io::Error::other)?;
     bring_up(&[NEAR.to_owned()], PATIENCE)?;
     let port = open(NEAR)?;
     hear.read_exact(&mut word[..1]).map_err(silent)?;

@@ -18,7 +18,7 @@ use rackloom_protocol::{
 };
 
 use super::cable;
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
 
 /// The only region of each side.
 pub(super) const REGION: RegionId = RegionId(1);

@@ -10,7 +10,7 @@ use rackloom::sharing::{AccessError, Exporter, ImportedRegion, Importer, Seat, S
 use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId, Tenant};
 
 use super::bench::Bench;
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
 
 const OWNER: NodeId = NodeId(0);
 const PEER: NodeId = NodeId(1);

@@ -12,8 +12,8 @@ use rackloom::fabric::{
 use rackloom_calibrate::{Pair, scatter};
 use rackloom_plan::Plan;
 
+use super::obstacle::Obstacle;
 use super::raw::WINDOW;
-use super::row::Obstacle;
 
 /// Bytes that operations walk through.
 const REGION_BYTES: u64 = 1 << 20;
@@ -129,7 +129,7 @@ impl Near<'_> {
         let mut number = 0;
         while number < count {
             let stores =
-                list(number, &data, |number| RemoteAddress { offset: scatter::place(number), ..target });
+                list(number, &data, |number| RemoteAddress { offset: scatter::offset(number), ..target });
             match driver.stores_posted(&stores[..LIST.min((count - number) as usize)]) {
                 Ok(taken) => number += taken as u64,
                 Err(error) => {

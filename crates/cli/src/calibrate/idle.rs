@@ -8,8 +8,10 @@ use rackloom_calibrate::Goal;
 use serde_json::Value;
 
 use super::bench::Bench;
+use super::obstacle::Obstacle;
 use super::program::{On, rack_file, rackloom, words};
-use super::row::{Obstacle, Row, Sides, Unit};
+use super::row::{Row, Sides, Unit};
+use super::takes::IdleTake;
 
 const NODES: u32 = 64;
 /// How long an idle rack is watched; `--quick` shortens it.
@@ -83,15 +85,7 @@ impl Shape {
     }
 }
 
-/// What one such rack took.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    bring_up_ns: f64,
-    processor_percent: f64,
-    memory_bytes: f64,
-}
-
-fn alone(bench: &Bench, shape: Shape, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn alone(bench: &Bench, shape: Shape, figure: fn(&IdleTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let mut number = 0;
     let ours = move || {
         number += 1;
@@ -105,9 +99,9 @@ fn bring_up_on_packet(bench: &Bench) -> Result<f64, Obstacle> {
     Ok(Rack::up(bench, Shape::Ring, "packet")?.took.as_nanos() as f64)
 }
 
-fn watch(bench: &Bench, shape: Shape) -> Result<Taken, Obstacle> {
+fn watch(bench: &Bench, shape: Shape) -> Result<IdleTake, Obstacle> {
     let rack = Rack::up(bench, shape, "shared-memory")?;
-    Ok(Taken {
+    Ok(IdleTake {
         bring_up_ns: rack.took.as_nanos() as f64,
         processor_percent: rack.processor_percent()?,
         memory_bytes: rack.memory_bytes()?,

@@ -11,7 +11,7 @@ use rackloom_calibrate::Pair;
 use rackloom_protocol::{Command, Completion, Condition, LocalRange, OperationId, RegionId};
 
 use super::core::{self, Core, DATA_BYTES, REGION, WORD_AT, there};
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
 
 /// Stores of 64 B that fill a frame of 1500 B: what a raw frame counts for.
 pub(super) const STORES_PER_FRAME: f64 = 18.0;

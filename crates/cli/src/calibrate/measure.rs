@@ -1,18 +1,17 @@
-//! From a row to what came of it.
+//! Measurement of a row: raw loop and our run alternate.
 
 use std::cell::Cell;
 
-use rackloom_calibrate::{Comparison, Doubt, Raw, TAKES_MIN, Turns};
+use rackloom_calibrate::{Alternations, Comparison, Raw};
 
 use super::bench::Bench;
+use super::obstacle::Obstacle;
 use super::progress::Progress;
-use super::row::{Obstacle, Row, Sides};
+use super::row::{Row, Sides};
+use super::verdict::Measured;
 
-/// What came of a row.
-pub(super) type Measured = Result<Comparison, Obstacle>;
-
-/// Take both sides in turns. Who wants it to end gets no further take.
-pub(super) fn measure(row: &Row, bench: &Bench, turns: Turns, progress: &Progress) -> Measured {
+/// Measures both sides alternately. An interruption ends it before the next take.
+pub(super) fn measure(row: &Row, bench: &Bench, turns: Alternations, progress: &Progress) -> Measured {
     let begun = Cell::new(0);
     let begin = |side| {
         progress.turn(begun.replace(begun.get() + 1), side);
@@ -41,47 +40,8 @@ pub(super) fn measure(row: &Row, bench: &Bench, turns: Turns, progress: &Progres
         };
         Ok(Comparison { raw, ours, goal: row.goal, distance })
     };
-    // What was told to end has failed for no reason of its own.
+    // An interrupted take often fails for a reason that follows from the interruption.
     take().map_err(|obstacle| if bench.is_interrupted() { Obstacle::Interrupted } else { obstacle })
-}
-
-/// The verdict in one word, and why, where the word does not say it.
-pub(super) fn verdict(measured: &Measured) -> (&'static str, Option<String>) {
-    match measured {
-        Ok(comparison) => (comparison.verdict().name(), comparison.doubt().map(reason)),
-        Err(Obstacle::NotHere(reason)) => ("not measured", Some(reason.clone())),
-        Err(Obstacle::Failed(reason)) => ("failed", Some(reason.clone())),
-        Err(Obstacle::Interrupted) => ("not measured", Some("interrupted".to_owned())),
-    }
-}
-
-/// Whether something broke, whatever the figures are worth.
-pub(super) fn is_broken(measured: &Measured) -> bool {
-    matches!(measured, Err(Obstacle::Failed(_)))
-}
-
-fn reason(doubt: Doubt) -> String {
-    match doubt {
-        Doubt::Spread(share) => {
-            format!(
-                "the measure itself varied by {:.0} %; hint: end what else runs here, and repeat",
-                share * 100.0
-            )
-        }
-        Doubt::Torn(share) => format!(
-            "ours varied by {:.0} %, and its takes do not agree on a verdict; hint: end what else runs here, and repeat",
-            share * 100.0
-        ),
-        Doubt::Few(takes) => {
-            format!("{takes} takes do not tell how far they lie apart; hint: `--rounds` {TAKES_MIN} or more")
-        }
-        Doubt::Moved(agreeing, left_out) => format!(
-            "the host moved the two processors: {agreeing} alternations found them equally far apart and {left_out} did not; hint: repeat"
-        ),
-        Doubt::Slow(share) => format!(
-            "the raw loop reached {share:.2} of what is expected of it, and a slow raw loop flatters; hint: end what else runs here, and repeat"
-        ),
-    }
 }
 
 #[cfg(test)]
@@ -92,6 +52,7 @@ mod tests {
 
     use super::*;
     use crate::calibrate::row::Unit;
+    use crate::calibrate::verdict::{is_broken, verdict};
 
     fn row(begin: fn(&Bench) -> Result<Sides<'_>, Obstacle>, expected: Option<Expected>) -> Row {
         let goal = Goal::at_least(0.5, 0.75);
@@ -113,7 +74,7 @@ mod tests {
     }
 
     fn measured(row: &Row) -> Measured {
-        measure(row, &Bench::new(true).unwrap(), Turns::exactly(5), &Progress::begin(1))
+        measure(row, &Bench::new(true).unwrap(), Alternations::exactly(5), &Progress::begin(1))
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod gpu;
 mod idle;
 mod load;
 mod measure;
+mod obstacle;
 mod program;
 mod progress;
 mod racks;
@@ -29,15 +30,17 @@ mod row;
 mod rows;
 mod show;
 mod simulated;
+mod takes;
+mod verdict;
 mod whole;
 
 use std::time::Duration;
 
-use rackloom_calibrate::{Machine, Turns};
+use rackloom_calibrate::{Alternations, Machine};
 
 use self::bench::Bench;
 use self::progress::Progress;
-pub(crate) use self::raw::{RawLoop, take as take_loop};
+pub(crate) use self::raw::take as take_loop;
 use self::report::{Circumstances, Overall, Report, RowReport};
 use self::row::Row;
 use crate::arguments::{CalibrateArguments, Output};
@@ -48,7 +51,7 @@ use crate::reporting;
 /// Alternations of each row.
 const ROUNDS: u32 = 5;
 /// A row that takes longer gets fewer, so that the whole takes two minutes.
-const ROW_PATIENCE: Duration = Duration::from_secs(6);
+const ROW_TIME_LIMIT: Duration = Duration::from_secs(6);
 /// The same where only the machinery is tried.
 const ROUNDS_QUICK: u32 = 2;
 
@@ -86,11 +89,11 @@ pub(crate) fn run(arguments: &CalibrateArguments) -> Result<Exit, Failure> {
 }
 
 /// How often the sides take turns: as often as was asked for, else as often as a row's time allows.
-fn turns(arguments: &CalibrateArguments) -> Turns {
+fn turns(arguments: &CalibrateArguments) -> Alternations {
     match (arguments.rounds, arguments.quick) {
-        (Some(rounds), _) => Turns::exactly(rounds),
-        (None, true) => Turns::exactly(ROUNDS_QUICK),
-        (None, false) => Turns { rounds: ROUNDS, patience: Some(ROW_PATIENCE) },
+        (Some(rounds), _) => Alternations::exactly(rounds),
+        (None, true) => Alternations::exactly(ROUNDS_QUICK),
+        (None, false) => Alternations { rounds: ROUNDS, time_limit: Some(ROW_TIME_LIMIT) },
     }
 }
 

@@ -12,8 +12,8 @@ use rackloom_calibrate::processors::hold_to;
 use serde_json::Value;
 
 use super::bench::Bench;
-use super::raw::RawLoop;
-use super::row::Obstacle;
+use super::obstacle::Obstacle;
+use crate::arguments::RawLoop;
 use crate::exit::Exit;
 
 /// Where the processes may run.
@@ -57,7 +57,7 @@ fn output(
     let processors = match on {
         On::Pair => {
             let pair = bench.pair()?;
-            vec![pair.near, pair.far]
+            vec![pair.initiator, pair.target]
         }
         On::All => rackloom_calibrate::processors::allowed()?,
     };

@@ -4,9 +4,10 @@ use rackloom_calibrate::{Expected, Goal, processors};
 
 use super::bench::Bench;
 use super::load::{FRAME_BYTES, PUT_BYTES, STORES_PER_FRAME};
+use super::obstacle::Obstacle;
 use super::program::{On, job_ns, rack_file, raw_loop, words};
-use super::raw::RawLoop;
-use super::row::{Obstacle, Row, Sides, Unit};
+use super::row::{Row, Sides, Unit};
+use crate::arguments::RawLoop;
 
 /// Frames of a take, or round trips.
 const FRAMES: u64 = 200_000;

@@ -12,8 +12,8 @@ use rackloom_calibrate::{Pair, cache_line, kernel};
 
 use super::cable;
 use super::load::{self, FRAME_BYTES};
-use super::row::Obstacle;
-use crate::arguments::{LoopArguments, Output};
+use super::obstacle::Obstacle;
+use crate::arguments::{LoopArguments, Output, RawLoop};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::reporting;
@@ -23,47 +23,6 @@ pub(super) const WINDOW: u64 = 256;
 const PAGE: usize = 4096;
 /// What an all-reduce is of.
 const EXCHANGE_BYTES: usize = 1 << 20;
-
-/// What is done, and what the number means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RawLoop {
-    /// Records of 64 B, shown, stored and given back one by one, a window of them under way; per second
-    Ring64Acknowledged,
-    /// Stores of 64 B, packed into records, to places all over 64 MiB; per second
-    Scatter,
-    /// Records of 4096 B, shown, stored and given back one by one; per second
-    Ring4096,
-    /// A record of 64 B there and one back; nanoseconds
-    RingRoundTrip,
-    /// Copy, flag, add, copy, flag; nanoseconds
-    Exchange,
-    /// A cache line there and back; nanoseconds
-    CacheLine,
-    /// A sleeper woken and back, on one processor; nanoseconds
-    Wake,
-    /// Frames of 64 B over a cable; per second
-    Packet64,
-    /// Frames of 1500 B; per second
-    Packet1500,
-    /// Frames of 4096 B; per second
-    Packet4096,
-    /// Frames of 9000 B; per second
-    Packet9000,
-    /// A frame of 64 B there and one back; nanoseconds
-    PacketRoundTrip,
-    /// Datagrams of 1500 B in pieces that the kernel cuts; per second
-    SuperFrames1500,
-    /// The same of 4240 B
-    SuperFrames4240,
-    /// Ours, for comparison: packed stores of 64 B on the packet wire; per second
-    PackedOnPacket,
-    /// The same on the udp wire
-    PackedOnUdp,
-    /// Ours: acknowledged stores of 64 B, a frame each, on the packet wire; per second
-    StoresOnPacket,
-    /// Ours: puts that fill a frame of the usual size each, on the udp wire; per second
-    PutsOnUdp,
-}
 
 impl RawLoop {
     /// The word that the command takes.
@@ -86,7 +45,9 @@ impl RawLoop {
             }
             Self::Exchange => Exchange::new(EXCHANGE_BYTES)?.all_reduce_ns(pair, count)?,
             Self::CacheLine => cache_line::round_trip_ns(pair, count)?,
-            Self::Wake => kernel::wake_round_trip_ns(pair.near, u32::try_from(count).unwrap_or(u32::MAX))?,
+            Self::Wake => {
+                kernel::wake_round_trip_ns(pair.initiator, u32::try_from(count).unwrap_or(u32::MAX))?
+            }
             Self::Packet64 => cable::measure(pair, Some(64), count)?,
             Self::Packet1500 => cable::measure(pair, Some(1500), count)?,
             Self::Packet4096 => cable::measure(pair, Some(PAGE), count)?,

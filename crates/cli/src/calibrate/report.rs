@@ -3,8 +3,9 @@
 use rackloom_calibrate::{Machine, Sense, Series};
 use serde::Serialize;
 
-use super::measure::{self, Measured};
-use super::row::{Obstacle, Row, Unit};
+use super::obstacle::Obstacle;
+use super::row::{Row, Unit};
+use super::verdict::{self, Measured};
 
 /// The whole.
 #[derive(Debug, Serialize)]
@@ -148,7 +149,7 @@ pub(super) struct RowReport {
 
 impl RowReport {
     pub(super) fn new(row: &Row, measured: &Measured) -> Self {
-        let (verdict, reason) = measure::verdict(measured);
+        let (verdict, reason) = verdict::verdict(measured);
         let comparison = measured.as_ref().ok();
         let raw = comparison.and_then(|comparison| comparison.raw.as_ref());
         let distance = comparison.and_then(|comparison| comparison.distance.as_ref());
@@ -179,7 +180,7 @@ impl RowReport {
             good: row.goal.good,
             verdict,
             reason,
-            is_broken: measure::is_broken(measured),
+            is_broken: verdict::is_broken(measured),
             is_interrupted: matches!(measured, Err(Obstacle::Interrupted)),
         }
     }
@@ -203,7 +204,7 @@ impl Report {
             rows,
             manifest: ManifestReport {
                 version: env!("CARGO_PKG_VERSION"),
-                commit: env!("RACKLOOM_COMMIT"),
+                commit: rackloom_runtime::outcome::meta::COMMIT,
                 is_optimised: IS_OPTIMISED,
             },
         }

@@ -1,50 +1,20 @@
-//! One row: what is measured, by which loop, in which unit, and what is asked of it.
-
-use std::io;
+//! One row of the table: its measurement, raw loop, unit and goal.
 
 use rackloom_calibrate::{Expected, Goal};
 
 use super::bench::Bench;
+use super::obstacle::Obstacle;
 
-/// Why there is no figure.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Obstacle {
-    /// The machine does not allow it or lacks what it takes: nobody's fault.
-    NotHere(String),
-    /// Something that should work did not.
-    Failed(String),
-    /// Somebody wanted it to end.
-    Interrupted,
-}
-
-impl From<io::Error> for Obstacle {
-    fn from(error: io::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<rackloom::fabric::Error> for Obstacle {
-    fn from(error: rackloom::fabric::Error) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-impl From<rackloom::memory::AllocateError> for Obstacle {
-    fn from(error: rackloom::memory::AllocateError) -> Self {
-        Self::Failed(error.to_string())
-    }
-}
-
-/// In what a figure counts.
+/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unit {
     /// Operations, records or frames per second.
     PerSecond,
     /// Nanoseconds.
     Nanoseconds,
-    /// Of one processor.
+    /// Per cent of one processor.
     Percent,
-    /// Of memory.
+    /// Bytes of memory.
     Bytes,
 }
 
@@ -62,11 +32,11 @@ impl Unit {
 /// One take of a figure.
 pub(super) type Take<'b> = Box<dyn FnMut() -> Result<f64, Obstacle> + 'b>;
 
-/// The two sides, ready to be taken; without a raw loop the figure stands alone.
+/// Both sides of a comparison, ready for measurement. A figure without a raw loop is not compared.
 pub(super) struct Sides<'b> {
     pub(super) raw: Option<Take<'b>>,
     pub(super) ours: Take<'b>,
-    /// What a cache line takes there and back, where only takes that find the processors equally far apart can be compared.
+    /// Round trip of a cache line, for rows in which only takes with equally distant processors can be compared.
     pub(super) line_ns: Option<Take<'b>>,
 }
 
@@ -78,7 +48,7 @@ impl<'b> Sides<'b> {
         Self { raw: Some(Box::new(raw)), ours: Box::new(ours), line_ns: None }
     }
 
-    /// The same, where each side has a thread on either of two processors.
+    /// Creates sides that have a thread on each of two processors.
     pub(super) fn across(
         raw: impl FnMut() -> Result<f64, Obstacle> + 'b,
         ours: impl FnMut() -> Result<f64, Obstacle> + 'b,
@@ -90,16 +60,16 @@ impl<'b> Sides<'b> {
 
 /// One row of the table.
 pub(super) struct Row {
-    /// What `--only` takes.
+    /// Name for `--only`.
     pub(super) name: &'static str,
-    /// What ours does.
+    /// Description of our side.
     pub(super) ours: &'static str,
-    /// What the raw loop does; empty if the figure stands alone.
+    /// Description of the raw loop; empty if there is none.
     pub(super) raw: &'static str,
     pub(super) unit: Unit,
     pub(super) goal: Goal,
-    /// What one may expect of the raw loop.
+    /// Expected figure of the raw loop.
     pub(super) expected: Option<Expected>,
-    /// Make both sides ready.
+    /// Prepares both sides.
     pub(super) begin: fn(&Bench) -> Result<Sides<'_>, Obstacle>,
 }

@@ -6,10 +6,11 @@ use rackloom_calibrate::{Expected, Goal};
 use super::bench::Bench;
 use super::direct::Mapped;
 use super::fabric::{Couple, Packing};
+use super::obstacle::Obstacle;
 use super::program::raw_loop;
-use super::raw::RawLoop;
-use super::row::{Obstacle, Row, Sides, Unit};
+use super::row::{Row, Sides, Unit};
 use super::{idle, racks, simulated, whole};
+use crate::arguments::RawLoop;
 
 /// Records, or operations of ours, that make a take of some tens of milliseconds.
 const RECORDS: u64 = 1_000_000;

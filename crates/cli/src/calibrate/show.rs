@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use rackloom_calibrate::Turns;
+use rackloom_calibrate::Alternations;
 
 use super::report::{Circumstances, DistanceReport, MachineReport, Overall, Report, RowReport, Side};
 use crate::present::table::{Column, Table};
@@ -126,7 +126,7 @@ fn closing(report: &Report) -> String {
     let Circumstances { rounds, interrupted, .. } = report.circumstances;
     let quick = report.circumstances.reservation();
     let interrupted = if interrupted { "\ninterrupted: rows without figures had no turn" } else { "" };
-    let least = Turns::ROUNDS_MIN.min(rounds);
+    let least = Alternations::ROUNDS_MIN.min(rounds);
     format!(
         "medians of {rounds} alternations (at least {least} where they take long); ratio is ours over the raw loop's, min and max of single alternations{quick}{interrupted}\nverdict: {verdict}"
     )

@@ -1,7 +1,7 @@
 //! Rows of the simulator: a permutation in which every node puts some bytes into another one's memory.
 //!
 //! The engine runs in this process, on one thread; bringing the rack up does not count, nor does a first permutation, in which members and links
-//! get what they keep of frames under way. Payload is moved and looked at, unless a row says otherwise. A frame is a data frame delivered at its final node, whatever it crossed; an event is an occurrence in
+//! get what they keep of frames under way. Payload is moved and looked at, unless a row says otherwise. A frame is a data frame delivered at its final node, whatever it crossed; an event is an event in
 //! virtual time. One row is an all-reduce on links with faults instead, every element of which is checked.
 
 use std::time::Instant;
@@ -15,7 +15,9 @@ use rackloom_protocol::{
 use rackloom_simulator::Simulation;
 
 use super::bench::Bench;
-use super::row::{Obstacle, Row, Sides, Unit};
+use super::obstacle::Obstacle;
+use super::row::{Row, Sides, Unit};
+use super::takes::PermutationTake;
 
 const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
@@ -51,14 +53,6 @@ impl Scene {
     }
 }
 
-/// What a permutation took.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    seconds: f64,
-    data_frames: f64,
-    occurrences: f64,
-}
-
 pub(super) fn rows() -> Vec<Row> {
     vec![
         Row {
@@ -77,7 +71,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(1e6, 1e6),
             expected: None,
-            begin: |bench| alone(bench, |taken| taken.occurrences / taken.seconds),
+            begin: |bench| alone(bench, |taken| taken.events_handled / taken.seconds),
         },
         Row {
             name: "simulator-elided",
@@ -99,7 +93,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(2e6, 2e6),
             expected: None,
-            begin: |bench| with_retry(bench, NODES, BYTES, |taken| taken.occurrences / taken.seconds),
+            begin: |bench| with_retry(bench, NODES, BYTES, |taken| taken.events_handled / taken.seconds),
         },
         Row {
             name: "simulator-retry-frames",
@@ -183,7 +177,7 @@ fn size_row<const COUNT: u16>(name: &'static str, ours: &'static str) -> Row {
     }
 }
 
-fn alone(bench: &Bench, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn alone(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let (bytes, mut number) = (bench.count(BYTES), 0);
     let ours = move || {
         number += 1;
@@ -199,12 +193,17 @@ fn with_retry(
     bench: &Bench,
     nodes: u16,
     bytes: u64,
-    figure: fn(&Taken) -> f64,
+    figure: fn(&PermutationTake) -> f64,
 ) -> Result<Sides<'_>, Obstacle> {
     timed(bench, Scene { has_retry: true, ..Scene::of(nodes, PayloadMode::Elided) }, bytes, figure)
 }
 
-fn timed(bench: &Bench, scene: Scene, bytes: u64, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn timed(
+    bench: &Bench,
+    scene: Scene,
+    bytes: u64,
+    figure: fn(&PermutationTake) -> f64,
+) -> Result<Sides<'_>, Obstacle> {
     let bytes = bench.count(bytes);
     let ours = move || Ok(figure(&permutation(bench, scene, bytes)?));
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
@@ -248,7 +247,7 @@ fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
 }
 
 /// Twice, of which the second counts.
-fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<Taken, Obstacle> {
+fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<PermutationTake, Obstacle> {
     let mut simulation = rack(bench, scene, bytes)?;
     permute(bench, &mut simulation, scene, bytes, COME[0])?;
     if scene.payload == PayloadMode::Full {
@@ -256,16 +255,16 @@ fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<Taken, Obstacl
             target(&mut simulation, node, bytes).fill(0xff);
         }
     }
-    let before = simulation.statistics().occurrences;
+    let before = simulation.statistics().events_handled;
     let begun = Instant::now();
     permute(bench, &mut simulation, scene, bytes, COME[1])?;
     let seconds = begun.elapsed().as_secs_f64().max(1e-9);
-    let occurrences = (simulation.statistics().occurrences - before) as f64;
+    let events_handled = (simulation.statistics().events_handled - before) as f64;
     if scene.payload == PayloadMode::Full {
         is_whole(&simulation, scene.nodes, bytes)?;
     }
     let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(scene.nodes)) as f64;
-    Ok(Taken { seconds, data_frames, occurrences })
+    Ok(PermutationTake { seconds, data_frames, events_handled })
 }
 
 /// One put from every node, until the signals behind all of them have come.
@@ -381,7 +380,7 @@ mod tests {
             assert_eq!(taken.data_frames, 24.0, "three frames each");
             // What `--quick` makes of 256 KiB: the signal behind it does not lie at a multiple of 8 by itself.
             assert_eq!(permutation(&bench, Scene::of(8, payload), 2_621).unwrap().data_frames, 8.0);
-            assert!(taken.seconds > 0.0 && taken.occurrences > taken.data_frames);
+            assert!(taken.seconds > 0.0 && taken.events_handled > taken.data_frames);
         }
     }
 

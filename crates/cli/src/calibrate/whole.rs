@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use rackloom_calibrate::Goal;
 
 use super::bench::Bench;
+use super::obstacle::Obstacle;
 use super::program::{On, rack_file, started, words};
-use super::row::{Obstacle, Row, Sides, Unit};
+use super::row::{Row, Sides, Unit};
+use super::takes::CommandTake;
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 const MIB: f64 = 1_048_576.0;
@@ -25,16 +27,6 @@ pub(super) enum Whole {
     SimulateStar,
     RunRing,
     RunMany,
-}
-
-/// Number of commands.
-pub(super) const COMMANDS: usize = 4;
-
-/// What one start of a command took.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Taken {
-    wall_ns: f64,
-    memory_bytes: f64,
 }
 
 impl Whole {
@@ -52,7 +44,7 @@ impl Whole {
         }
     }
 
-    fn take(self, bench: &Bench) -> Result<Taken, Obstacle> {
+    fn take(self, bench: &Bench) -> Result<CommandTake, Obstacle> {
         let (command, shape, job) = self.parts();
         let file = rack_file(
             bench,
@@ -81,7 +73,7 @@ impl Whole {
         if memory_bytes == 0.0 {
             return Err(Obstacle::NotHere("the memory of a process cannot be looked at here".to_owned()));
         }
-        Ok(Taken { wall_ns: ended?.as_nanos() as f64, memory_bytes })
+        Ok(CommandTake { wall_ns: ended?.as_nanos() as f64, memory_bytes })
     }
 }
 
@@ -144,7 +136,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn alone(bench: &Bench, whole: Whole, figure: fn(&Taken) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn alone(bench: &Bench, whole: Whole, figure: fn(&CommandTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let mut number = 0;
     let ours = move || {
         number += 1;

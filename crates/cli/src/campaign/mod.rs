@@ -4,8 +4,9 @@
 //! thread takes the next number until none is left. A script that fails is run again and again with less in it, and printed as
 //! a file and the exact command that repeats it. A campaign that is interrupted prints what it has found until then.
 
-mod diary;
 mod processes;
+mod progress_log;
+mod summary;
 mod trial;
 
 use std::collections::BTreeSet;
@@ -15,16 +16,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use rackloom_plan::faults::{FaultScript, shrink};
+use rackloom_runtime::machine::interruption::Interruption;
 
-use self::diary::Diary;
+use rackloom_runtime::request::work::RackRequest;
+
 use self::processes::Racks;
+use self::progress_log::ProgressLog;
+pub(crate) use self::summary::Summary;
+use self::summary::{FailedScript, verdict};
 use self::trial::{Outcome, Range};
-use crate::arguments::{CampaignArguments, Engine, Output};
+use crate::arguments::{CampaignArguments, Engine};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interruption::Interruption;
 use crate::reporting::say;
-use crate::source::Source;
 
 /// Runs that making one script small may take.
 const ATTEMPTS_MAX: usize = 400;
@@ -45,12 +49,13 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         return Err(Failure::bad_input("`--time-scale` concerns processes only")
             .hint("add `--engine processes`, or leave it out: virtual time has no scale"));
     }
-    let source = Source::read(&arguments.file, &arguments.overrides)?;
+    crate::reporting::must_be_writable(&arguments.output)?;
+    let source = RackRequest::read(&arguments.file, &(&arguments.overrides).into())?;
     let range = Range::prepare(source.possible_work()?)?;
     if let Some(directory) = &arguments.export {
         crate::reporting::must_be_writable_in(directory)?;
     }
-    let (diary, passed) = Diary::open(arguments.resume.as_deref())?;
+    let (progress_log, passed) = ProgressLog::open(arguments.resume.as_deref())?;
     let interruption = Interruption::listen()
         .map_err(|error| Failure::could_not_start("cannot listen to signals", error))?;
     let begun = Instant::now();
@@ -59,7 +64,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         Engine::Processes => Some(Racks::prepare(arguments, &range, &interruption, options(arguments))?),
     };
     if let Some(racks) = &racks {
-        say_line(&racks.scale_in_words())?;
+        say(&arguments.output, &racks.scale_in_words())?;
     }
     let threads =
         arguments.threads.map_or_else(|| racks.as_ref().map_or_else(processors, |_| 1), usize::from);
@@ -68,7 +73,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         range: &range,
         racks,
         passed,
-        diary,
+        progress_log,
         interruption: &interruption,
         next: AtomicU64::new(0),
         ran: AtomicU64::new(0),
@@ -90,7 +95,7 @@ struct Campaign<'a> {
     racks: Option<Racks<'a>>,
     /// Numbers that have passed in an earlier campaign.
     passed: BTreeSet<u64>,
-    diary: Diary,
+    progress_log: ProgressLog,
     interruption: &'a Interruption,
     next: AtomicU64,
     ran: AtomicU64,
@@ -120,10 +125,10 @@ impl Campaign<'_> {
             }
             self.ran.fetch_add(1, Ordering::Relaxed);
             match outcome {
-                Outcome::Pass => self.diary.note(number, true),
+                Outcome::Pass => self.progress_log.note(number, true),
                 Outcome::Starved => _ = self.starved.fetch_add(1, Ordering::Relaxed),
                 Outcome::Fail(why) => {
-                    self.diary.note(number, false);
+                    self.progress_log.note(number, false);
                     let small = self.made_small(&script, number, why);
                     self.found.lock().unwrap_or_else(PoisonError::into_inner).push(small);
                 }
@@ -177,8 +182,11 @@ impl Campaign<'_> {
     fn conclude(self, begun: Instant, threads: usize) -> Result<Exit, Failure> {
         let mut found = std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner));
         found.sort_by_key(|one: &Found| one.number);
-        for one in &found {
-            say_line(&self.in_words(one)?)?;
+        let failures =
+            found.iter().map(|one| self.failed_script(one)).collect::<Result<Vec<_>, Failure>>()?;
+        let output = &self.arguments.output;
+        for one in &failures {
+            say(output, &self.in_words(one))?;
         }
         let ran = self.ran.load(Ordering::Relaxed);
         let starved = self.starved.load(Ordering::Relaxed);
@@ -194,16 +202,41 @@ impl Campaign<'_> {
         if self.interruption.is_asked() {
             more = format!("{more}, interrupted before the other {}", self.not_run(ran));
         }
-        say_line(&format!(
+        let line = format!(
             "{ran} fault scripts in {took_s:.1} s ({per_minute:.0} per minute on {threads} threads){more}: {} failed",
-            found.len()
-        ))?;
-        Ok(match found.is_empty() {
+            failures.len()
+        );
+        say(output, &line)?;
+        let exit = match failures.is_empty() {
             _ if self.interruption.is_asked() => Exit::Interrupted,
             false => Exit::Fail,
             true if starved > 0 => Exit::Starved,
             true => Exit::Pass,
-        })
+        };
+        crate::reporting::write_json(
+            output,
+            &Summary {
+                version: env!("CARGO_PKG_VERSION"),
+                commit: rackloom_runtime::outcome::meta::COMMIT,
+                rack: self.arguments.file.display().to_string(),
+                config_hash: format!("{:016x}", self.range.plan().config_hash),
+                options: options(self.arguments),
+                engine: match self.arguments.engine {
+                    Engine::Sim => "sim",
+                    Engine::Processes => "processes",
+                },
+                first: self.arguments.first,
+                runs: self.arguments.runs,
+                ran,
+                starved,
+                left_out: self.left_out(),
+                threads,
+                elapsed_s: took_s,
+                verdict: verdict(exit),
+                failures,
+            },
+        )?;
+        Ok(exit)
     }
 
     fn not_run(&self, ran: u64) -> u64 {
@@ -215,27 +248,41 @@ impl Campaign<'_> {
         self.passed.range(first..first.saturating_add(runs)).count() as u64
     }
 
-    /// A failing script as a file and a command, and the file written if files are wanted.
-    fn in_words(&self, found: &Found) -> Result<String, Failure> {
-        let text = self.range.text(&found.script);
+    /// Returns a failing script as text and as the command that repeats it. Writes its file if `--export` is given.
+    fn failed_script(&self, found: &Found) -> Result<FailedScript, Failure> {
+        let script = self.range.text(&found.script);
         let name = format!("{}.yaml", found.script.name);
         let path = self.arguments.export.as_ref().map_or_else(|| name.clone().into(), |dir| dir.join(&name));
         if self.arguments.export.is_some() {
-            std::fs::write(&path, &text).map_err(|error| cannot_write(error, &path))?;
+            std::fs::write(&path, &script).map_err(|error| cannot_write(error, &path))?;
         }
-        let more =
-            options(self.arguments).into_iter().fold(String::new(), |all, word| format!("{all} {word}"));
-        let rack = self.arguments.file.display();
-        let why: String = found.why.iter().take(5).map(|line| format!("  {line}\n")).collect();
-        Ok(format!(
-            "script {} fails{}; made small from {} events to {}:\n{why}\n{text}\n  repeat it:  rackloom sim {rack}{more} --faults {}\n  for real:   rackloom run {rack}{more} --faults {}\n",
-            found.number,
-            found.how_often.as_deref().unwrap_or_default(),
-            found.events_before,
-            found.script.events.len(),
-            path.display(),
-            path.display()
-        ))
+        let file = path.display().to_string();
+        Ok(FailedScript {
+            number: found.number,
+            reasons: found.why.clone(),
+            repeats: found.how_often.clone(),
+            events_drawn: found.events_before,
+            events: found.script.events.len(),
+            script,
+            repeat: format!("rackloom sim {} --faults {file}", self.rack_and_options()),
+            file,
+        })
+    }
+
+    fn rack_and_options(&self) -> String {
+        let rack = self.arguments.file.display().to_string();
+        options(self.arguments).into_iter().fold(rack, |all, word| format!("{all} {word}"))
+    }
+
+    /// Returns a failing script as text for people.
+    fn in_words(&self, failed: &FailedScript) -> String {
+        let FailedScript { number, repeats, events_drawn, events, script, file, repeat, .. } = failed;
+        let repeats = repeats.as_deref().unwrap_or_default();
+        let reasons: String = failed.reasons.iter().take(5).map(|line| format!("  {line}\n")).collect();
+        let rack = self.rack_and_options();
+        format!(
+            "script {number} fails{repeats}; made small from {events_drawn} events to {events}:\n{reasons}\n{script}\n  repeat it:  {repeat}\n  for real:   rackloom run {rack} --faults {file}\n"
+        )
     }
 }
 
@@ -250,6 +297,7 @@ fn options(arguments: &CampaignArguments) -> Vec<String> {
         "--failures-max",
         "--engine",
         "--time-scale",
+        "--json",
     ];
     let mut words = std::env::args().skip(2);
     let mut kept = Vec::new();
@@ -275,8 +323,4 @@ fn cannot_write(error: std::io::Error, path: &Path) -> Failure {
     Failure::bad_input(format!("cannot write here: {error}"))
         .at_path(path)
         .hint("name a directory that you may write to")
-}
-
-fn say_line(text: &str) -> Result<(), Failure> {
-    say(&Output { json: None }, text)
 }

@@ -13,13 +13,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rackloom_plan::faults::{FaultScript, Trigger};
+use rackloom_runtime::machine::interruption::Interruption;
 use serde_json::Value;
 
 use super::trial::{Outcome, Range};
 use crate::arguments::CampaignArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::interruption::Interruption;
 
 /// Candidates that making one script small may try.
 pub(super) const ATTEMPTS_MAX: usize = 40;

@@ -9,12 +9,14 @@ use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
 use rackloom_simulator::Simulation;
 
+use rackloom_runtime::outcome::expectations;
+use rackloom_runtime::request::work::Work;
+
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::source::Work;
-use crate::{expectations, sim};
+use crate::sim;
 
-/// Occurrences of one run: far beyond what any script of a campaign takes.
+/// Events of one run: far beyond what any script of a campaign takes.
 const OCCURRENCES_MAX: u64 = 200_000_000;
 
 /// How a run went.
@@ -71,11 +73,13 @@ impl Range {
         &self.work.plan
     }
 
-    /// The script with this number.
+    /// Returns the script with this number, as it is read from its file, so that the file repeats it.
     pub(super) fn draw(&self, number: u64) -> FaultScript {
         let drawn = draw(&self.work.plan, number, self.reach);
-        // As it would be read from its file, so that the file repeats it.
-        FaultScript::parse(&self.text(&drawn), "drawn", &self.work.plan).unwrap_or(drawn)
+        FaultScript::parse(&self.text(&drawn), "drawn", &self.work.plan).unwrap_or_else(|error| {
+            debug_assert!(false, "every drawn script can be read: {error}");
+            drawn
+        })
     }
 
     /// The script as a file.
@@ -106,7 +110,7 @@ impl Range {
         let jobs =
             ranks.map(|rank| rackloom_jobs::build_on(plan, rank, plan.seed, &self.work.inputs)).collect();
         let mut simulation = Simulation::new(plan, plan.seed, jobs);
-        simulation.limit_occurrences(OCCURRENCES_MAX);
+        simulation.limit_events(OCCURRENCES_MAX);
         simulation.watch();
         simulation.play(script, plan, plan.seed);
         simulation

@@ -1,6 +1,7 @@
 //! What the command prints. Everything here makes text; only `main` and the commands write it somewhere.
 
 mod faults;
+mod links;
 mod oracles;
 mod plan;
 mod report;
@@ -8,11 +9,11 @@ mod status;
 mod sweep;
 pub(crate) mod table;
 mod traffic;
-pub(crate) mod units;
 
 use std::io::IsTerminal;
 
-pub(crate) use plan::{members, plan, role, unauthenticated};
+pub(crate) use plan::{members, plan};
+pub(crate) use rackloom_runtime::units;
 pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
 pub(crate) use sweep::schedules;

@@ -2,6 +2,7 @@
 
 use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryDevice, MemoryOptions, OwnChannels, Plan, deadlock};
 use rackloom_protocol::{Class, CreditConfig, MemberRole, NodeId, RetransmissionMode, SharedBufferConfig};
+use rackloom_runtime::outcome::findings;
 
 use super::table::{Column, Table};
 use super::units;
@@ -11,18 +12,8 @@ pub(crate) fn plan(plan: &Plan) -> String {
     let mut parts = vec![format!("rack {}", plan.name), members(plan, None)];
     parts.extend(memory(plan));
     parts.extend([links(plan), settings(plan)]);
-    parts.extend(unauthenticated(plan).map(|note| format!("note: {note}")));
+    parts.extend(findings::unauthenticated(plan).map(|note| format!("note: {note}")));
     parts.join("\n\n")
-}
-
-/// What to know of a rack of several hosts without a key.
-pub(crate) fn unauthenticated(plan: &Plan) -> Option<String> {
-    let is_exposed = plan.hosts.len() > 1 && !plan.is_sealed();
-    is_exposed.then(|| {
-        "unauthenticated: any sender on the network between the hosts can change this run; \
-         `security: {key_file: PATH}` prevents that"
-            .to_owned()
-    })
 }
 
 /// How nodes hold their memory, of those that do not hold it as it comes.
@@ -105,7 +96,7 @@ fn process(plan: &Plan, node: NodeId, pids: &[u32]) -> String {
     }
 }
 
-pub(crate) const fn role(role: MemberRole) -> &'static str {
+const fn role(role: MemberRole) -> &'static str {
     match role {
         MemberRole::Endpoint => "gpu node",
         MemberRole::Switch => "switch",
@@ -255,7 +246,7 @@ fn settings(plan: &Plan) -> String {
         ("hold-down", on_both_clocks(plan, hold_down)),
         ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
         ("channels", channels(plan)),
-        ("kept moving by", deadlock::judge(plan).words()),
+        ("kept moving by", deadlock::judge(plan).description()),
         ("largest frame", units::bytes(plan.frame_bytes_max.into())),
         ("watchdog", units::time(plan.watchdog_ns)),
         ("configuration hash", format!("{:016x}", plan.config_hash)),

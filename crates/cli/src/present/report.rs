@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use rackloom_control::report::injected;
 use rackloom_jobs::report::{
     EventRecord, LeakedRegion, LinkReport, MemberState, NodeReport, OperationReport, Report, Verdict,
     WireBytes,
@@ -19,7 +20,6 @@ use super::sweep::sweep;
 use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
-use crate::faults;
 
 /// More lines than this of any one section are counted instead.
 const LINES_MAX: usize = 40;
@@ -244,7 +244,7 @@ fn marks(links: &[LinkReport]) -> String {
 fn is_news(event: &EventRecord) -> bool {
     let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
     match event.kind.as_str() {
-        "node-reached" | "access-refused" | faults::KIND => false,
+        "node-reached" | "access-refused" | injected::KIND => false,
         "path-changed" => field("from") != "none",
         "link-changed" => field("from") != "init" && field("to") != "suspect" && field("from") != "suspect",
         _ => true,

@@ -1,11 +1,12 @@
 //! How standing racks are, as tables.
 
+use rackloom_control::request::{MemberStatus, RackStatus};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_plan::JobKind;
 
+use super::links::{carried, links, paths};
 use super::table::{Column, Table};
 use super::units;
-use crate::control::request::{MemberStatus, RackStatus};
 
 /// One rack: a line about it, then its members.
 pub(crate) fn rack_status(status: &RackStatus) -> String {
@@ -15,7 +16,15 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
     let line = format!(
         "rack {name} · {state} · {uptime} · process {pid} · wire {wire} · {job} · {links_up} of {links_total} links up"
     );
-    let tables = [Some(line), Some(members_status(status)), pools(status), faults(status)];
+    let tables = [
+        Some(line),
+        Some(members_status(status)),
+        pools(status),
+        links(status),
+        paths(status),
+        carried(status),
+        faults(status),
+    ];
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 

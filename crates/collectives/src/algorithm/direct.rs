@@ -5,7 +5,7 @@
 //! then folded in the order of ranks, `((x[0] op x[1]) op x[2]) op ...`, in one go: memory is written once, and 16-bit values
 //! are rounded once, which a ring cannot do because its partial results travel in the type of the array.
 //!
-//! Each rank sends first to the rank after it, so that no receiver is everybody's first target.
+//! Each rank sends first to the rank after it, so that receivers are not all sent to by the same rank first.
 
 use std::ops::Range;
 
@@ -14,12 +14,12 @@ use crate::collective::Collective;
 use crate::partition::part;
 use crate::schedule::Span;
 
-/// Collectives of one phase.
+/// Lays out a collective of one phase.
 pub(super) fn lay_out(builder: &mut Builder) {
     match builder.collective {
         Collective::ReduceScatter => {
-            let place = |builder: &Builder, rank| output(0..own(builder, rank).len());
-            reduce_parts(builder, own, place);
+            let target = |builder: &Builder, rank| output(0..own(builder, rank).len());
+            reduce_parts(builder, own, target);
         }
         Collective::AllGather => all_gather(builder),
         Collective::Reduce { root } => reduce(builder, root),
@@ -29,12 +29,12 @@ pub(super) fn lay_out(builder: &mut Builder) {
     }
 }
 
-/// All-reduce in one phase: N-1 times the array leaves each rank.
+/// Lays out an all-reduce in one phase: N-1 times the array leaves each rank.
 pub(super) fn one_shot(builder: &mut Builder) {
     reduce_parts(builder, whole, |builder, _| output(0..builder.elements));
 }
 
-/// All-reduce in two phases: each rank reduces its part for all, then gives it to all.
+/// Lays out an all-reduce in two phases: each rank reduces its part for all, then gives it to all.
 pub(super) fn two_shot(builder: &mut Builder) {
     reduce_parts(builder, own, |builder, rank| output(own(builder, rank)));
     let arrivals = fan_out(builder, 1, |builder, rank, to| {
@@ -44,7 +44,7 @@ pub(super) fn two_shot(builder: &mut Builder) {
     wait_for_all(builder, &arrivals, 2);
 }
 
-/// All-to-all, one partner after the other: a rank goes on to distance *k* + 1 when it has received from distance *k*.
+/// Lays out an all-to-all, one partner after the other: a rank goes on to distance *k* + 1 when it has received from distance *k*.
 pub(super) fn pairwise(builder: &mut Builder) {
     let ranks = builder.ranks;
     let mut arrivals: Vec<Sent> = vec![None; ranks];
@@ -87,7 +87,7 @@ fn all_gather(builder: &mut Builder) {
     wait_for_all(builder, &arrivals, 1);
 }
 
-/// The root folds what everybody gives; nobody else computes.
+/// Lays out a reduce: the root folds the inputs of all ranks; no other rank computes.
 fn reduce(builder: &mut Builder, root: usize) {
     let all = 0..builder.elements;
     let mut operands = Vec::with_capacity(builder.ranks);
@@ -96,12 +96,12 @@ fn reduce(builder: &mut Builder, root: usize) {
             operands.push(input(all.clone()));
             continue;
         }
-        let place = builder.slot(root, all.len());
+        let target = builder.slot(root, all.len());
         builder.step(rank, 0);
-        let arrival = builder.send(rank, root, input(all.clone()), place);
+        let arrival = builder.send(rank, root, input(all.clone()), target);
         builder.step(root, 1);
         builder.wait(root, arrival);
-        operands.push(place);
+        operands.push(target);
     }
     builder.fold(root, &operands, output(all));
 }
@@ -132,11 +132,12 @@ fn scatter(builder: &mut Builder, root: usize) {
     builder.copy(root, input(part.clone()), output(0..part.len()));
 }
 
-/// Every rank sends `piece(to)` of its input to each other rank, which folds what it gets at `place(to)`.
+/// Lays out a reduction of parts: every rank sends `piece(to)` of its input to each other rank, which folds the
+/// received pieces at `target(to)`.
 fn reduce_parts(
     builder: &mut Builder,
     piece: impl Fn(&Builder, usize) -> Range<usize>,
-    place: impl Fn(&Builder, usize) -> Span,
+    target: impl Fn(&Builder, usize) -> Span,
 ) {
     let landed = fan_out(builder, 0, |builder, rank, to| {
         let source = input(piece(builder, to));
@@ -144,17 +145,17 @@ fn reduce_parts(
         (builder.send(rank, to, source, target), target)
     });
     for (rank, contributions) in landed.into_iter().enumerate() {
-        let (mine, result) = (input(piece(builder, rank)), place(builder, rank));
+        let (mine, result) = (input(piece(builder, rank)), target(builder, rank));
         builder.step(rank, 1);
         contributions.iter().for_each(|(arrival, _)| builder.wait(rank, *arrival));
-        // They come from the other ranks in their order.
+        // The contributions are in the order of the other ranks.
         let mut operands: Vec<_> = contributions.into_iter().map(|(_, values)| values).collect();
         operands.insert(rank, mine);
         builder.fold(rank, &operands, result);
     }
 }
 
-/// In one step each rank sends to every other. Returns what was sent, by receiver, in the order of senders.
+/// Lets each rank send to every other in one step. Returns the transfers by receiver, in the order of senders.
 fn fan_out<T>(
     builder: &mut Builder,
     round: usize,
@@ -171,7 +172,7 @@ fn fan_out<T>(
     sent
 }
 
-/// Send the block that `to` gets from `rank` in an all-to-all.
+/// Sends the block that `to` gets from `rank` in an all-to-all.
 fn exchange(builder: &mut Builder, rank: usize, to: usize) -> Sent {
     let part = own(builder, to);
     let block = rank * part.len()..(rank + 1) * part.len();

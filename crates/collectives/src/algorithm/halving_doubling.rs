@@ -2,7 +2,7 @@
 //!
 //! Partners at distance 1, 2, 4, ... each keep one half of what they still hold and give the other half away, so after
 //! log2 N rounds each rank has the result of 1/N of the array; then the same partners, in reverse, give each other
-//! what they have. The nearest partner comes first, when most is moved: on a ring the large messages go the short way.
+//! their parts. The nearest partner comes first, when most is moved: on a ring the large messages take the short path.
 //! A rank reduces `received op own`, so the order is a tree over the bits of the rank; each element is reduced at one
 //! rank only, and all ranks end with the same bits.
 //!
@@ -15,18 +15,18 @@ use crate::builder::{Builder, Sent, input, output};
 use crate::partition::part_of;
 use crate::schedule::Span;
 
-/// What a rank holds of the array.
+/// Part of the array that a rank holds.
 #[derive(Clone)]
 struct Held {
     arrival: Sent,
-    /// Own values that have yet to be reduced into `place`.
+    /// Own values that have yet to be reduced into `values`.
     own: Option<Span>,
-    /// Where the values of `range` lie.
-    place: Span,
+    /// Span of the values of `range`.
+    values: Span,
     range: Range<usize>,
 }
 
-/// All ranks; at least two.
+/// Lays out an all-reduce of all ranks; there must be at least two.
 pub(super) fn all_reduce(builder: &mut Builder) {
     let core = 1 << builder.ranks.ilog2();
     let mut held = fold_in(builder, core);
@@ -48,7 +48,7 @@ pub(super) fn all_reduce(builder: &mut Builder) {
     fold_out(builder, &held, round);
 }
 
-/// The ranks that are too many hand over their input.
+/// Lets the ranks beyond the power of two hand over their input.
 fn fold_in(builder: &mut Builder, core: usize) -> Vec<Held> {
     let all = 0..builder.elements;
     let mine = input(all.clone());
@@ -56,17 +56,17 @@ fn fold_in(builder: &mut Builder, core: usize) -> Vec<Held> {
         .map(|rank| {
             let extra = rank + core;
             if extra >= builder.ranks {
-                return Held { arrival: None, own: None, place: mine, range: all.clone() };
+                return Held { arrival: None, own: None, values: mine, range: all.clone() };
             }
             let slot = builder.slot(rank, all.len());
             builder.step(extra, 0);
             let arrival = builder.send(extra, rank, mine, slot);
-            Held { arrival, own: Some(mine), place: slot, range: all.clone() }
+            Held { arrival, own: Some(mine), values: slot, range: all.clone() }
         })
         .collect()
 }
 
-/// Keep one half, give the other to the partner. The last halving ends in the output.
+/// Keeps one half, and gives the other to the partner. The last halving ends in the output.
 fn halve(builder: &mut Builder, held: &[Held], mask: usize, round: usize) -> Vec<Held> {
     let last = 2 * mask == held.len();
     let mut next = held.to_vec();
@@ -77,7 +77,7 @@ fn halve(builder: &mut Builder, held: &[Held], mask: usize, round: usize) -> Vec
         let given = part_of(&mine.range, 2, 1 - upper);
         let target = if last { output(given.clone()) } else { builder.slot(partner, given.len()) };
         next[partner].arrival = builder.send(rank, partner, within(mine, &given), target);
-        next[partner].place = target;
+        next[partner].values = target;
         let kept = part_of(&mine.range, 2, upper);
         next[rank].own = Some(within(mine, &kept));
         next[rank].range = kept;
@@ -85,7 +85,7 @@ fn halve(builder: &mut Builder, held: &[Held], mask: usize, round: usize) -> Vec
     next
 }
 
-/// Give the partner what is held; its values lie in the output.
+/// Gives the partner the held values, which are in the output.
 fn double(builder: &mut Builder, held: &[Held], mask: usize, round: usize) -> Vec<Held> {
     let mut next = held.to_vec();
     for (rank, mine) in held.iter().enumerate() {
@@ -98,7 +98,7 @@ fn double(builder: &mut Builder, held: &[Held], mask: usize, round: usize) -> Ve
     next
 }
 
-/// Wait for the last half, and give the result to those that are too many.
+/// Waits for the last half, and gives the result to the ranks beyond the power of two.
 fn fold_out(builder: &mut Builder, held: &[Held], round: usize) {
     let all = output(0..builder.elements);
     for (rank, mine) in held.iter().enumerate() {
@@ -113,16 +113,16 @@ fn fold_out(builder: &mut Builder, held: &[Held], round: usize) {
     }
 }
 
-/// Wait for what was sent to this rank, and reduce its own values into it.
+/// Waits for the transfer to this rank, and reduces its own values into it.
 fn complete(builder: &mut Builder, rank: usize, held: &Held) {
     builder.wait(rank, held.arrival);
     if let Some(own) = held.own {
-        builder.reduce(rank, own, held.place);
+        builder.reduce(rank, own, held.values);
     }
 }
 
-/// The place of a part of what is held.
+/// Returns the span of a part of the held values.
 fn within(held: &Held, range: &Range<usize>) -> Span {
-    let start = held.place.start + (range.start - held.range.start);
-    Span { buffer: held.place.buffer, start, length: range.len() }
+    let start = held.values.start + (range.start - held.range.start);
+    Span { buffer: held.values.buffer, start, length: range.len() }
 }

@@ -7,213 +7,24 @@
 mod barrier;
 mod direct;
 mod halving_doubling;
+mod name;
 mod pipeline;
+mod request;
 mod ring;
 mod tree;
-
-use core::fmt;
-use core::num::NonZeroUsize;
-use core::str::FromStr;
-
-use thiserror::Error;
 
 use crate::builder::{Builder, input, output};
 use crate::collective::Collective;
 use crate::schedule::Schedule;
 
-/// How a collective is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Algorithm {
-    /// Each rank talks to the next one only. All-reduce (reduce-scatter, then all-gather), reduce-scatter, all-gather.
-    Ring,
-    /// Two rings that run against each other, each with half of every part.
-    BidirectionalRing,
-    /// All-reduce: everybody sends everything to everybody and reduces alone.
-    OneShot,
-    /// All-reduce: a direct reduce-scatter, then a direct all-gather.
-    TwoShot,
-    /// All-reduce: recursive halving, then recursive doubling (Rabenseifner). Ranks beyond the largest power of two
-    /// hand their input to a partner before and take the result from it afterwards.
-    HalvingDoubling,
-    /// Every pair at once. Reduce-scatter, all-gather, all-to-all; reduce, gather, scatter, where the root is in every pair.
-    Direct,
-    /// All-to-all: one partner after the other, round *k* at distance *k*.
-    Pairwise,
-    /// Broadcast, reduce: a binomial tree.
-    Binomial,
-    /// Broadcast: along the ring, cut into segments that follow each other.
-    RingPipeline {
-        /// How many segments.
-        segments: NonZeroUsize,
-    },
-    /// Barrier: in round *k* signal the rank at distance 2^*k* (Hensgen, Finkel and Manber 1988).
-    Dissemination,
-    /// Barrier: ranks of one server first, then one leader per server.
-    TwoLevel,
-}
+pub use self::name::{Algorithm, UnknownAlgorithm};
+pub(crate) use self::request::check;
+pub use self::request::{ELEMENTS_MAX, RANKS_MAX, Refused, Request, SEGMENTS_MAX, suitable};
 
-impl Algorithm {
-    /// Every algorithm; the pipeline with this many segments.
-    #[must_use]
-    pub const fn all(segments: NonZeroUsize) -> [Self; 11] {
-        [
-            Self::Ring,
-            Self::BidirectionalRing,
-            Self::OneShot,
-            Self::TwoShot,
-            Self::HalvingDoubling,
-            Self::Direct,
-            Self::Pairwise,
-            Self::Binomial,
-            Self::RingPipeline { segments },
-            Self::Dissemination,
-            Self::TwoLevel,
-        ]
-    }
-
-    /// Lower-case name, without parameters.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ring => "ring",
-            Self::BidirectionalRing => "bidirectional-ring",
-            Self::OneShot => "one-shot",
-            Self::TwoShot => "two-shot",
-            Self::HalvingDoubling => "halving-doubling",
-            Self::Direct => "direct",
-            Self::Pairwise => "pairwise",
-            Self::Binomial => "binomial",
-            Self::RingPipeline { .. } => "ring-pipeline",
-            Self::Dissemination => "dissemination",
-            Self::TwoLevel => "two-level",
-        }
-    }
-
-    /// Whether this algorithm can do that collective.
-    #[must_use]
-    pub const fn does(self, collective: Collective) -> bool {
-        use Collective as C;
-        match self {
-            Self::Ring | Self::BidirectionalRing => {
-                matches!(collective, C::AllReduce | C::ReduceScatter | C::AllGather)
-            }
-            Self::OneShot | Self::TwoShot | Self::HalvingDoubling => matches!(collective, C::AllReduce),
-            Self::Direct => matches!(
-                collective,
-                C::ReduceScatter
-                    | C::AllGather
-                    | C::AllToAll
-                    | C::Reduce { .. }
-                    | C::Gather { .. }
-                    | C::Scatter { .. }
-            ),
-            Self::Pairwise => matches!(collective, C::AllToAll),
-            Self::Binomial => matches!(collective, C::Broadcast { .. } | C::Reduce { .. }),
-            Self::RingPipeline { .. } => matches!(collective, C::Broadcast { .. }),
-            Self::Dissemination | Self::TwoLevel => matches!(collective, C::Barrier),
-        }
-    }
-}
-
-/// The name; a pipeline also tells its segments (`ring-pipeline:8`).
-impl fmt::Display for Algorithm {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::RingPipeline { segments } => formatter.pad(&format!("{}:{segments}", self.name())),
-            _ => formatter.pad(self.name()),
-        }
-    }
-}
-
-/// A name that no algorithm has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "unknown algorithm \"{0}\"; hint: one of ring, bidirectional-ring, one-shot, two-shot, halving-doubling, direct, \
-     pairwise, binomial, ring-pipeline:SEGMENTS, dissemination, two-level"
-)]
-pub struct UnknownAlgorithm(pub String);
-
-impl FromStr for Algorithm {
-    type Err = UnknownAlgorithm;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let unknown = || UnknownAlgorithm(text.to_owned());
-        let (name, segments) = match text.split_once(':') {
-            Some((name, count)) => (name, count.parse().map_err(|_| unknown())?),
-            None => (text, NonZeroUsize::MIN),
-        };
-        let found = Self::all(segments).into_iter().find(|algorithm| algorithm.name() == name);
-        let takes_segments = matches!(found, Some(Self::RingPipeline { .. }));
-        found.filter(|_| takes_segments == text.contains(':')).ok_or_else(unknown)
-    }
-}
-
-/// What is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// What is promised.
-    pub collective: Collective,
-    /// Number of ranks.
-    pub ranks: usize,
-    /// Elements of the whole array, as [`Collective`] counts them; a barrier has none.
-    pub elements: usize,
-    /// The server of each rank, by rank; empty when each rank has a server of its own. Only
-    /// [`Algorithm::TwoLevel`] looks at it.
-    pub servers: &'a [usize],
-}
-
-/// Most ranks of one schedule: the fabric's own limit of endpoints.
-pub const RANKS_MAX: usize = 1024;
-/// Most elements of one schedule (2^40, eight TiB of 64-bit elements), so that no position can overflow.
-pub const ELEMENTS_MAX: usize = 1 << 40;
-/// Most segments of a pipeline.
-pub const SEGMENTS_MAX: usize = 1024;
-
-/// Why no schedule was built.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Refused {
-    /// The algorithm is made for other collectives.
-    #[error("{algorithm} cannot do {collective}; hint: {collective} is done by {by}")]
-    Unsuitable {
-        /// What was asked for.
-        collective: Collective,
-        /// By what.
-        algorithm: Algorithm,
-        /// Names of those that can.
-        by: String,
-    },
-    /// No ranks, or more than a fabric has.
-    #[error("{0} ranks; hint: between 1 and {RANKS_MAX}")]
-    Ranks(usize),
-    /// The root is not a rank.
-    #[error("root {root} of {ranks} ranks; hint: between 0 and {}", .ranks - 1)]
-    Root {
-        /// The root asked for.
-        root: usize,
-        /// Number of ranks.
-        ranks: usize,
-    },
-    /// More elements than any memory holds.
-    #[error("{0} elements; hint: at most {ELEMENTS_MAX}")]
-    Elements(usize),
-    /// The pipeline is cut too fine.
-    #[error("{0} segments; hint: at most {SEGMENTS_MAX}")]
-    Segments(NonZeroUsize),
-    /// The list of servers does not fit the ranks.
-    #[error("{servers} servers named for {ranks} ranks; hint: name one per rank, or none")]
-    Servers {
-        /// Length of the list.
-        servers: usize,
-        /// Number of ranks.
-        ranks: usize,
-    },
-}
-
-/// Build the schedule of a collective by an algorithm.
+/// Builds the schedule of a collective by an algorithm.
 ///
 /// # Errors
-/// When the algorithm cannot do the collective, or a number is out of its bounds.
+/// If the algorithm cannot perform the collective, or a number is out of its bounds.
 pub fn build(request: &Request<'_>, algorithm: Algorithm) -> Result<Schedule, Refused> {
     check(request, algorithm)?;
     let mut builder = Builder::new(request);
@@ -225,38 +36,7 @@ pub fn build(request: &Request<'_>, algorithm: Algorithm) -> Result<Schedule, Re
     Ok(builder.finish(algorithm))
 }
 
-/// The algorithms that can do a collective; the pipeline with `segments`.
-pub fn suitable(collective: Collective, segments: NonZeroUsize) -> impl Iterator<Item = Algorithm> {
-    Algorithm::all(segments).into_iter().filter(move |algorithm| algorithm.does(collective))
-}
-
-pub(crate) fn check(request: &Request<'_>, algorithm: Algorithm) -> Result<(), Refused> {
-    let &Request { collective, ranks, elements, servers } = request;
-    if !algorithm.does(collective) {
-        let names: Vec<_> = suitable(collective, NonZeroUsize::MIN).map(Algorithm::name).collect();
-        return Err(Refused::Unsuitable { collective, algorithm, by: names.join(", ") });
-    }
-    if ranks == 0 || ranks > RANKS_MAX {
-        return Err(Refused::Ranks(ranks));
-    }
-    if let Some(root) = collective.root().filter(|&root| root >= ranks) {
-        return Err(Refused::Root { root, ranks });
-    }
-    if elements > ELEMENTS_MAX {
-        return Err(Refused::Elements(elements));
-    }
-    if !servers.is_empty() && servers.len() != ranks {
-        return Err(Refused::Servers { servers: servers.len(), ranks });
-    }
-    match algorithm {
-        Algorithm::RingPipeline { segments } if segments.get() > SEGMENTS_MAX => {
-            Err(Refused::Segments(segments))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// One rank gets what it gives.
+/// Lays out a collective of one rank, which gets its own input.
 fn alone(builder: &mut Builder) {
     if builder.collective != Collective::Barrier {
         let all = 0..builder.elements;
@@ -283,20 +63,12 @@ fn lay_out(builder: &mut Builder, request: &Request<'_>, algorithm: Algorithm) {
 
 #[cfg(test)]
 mod tests {
+    use core::num::NonZeroUsize;
+
     use super::*;
 
     fn request(collective: Collective, ranks: usize) -> Request<'static> {
         Request { collective, ranks, elements: 10, servers: &[] }
-    }
-
-    #[test]
-    fn every_name_leads_back_to_its_algorithm() {
-        for algorithm in Algorithm::all(NonZeroUsize::new(7).unwrap()) {
-            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
-        }
-        for wrong in ["", "rings", "ring:3", "ring-pipeline", "ring-pipeline:0", "ring-pipeline:x"] {
-            assert_eq!(wrong.parse::<Algorithm>(), Err(UnknownAlgorithm(wrong.to_owned())));
-        }
     }
 
     #[test]
@@ -307,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_would_be_taken() {
+    fn a_refusal_names_valid_values() {
         let reason = |request: &Request<'_>, algorithm| build(request, algorithm).unwrap_err().to_string();
         let refused = reason(&request(Collective::AllToAll, 4), Algorithm::Ring);
         assert_eq!(refused, "ring cannot do all-to-all; hint: all-to-all is done by direct, pairwise");

@@ -130,7 +130,7 @@ impl Lane {
     }
 
     /// Waits for the data that the rank holds next, reduces the rank's own contribution to `chunk` into it if that is missing, and
-    /// returns where the data lies.
+    /// returns its span.
     fn take(&self, builder: &mut Builder, rank: usize, chunk: usize) -> Span {
         let held = self.held[rank];
         builder.wait(rank, held.arrival);

@@ -36,7 +36,7 @@ fn broadcast(builder: &mut Builder, root: usize) {
     builder.copy(root, input(all.clone()), output(all));
 }
 
-/// The partial result that a rank has reduced so far.
+/// Partial result that a rank has reduced so far.
 #[derive(Clone, Copy)]
 struct Held {
     arrival: Sent,

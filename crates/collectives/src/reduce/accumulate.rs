@@ -1,45 +1,45 @@
 //! Many operands into one result that is rounded once: `((a op b) op c) op ...`.
 //!
-//! A reduction of two 16-bit values must round its result to 16 bits, because it has nowhere else to put it. Whoever holds all
-//! operands can do better: f16 and bf16 become f32 when they come in, stay f32 between the operations, and are rounded to 16
-//! bits when the result is taken. The other types keep no more than they have, so their bits are those of one
-//! [`reduce`](super::reduce) after the other.
+//! A reduction of two 16-bit values must round its result to 16 bits, because the result has the type of the array. A
+//! rank that holds all operands can do better: f16 and bf16 are converted to f32, stay f32 between the operations,
+//! and are rounded to 16 bits when the result is taken. The other types keep no more than they have, so their bits
+//! are those of one [`reduce`](super::reduce) after the other.
 //!
 //! The f32 operations themselves round, in the order of the operands: this is not an exact sum.
 
 use super::{ReduceError, ReduceOperation, bf16, f16, reduce};
 use crate::array::ElementType;
 
-/// A reduction in the making; its room is kept from one result to the next.
+/// A reduction in progress; its room is reused for the next result.
 #[derive(Debug)]
 pub struct Accumulator {
     operation: ReduceOperation,
     element: ElementType,
-    /// In the type that is computed in.
+    /// Value in the type of the computation.
     value: Vec<u8>,
-    /// An operand in that type.
+    /// Operand in the type of the computation.
     operand: Vec<u8>,
     is_empty: bool,
 }
 
 impl Accumulator {
-    /// Nothing so far.
+    /// Creates an empty accumulator.
     #[must_use]
     pub const fn new(operation: ReduceOperation, element: ElementType) -> Self {
         Self { operation, element, value: Vec::new(), operand: Vec::new(), is_empty: true }
     }
 
-    /// Whether it keeps more of a value than the elements' type does. If not, reducing one operand after the other gives the
-    /// same bits, without a copy here.
+    /// Returns true if it keeps more of a value than the elements' type does. If not, reducing one operand after the
+    /// other gives the same bits, without a copy here.
     #[must_use]
     pub fn is_wider(&self) -> bool {
         computed_in(self.element) != self.element
     }
 
-    /// Take the next operand.
+    /// Takes the next operand.
     ///
     /// # Errors
-    /// When it is not as long as the ones before, or no whole number of elements; nothing is changed then.
+    /// If it is not as long as the ones before, or no whole number of elements; nothing is changed then.
     pub fn take(&mut self, operand: &[u8]) -> Result<(), ReduceError> {
         if !operand.len().is_multiple_of(self.element.bytes()) {
             return Err(ReduceError::PartialElement { bytes: operand.len(), element: self.element });
@@ -61,11 +61,11 @@ impl Accumulator {
         reduce(self.operation, computed_in, &mut self.value, &self.operand)
     }
 
-    /// Round what has been taken into `out`, and be empty again. A single operand comes out as it went in, except that a NaN
+    /// Rounds the value into `out`, and empties the accumulator. A single operand is returned unchanged, except that a NaN
     /// of 16 bits loses its payload.
     ///
     /// # Errors
-    /// When `out` is not as long as the operands; the operands stay then.
+    /// If `out` is not as long as the operands; the operands stay then.
     pub fn finish(&mut self, out: &mut [u8]) -> Result<(), ReduceError> {
         let elements = self.value.len() / computed_in(self.element).bytes();
         let taken = if self.is_empty { 0 } else { elements * self.element.bytes() };
@@ -82,7 +82,7 @@ impl Accumulator {
     }
 }
 
-/// The type between two operations.
+/// Returns the type between two operations.
 const fn computed_in(element: ElementType) -> ElementType {
     match element {
         ElementType::F16 | ElementType::Bf16 => ElementType::F32,
@@ -117,13 +117,13 @@ mod tests {
             }
             let mut out = vec![0; 6];
             accumulator.finish(&mut out).unwrap();
-            // 2055 lies between 2054 and 2056, and the even neighbour is taken.
+            // 2055 is between 2054 and 2056, and the even neighbour is taken.
             assert_eq!(out, of_f16(&[2056.0, 8.0, f32::INFINITY]));
         }
     }
 
     #[test]
-    fn what_overflows_only_between_two_operations_does_not_overflow() {
+    fn an_overflow_only_between_two_operations_does_not_occur() {
         let mut accumulator = Accumulator::new(ReduceOperation::Sum, ElementType::F16);
         for value in [60_000.0, 60_000.0, -60_000.0] {
             accumulator.take(&of_f16(&[value])).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_and_changes_nothing() {
+    fn unfitting_lengths_are_refused_and_change_nothing() {
         for element in ElementType::ALL {
             let mut accumulator = Accumulator::new(ReduceOperation::Max, element);
             let bytes = element.bytes();

@@ -1,20 +1,20 @@
 //! f16: block by block to f32, one operation, and back.
 //!
-//! Blocks live on the stack and are long enough for the conversions of `half`, which use vector instructions where the
+//! Blocks are on the stack and are long enough for the conversions of `half`, which use vector instructions if the
 //! processor has them. Where it has the wider ones as well, the loops of `wide` do it all at once. The bits are the same.
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::ReduceOperation;
 use super::float::on_f32;
+use super::operation::ReduceOperation;
 
 /// Elements per block: two blocks of f32 and one of 16 bits stay well within the first-level cache.
 const BLOCK: usize = 256;
 /// The one NaN, without sign and payload.
 const QUIET_NAN: f32 = f32::from_bits(0x7fc0_0000);
 
-/// Both sides have the same length, a multiple of two.
+/// Reduces both sides, which have the same length, a multiple of two.
 pub(super) fn reduce(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     if super::wide::reduce::<true>(operation, accumulator, operand) {
@@ -23,7 +23,7 @@ pub(super) fn reduce(operation: ReduceOperation, accumulator: &mut [u8], operand
     reduce_anywhere(operation, accumulator, operand);
 }
 
-/// The same on any processor.
+/// Reduces without instructions that not every processor has.
 pub(super) fn reduce_anywhere(operation: ReduceOperation, accumulator: &mut [u8], operand: &[u8]) {
     match operation {
         ReduceOperation::Sum => with(accumulator, operand, on_f32::sum),
@@ -50,7 +50,7 @@ fn with(accumulator: &mut [u8], operand: &[u8], combine: impl Fn(f32, f32) -> f3
     }
 }
 
-/// f16 to f32; `to` has twice as many bytes.
+/// Converts f16 to f32; `to` has twice as many bytes.
 pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if super::wide::widen::<true>(from, to) {
@@ -59,7 +59,7 @@ pub(super) fn widen_all(from: &[u8], to: &mut [u8]) {
     widen_anywhere(from, to);
 }
 
-/// The same on any processor.
+/// Converts without instructions that not every processor has.
 fn widen_anywhere(from: &[u8], to: &mut [u8]) {
     let (mut values, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
     for (from, to) in from.as_chunks().0.chunks(BLOCK).zip(to.as_chunks_mut().0.chunks_mut(BLOCK)) {
@@ -71,7 +71,7 @@ fn widen_anywhere(from: &[u8], to: &mut [u8]) {
     }
 }
 
-/// f32 to f16, rounded to nearest, ties to even; `to` has half as many bytes.
+/// Converts f32 to f16, rounded to nearest, ties to even; `to` has half as many bytes.
 pub(super) fn narrow_all(from: &[u8], to: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if super::wide::narrow::<true>(from, to) {
@@ -80,7 +80,7 @@ pub(super) fn narrow_all(from: &[u8], to: &mut [u8]) {
     narrow_anywhere(from, to);
 }
 
-/// The same on any processor.
+/// Converts without instructions that not every processor has.
 pub(super) fn narrow_anywhere(from: &[u8], to: &mut [u8]) {
     let (mut values, mut wide) = ([f16::ZERO; BLOCK], [0.0; BLOCK]);
     for (from, to) in from.as_chunks().0.chunks(BLOCK).zip(to.as_chunks_mut().0.chunks_mut(BLOCK)) {

@@ -2,7 +2,8 @@
 //!
 //! Results are handled as bits, because the bits of a computed NaN are otherwise the compiler's choice.
 
-use super::{ReduceOperation, each};
+use super::each::each;
+use super::operation::ReduceOperation;
 
 macro_rules! float {
     ($name:ident, $values:ident, $type:ty, $bits:ty, $quiet_nan:literal) => {
@@ -37,7 +38,7 @@ macro_rules! float {
                 either(left, right, left > right, right > left, left.to_bits() & right.to_bits())
             }
 
-            /// Left, right, these bits if both are equal, or NaN.
+            /// Returns left, right, these bits if both are equal, or NaN.
             #[inline(always)]
             fn either(left: $type, right: $type, take_left: bool, take_right: bool, equal: $bits) -> $type {
                 let right_or_equal = if take_right { right.to_bits() } else { equal };

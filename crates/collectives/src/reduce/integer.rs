@@ -1,6 +1,7 @@
 //! Integers: wrapping sums and products, plain minima and maxima.
 
-use super::{ReduceOperation, each};
+use super::each::each;
+use super::operation::ReduceOperation;
 
 macro_rules! integer {
     ($name:ident, $type:ty) => {

@@ -9,110 +9,35 @@
 //!   travel in the type of the array. Who holds all operands folds them with an [`Accumulator`], which stays in f32 and
 //!   rounds once.
 //! - *i32, i64, u8*: sums and products wrap.
-//! - A result that is not a number is the quiet NaN with no sign and no payload, whatever the operands' bits were.
+//! - A result that is not a number is the quiet NaN with no sign and no payload, for any bits of the operands.
 //! - *min, max*: a NaN on either side gives NaN (as NumPy's `minimum` and `maximum`); -0.0 is less than +0.0 (as IEEE
 //!   754-2019 `minimum` and `maximum`; NumPy leaves this open).
 //!
 //! Min, max and the integer operations do not depend on the order of reduction at all; floating-point sums and products
-//! do, and the schedule fixes it. Subnormals are kept. A place that no reduction touches (one rank, broadcast) is
+//! do, and the schedule fixes it. Subnormals are kept. An element that no reduction touches (one rank, broadcast) is
 //! copied bit by bit.
 //!
 //! Loops run over arrays of fixed size without a branch on the element, so that the compiler can use vector instructions.
 
 mod accumulate;
 mod bf16;
+mod each;
 mod f16;
 mod float;
 mod integer;
+mod operation;
 #[cfg(target_arch = "x86_64")]
 mod wide;
-
-use core::fmt;
-use core::str::FromStr;
-
-use thiserror::Error;
 
 use crate::array::ElementType;
 
 pub use self::accumulate::Accumulator;
+pub use self::operation::{ReduceError, ReduceOperation, UnknownReduceOperation};
 
-/// How two values become one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReduceOperation {
-    /// Addition.
-    Sum,
-    /// The lesser.
-    Min,
-    /// The greater.
-    Max,
-    /// Multiplication.
-    Product,
-}
-
-impl ReduceOperation {
-    /// Every operation.
-    pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
-
-    /// The name that options and reports use (as NCCL's).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Product => "prod",
-        }
-    }
-}
-
-impl fmt::Display for ReduceOperation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
-    }
-}
-
-/// A name that no operation has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("unknown reduction \"{0}\"; hint: one of sum, min, max, prod")]
-pub struct UnknownReduceOperation(pub String);
-
-impl FromStr for ReduceOperation {
-    type Err = UnknownReduceOperation;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|operation| operation.name() == name)
-            .ok_or_else(|| UnknownReduceOperation(name.to_owned()))
-    }
-}
-
-/// Why nothing was reduced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum ReduceError {
-    /// The two sides differ in length.
-    #[error("cannot reduce {operand} bytes into {accumulator}; hint: both sides have the same length")]
-    Length {
-        /// Bytes of the accumulator.
-        accumulator: usize,
-        /// Bytes of the operand.
-        operand: usize,
-    },
-    /// The last element is cut.
-    #[error("{bytes} bytes are no whole number of {element} elements; hint: one takes {} bytes", .element.bytes())]
-    PartialElement {
-        /// Length of both sides.
-        bytes: usize,
-        /// Type of the elements.
-        element: ElementType,
-    },
-}
-
-/// `accumulator = accumulator op operand`, element by element.
+/// Computes `accumulator = accumulator op operand`, element by element.
 ///
 /// # Errors
-/// When the lengths differ or are no multiple of the element size; nothing is changed then.
+/// If the lengths differ or are no multiple of the element size; nothing is changed then.
 pub fn reduce(
     operation: ReduceOperation,
     element: ElementType,
@@ -135,16 +60,4 @@ pub fn reduce(
         ElementType::U8 => integer::unsigned8(operation, accumulator, operand),
     }
     Ok(())
-}
-
-/// Combine both sides, `BYTES` at a time.
-fn each<const BYTES: usize>(
-    accumulator: &mut [u8],
-    operand: &[u8],
-    combine: impl Fn([u8; BYTES], [u8; BYTES]) -> [u8; BYTES],
-) {
-    let (accumulator, operand) = (accumulator.as_chunks_mut().0, operand.as_chunks().0);
-    for (left, right) in accumulator.iter_mut().zip(operand) {
-        *left = combine(*left, *right);
-    }
 }

@@ -2,9 +2,9 @@
 //!
 //! The whole loop is compiled for these instructions: a conversion is one of them, and nothing is called or stored between the
 //! bytes that come in and those that go out. Loops that must run anywhere have a call and a store there. The bits are the
-//! same: a test goes through all 65536 values of both formats.
+//! equal: a test goes through all 65536 values of both formats.
 //!
-//! Not here: other processors. Every entry says whether it has done the work, and the caller does it otherwise.
+//! Other processors are not handled here. Every function returns whether it has done the work, and otherwise the caller does it.
 #![allow(unsafe_code, reason = "instructions that not every processor has can be called in no other way")]
 
 use core::arch::x86_64::{
@@ -16,7 +16,7 @@ use core::arch::x86_64::{
     _mm256_slli_epi32, _mm256_srli_epi32,
 };
 
-use super::ReduceOperation;
+use super::operation::ReduceOperation;
 
 /// Eight values of 16 bits.
 type Narrow = [u8; 16];
@@ -25,28 +25,28 @@ type Wide = [u8; 32];
 
 const QUIET_NAN: i32 = 0x7fc0_0000;
 
-/// Whether this processor has what the loops here are made of.
+/// Returns true if this processor has the instructions of these loops.
 pub(super) fn is_supported() -> bool {
     std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("f16c")
 }
 
-/// `accumulator = accumulator op operand`; `HALF` tells f16 from bf16. Both sides have the same length, a multiple of two.
-/// Returns whether it was done.
+/// Computes `accumulator = accumulator op operand`; `HALF` selects f16, else bf16. Both sides have the same length, a
+/// multiple of two. Returns whether it was done.
 pub(super) fn reduce<const HALF: bool>(
     operation: ReduceOperation,
     accumulator: &mut [u8],
     operand: &[u8],
 ) -> bool {
     if is_supported() {
-        // SAFETY: needed because the compiler cannot know the processor. Sound because the processor was just asked for
-        // both features that the function is compiled for; it takes plain slices.
+        // SAFETY: needed because the compiler does not know the processor. Sound because `is_supported` has just
+        // checked the processor for both features that the function is compiled for; it takes plain slices.
         unsafe { reduce_all::<HALF>(operation, accumulator, operand) };
         return true;
     }
     false
 }
 
-/// 16 bits to f32; `to` has twice as many bytes. Returns whether it was done.
+/// Converts 16 bits to f32; `to` has twice as many bytes. Returns whether it was done.
 pub(super) fn widen<const HALF: bool>(from: &[u8], to: &mut [u8]) -> bool {
     if is_supported() {
         // SAFETY: as in `reduce`.
@@ -56,7 +56,7 @@ pub(super) fn widen<const HALF: bool>(from: &[u8], to: &mut [u8]) -> bool {
     false
 }
 
-/// f32 to 16 bits, rounded; `to` has half as many bytes. Returns whether it was done.
+/// Converts f32 to 16 bits, rounded; `to` has half as many bytes. Returns whether it was done.
 pub(super) fn narrow<const HALF: bool>(from: &[u8], to: &mut [u8]) -> bool {
     if is_supported() {
         // SAFETY: as in `reduce`.
@@ -96,7 +96,7 @@ fn is_less(left: __m256, right: __m256) -> __m256 {
     _mm256_cmp_ps::<_CMP_LT_OQ>(left, right)
 }
 
-/// The value, but the one NaN where either side is none.
+/// Returns the value, or the one NaN if either side is a NaN.
 #[target_feature(enable = "avx2,f16c")]
 fn or_nan(left: __m256, right: __m256, value: __m256) -> __m256 {
     let quiet = _mm256_castsi256_ps(_mm256_set1_epi32(QUIET_NAN));
@@ -143,7 +143,7 @@ fn narrow_all<const HALF: bool>(from: &[u8], to: &mut [u8]) {
     to_rest.copy_from_slice(&last[..to_rest.len()]);
 }
 
-/// What is left at the end of a slice, followed by zeros.
+/// Returns the rest of a slice, followed by zeros.
 fn padded<const BYTES: usize>(rest: &[u8]) -> [u8; BYTES] {
     let mut whole = [0; BYTES];
     whole[..rest.len()].copy_from_slice(rest);
@@ -160,7 +160,7 @@ fn to_wide<const HALF: bool>(bytes: &Narrow) -> __m256 {
     }
 }
 
-/// Rounded to nearest, ties to even. A NaN has no payload, so that nothing is carried out of its mantissa.
+/// Rounds to nearest, ties to even. A NaN has no payload, so that nothing is carried out of its mantissa.
 #[target_feature(enable = "avx2,f16c")]
 fn to_narrow<const HALF: bool>(value: __m256) -> Narrow {
     if HALF {
@@ -170,7 +170,7 @@ fn to_narrow<const HALF: bool>(value: __m256) -> Narrow {
     let tie = _mm256_and_si256(_mm256_srli_epi32::<16>(bits), _mm256_set1_epi32(1));
     let rounded = _mm256_add_epi32(bits, _mm256_add_epi32(tie, _mm256_set1_epi32(0x7fff)));
     let upper = _mm256_srli_epi32::<16>(rounded);
-    // Both halves of the register are packed by themselves: words 0 to 3 lie in its first quarter, 4 to 7 in its third.
+    // Both halves of the register are packed by themselves: elements 0 to 3 are in its first quarter, 4 to 7 in its third.
     let packed = _mm256_permute4x64_epi64::<0b10_00>(_mm256_packus_epi32(upper, upper));
     store(_mm256_castsi256_si128(packed))
 }
@@ -227,7 +227,7 @@ mod tests {
 
     type Portable = fn(ReduceOperation, &mut [u8], &[u8]);
 
-    /// Whether there is something to compare; says so if not.
+    /// Returns true if there are loops to compare; prints a note if not.
     fn is_compared() -> bool {
         if !is_supported() {
             let line = b"SKIPPED (1): this processor has no AVX2 or no F16C, so only the portable loops exist here\n";
@@ -240,7 +240,7 @@ mod tests {
         (0..=u16::MAX).flat_map(u16::to_le_bytes).collect()
     }
 
-    /// Every value with `distance` added, modulo 65536, and shortened so that the loop has a rest.
+    /// Returns every value with `distance` added, modulo 65536, and shortened so that the loop has a rest.
     fn partners(distance: u16) -> Vec<u8> {
         (0..=u16::MAX).flat_map(|bits| bits.wrapping_add(distance).to_le_bytes()).collect()
     }
@@ -252,7 +252,7 @@ mod tests {
 
     fn compare<const HALF: bool>(portable: Portable) {
         let left = every_value();
-        // Zeros meet zeros of the other sign, NaNs each other, and 80 pseudo-random distances everything else.
+        // Zeros are paired with zeros of the other sign, NaNs with each other, and 80 pseudo-random distances cover other pairs.
         let random = (1..=80_u32).map(|step| (step.wrapping_mul(0x9e37_79b9) >> 16) as u16);
         for distance in [0, 1, 0x8000, 0x7fff].into_iter().chain(random) {
             let right = partners(distance);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_both_formats_is_reduced_as_elsewhere() {
+    fn every_value_of_both_formats_is_reduced_as_on_any_processor() {
         if is_compared() {
             compare::<true>(f16::reduce_anywhere);
             compare::<false>(bf16::reduce_anywhere);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_of_both_formats_is_widened_as_elsewhere() {
+    fn every_value_of_both_formats_is_widened_as_on_any_processor() {
         if !is_compared() {
             return;
         }
@@ -300,9 +300,9 @@ mod tests {
         }
     }
 
-    /// All upper halves of an f32, each with lower halves on both sides of every point where rounding turns.
+    /// All upper halves of an f32, each with lower halves on both sides of every rounding boundary.
     #[test]
-    fn rounding_is_that_of_elsewhere() {
+    fn rounding_is_that_of_any_processor() {
         if !is_compared() {
             return;
         }

@@ -1,142 +1,142 @@
-//! What can be wrong with a schedule, said so that the step can be found.
+//! Errors of a schedule, each with the step or memory in which it is.
 
 use thiserror::Error;
 
 use crate::schedule::{Span, TransferId};
 
-/// One thing that is wrong.
+/// An error of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Finding {
-    /// Buffers have other sizes than the collective says.
+    /// Buffers do not have the sizes of the collective.
     #[error("rank {rank}: input or output has the wrong size")]
     BufferSize {
-        /// Whose.
+        /// Rank of the buffers.
         rank: usize,
     },
     /// A span leaves its buffer.
     #[error("rank {rank}: {span} leaves its buffer")]
     OutOfBounds {
-        /// Whose memory.
+        /// Rank of the memory.
         rank: usize,
-        /// What.
+        /// The span.
         span: Span,
     },
     /// The input is written.
     #[error("rank {rank}: {span} is written")]
     InputWritten {
-        /// Whose memory.
+        /// Rank of the memory.
         rank: usize,
-        /// What.
+        /// The written span.
         span: Span,
     },
     /// Source and target differ in length or overlap.
     #[error("rank {rank}: {from} does not fit {to}")]
     Mismatch {
-        /// Who sends or works.
+        /// Rank that sends or works.
         rank: usize,
-        /// Read.
+        /// Span that is read.
         from: Span,
-        /// Written.
+        /// Span that is written.
         to: Span,
     },
-    /// A fold of nothing, or of operands that its program does not have.
+    /// A fold has no operands, or operands that its program does not have.
     #[error("rank {rank}: nothing is folded into {target}")]
     NoOperands {
-        /// Who works.
+        /// Rank that works.
         rank: usize,
-        /// Written.
+        /// Span that is written.
         target: Span,
     },
-    /// A rank sends to itself or to nobody.
+    /// A rank sends to itself or to a rank that does not exist.
     #[error("transfer {}: from rank {from} to rank {to}", .transfer.0)]
     BadPeer {
-        /// Which.
+        /// The transfer.
         transfer: TransferId,
         /// Sender.
         from: usize,
         /// Receiver.
         to: usize,
     },
-    /// A step names a transfer that does not exist or is not its rank's.
+    /// A step names a transfer that does not exist or belongs to another rank.
     #[error("rank {rank}: transfer {} is not its own", .transfer.0)]
     ForeignTransfer {
-        /// Whose step.
+        /// Rank of the step.
         rank: usize,
-        /// Which.
+        /// The transfer.
         transfer: TransferId,
     },
-    /// Sent or awaited never, or more than once.
+    /// A transfer is not sent and awaited exactly once.
     #[error("transfer {} is sent {sent} and awaited {awaited} times", .transfer.0)]
     NotOnce {
-        /// Which.
+        /// The transfer.
         transfer: TransferId,
-        /// How often a step sends it.
+        /// Number of steps that send it.
         sent: usize,
-        /// How often a step waits for it.
+        /// Number of steps that wait for it.
         awaited: usize,
     },
     /// Numbers of a pair or arrivals of a receiver are not 0, 1, 2, ...
     #[error("transfer {} has a number or an arrival out of order", .transfer.0)]
     BadNumber {
-        /// Which.
+        /// The transfer.
         transfer: TransferId,
     },
-    /// A rank waits for ever.
+    /// A rank waits without end.
     #[error("rank {rank} waits for ever in step {step}")]
     Deadlock {
-        /// Who.
+        /// The waiting rank.
         rank: usize,
-        /// Where.
+        /// Index of the step.
         step: usize,
     },
     /// Two accesses of the same memory, one of them a write, are not ordered.
     #[error("rank {rank}: {first} and {second} race")]
     Race {
-        /// Whose memory.
+        /// Rank of the memory.
         rank: usize,
         /// One access.
         first: Span,
         /// The other.
         second: Span,
     },
-    /// What a put reads is written after the put was issued.
+    /// The source of a put is written after the put was issued.
     #[error("rank {rank}: {span} is written again after it was sent")]
     SourceRewritten {
-        /// Whose memory.
+        /// Rank of the memory.
         rank: usize,
-        /// What is written.
+        /// The written span.
         span: Span,
     },
-    /// Something is read that was never written.
+    /// An element is read that was never written.
     #[error("rank {rank}: {span} is read before it is written")]
     Uninitialised {
-        /// Whose memory.
+        /// Rank of the memory.
         rank: usize,
-        /// What is read.
+        /// The read span.
         span: Span,
     },
     /// Different elements of the array are reduced with each other.
     #[error("rank {rank}: elements {left} and {right} are reduced into each other in {span}")]
     MixedElements {
-        /// Who.
+        /// Rank that reduces.
         rank: usize,
-        /// Where.
+        /// Span of the elements.
         span: Span,
         /// Position in the inputs.
         left: usize,
         /// Position in the inputs.
         right: usize,
     },
-    /// An output is not what was promised.
+    /// An output differs from the collective's definition.
     #[error("rank {rank}: output element {element} is {found}, not {expected}")]
     WrongResult {
-        /// Whose output.
+        /// Rank of the output.
         rank: usize,
-        /// Position.
+        /// Index of the element.
         element: usize,
-        /// What it is.
+        /// Contents of the element.
         found: String,
-        /// What was promised.
+        /// Contents by the collective's definition.
         expected: String,
     },
     /// A rank leaves the barrier before another has entered.

@@ -19,23 +19,23 @@ pub use finding::Finding;
 
 use crate::schedule::Schedule;
 
-/// What a proved schedule is like.
+/// Properties of a proved schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Messages on the longest chain of messages that wait for each other: how often the step latency is paid.
+    /// Number of messages on the longest chain of messages that wait for each other: how often the step latency is paid.
     pub messages_deep: usize,
-    /// No rank can finish before every rank has started, so two sets of buffers may alternate without a barrier.
+    /// True if no rank can finish before every rank has started, so that two sets of buffers may alternate without a barrier.
     pub synchronizing: bool,
 }
 
-/// Prove a schedule.
+/// Proves a schedule.
 ///
 /// # Errors
-/// What is wrong with it. Later questions are asked only when the earlier ones have good answers.
+/// The errors of the schedule. Later properties are checked only if the earlier ones hold.
 pub fn verify(schedule: &Schedule) -> Result<Report, Vec<Finding>> {
-    let places = structure::check(schedule)?;
-    let order = order::Order::establish(schedule, &places)?;
-    let mut findings = races::find(schedule, &places, &order);
+    let steps_of = structure::check(schedule)?;
+    let order = order::Order::establish(schedule, &steps_of)?;
+    let mut findings = races::find(schedule, &steps_of, &order);
     findings.extend(symbolic::run(schedule, &order));
     let report = Report { messages_deep: order.messages_deep(), synchronizing: order.synchronizing() };
     if schedule.collective == crate::Collective::Barrier && !report.synchronizing {

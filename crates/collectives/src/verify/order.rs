@@ -1,12 +1,12 @@
-//! What happens before what, in every possible timing (Lamport 1978), and whether every rank reaches its end.
+//! Order of steps in every possible timing (Lamport 1978), and whether every rank reaches its end.
 //!
 //! The steps of a rank follow each other; the issue of a transfer comes before the step that awaits it. For each step a
-//! vector says how many steps of each rank are certain to have issued their sends when it starts.
+//! vector contains how many steps of each rank are certain to have issued their sends when it starts.
 
 use std::collections::VecDeque;
 
 use super::Finding;
-use super::structure::{Place, Places};
+use super::structure::{StepId, TransferSteps};
 use crate::schedule::Schedule;
 
 /// The partial order of all steps.
@@ -16,11 +16,11 @@ pub(super) struct Order {
     /// By rank: what is over when the rank has finished.
     over_at_end: Vec<Box<[u32]>>,
     /// All steps in an order that respects the partial one.
-    pub(super) sequence: Vec<Place>,
+    pub(super) sequence: Vec<StepId>,
     messages_deep: usize,
 }
 
-/// A rank on its way through its program.
+/// A rank's progress through its program.
 #[derive(Clone)]
 struct Progress {
     step: usize,
@@ -29,8 +29,8 @@ struct Progress {
 }
 
 impl Order {
-    /// Walk all ranks forward as far as they come.
-    pub(super) fn establish(schedule: &Schedule, places: &Places) -> Result<Self, Vec<Finding>> {
+    /// Advances all ranks as far as possible.
+    pub(super) fn establish(schedule: &Schedule, steps_of: &TransferSteps) -> Result<Self, Vec<Finding>> {
         let ranks = schedule.ranks();
         let start = Progress { step: 0, over: vec![0; ranks].into(), depth: 0 };
         let mut progress = vec![start; ranks];
@@ -40,7 +40,7 @@ impl Order {
             sequence: Vec::new(),
             messages_deep: 0,
         };
-        // What is known at the issue of a transfer, until its receiver has taken it.
+        // Vector at the issue of a transfer, until its receiver has taken it.
         let mut in_flight: Vec<Option<(Box<[u32]>, usize)>> = vec![None; schedule.transfers.len()];
         let mut runnable: VecDeque<usize> = (0..ranks).collect();
         while let Some(rank) = runnable.pop_front() {
@@ -56,12 +56,12 @@ impl Order {
                     }
                 }
                 order.over[rank].push(mine.over.clone());
-                order.sequence.push(Place { rank, step: mine.step });
+                order.sequence.push(StepId { rank, step: mine.step });
                 mine.step += 1;
                 mine.over[rank] = mine.step as u32;
                 for id in &step.sends {
                     in_flight[id.index()] = Some((mine.over.clone(), mine.depth));
-                    runnable.push_back(places.awaited[id.index()].rank);
+                    runnable.push_back(steps_of.awaited[id.index()].rank);
                 }
             }
             progress[rank] = mine;
@@ -72,8 +72,8 @@ impl Order {
         if stuck.is_empty() { Ok(order) } else { Err(stuck) }
     }
 
-    /// Whether everything that a step does, its sends' issue included, comes before another rank's step starts.
-    pub(super) fn over_before(&self, earlier: Place, later: Place) -> bool {
+    /// Returns true if a step is over, its sends issued, before another rank's step starts.
+    pub(super) fn over_before(&self, earlier: StepId, later: StepId) -> bool {
         self.over[later.rank][later.step][earlier.rank] > earlier.step as u32
     }
 

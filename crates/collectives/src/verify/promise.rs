@@ -1,9 +1,9 @@
-//! What each collective promises for each element of each output, stated without any algorithm.
+//! Definition of each element of each output of a collective, without any algorithm.
 
 use crate::collective::Collective;
 use crate::partition::part;
 
-/// Whose values an output element is made of.
+/// Ranks whose values an output element contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Contributors {
     /// Every rank, each exactly once.
@@ -12,7 +12,7 @@ pub(super) enum Contributors {
     One(usize),
 }
 
-/// The promise for one element.
+/// Definition of one element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Promise {
     pub(super) contributors: Contributors,
@@ -20,7 +20,7 @@ pub(super) struct Promise {
     pub(super) position: usize,
 }
 
-/// The promise for `element` of the output of `rank`.
+/// Returns the definition of `element` of the output of `rank`.
 pub(super) fn promise(
     collective: Collective,
     ranks: usize,

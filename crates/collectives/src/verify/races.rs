@@ -6,17 +6,17 @@
 
 use super::Finding;
 use super::order::Order;
-use super::structure::{Place, Places};
+use super::structure::{StepId, TransferSteps};
 use crate::schedule::{Buffer, Schedule, Span};
 
-/// Within a step: 0 is its start, where arrivals are known; work follows; `ISSUE` is where its sends go out.
+/// Position within a step: 0 is its start, after its arrivals; work follows; `ISSUE` is the issue of its sends.
 type Phase = usize;
 const START: Phase = 0;
 const ISSUE: Phase = usize::MAX;
 
 #[derive(Clone, Copy)]
 struct Moment {
-    place: Place,
+    at: StepId,
     phase: Phase,
 }
 
@@ -30,10 +30,10 @@ struct Access {
     end: Moment,
 }
 
-/// Every race and every rewritten source.
-pub(super) fn find(schedule: &Schedule, places: &Places, order: &Order) -> Vec<Finding> {
+/// Returns every race and every rewritten source.
+pub(super) fn find(schedule: &Schedule, steps_of: &TransferSteps, order: &Order) -> Vec<Finding> {
     let mut accesses = local_accesses(schedule);
-    add_transfers(schedule, places, &mut accesses);
+    add_transfers(schedule, steps_of, &mut accesses);
     let mut findings = Vec::new();
     for (rank, accesses) in accesses.iter_mut().enumerate() {
         for buffer in [Buffer::Output, Buffer::Scratch] {
@@ -51,7 +51,7 @@ fn local_accesses(schedule: &Schedule) -> Vec<Vec<Access>> {
         let mut accesses = Vec::new();
         for (step, content) in schedule.programs[rank].steps.iter().enumerate() {
             for (index, work) in content.work.iter().enumerate() {
-                let at = Moment { place: Place { rank, step }, phase: index + 1 };
+                let at = Moment { at: StepId { rank, step }, phase: index + 1 };
                 let access = |span, writes| Access { span, writes, sent: false, begin: at, end: at };
                 let sources = schedule.programs[rank].sources(work).iter();
                 accesses.extend(sources.map(|source| access(*source, false)));
@@ -63,17 +63,17 @@ fn local_accesses(schedule: &Schedule) -> Vec<Vec<Access>> {
     (0..schedule.ranks()).map(of_rank).collect()
 }
 
-fn add_transfers(schedule: &Schedule, places: &Places, accesses: &mut [Vec<Access>]) {
+fn add_transfers(schedule: &Schedule, steps_of: &TransferSteps, accesses: &mut [Vec<Access>]) {
     for (index, transfer) in schedule.transfers.iter().enumerate() {
-        let begin = Moment { place: places.issued[index], phase: ISSUE };
-        let end = Moment { place: places.awaited[index], phase: START };
+        let begin = Moment { at: steps_of.issued[index], phase: ISSUE };
+        let end = Moment { at: steps_of.awaited[index], phase: START };
         let (source, target) = (transfer.source, transfer.target);
         accesses[transfer.from].push(Access { span: source, writes: false, sent: true, begin, end });
         accesses[transfer.to].push(Access { span: target, writes: true, sent: false, begin, end });
     }
 }
 
-/// `accesses` are sorted by their first element.
+/// Compares accesses, which must be sorted by their first element.
 fn compare(rank: usize, accesses: &[Access], order: &Order, findings: &mut Vec<Finding>) {
     for (index, first) in accesses.iter().enumerate() {
         let reach = accesses[index + 1..].iter().take_while(|second| second.span.start < first.span.end());
@@ -99,10 +99,10 @@ fn rewritten(order: &Order, source: &Access, write: &Access) -> bool {
     source.sent && write.writes && before(order, source.end, write.begin)
 }
 
-/// Strictly before, in every timing.
+/// Returns true if one moment is strictly before the other, in every timing.
 fn before(order: &Order, earlier: Moment, later: Moment) -> bool {
-    if earlier.place.rank == later.place.rank {
-        return (earlier.place.step, earlier.phase) < (later.place.step, later.phase);
+    if earlier.at.rank == later.at.rank {
+        return (earlier.at.step, earlier.phase) < (later.at.step, later.phase);
     }
-    order.over_before(earlier.place, later.place)
+    order.over_before(earlier.at, later.at)
 }

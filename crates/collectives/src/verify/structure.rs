@@ -5,27 +5,27 @@ use crate::schedule::{Buffer, Program, Schedule, Span, TransferId};
 
 /// A step of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct StepId {
     pub(super) rank: usize,
     pub(super) step: usize,
 }
 
-/// Where each transfer is issued and awaited, by transfer.
-pub(super) struct Places {
-    pub(super) issued: Vec<Place>,
-    pub(super) awaited: Vec<Place>,
+/// Steps that issue and await each transfer, by transfer.
+pub(super) struct TransferSteps {
+    pub(super) issued: Vec<StepId>,
+    pub(super) awaited: Vec<StepId>,
 }
 
-pub(super) fn check(schedule: &Schedule) -> Result<Places, Vec<Finding>> {
+pub(super) fn check(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> {
     let mut findings = Vec::new();
     check_programs(schedule, &mut findings);
     check_transfers(schedule, &mut findings);
     if !findings.is_empty() {
         return Err(findings);
     }
-    let places = locate(schedule)?;
+    let steps_of = locate(schedule)?;
     check_numbers(schedule)?;
-    Ok(places)
+    Ok(steps_of)
 }
 
 fn check_programs(schedule: &Schedule, findings: &mut Vec<Finding>) {
@@ -84,17 +84,17 @@ fn written(rank: usize, target: Span, findings: &mut Vec<Finding>) {
     }
 }
 
-fn locate(schedule: &Schedule) -> Result<Places, Vec<Finding>> {
+fn locate(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> {
     let mut findings = Vec::new();
-    let mut issued: Vec<Vec<Place>> = vec![Vec::new(); schedule.transfers.len()];
+    let mut issued: Vec<Vec<StepId>> = vec![Vec::new(); schedule.transfers.len()];
     let mut awaited = issued.clone();
     for (rank, program) in schedule.programs.iter().enumerate() {
         for (step, content) in program.steps.iter().enumerate() {
-            let mut note = |ids: &[TransferId], places: &mut Vec<Vec<Place>>, sending: bool| {
+            let mut note = |ids: &[TransferId], steps_of: &mut Vec<Vec<StepId>>, sending: bool| {
                 for &transfer in ids {
                     let known = schedule.transfers.get(transfer.index());
                     if known.is_some_and(|known| rank == if sending { known.from } else { known.to }) {
-                        places[transfer.index()].push(Place { rank, step });
+                        steps_of[transfer.index()].push(StepId { rank, step });
                     } else {
                         findings.push(Finding::ForeignTransfer { rank, transfer });
                     }
@@ -111,13 +111,13 @@ fn locate(schedule: &Schedule) -> Result<Places, Vec<Finding>> {
         }
     }
     if findings.is_empty() {
-        Ok(Places { issued: issued.concat(), awaited: awaited.concat() })
+        Ok(TransferSteps { issued: issued.concat(), awaited: awaited.concat() })
     } else {
         Err(findings)
     }
 }
 
-/// Numbers of a pair count up in the order of issue; arrivals of a receiver are a permutation without gaps.
+/// Checks that numbers of a pair count up in the order of issue, and that arrivals of a receiver are a permutation without gaps.
 fn check_numbers(schedule: &Schedule) -> Result<(), Vec<Finding>> {
     let ranks = schedule.ranks();
     let mut findings = Vec::new();

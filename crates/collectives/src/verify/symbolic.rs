@@ -1,7 +1,7 @@
 //! Runs a schedule on symbols: each element is "position p of the inputs, reduced over this multiset of ranks".
 //!
-//! Multisets are kept once each and named by a number, so that an element is two numbers however many ranks it
-//! is made of.
+//! Each distinct multiset is stored once and named by a number, so that an element is two numbers for any number of ranks in
+//! it.
 
 use std::collections::HashMap;
 
@@ -58,14 +58,14 @@ struct Memory {
     findings: Vec<Finding>,
 }
 
-/// Run the schedule; what was found on the way, and where outputs differ from the promise.
+/// Runs the schedule. Returns the errors during the run, and the outputs that differ from the definition.
 pub(super) fn run(schedule: &Schedule, order: &Order) -> Vec<Finding> {
     let mut memory = Memory::new(schedule);
-    for place in &order.sequence {
-        let program = &schedule.programs[place.rank];
-        let step = &program.steps[place.step];
+    for at in &order.sequence {
+        let program = &schedule.programs[at.rank];
+        let step = &program.steps[at.step];
         for work in &step.work {
-            memory.work(place.rank, program, work);
+            memory.work(at.rank, program, work);
         }
         for &id in &step.sends {
             let transfer = schedule.transfer(id);
@@ -129,15 +129,15 @@ impl Memory {
         self.cells[rank][index(span.buffer)][span.range()].copy_from_slice(values);
     }
 
-    /// Compare the outputs with the promise; one finding per rank is enough to act on.
+    /// Compares the outputs with the definition; one finding per rank is enough.
     fn judge(&mut self, schedule: &Schedule) {
         let ranks = schedule.ranks();
-        let everybody = self.multisets.number((0..ranks as u32).collect());
+        let all_ranks = self.multisets.number((0..ranks as u32).collect());
         for rank in 0..ranks {
             for element in 0..schedule.programs[rank].output {
                 let expected = promise(schedule.collective, ranks, schedule.elements, rank, element);
                 let set = match expected.contributors {
-                    Contributors::All => everybody,
+                    Contributors::All => all_ranks,
                     Contributors::One(from) => self.multisets.number(vec![from as u32]),
                 };
                 let found = self.cells[rank][index(Buffer::Output)][element];

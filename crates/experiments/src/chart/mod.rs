@@ -1,7 +1,7 @@
-//! A figure as SVG text: the closed form as a line, what was measured as points.
+//! A figure as SVG text: the closed form as a line, measurements as points.
 //!
-//! Written by hand, without a library: a page of elements whose numbers a person can follow. The same findings make
-//! the same text, so figures can be committed and compared.
+//! Written by hand, without a library: a page of elements whose numbers are readable. Equal findings make
+//! equal text, so figures can be committed and compared.
 
 mod scale;
 
@@ -9,20 +9,8 @@ use std::fmt::Write;
 
 use crate::experiment::{Experiment, Findings, Row, Verdict};
 
-pub use scale::Axis;
 use scale::Scale;
-
-/// Both axes of a figure.
-#[derive(Clone, Copy, Debug)]
-pub struct Axes {
-    /// Horizontal.
-    pub x: Axis,
-    /// Vertical.
-    pub y: Axis,
-    /// What stands at 1, 2, ... of a horizontal axis that counts nothing, where these are kinds of something; without words
-    /// where the legend has them.
-    pub names: Option<&'static [&'static str]>,
-}
+pub use scale::{Axes, Axis};
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 440.0;
@@ -30,19 +18,19 @@ const LEFT: f64 = 78.0;
 const RIGHT: f64 = 540.0;
 const TOP: f64 = 58.0;
 const BOTTOM: f64 = 376.0;
-/// Colours that differ in brightness too, for those who see no hue.
+/// Colours that also differ in brightness, for readers who do not distinguish hues.
 const COLOURS: [&str; 10] = [
     "#0b559f", "#d95f02", "#1b9e77", "#7b3294", "#b8860b", "#c2185b", "#4d4d4d", "#66a61e", "#5ab4e5",
     "#8c510a",
 ];
-/// Of a measured point.
+/// Radius of a measured point.
 const RADIUS: f64 = 3.0;
-/// From a line of words to the next.
+/// Distance between two lines of text.
 const LINE: f64 = 14.0;
-/// Places at which a curve is computed.
+/// Number of x values at which a curve is computed.
 const SAMPLES: u32 = 80;
 
-/// The figure of an experiment's findings.
+/// Returns the figure of an experiment's findings as SVG text.
 #[must_use]
 pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
     let drawn: Vec<&Row> = findings.rows.iter().filter(|row| row.is_drawn).collect();
@@ -70,12 +58,12 @@ pub fn figure(experiment: &Experiment, findings: &Findings) -> String {
         let closed_form = |at| (experiment.curve)(name, at);
         let line = line(&rows, closed_form);
         if experiment.axes.names.is_some() {
-            // Between kinds of something there is nothing.
+            // Kinds have no values between them.
             line.iter().for_each(|point| draw(&mut svg, colour, &[*point], (&x, &y)));
         } else {
             draw(&mut svg, colour, &line, (&x, &y));
         }
-        // Where points of several series coincide, the earlier ones show around the later.
+        // Where points of several series coincide, the earlier ones remain visible around the later.
         let later = series.len() - 1 - number;
         points(&mut svg, colour, RADIUS + later.min(4) as f64, &rows, (&x, &y));
         legend_height = legend(&mut svg, legend_height, colour, name);
@@ -92,14 +80,14 @@ fn frame(svg: &mut Svg, axes: Axes, x: &Scale, y: &Scale) {
         Some(names) => names.iter().zip(1..).map(|(name, at)| (f64::from(at), (*name).to_owned())).collect(),
     };
     for (value, words) in marks {
-        let Some(place) = x.place(value) else { continue };
-        svg.stroke((place, TOP), (place, BOTTOM), "#e4e4e4", 1.0);
-        svg.text(place, BOTTOM + 17.0, "middle", "", &words);
+        let Some(at) = x.coordinate(value) else { continue };
+        svg.stroke((at, TOP), (at, BOTTOM), "#e4e4e4", 1.0);
+        svg.text(at, BOTTOM + 17.0, "middle", "", &words);
     }
     for (value, words) in y.marks() {
-        let Some(place) = y.place(value) else { continue };
-        svg.stroke((LEFT, place), (RIGHT, place), "#e4e4e4", 1.0);
-        svg.text(LEFT - 7.0, place + 4.0, "end", "", &words);
+        let Some(at) = y.coordinate(value) else { continue };
+        svg.stroke((LEFT, at), (RIGHT, at), "#e4e4e4", 1.0);
+        svg.text(LEFT - 7.0, at + 4.0, "end", "", &words);
     }
     svg.stroke((LEFT, BOTTOM), (RIGHT, BOTTOM), "#222222", 1.5);
     svg.stroke((LEFT, TOP), (LEFT, BOTTOM), "#222222", 1.5);
@@ -109,7 +97,7 @@ fn frame(svg: &mut Svg, axes: Axes, x: &Scale, y: &Scale) {
     svg.text(18.0, middle, "middle", &turned, axes.y.label);
 }
 
-/// What is expected: along the closed form where there is one, else from point to point.
+/// Returns the expected line: along the closed form if there is one, else from point to point.
 fn line(rows: &[&Row], closed_form: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f64)> {
     let mut line: Vec<(f64, f64)> = rows.iter().map(|row| (row.x, row.expected)).collect();
     line.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -126,13 +114,13 @@ fn line(rows: &[&Row], closed_form: impl Fn(f64) -> Option<f64>) -> Vec<(f64, f6
 }
 
 fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], (x, y): (&Scale, &Scale)) {
-    let places = line.iter().filter_map(|(at, value)| Some((x.place(*at)?, y.place(*value)?)));
-    let mut places: Vec<(f64, f64)> = places.collect();
-    if let [(at, height)] = places[..] {
+    let coordinates = line.iter().filter_map(|(at, value)| Some((x.coordinate(*at)?, y.coordinate(*value)?)));
+    let mut coordinates: Vec<(f64, f64)> = coordinates.collect();
+    if let [(at, height)] = coordinates[..] {
         // A single point has a line too.
-        places = vec![(at - 10.0, height), (at + 10.0, height)];
+        coordinates = vec![(at - 10.0, height), (at + 10.0, height)];
     }
-    let points: Vec<String> = places.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    let points: Vec<String> = coordinates.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
     let points = points.join(" ");
     svg.line(&format!(r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.6"/>"#));
 }
@@ -140,7 +128,7 @@ fn draw(svg: &mut Svg, colour: &str, line: &[(f64, f64)], (x, y): (&Scale, &Scal
 fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], (x, y): (&Scale, &Scale)) {
     for row in rows {
         let Some(measured) = row.measured else { continue };
-        let (Some(at), Some(height)) = (x.place(row.x), y.place(measured)) else { continue };
+        let (Some(at), Some(height)) = (x.coordinate(row.x), y.coordinate(measured)) else { continue };
         let fill = if row.verdict == Verdict::Pass { colour } else { "#ffffff" };
         svg.line(&format!(
             r#"<circle cx="{at:.1}" cy="{height:.1}" r="{radius}" fill="{fill}" stroke="{colour}" stroke-width="1.5"/>"#
@@ -148,7 +136,7 @@ fn points(svg: &mut Svg, colour: &str, radius: f64, rows: &[&Row], (x, y): (&Sca
     }
 }
 
-/// One series' entry in the legend; where the next one may stand.
+/// Draws one series' entry of the legend; returns the height of the next one.
 fn legend(svg: &mut Svg, height: f64, colour: &str, name: &str) -> f64 {
     svg.stroke((RIGHT + 18.0, height), (RIGHT + 46.0, height), colour, 1.6);
     svg.line(&format!(r#"<circle cx="{:.1}" cy="{height:.1}" r="4" fill="{colour}"/>"#, RIGHT + 32.0));
@@ -159,7 +147,7 @@ fn legend(svg: &mut Svg, height: f64, colour: &str, name: &str) -> f64 {
     height + LINE * (lines.len() - 1) as f64 + 20.0
 }
 
-/// Words in lines that fit beside the figure.
+/// Breaks a text into lines that fit beside the figure.
 fn wrapped(words: &str) -> Vec<String> {
     const LETTERS_MAX: usize = 26;
     let mut lines: Vec<String> = Vec::new();
@@ -209,7 +197,7 @@ mod tests {
     use super::wrapped;
 
     #[test]
-    fn words_of_a_legend_are_all_there_and_no_line_leaves_the_figure() {
+    fn a_legend_is_complete_and_no_line_leaves_the_figure() {
         let name = "bulk blocked, a channel for each class, round-robin";
         let lines = wrapped(name);
         assert!(lines.len() > 1 && lines.iter().all(|line| line.len() <= 26), "{lines:?}");

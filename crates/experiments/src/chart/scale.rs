@@ -1,15 +1,27 @@
-//! One axis: from values to places, and where its marks stand.
+//! One axis: positions of values, and positions of its marks.
 
-/// How one axis is drawn.
+/// Label and kind of an axis.
 #[derive(Clone, Copy, Debug)]
 pub struct Axis {
-    /// What is shown, with its unit.
+    /// Text beside the axis, with its unit.
     pub label: &'static str,
-    /// Whether equal steps are equal factors.
+    /// True if equal steps are equal factors.
     pub is_logarithmic: bool,
 }
 
-/// An axis with the range of its values and the place that it fills.
+/// Both axes of a figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Axes {
+    /// Horizontal.
+    pub x: Axis,
+    /// Vertical.
+    pub y: Axis,
+    /// Names of the marks 1, 2, ... of a horizontal axis that shows kinds instead of numbers. `Some` with an empty slice if the
+    /// legend names the kinds.
+    pub names: Option<&'static [&'static str]>,
+}
+
+/// An axis with the range of its values and its range of coordinates.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     is_logarithmic: bool,
@@ -20,8 +32,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// A scale on which all of these values have a place, drawn from `from` to `to`. A logarithmic one leaves out what has
-    /// no logarithm.
+    /// Returns a scale that covers all of these values, drawn from `from` to `to`. A logarithmic one leaves out values without a
+    /// logarithm.
     pub(super) fn over(axis: Axis, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Self {
         let values = values.filter(|value| value.is_finite() && (!axis.is_logarithmic || *value > 0.0));
         let (mut least, mut most) = values
@@ -32,7 +44,7 @@ impl Scale {
             (least, most) = (1.0, 2.0);
         }
         if axis.is_logarithmic {
-            // Wide enough for two marks, whatever the values.
+            // Wide enough for two marks, for any values.
             let room = (most / least).powf(0.05).max(1.1).max((5.0 * least / most).sqrt());
             (least, most) = (least / room, most * room);
         } else {
@@ -44,8 +56,8 @@ impl Scale {
         Self { is_logarithmic: axis.is_logarithmic, least, most, from, to }
     }
 
-    /// Where a value stands; `None` if it has no place.
-    pub(super) fn place(&self, value: f64) -> Option<f64> {
+    /// Returns the coordinate of a value; `None` if the scale does not cover it.
+    pub(super) fn coordinate(&self, value: f64) -> Option<f64> {
         let share = if self.is_logarithmic {
             (value > 0.0).then(|| (value / self.least).ln() / (self.most / self.least).ln())?
         } else {
@@ -54,7 +66,7 @@ impl Scale {
         share.is_finite().then_some(self.from + share * (self.to - self.from))
     }
 
-    /// Values that are marked, with their words.
+    /// Returns the marked values, with their texts.
     pub(super) fn marks(&self) -> Vec<(f64, String)> {
         let values = if self.is_logarithmic { self.factors() } else { self.steps() };
         values.into_iter().map(|value| (value, words(value))).collect()
@@ -83,7 +95,7 @@ impl Scale {
     }
 }
 
-/// A mark in words: `0.01`, `200`, `50k`, `2M`.
+/// Formats a mark: `0.01`, `200`, `50k`, `2M`.
 fn words(value: f64) -> String {
     let plain = |value: f64| {
         let text = format!("{value:.6}");
@@ -108,26 +120,28 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_a_place_within_the_axis() {
+    fn every_value_is_within_the_axis() {
         for (is_logarithmic, values) in
             [(false, &[3.0, 7.0][..]), (true, &[1e-6, 4.0]), (false, &[5.0]), (true, &[5.0])]
         {
             let scale = scale(is_logarithmic, values);
             for value in values {
-                let place = scale.place(*value).unwrap();
-                assert!((0.0..=100.0).contains(&place), "{value} at {place}");
+                let coordinate = scale.coordinate(*value).unwrap();
+                assert!((0.0..=100.0).contains(&coordinate), "{value} at {coordinate}");
             }
             assert!(scale.marks().len() >= 2, "{:?}", scale.marks());
         }
-        assert_eq!(scale(true, &[1.0, 2.0]).place(0.0), None);
+        assert_eq!(scale(true, &[1.0, 2.0]).coordinate(0.0), None);
         assert!(scale(false, &[]).marks().len() >= 2, "an empty figure has axes");
     }
 
     #[test]
     fn equal_factors_are_equal_steps_on_a_logarithmic_axis() {
         let scale = scale(true, &[1.0, 10_000.0]);
-        let place = |value| scale.place(value).unwrap();
-        assert!((place(100.0) - place(10.0) - (place(1_000.0) - place(100.0))).abs() < 1e-9);
+        let coordinate = |value| scale.coordinate(value).unwrap();
+        assert!(
+            (coordinate(100.0) - coordinate(10.0) - (coordinate(1_000.0) - coordinate(100.0))).abs() < 1e-9
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::theory::wire::{SUE, serialisation_ns};
 const RANKS: u64 = 8;
 const RATE_BITS_PER_S: f64 = 100e9;
 const DELAY_NS: f64 = 2_000.0;
-/// What a frame of a long transfer carries.
+/// Payload of a frame of a long transfer, in bytes.
 const SEGMENT_BYTES: u64 = 4_096;
 /// Steps begin in whole nanoseconds, and a crossover is found between steps of 4 KiB.
 const TOLERANCE: Tolerance = Tolerance::Relative(0.02);
@@ -23,9 +23,9 @@ pub(super) static ALL_REDUCE: Experiment = Experiment {
     number: 14,
     name: "all-reduce",
     question: "How long does an all-reduce take on a ring, a mesh and a star, and when does one shot win?",
-    formula: "ring 2(N-1)(a + S/Nb), both ways 2(N-1)(a + S/2Nb); mesh 2(a + S/Nb) or a + S/b; star 2a + 2(N-1)/N S/b or \
-              2 log2(N) a + 2(N-1)/N S/b; each + the last acknowledgement's way; one shot wins below a b/(1 - 2/N)",
-    theory: "Each step costs the way of its last byte (alpha) and the time of its bytes on the busiest link; b is the link's \
+    formula: "ring 2(N-1)(a + S/Nb), both directions 2(N-1)(a + S/2Nb); mesh 2(a + S/Nb) or a + S/b; star 2a + 2(N-1)/N S/b or \
+              2 log2(N) a + 2(N-1)/N S/b; each + the last acknowledgement's delay; one shot wins below a b/(1 - 2/N)",
+    theory: "Each step costs the delay of its last byte (alpha) and the time of its bytes on the busiest link; b is the link's \
              rate times the share of payload in its frames (the alpha-beta model of collectives). A rank is done when it knows \
              that its own bytes are visible.",
     perturbs: "delay of the links",
@@ -48,7 +48,7 @@ pub(super) static ALL_REDUCE: Experiment = Experiment {
 
 /// A topology with its algorithm.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct Variant {
     name: &'static str,
     shape: &'static str,
     algorithm: &'static str,
@@ -56,43 +56,43 @@ struct Way {
     time_ns: fn(&Fabric, f64) -> f64,
 }
 
-const WAYS: [Way; 6] = [
-    Way {
+const VARIANTS: [Variant; 6] = [
+    Variant {
         name: "ring",
         shape: "ring: {nodes: 8}",
         algorithm: "ring",
         links_per_step: 1.0,
         time_ns: Fabric::ring_all_reduce_ns,
     },
-    Way {
+    Variant {
         name: "mesh, two shots",
         shape: "full-mesh: {nodes: 8}",
         algorithm: "two-shot",
         links_per_step: 1.0,
         time_ns: Fabric::mesh_two_shot_ns,
     },
-    Way {
+    Variant {
         name: "mesh, one shot",
         shape: "full-mesh: {nodes: 8}",
         algorithm: "one-shot",
         links_per_step: 1.0,
         time_ns: Fabric::mesh_one_shot_ns,
     },
-    Way {
+    Variant {
         name: "star, two shots",
         shape: "star: {nodes: 8}",
         algorithm: "two-shot",
         links_per_step: 2.0,
         time_ns: Fabric::star_two_shot_ns,
     },
-    Way {
-        name: "ring, both ways",
+    Variant {
+        name: "ring, both directions",
         shape: "ring: {nodes: 8}",
         algorithm: "bidirectional-ring",
         links_per_step: 1.0,
         time_ns: Fabric::two_rings_all_reduce_ns,
     },
-    Way {
+    Variant {
         name: "star, halving-doubling",
         shape: "star: {nodes: 8}",
         algorithm: "halving-doubling",
@@ -101,18 +101,18 @@ const WAYS: [Way; 6] = [
     },
 ];
 
-/// What the links are, in the formulas' terms.
-fn fabric(way: &Way) -> Fabric {
+/// Returns the links' properties as the formulas define them.
+fn fabric(variant: &Variant) -> Fabric {
     let frame_ns = serialisation_ns(SUE.wire_bytes(1, SEGMENT_BYTES), RATE_BITS_PER_S);
     Fabric {
-        alpha_ns: way.links_per_step * DELAY_NS,
-        finish_ns: way.links_per_step * DELAY_NS,
+        alpha_ns: variant.links_per_step * DELAY_NS,
+        finish_ns: variant.links_per_step * DELAY_NS,
         link_bytes_per_ns: SEGMENT_BYTES as f64 / frame_ns,
         ranks: RANKS as f64,
     }
 }
 
-/// The fastest way for each size.
+/// Returns the fastest algorithm for each size, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let timed = || rows.iter().filter(|row| row.is_drawn).filter_map(|row| Some((row, row.measured?)));
     let mut sizes: Vec<f64> = timed().map(|(row, _)| row.x).collect();
@@ -129,16 +129,16 @@ fn in_words(rows: &[Row]) -> Vec<String> {
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let (seed, delay_ns) = (setup.seed, setup.run_count(DELAY_NS as u64));
     let mut trials = Vec::new();
-    for way in WAYS {
+    for variant in VARIANTS {
         for bytes in setup.knobs.counts("bytes", setup.reduced) {
             trials.push(Trial {
-                series: way.name.to_owned(),
-                setting: format!("{}, {bytes} B", way.name),
+                series: variant.name.to_owned(),
+                setting: format!("{}, {bytes} B", variant.name),
                 is_drawn: true,
                 x: bytes as f64,
-                expected: (way.time_ns)(&fabric(&way), bytes as f64) / 1e3,
+                expected: (variant.time_ns)(&fabric(&variant), bytes as f64) / 1e3,
                 tolerance: TOLERANCE,
-                run: Box::new(move || Ok((time_ns(seed, way, delay_ns, bytes)? / 1e3).into())),
+                run: Box::new(move || Ok((time_ns(seed, variant, delay_ns, bytes)? / 1e3).into())),
             });
         }
     }
@@ -146,20 +146,20 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-fn time_ns(seed: u64, way: Way, delay_ns: u64, bytes: u64) -> Result<f64, String> {
+fn time_ns(seed: u64, variant: Variant, delay_ns: u64, bytes: u64) -> Result<f64, String> {
     let text = format!(
         "{{name: collective, shape: {{{}}}, defaults: {{memory: 64MiB}}, link: {{rate: 100Gbit/s, delay: {delay_ns}ns, headers: sue-like}}, \
          forwarding: {{mode: cut-through}}, \
          job: {{collective: {{algorithm: {}, bytes: {bytes}B, repetitions: 1, warm_up: 1}}}}}}",
-        way.shape, way.algorithm
+        variant.shape, variant.algorithm
     );
     let times = all_reduce(&text, seed, &[])?;
     times.first().map(|(_, time_ns)| *time_ns).ok_or_else(|| "the all-reduce was not measured".to_owned())
 }
 
-/// Where both ways of a mesh take the same time: between the last size at which one shot wins and the next.
+/// Returns the size at which both algorithms of a mesh take equal time: between the last size at which one shot wins and the next.
 fn crossover(seed: u64, delay_ns: u64) -> Trial {
-    let [_, two, one, ..] = WAYS;
+    let [_, two, one, ..] = VARIANTS;
     let expected = fabric(&one).one_shot_crossover_bytes();
     Trial {
         series: "crossover on the mesh".to_owned(),
@@ -187,8 +187,8 @@ fn crossover(seed: u64, delay_ns: u64) -> Trial {
     }
 }
 
-/// Time between the sizes.
+/// Returns the time between the sizes.
 fn curve(series: &str, bytes: f64) -> Option<f64> {
-    let way = WAYS.iter().find(|way| way.name == series)?;
-    Some((way.time_ns)(&fabric(way), bytes) / 1e3)
+    let variant = VARIANTS.iter().find(|variant| variant.name == series)?;
+    Some((variant.time_ns)(&fabric(variant), bytes) / 1e3)
 }

@@ -12,7 +12,7 @@ use crate::traffic::{Flow, Kind};
 
 /// Our own headers of a frame with one put, check, preamble and gap.
 const AROUND_BYTES: u64 = 130 + 24;
-/// Lost frames that a run waits for.
+/// Expected losses of a run.
 const EVENTS: f64 = 2_400.0;
 const RARE: f64 = 1e-6;
 
@@ -64,7 +64,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     for rate in setup.knobs.shares("link.bit_error_rate", setup.reduced) {
         for bytes in setup.knobs.counts("bytes", setup.reduced) {
             let expected = loss_of_frame(rate, (bytes + AROUND_BYTES) as f64);
-            // Rates below that are told by fewer losses, and say so.
+            // Runs with rarer losses meet fewer of them, and say so in a note.
             let puts = (EVENTS / loss_of_frame(rate.max(RARE), (bytes + AROUND_BYTES) as f64)) as u64;
             let (seed, run_rate) = (setup.seed, setup.run_input(rate));
             trials.push(Trial {
@@ -90,7 +90,7 @@ fn measure(seed: u64, rate: f64, bytes: u64, puts: u64) -> Result<Measured, Stri
     let flow = Flow { open_max: 512, ..Flow::greedy(Kind::Put, 1, bytes, puts) };
     let mut stage = Stage::new(&text, seed, vec![vec![flow]])?;
     stage.run()?;
-    // Every data frame has a number on the link, and whoever receives counts those that never come.
+    // Every data frame has a number on the link, and the receiver counts missing numbers.
     let lost = stage.simulation.counters(NodeId(1), PortId(0)).missing;
     let sent = stage.forward("n0--n1")?.data_frames_sent;
     Ok(Measured { value: lost as f64 / sent as f64, events: Some(lost), note: None })

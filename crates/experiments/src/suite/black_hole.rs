@@ -1,6 +1,6 @@
-//! Experiment 6: what a link does whose acknowledgements all vanish.
+//! Experiment 6: behaviour of a link whose acknowledgements are all lost.
 //!
-//! From one moment on nothing comes back. The sender's frames are repeated as often as the replay count allows, then the
+//! From one time on no frame returns. The sender's frames are repeated as often as the replay count allows, then the
 //! link is flushed and waits for its neighbour.
 
 use rackloom_plan::impair::Direction;
@@ -54,9 +54,9 @@ pub(super) static BLACK_HOLE: Experiment = Experiment {
     trials,
 };
 
-/// What of a run is looked at.
+/// Measured quantity of a run.
 #[derive(Clone, Copy, Debug)]
-enum Look {
+enum Quantity {
     Sent,
     Duplicates,
     Replays,
@@ -67,17 +67,17 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     for outstanding in setup.knobs.counts("link.llr.outstanding_frames", setup.reduced) {
         for (look, what) in [
-            (Look::Sent, "frames sent"),
-            (Look::Duplicates, "duplicates"),
-            (Look::Replays, "replays"),
-            (Look::Flushes, "flushes"),
+            (Quantity::Sent, "frames sent"),
+            (Quantity::Duplicates, "duplicates"),
+            (Quantity::Replays, "replays"),
+            (Quantity::Flushes, "flushes"),
         ] {
             for replays in setup.knobs.counts("link.llr.replay_count_max", setup.reduced) {
                 let expected = match look {
-                    Look::Sent => outstanding * (replays + 1),
-                    Look::Duplicates => outstanding * replays,
-                    Look::Replays => replays,
-                    Look::Flushes => 1,
+                    Quantity::Sent => outstanding * (replays + 1),
+                    Quantity::Duplicates => outstanding * replays,
+                    Quantity::Replays => replays,
+                    Quantity::Flushes => 1,
                 };
                 let (seed, run_outstanding) = (setup.seed, setup.run_count(outstanding));
                 trials.push(Trial {
@@ -95,7 +95,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-fn measure(seed: u64, outstanding: u64, replays: u64, look: Look) -> Result<Measured, String> {
+fn measure(seed: u64, outstanding: u64, replays: u64, look: Quantity) -> Result<Measured, String> {
     let text = format!(
         "{{name: pair, shape: {{ring: {{nodes: 2}}}}, timers: {{heartbeat_interval: 100ms}}, \
          transport: {{timeout_initial: 1s, timeout_min: 1s, timeout_max: 1s}}, \
@@ -109,10 +109,10 @@ fn measure(seed: u64, outstanding: u64, replays: u64, look: Look) -> Result<Meas
     stage.simulation.step_until(LOOKED_AT).map_err(|stalled| stalled.to_string())?;
     let counters = |node| stage.simulation.counters(NodeId(node), PortId(0));
     let value = match look {
-        Look::Sent => counters(0).data_frames_sent,
-        Look::Duplicates => counters(1).retry.rx_duplicate_seq,
-        Look::Replays => counters(0).retry.replays,
-        Look::Flushes => counters(0).retry.flushes,
+        Quantity::Sent => counters(0).data_frames_sent,
+        Quantity::Duplicates => counters(1).retry.rx_duplicate_seq,
+        Quantity::Replays => counters(0).retry.replays,
+        Quantity::Flushes => counters(0).retry.flushes,
     };
     Ok((value as f64).into())
 }

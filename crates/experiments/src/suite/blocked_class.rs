@@ -1,8 +1,8 @@
-//! Experiment 9: what one class of messages that stands still does to another.
+//! Experiment 9: effect of a blocked class of messages on another class.
 //!
 //! In a star, node 2 stops draining bulk data. Node 0 puts to it and stores to node 1. With a channel for each class the puts
-//! stop and the stores have the link; with one channel for all everything stops. Beside that: how an arbiter divides a link
-//! that two classes want.
+//! stop and the stores have the link; with one channel for all everything stops. Also measured: how an arbiter divides a link
+//! between two saturating classes.
 
 use rackloom_protocol::{Class, Instant, NodeId};
 
@@ -23,15 +23,15 @@ const STORE_FRAME_BYTES: u64 = 14 + 32 + 40 + 16 + 12 + STORE_BYTES;
 const PUT_FRAME_BYTES: u64 = 14 + 32 + 40 + 44 + PUT_BYTES;
 /// Check, preamble and gap.
 const BESIDE_FRAME_BYTES: u64 = 24;
-/// What is counted lies between these, long after everything that will stand still does.
-const LOOKED_FROM: Instant = Instant(1_000_000);
-const LOOKED_TO: Instant = Instant(3_000_000);
+/// Begin and end of the measured interval, long after everything that blocks has blocked.
+const MEASURED_FROM: Instant = Instant(1_000_000);
+const MEASURED_TO: Instant = Instant(3_000_000);
 
-/// A class beside one that stands still.
+/// Throughput of a class beside a blocked one.
 pub(super) static BLOCKED_CLASS: Experiment = Experiment {
     number: 9,
     name: "blocked-class",
-    question: "What does a class of messages that stands still do to another?",
+    question: "What does a blocked class of messages do to another?",
     formula: "share of the stores = 1 with a channel for each class, 0 with one channel; weights w: w0 / (w0 + w1) of the frame bytes",
     theory: "Each channel has its own queue and its own credits, so a full one takes nothing from the others (CBFC-like; \
              virtual channels, Dally 1992). Weighted turns are a deficit round-robin (Shreedhar and Varghese 1995).",
@@ -73,7 +73,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         let what = format!("bulk blocked, a channel for each class, {arbiter}");
         add(what, 1.0, Tolerance::Relative(0.01), channels, true);
     }
-    // Credits too few for a put may still be enough for a store: one or two in the time that is looked at.
+    // Credits too few for a put may still be enough for a store: one or two in the measured time.
     let hardly_any = Tolerance::Absolute(1e-4);
     add("bulk blocked, one channel".into(), 0.0, hardly_any, "channels: off".into(), true);
     let frames = [STORE_FRAME_BYTES as f64, PUT_FRAME_BYTES as f64];
@@ -104,8 +104,8 @@ fn measure(seed: u64, store_bytes: u64, channels: &str, is_blocked: bool) -> Res
         stage.simulation.step_until(at).map_err(|stalled| stalled.to_string())?;
         stage.ledger(0).completed_of.first().copied().ok_or_else(|| "nothing was sent".to_owned())
     };
-    let count = -(stores_by(LOOKED_FROM)? as f64) + stores_by(LOOKED_TO)? as f64;
-    let took_ns = LOOKED_TO.since(LOOKED_FROM) as f64;
+    let count = -(stores_by(MEASURED_FROM)? as f64) + stores_by(MEASURED_TO)? as f64;
+    let took_ns = MEASURED_TO.since(MEASURED_FROM) as f64;
     let wire_bytes = (STORE_FRAME_BYTES + BESIDE_FRAME_BYTES) as f64;
     Ok((count * wire_bytes * 8e9 / took_ns / RATE_BITS_PER_S).into())
 }

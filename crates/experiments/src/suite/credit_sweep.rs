@@ -1,6 +1,6 @@
 //! Experiment 8: how many credits a link needs, how often they must come back, and how small they should be.
 //!
-//! Two nodes, one stream, a link whose loop holds some dozens of frames. Credits are the only thing that is short:
+//! Two nodes, one stream, a link whose loop holds some dozens of frames. Only credits are scarce:
 //! acknowledgements of packets, which carry credits too, wait until all has been measured.
 
 use crate::answer;
@@ -13,24 +13,24 @@ use crate::traffic::{Flow, Kind};
 
 const RATE_BITS_PER_S: f64 = 400e9;
 const DELAY_NS: f64 = 1_000.0;
-/// Of a put with our own headers: Ethernet 14, link 32, fabric 40, region and put 44.
+/// Headers of a put with our own profile: Ethernet 14, link 32, fabric 40, region and put 44.
 const HEADER_BYTES: u64 = 14 + 32 + 40 + 44;
 /// Check, preamble and gap.
 const BESIDE_FRAME_BYTES: u64 = 24;
 const OVERHEAD_BYTES: u64 = 16;
 /// A credit update is a smallest frame.
 const UPDATE_WIRE_BYTES: f64 = 84.0;
-/// Puts of the sweep, and its credits.
+/// Size of the puts of the sweep, and of its credits.
 const PUT_BYTES: u64 = 4_096;
 const UNIT_BYTES: u64 = 128;
-/// Puts that show what small credits are good for, and the buffer that the credits stand for.
+/// Size of the puts that show the benefit of small credits, and of the buffer that the credits stand for.
 const SMALL_PUT_BYTES: u64 = 64;
 const BUFFER_BYTES: u64 = 16_384;
 const SMALL_SPACING_BYTES: u64 = 2_048;
 const SMALL: &str = "small credits";
-/// Beginning and end of what is measured lie within an update, and there are some hundred updates.
+/// Begin and end of the measured interval are within an update, and there are some hundred updates.
 const TOLERANCE: Tolerance = Tolerance::Relative(0.02);
-/// Frames of the beginning, and of the measurement: together fewer than the window of packets.
+/// Number of frames before the measurement; together with the measured ones fewer than the window of packets.
 const SKIPPED: u64 = 300;
 const MEASURED: u64 = 3_300;
 
@@ -43,7 +43,7 @@ pub(super) static CREDIT_SWEEP: Experiment = Experiment {
               cost = ceil((frame + overhead)/unit)",
     theory: "A frame leaves only with credits; the receiver collects freed ones until they are worth an update (CBFC-like), which \
              returns those of m frames. The update that m frames bring about left with frame m - r of an earlier one's, and takes \
-             the way there and back. A frame that does not fill its credits wastes the rest.",
+             the round trip. A frame that does not fill its credits wastes the rest.",
     perturbs: "credits of the link",
     knobs: &[
         Knob {
@@ -78,7 +78,7 @@ pub(super) static CREDIT_SWEEP: Experiment = Experiment {
     trials,
 };
 
-/// What is set on a link, and what it carries.
+/// Settings of a link, and its load.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     put_bytes: u64,
@@ -109,21 +109,21 @@ impl Link {
         }
     }
 
-    /// Whether updates leave at all: the frames that the credits hold must be worth one.
+    /// Returns true if updates leave at all: the frames that the credits hold must be worth one.
     const fn has_updates(self) -> bool {
         let CreditLoop { limit, frame_credits, spacing_credits, .. } = self.theory();
         limit / frame_credits * frame_credits >= spacing_credits
     }
 }
 
-/// The closed form between the points.
+/// Returns the closed form between the points.
 fn curve(series: &str, limit: f64) -> Option<f64> {
     let kibibytes: f64 = series.split(' ').nth(1)?.parse().ok()?;
     let link = Link::of_the_sweep(limit as u64, (kibibytes * 1024.0) as u64);
     Some(link.theory().throughput())
 }
 
-/// From how many credits on the link is full, and what credits of which size carry.
+/// Returns from how many credits on the link is full, and the throughput by size of a credit, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let line = |(series, points): (&str, Vec<(f64, f64)>)| {
         if series == SMALL {

@@ -1,4 +1,4 @@
-//! Experiment 11: racks that stand still for ever, and what keeps them moving.
+//! Experiment 11: racks that deadlock, and the settings that prevent it.
 //!
 //! In a ring every node sends to one three further on and puts its own frames first: buffers fill with frames that wait for each
 //! other. In a star every node loads from all others and drains a request only when it has answered: requests
@@ -12,7 +12,7 @@ use crate::stage::Stage;
 use crate::traffic::{Flow, Kind};
 
 const NODES: u16 = 8;
-/// The short way is one way only, unlike that to the opposite node.
+/// The shortest path to this distance is unique, unlike that to the opposite node.
 const DISTANCE: u16 = 3;
 const PUT_BYTES: u64 = 4_096;
 const PUTS: u64 = 64;
@@ -22,12 +22,12 @@ const FRAME_BYTES_MAX: u64 = 4_240;
 const LOADS: u64 = 400;
 const LOAD_BYTES: u64 = 256;
 
-/// Frames delivered by racks that stand still, and by those that do not.
+/// Frames delivered by racks that deadlock, and by those that do not.
 pub(super) static DEADLOCK: Experiment = Experiment {
     number: 11,
     name: "deadlock",
     question: "Which racks stand still for ever, and what keeps them moving?",
-    formula: "a ring of one channel, own frames first: 0 delivered, whatever the buffers, of credits as of pauses; with a dateline, hops or a bubble: all. A \
+    formula: "a ring of one channel, own frames first: 0 delivered, for any buffers, of credits as of pauses; with a dateline, hops or a bubble: all. A \
               star of responders: stalls with one channel, ends with one for answers",
     theory: "A circle of buffers in which each waits for the next stands still once it is full; it cannot close where the channel \
              dependencies have no circle (Dally and Seitz 1987), nor fill where entering it leaves a bubble (Puente et al. 1999).",
@@ -49,7 +49,7 @@ pub(super) static DEADLOCK: Experiment = Experiment {
     trials,
 };
 
-/// What is done against the circle of a ring: name, lines of the file, channels of a link.
+/// Measures against the circle of a ring: name, lines of the file, channels of a link.
 const RINGS: [(&str, &str, u64); 4] = [
     ("ring, one channel", "forwarding: {bubble: false, priority: own, deadlock: allow}", 1),
     (
@@ -69,7 +69,7 @@ const ONE_LANE: &str = "lanes: {request: 0, reply: 0, bulk: 0, bulk_reply: 0}";
 fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     let (seed, puts, loads) = (setup.seed, setup.run_count(PUTS), setup.run_count(LOADS));
-    for (place, (name, rules, channels)) in RINGS.into_iter().enumerate() {
+    for (index, (name, rules, channels)) in RINGS.into_iter().enumerate() {
         for buffers in setup.knobs.counts("buffers", setup.reduced) {
             // A bubble needs room for two.
             if name.contains("bubble") && buffers < 2 {
@@ -77,7 +77,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
             }
             let credits = buffers * FRAME_CREDITS * channels;
             let rules = rules.replace("ONE_LANE", ONE_LANE);
-            let expected = if place == 0 { 0 } else { u64::from(NODES) * PUTS };
+            let expected = if index == 0 { 0 } else { u64::from(NODES) * PUTS };
             trials.push(Trial {
                 series: name.to_owned(),
                 setting: format!("{name}, {buffers} frames of buffer: puts delivered"),
@@ -123,14 +123,14 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-/// How many operations end; if not all, there must be a circle of full buffers to blame.
+/// Returns how many operations end; if not all, there must be a circle of full buffers.
 fn ended(stage: &mut Stage, wanted: u64) -> Result<Measured, String> {
     let outcome = stage.run();
     let nodes = 0..usize::from(NODES);
     let completed = nodes.map(|node| stage.ledger(node).completed).sum::<u64>();
     let note = match outcome {
         Ok(()) if completed == wanted => None,
-        Ok(()) => return Err(format!("{completed} of {wanted} operations ended, and nobody waits")),
+        Ok(()) => return Err(format!("{completed} of {wanted} operations ended, and no member waits")),
         Err(stalled) => match stalled.lines().find(|line| line.contains("deadlock:")) {
             Some(circle) => Some(format!("circle of {}", circle.matches("which wait for").count())),
             None => return Err(format!("it stalled without a circle: {stalled}")),
@@ -140,7 +140,7 @@ fn ended(stage: &mut Stage, wanted: u64) -> Result<Measured, String> {
 }
 
 fn ring(seed: u64, puts: u64, rules: &str, of_link: &str, credits: &str) -> Result<Measured, String> {
-    // The link is slow beside what separates the beginnings of the nodes.
+    // The link is slow compared with the differences between the nodes' starts.
     let text = format!(
         "{{name: ring, shape: {{ring: {{nodes: {NODES}}}}}, link: {{rate: 1Gbit/s, delay: 500ns, {of_link}}}, \
          {credits} watchdog: 2s, {rules}, \

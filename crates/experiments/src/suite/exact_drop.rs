@@ -1,6 +1,6 @@
-//! Experiment 5: what one lost frame of a thousand sets off under link-level retry.
+//! Experiment 5: effects of one lost frame of a thousand under link-level retry.
 //!
-//! The link loses data frame 901 once. Everything that follows is counted, and the refusals are read off the wire.
+//! The link loses data frame 901 once. All resulting frames are counted, and the refusals are read off the wire.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,9 +45,9 @@ pub(super) static EXACT_DROP: Experiment = Experiment {
     trials,
 };
 
-/// What of a run is looked at.
+/// Measured quantity of a run.
 #[derive(Clone, Copy, Debug)]
-enum Look {
+enum Quantity {
     Refusals,
     Named,
     Replays,
@@ -60,18 +60,18 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     for number in setup.knobs.counts("links.drop_frames", setup.reduced) {
         let (seed, lost) = (setup.seed, setup.run_count(number));
         let looks = [
-            (Look::Refusals, "NACKs", 1),
-            (Look::Named, "last frame before the gap", number - 1),
-            (Look::Replays, "replays", 1),
-            (Look::Taken, "frames taken in order", FRAMES),
-            (Look::SentAgain, "packets sent again end to end", 0),
+            (Quantity::Refusals, "NACKs", 1),
+            (Quantity::Named, "last frame before the gap", number - 1),
+            (Quantity::Replays, "replays", 1),
+            (Quantity::Taken, "frames taken in order", FRAMES),
+            (Quantity::SentAgain, "packets sent again end to end", 0),
         ];
-        for (place, (look, what, expected)) in looks.into_iter().enumerate() {
+        for (index, (look, what, expected)) in looks.into_iter().enumerate() {
             trials.push(Trial {
                 series: what.to_owned(),
                 setting: format!("frame {number} of {FRAMES} lost: {what}"),
                 is_drawn: true,
-                x: place as f64 + 1.0,
+                x: index as f64 + 1.0,
                 expected: expected as f64,
                 tolerance: Tolerance::Exact,
                 run: Box::new(move || measure(seed, lost, look)),
@@ -81,28 +81,28 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-fn measure(seed: u64, lost: u64, look: Look) -> Result<Measured, String> {
+fn measure(seed: u64, lost: u64, look: Quantity) -> Result<Measured, String> {
     let text = format!(
         "{{name: pair, shape: {{ring: {{nodes: 2}}}}, packing: {{mode: off}}, \
          link: {{rate: 100Gbit/s, delay: 500ns, llr: on}}, links: {{n0--n1: {{drop_frames: {{n0->n1: [{lost}]}}}}}}}}"
     );
     let mut stage = Stage::new(&text, seed, vec![vec![Flow::greedy(Kind::Put, 1, PUT_BYTES, FRAMES)]])?;
     let refusals = Arc::<Mutex<Vec<u32>>>::default();
-    let heard = Arc::clone(&refusals);
+    let seen = Arc::clone(&refusals);
     stage.simulation.on_frame(move |_, _, direction, frame| {
         if direction == Direction::Backward && FrameKind::peek(frame) == Some(FrameKind::LinkNack) {
-            heard.lock().unwrap_or_else(PoisonError::into_inner).push(u32_at(frame, LINK_ACK));
+            seen.lock().unwrap_or_else(PoisonError::into_inner).push(u32_at(frame, LINK_ACK));
         }
     });
     stage.run()?;
     let refusals = refusals.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let counters = |node| &stage.simulation.counters(NodeId(node), PortId(0)).retry;
     let value = match look {
-        Look::Refusals => refusals.len() as u64,
-        Look::Named => refusals.first().copied().ok_or("nothing was refused")?.into(),
-        Look::Replays => counters(0).replays,
-        Look::Taken => counters(1).rx_ok,
-        Look::SentAgain => stage.retransmitted(),
+        Quantity::Refusals => refusals.len() as u64,
+        Quantity::Named => refusals.first().copied().ok_or("nothing was refused")?.into(),
+        Quantity::Replays => counters(0).replays,
+        Quantity::Taken => counters(1).rx_ok,
+        Quantity::SentAgain => stage.retransmitted(),
     };
     Ok((value as f64).into())
 }

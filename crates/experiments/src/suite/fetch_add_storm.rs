@@ -1,7 +1,7 @@
-//! Experiment 15: whether every operation happens exactly once, whatever the fabric does.
+//! Experiment 15: every operation happens exactly once under all faults.
 //!
-//! Every node adds to a counter at the first node while a script loses, doubles and reorders frames, cuts a link or kills a
-//! node. What the counter says at the end must be what the callers were told.
+//! Every node adds to a counter at the first node while a script loses, duplicates and reorders frames, cuts a link or kills a
+//! node. The final counter must agree with the completions of the callers.
 
 use rackloom_protocol::{Instant, NodeId};
 use rackloom_simulator::Action;
@@ -14,7 +14,7 @@ use crate::stage::Stage;
 use crate::traffic::{Flow, Kind, REGION};
 
 const NODES: u64 = 4;
-/// A cut or a kill strikes this much later per operation of a node: in the midst of the traffic.
+/// Delay of a cut or a kill per operation of a node: in the middle of the traffic.
 const STRIKES_AFTER_NS: u64 = 130;
 /// The node that a kill hits.
 const VICTIM: usize = 3;
@@ -24,15 +24,15 @@ const OPEN_MAX: u64 = 8;
 pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
     number: 15,
     name: "fetch-add-storm",
-    question: "Does every fetch-add happen exactly once, whatever the fabric does?",
-    formula: "completed <= counter <= completed + unknown; all of them where nobody dies",
-    theory: "A stream numbers its packets and the far side takes each number once, on whatever path and however often it \
+    question: "Does every fetch-add happen exactly once under any fault?",
+    formula: "completed <= counter <= completed + unknown; all of them if no node dies",
+    theory: "A stream numbers its packets and the target takes each number once, on any path and however often it \
              comes; what was in flight to or from the dead is reported as unknown.",
     perturbs: "fetch-adds that each node issues",
     knobs: &[
         Knob {
             name: "script",
-            meaning: "what befalls the fabric",
+            meaning: "the faults of the fabric",
             usual: &["clean", "drop", "duplicate", "reorder", "corrupt", "all", "cut", "kill"],
             reduced: &["all", "cut", "kill"],
             kind: KnobKind::Word,
@@ -67,7 +67,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
 
 fn trial(setup: &Setup, number: usize, script: String, operations: u64) -> Trial {
     let all = ((NODES - 1) * operations) as f64;
-    // Without what the dead node was told, what is left is that of the living and what it had open when it died.
+    // Without the dead node's completions, the counter has those of the living nodes and the dead node's outstanding operations.
     let living = ((NODES - 2) * operations) as f64;
     let (expected, tolerance) = match script.as_str() {
         "kill" => (living, Tolerance::Between(living, living + OPEN_MAX as f64)),
@@ -117,26 +117,26 @@ fn measure(seed: u64, script: &str, operations: u64) -> Result<Measured, String>
     stage.run()?;
     let bytes = stage.simulation.memory(NodeId(0)).bytes(REGION);
     let counter = bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
-    let told = (1..NODES as usize).map(|node| stage.ledger(node));
+    let ledgers = (1..NODES as usize).map(|node| stage.ledger(node));
     let (completed, unknown) =
-        told.fold((0, 0), |(completed, unknown), one| (completed + one.completed, unknown + one.unknown));
+        ledgers.fold((0, 0), |(completed, unknown), one| (completed + one.completed, unknown + one.unknown));
     judge(script, counter, completed, unknown, operations)?;
     let note = format!("{completed} completed, {unknown} unknown, {} sent again", stage.retransmitted());
     let told_to_the_dead = if script == "kill" { stage.ledger(VICTIM).completed } else { 0 };
     Ok(Measured { value: (counter - told_to_the_dead) as f64, events: None, note: Some(note) })
 }
 
-/// What the callers were told, against the counter.
+/// Compares the callers' completions with the counter.
 fn judge(script: &str, counter: u64, completed: u64, unknown: u64, operations: u64) -> Result<(), String> {
-    // Of the dead node's own, what was open when it died may have happened and nobody was told.
-    let untold = if script == "kill" { OPEN_MAX.min(operations) } else { 0 };
-    if counter < completed || counter > completed + unknown + untold {
+    // The dead node's operations that were outstanding at its death may have happened without a completion.
+    let unreported = if script == "kill" { OPEN_MAX.min(operations) } else { 0 };
+    if counter < completed || counter > completed + unknown + unreported {
         return Err(format!(
-            "the counter says {counter}, callers were told {completed} and {unknown} unknown"
+            "the counter is {counter}, callers got {completed} completions and {unknown} unknown"
         ));
     }
     if script != "kill" && unknown > 0 {
-        return Err(format!("{unknown} outcomes are unknown although nobody died"));
+        return Err(format!("{unknown} outcomes are unknown although no node died"));
     }
     Ok(())
 }

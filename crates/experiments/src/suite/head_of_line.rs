@@ -1,7 +1,7 @@
-//! Experiment 20: what lines in front of a switch cost, and that queues for each way out cost nothing.
+//! Experiment 20: cost of input queues of a switch, and that queues per output cost nothing.
 //!
-//! Half of a star's nodes send, one frame after the other, each to a node of the other half drawn at random. The lines in the switch
-//! are never empty then; what leaves the switch is counted.
+//! Half of a star's nodes send, one frame after the other, each to a node of the other half drawn at random. The
+//! queues in the switch are never empty then; the frames that leave the switch are counted.
 
 use rackloom_plan::impair::Direction;
 use rackloom_plan::random_share;
@@ -15,18 +15,18 @@ use crate::theory::blocking;
 use crate::traffic::{Flow, Kind};
 
 const PUT_BYTES: u64 = 1_024;
-/// What a frame with such a put takes at the rate of the links: 130 bytes of headers, 24 of check, preamble and gap.
+/// Duration of a frame with such a put on the links: 130 bytes of headers, 24 of check, preamble and gap.
 const SLOT_NS: u64 = 100;
 const RATE_MBIT_PER_S: u64 = (PUT_BYTES + 130 + 24) * 8 * 1_000 / SLOT_NS;
-/// Until every line has its length.
+/// Slots until every queue has its typical length.
 const WARM_SLOTS: u64 = 500;
 
 /// Throughput of a switch by how frames wait in it.
 pub(super) static HEAD_OF_LINE: Experiment = Experiment {
     number: 20,
     name: "head-of-line",
-    question: "What does a switch lose if frames wait in line behind ones that want another way out?",
-    formula: "one line per way in: 3/4 for 2 ports, falling to 2 - sqrt(2) = 0.586 for many; a queue for each way out: 1",
+    question: "What does a switch lose if frames wait in line behind ones that want another output?",
+    formula: "one queue per input: 3/4 for 2 ports, falling to 2 - sqrt(2) = 0.586 for many; a queue per output: 1",
     theory: "The heads of full lines are a closed system: each output serves one of those that want it per slot, and the next frame of \
              that line wants any output (Karol, Hluchyj and Morgan 1987, whose table is computed here from the chain of states).",
     perturbs: "ports of the switch",
@@ -40,14 +40,14 @@ pub(super) static HEAD_OF_LINE: Experiment = Experiment {
         },
         Knob {
             name: "ports",
-            meaning: "ways in, and as many ways out",
+            meaning: "inputs, and as many outputs",
             usual: &["2", "3", "4", "6", "8"],
             reduced: &["2", "4"],
             kind: KnobKind::Count(1, 10),
         },
     ],
     axes: Axes {
-        x: Axis { label: "ways in, and as many ways out", is_logarithmic: false },
+        x: Axis { label: "inputs, and as many outputs", is_logarithmic: false },
         y: Axis { label: "share of the links that is used", is_logarithmic: false },
         names: None,
     },
@@ -61,11 +61,11 @@ fn expected(queues: &str, ports: u64) -> f64 {
 }
 
 fn curve(series: &str, ports: f64) -> Option<f64> {
-    // Between whole numbers of ports there is nothing.
+    // Closed form only at whole numbers of ports.
     (series == "by-output").then(|| expected(series, ports as u64))
 }
 
-/// The least of each kind.
+/// Returns the minimum of each kind, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let least = |(queues, points): (&str, Vec<(f64, f64)>)| {
         let (ports, share) = points.into_iter().min_by(|one, other| one.1.total_cmp(&other.1))?;
@@ -80,7 +80,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     for queues in setup.knobs.words("forwarding.queues", setup.reduced) {
         for ports in setup.knobs.counts("ports", setup.reduced) {
             let (seed, run_ports, run_queues) = (setup.seed, setup.run_count(ports), queues.clone());
-            // What chance leaves open is less than that for so many slots; with queues for each way out a queue is sometimes empty.
+            // Chance is smaller than that for so many slots; with queues per output a queue is sometimes empty.
             let tolerance = if queues == "by-input" { 0.015 } else { 0.04 };
             trials.push(Trial {
                 series: queues.clone(),
@@ -96,7 +96,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-/// One put per slot, to receivers drawn at random: a flow to each of them.
+/// Returns one put per slot, to receivers drawn at random: a flow to each of them.
 fn flows(sender: u64, ports: u64, seed: u64, slots: u64) -> Vec<Flow> {
     let mut flows: Vec<Flow> =
         (0..ports).map(|port| Flow::greedy(Kind::Put, (ports + port) as u16, PUT_BYTES, 0)).collect();

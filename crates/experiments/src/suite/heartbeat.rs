@@ -1,7 +1,7 @@
-//! Experiment 12: how long a neighbour's death stays unnoticed.
+//! Experiment 12: time until a neighbour's death is detected.
 //!
-//! A neighbour is killed at moments spread evenly over its heartbeat interval, with chance within each part; the
-//! survivor's link goes down when its silence has lasted long enough. Nothing else tells: carriers stay up.
+//! A neighbour is killed at times spread evenly over its heartbeat interval, with chance within each part; the
+//! survivor's link goes down when its silence has lasted long enough. There is no other sign: carriers stay up.
 
 use rackloom_plan::random_share;
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId};
@@ -21,7 +21,7 @@ const NANOSECONDS_PER_MICROSECOND: u64 = 1_000;
 pub(super) static HEARTBEAT: Experiment = Experiment {
     number: 12,
     name: "heartbeat",
-    question: "How long does a neighbour's death stay unnoticed?",
+    question: "How long does the detection of a neighbour's death take?",
     formula: "detection within [(k - 1) T + d, k T + d], mean (k - 1/2) T + d",
     theory: "The last heartbeat left at most one interval T before the death and arrived after d; the link is down k \
              intervals after it came.",
@@ -44,7 +44,7 @@ pub(super) static HEARTBEAT: Experiment = Experiment {
     ],
     axes: Axes {
         x: Axis { label: "heartbeat interval (us)", is_logarithmic: true },
-        y: Axis { label: "time until the death is noticed (us)", is_logarithmic: true },
+        y: Axis { label: "time until the death is detected (us)", is_logarithmic: true },
         names: None,
     },
     curve: straight,
@@ -52,9 +52,9 @@ pub(super) static HEARTBEAT: Experiment = Experiment {
     trials,
 };
 
-/// What of all deaths is looked at.
+/// Measured quantity over all deaths.
 #[derive(Clone, Copy, Debug)]
-enum Look {
+enum Quantity {
     Least,
     Mean,
     Most,
@@ -64,7 +64,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let deaths = if setup.reduced { 20 } else { 100 };
     let mut trials = Vec::new();
     for misses in setup.knobs.counts("timers.heartbeat_miss_max", setup.reduced) {
-        for look in [Look::Least, Look::Mean, Look::Most] {
+        for look in [Quantity::Least, Quantity::Mean, Quantity::Most] {
             for interval_us in setup.knobs.counts("timers.heartbeat_interval", setup.reduced) {
                 trials.push(trial(setup, interval_us, misses, look, deaths));
             }
@@ -73,19 +73,19 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-fn trial(setup: &Setup, interval_us: u64, misses: u64, look: Look, deaths: u64) -> Trial {
+fn trial(setup: &Setup, interval_us: u64, misses: u64, look: Quantity, deaths: u64) -> Trial {
     let interval_ns = (interval_us * NANOSECONDS_PER_MICROSECOND) as f64;
     let (least, most) = detection_ns(interval_ns, misses, DELAY_NS as f64);
     let (least_us, most_us) = (least / 1e3, most / 1e3);
-    // The deaths are one per part of the interval, so the extremes lie within two parts of the bounds.
+    // There is one death per part of the interval, so the extremes are within two parts of the bounds.
     let part_us = 2.0 * interval_us as f64 / deaths as f64;
     let (word, expected, tolerance) = match look {
-        Look::Least => ("least", least_us, Tolerance::Between(least_us, least_us + part_us)),
-        Look::Mean => {
+        Quantity::Least => ("least", least_us, Tolerance::Between(least_us, least_us + part_us)),
+        Quantity::Mean => {
             let mean = detection_mean_ns(interval_ns, misses, DELAY_NS as f64) / 1e3;
             ("mean", mean, Tolerance::Absolute(part_us))
         }
-        Look::Most => ("most", most_us, Tolerance::Between(most_us - part_us, most_us)),
+        Quantity::Most => ("most", most_us, Tolerance::Between(most_us - part_us, most_us)),
     };
     let (seed, run_interval_ns) = (setup.seed, setup.run_count(interval_us * NANOSECONDS_PER_MICROSECOND));
     Trial {
@@ -99,21 +99,27 @@ fn trial(setup: &Setup, interval_us: u64, misses: u64, look: Look, deaths: u64) 
     }
 }
 
-fn measure(seed: u64, interval_ns: u64, misses: u64, look: Look, deaths: u64) -> Result<Measured, String> {
+fn measure(
+    seed: u64,
+    interval_ns: u64,
+    misses: u64,
+    look: Quantity,
+    deaths: u64,
+) -> Result<Measured, String> {
     let mut detections = Vec::new();
     for death in 0..deaths {
         let phase = (death as f64 + random_share(seed, death)) / deaths as f64;
         detections.push(detection_of(interval_ns, misses, (phase * interval_ns as f64) as u64)? as f64);
     }
     let value = match look {
-        Look::Least => detections.iter().copied().fold(f64::INFINITY, f64::min),
-        Look::Mean => detections.iter().sum::<f64>() / deaths as f64,
-        Look::Most => detections.iter().copied().fold(0.0, f64::max),
+        Quantity::Least => detections.iter().copied().fold(f64::INFINITY, f64::min),
+        Quantity::Mean => detections.iter().sum::<f64>() / deaths as f64,
+        Quantity::Most => detections.iter().copied().fold(0.0, f64::max),
     };
     Ok((value / 1e3).into())
 }
 
-/// How long the death at this phase of the interval stays unnoticed.
+/// Returns the detection time of a death at this phase of the interval, in nanoseconds.
 fn detection_of(interval_ns: u64, misses: u64, phase_ns: u64) -> Result<u64, String> {
     let text = format!(
         "{{name: pair, shape: {{ring: {{nodes: 2}}}}, link: {{delay: {DELAY_NS}ns}}, \
@@ -129,5 +135,5 @@ fn detection_of(interval_ns: u64, misses: u64, phase_ns: u64) -> Result<u64, Str
             matches!(event, Event::LinkChanged { to: LinkState::Down, cause: LinkCause::HeartbeatDead, .. });
         is_it && *node == survivor && *at >= death
     });
-    noticed.map(|(at, ..)| at.since(death)).ok_or_else(|| "the death was never noticed".to_owned())
+    noticed.map(|(at, ..)| at.since(death)).ok_or_else(|| "the death was never detected".to_owned())
 }

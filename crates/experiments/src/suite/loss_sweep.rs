@@ -1,10 +1,10 @@
-//! Experiment 4: what lost frames cost, by how they are sent again.
+//! Experiment 4: cost of lost frames, by kind of retransmission.
 //!
-//! A stream of small puts fills the way from a node over a switch to another; the first link loses data frames and nothing
+//! A stream of small puts fills the path from a node over a switch to another; the first link loses data frames and nothing
 //! else. Goodput is the share of the frames sent there that were new, on a link that was never idle. End to end the round
 //! trip is 2 us, most of it on the second link; the loop of the first, where it repeats by itself, is a tenth of that.
-//! Where losses are so rare that chance would want tens of millions of frames, thirty listed frames are lost instead, far
-//! apart, and the cost of one is what counts.
+//! Where losses are so rare that a random run would need tens of millions of frames, thirty listed frames are lost instead, far
+//! apart, and the cost of one is measured.
 
 use crate::answer;
 use crate::chart::{Axes, Axis};
@@ -16,36 +16,36 @@ use crate::theory::wire::SUE;
 use crate::traffic::{Flow, Kind};
 
 const RATE_BITS_PER_S: f64 = 400e9;
-/// Of the first link, which loses.
+/// Delay of the first link, which loses.
 const DELAY_NS: f64 = 100.0;
-/// Of the second.
+/// Delay of the second link.
 const REST_NS: f64 = 900.0;
 /// With 38 bytes of headers and 20 of preamble and gap: 320 on the wire.
 const PUT_BYTES: u64 = 262;
 const TIMER_NS: u64 = 20_000;
 const REPLAY_TIMER_NS: u64 = 2_000;
-/// Frames beyond the round trip that a loss costs under go-back-N: the lost one, and a part of the later one that tells
-/// of it and of the one during which the news comes.
+/// Frames beyond the round trip that a loss costs under go-back-N: the lost one, a part of the later one that reveals
+/// it, and a part of the one that is being sent when the refusal arrives.
 const BEHIND: f64 = 2.0;
 const BEHIND_SLACK: f64 = 1.0;
 /// The largest loss for which the closed forms hold, in thousandths. Beyond it the first frames sent again are lost so often that the
 /// windows run empty while timers run, and the link is idle, which no term of the forms counts.
 const LOSS_MAX_THOUSANDTHS: u16 = 20;
-/// Losses that a run waits for, of those that do not strike what is thrown away anyway.
+/// Losses that a run needs, without those of frames that are discarded anyway.
 const EVENTS: f64 = 4_800.0;
-/// But no more puts than these, which meet 2400 losses at 1e-3.
+/// Maximum number of puts, which meet 2400 losses at 1e-3.
 const PUTS_MAX: f64 = 2.4e6;
-/// Unless they met fewer losses than these: a thousand, and three standard deviations more.
+/// A run is longer if it meets fewer losses than these: a thousand, and three standard deviations more.
 const EVENTS_MIN: f64 = 1_105.0;
 /// Below this, losses are listed and not drawn.
 const RARE: f64 = 1e-4;
-/// From here on losses are met soon.
+/// From this rate on losses are met soon.
 const FREQUENT: f64 = 1e-3;
 const LISTED: u64 = 30;
 /// Frames between two listed losses: more than a loss costs.
 const APART: u64 = 1_500;
 
-/// Goodput over frame loss, for each way of sending again.
+/// Goodput over frame loss, for each kind of retransmission.
 pub(super) static LOSS_SWEEP: Experiment = Experiment {
     number: 4,
     name: "loss-sweep",
@@ -88,7 +88,7 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
     trials,
 };
 
-/// Who sends again, and what.
+/// The member that retransmits, and the retransmitted frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Repair {
     is_selective: bool,
@@ -107,13 +107,13 @@ impl Repair {
         if self.is_selective { "selective" } else { "go-back-n" }
     }
 
-    /// What it is called in tables and figures.
+    /// Returns the name in tables and figures.
     fn name(self) -> String {
         let on_the_link = if self.is_on_the_link { ", llr" } else { "" };
         format!("{}{on_the_link}", self.transport_mode())
     }
 
-    /// Whether a loss costs what left after it: end to end, or on the link, which always goes back.
+    /// Returns true if a loss costs the frames that left after it: end to end, or on the link, which always goes back.
     const fn goes_back(self) -> bool {
         self.is_on_the_link || !self.is_selective
     }
@@ -135,7 +135,7 @@ impl Repair {
         if self.goes_back() { self.stream().go_back_n(loss, behind) } else { selective(loss) }
     }
 
-    /// How far the losses of a run, each counted, together move its goodput.
+    /// Returns the change of goodput by all counted losses of a run together.
     fn spread(self, loss: f64) -> f64 {
         let goodput = self.goodput(loss, BEHIND);
         let uneven = if self.goes_back() { self.stream().unevenness(loss, BEHIND) } else { 1.0 };
@@ -143,7 +143,7 @@ impl Repair {
     }
 }
 
-/// What a run is told.
+/// Inputs of a run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     seed: u64,
@@ -152,7 +152,7 @@ struct Run {
     is_listed: bool,
 }
 
-/// How much loss each way stands.
+/// Returns the loss that each kind of retransmission tolerates, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     const KEPT: f64 = 0.95;
     let line = |(name, points): (&str, Vec<(f64, f64)>)| {
@@ -174,17 +174,17 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         let retry = if repair.is_on_the_link { "on" } else { "off" };
         modes.iter().any(|mode| mode == repair.transport_mode()) && retries.iter().any(|one| one == retry)
     };
-    // Where the link repeats, the transport has nothing left to choose. Frequent losses show that; rare ones, which take most of
-    // the time, show it to whoever asks for them.
-    let is_told = |repair: Repair, loss: f64| {
+    // Where the link repeats, the transport has nothing left to choose. Frequent losses show that. Rare ones, which take most of
+    // the time, are run only on request.
+    let is_selected = |repair: Repair, loss: f64| {
         let is_long = (RARE..FREQUENT).contains(&loss);
         let is_asked_for = setup.knobs.is_varied("link.loss") || setup.knobs.is_varied("transport.mode");
         !(repair.is_on_the_link && repair.is_selective && is_long) || is_asked_for
     };
     let repairs = Repair::ALL.into_iter().filter(is_wanted);
     let pairs = repairs.flat_map(|repair| losses.iter().map(move |loss| (repair, *loss)));
-    let told = pairs.filter(|(repair, loss)| is_told(*repair, *loss));
-    Ok(told.map(|(repair, loss)| trial(setup, repair, loss)).collect())
+    let selected = pairs.filter(|(repair, loss)| is_selected(*repair, *loss));
+    Ok(selected.map(|(repair, loss)| trial(setup, repair, loss)).collect())
 }
 
 fn trial(setup: &Setup, repair: Repair, loss: f64) -> Trial {
@@ -242,7 +242,7 @@ fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
     let (sent, lost) = (wire.data_frames_sent, wire.frames_dropped);
     if !is_listed {
         let share = puts as f64 / sent as f64;
-        // A frame that is lost among those that are thrown away costs nothing and tells nothing.
+        // The loss of a frame that is discarded anyway costs nothing and carries no information.
         let events = if repair.goes_back() { (lost as f64 * share) as u64 } else { lost };
         return Ok(Measured { value: share, events: Some(events), note: None });
     }
@@ -251,12 +251,12 @@ fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
     Ok(Measured { value: 1.0 / (1.0 + loss * cost), events: None, note: Some(note) })
 }
 
-/// Puts that meet enough losses, and no more than it takes.
+/// Returns the number of puts that meets enough losses, and not more.
 fn puts_for(loss: f64) -> u64 {
     (EVENTS / loss).min(PUTS_MAX).max(EVENTS_MIN / loss) as u64
 }
 
-/// A share of frames is a share of time only while the link sends.
+/// Checks that the link always sends: only then is a share of frames a share of time.
 fn is_never_idle(stage: &Stage, data_bytes: u64) -> Result<(), String> {
     let ledger = stage.ledger(0);
     let (Some(began), Some(ended)) = (ledger.began, ledger.ended) else {
@@ -271,7 +271,7 @@ fn is_never_idle(stage: &Stage, data_bytes: u64) -> Result<(), String> {
     }
 }
 
-/// Goodput between the losses.
+/// Returns the goodput between the losses.
 fn curve(series: &str, loss: f64) -> Option<f64> {
     let repair = Repair::ALL.into_iter().find(|repair| repair.name() == series)?;
     Some(repair.goodput(loss, BEHIND))
@@ -285,7 +285,7 @@ mod tests {
     const PUTS: u64 = 6_000;
     const SEEDS: u64 = 16;
 
-    /// Goodput at the first link where both lose one in a hundred data frames.
+    /// Returns the goodput at the first link where both lose one in a hundred data frames.
     fn goodput(repair: Repair, seed: u64) -> f64 {
         let text = format!(
             "{{name: two, shape: {{star: {{nodes: 2}}}}, ring_bytes: 16MiB, watchdog: 60s, \
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_repeating_link_leaves_to_no_transport_is_run_for_long_only_if_asked_for() {
+    fn long_runs_of_a_repeating_link_are_made_only_on_request() {
         let rare = "selective, llr, loss 1e-4".to_owned();
         let usual = settings(&[]);
         assert!(usual.len() == 15 && !usual.contains(&rare), "{usual:?}");
@@ -320,17 +320,17 @@ mod tests {
     }
 
     #[test]
-    fn rare_losses_are_waited_for_until_a_thousand_are_met_and_frequent_ones_until_enough_are() {
+    fn runs_are_long_enough_for_their_losses() {
         assert_eq!([1e-4, 1e-3, 1e-2].map(puts_for), [11_050_000, 2_400_000, 480_000]);
     }
 
     /// The spread is that of the runs themselves, not of a formula.
     #[test]
     fn with_one_per_cent_lost_on_every_link_goodput_is_within_three_sigma_of_the_closed_form() {
-        let on_the_way = 1.0 - (1.0 - LOSS) * (1.0 - LOSS);
+        let on_both_links = 1.0 - (1.0 - LOSS) * (1.0 - LOSS);
         for repair in Repair::ALL.into_iter().filter(|repair| !repair.is_on_the_link) {
-            let expected = repair.goodput(on_the_way, BEHIND);
-            let slack = (expected - repair.goodput(on_the_way, BEHIND + BEHIND_SLACK)).abs();
+            let expected = repair.goodput(on_both_links, BEHIND);
+            let slack = (expected - repair.goodput(on_both_links, BEHIND + BEHIND_SLACK)).abs();
             let runs: Vec<f64> = (1..=SEEDS).map(|seed| goodput(repair, seed)).collect();
             let mean = runs.iter().sum::<f64>() / SEEDS as f64;
             let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (SEEDS - 1) as f64;

@@ -1,7 +1,7 @@
-//! Experiment 10: what lost frames do to credits, with and without resynchronisation.
+//! Experiment 10: effect of lost frames on credits, with and without resynchronisation.
 //!
-//! A frame that is lost took credits with it. Where the receiver goes by what the sender says it has consumed, they come back with
-//! the next frame; where it counts arrivals, they are gone. The books of both ends must balance either way.
+//! A lost frame has taken credits. If the receiver uses the sender's count of consumed credits, they return with
+//! the next frame; if it counts arrivals, they are lost. The books of both ends must balance in both cases.
 
 use rackloom_protocol::link::credits::Books;
 use rackloom_protocol::{Channel, Instant, Member, NodeId, PortId};
@@ -19,10 +19,10 @@ const PUT_BYTES: u64 = 4_096;
 const FRAME_BYTES: u64 = 14 + 32 + 40 + 44 + PUT_BYTES;
 const PUTS: u64 = 500;
 const LIMIT: u64 = 680;
-/// The long run: throughput of its last fifth beside that of its first.
+/// Interval of the long run: throughput of its last fifth beside that of its first.
 const FIFTH_NS: u64 = 2_000_000;
-/// The same where credits leak: those of twenty frames are gone after twenty losses, of which the last take long, because
-/// few frames leave by then; and there is bad luck.
+/// Interval where credits leak: those of twenty frames are gone after twenty losses, of which the last take long, because
+/// few frames leave by then; and chance may add to that.
 const LEAKING_FIFTH_NS: u64 = 20_000_000;
 
 /// Credits after losses.
@@ -31,7 +31,7 @@ pub(super) static LOST_CREDITS: Experiment = Experiment {
     name: "lost-credits",
     question: "What do lost frames do to credits, with and without resynchronisation?",
     formula: "leaked = lost frames x cost without resync, 0 with it; throughput after a while: none without, as before with it",
-    theory: "Credits are conserved: CL = free + held + under way + returning + leaked at any moment. Cyclic counters that name what \
+    theory: "Credits are conserved: CL = free + held + in flight + returning + leaked at any time. Cyclic counters that name what \
              was consumed repair a loss with the next frame (CBFC-like); counting arrivals never does.",
     perturbs: "frames that are lost",
     knobs: &[Knob {
@@ -90,7 +90,7 @@ fn rack(resync: bool, link: &str) -> String {
     )
 }
 
-/// What the books say once everything has come to rest. They are checked to balance.
+/// Returns the leaked credits of the books once the rack is at rest. The books are checked to balance.
 fn leaked_credits(seed: u64, lost: u64, resync: bool) -> Result<Measured, String> {
     let numbers: Vec<_> = (1..=lost).map(|nth| (nth * 10).to_string()).collect();
     let link = format!(
@@ -100,7 +100,7 @@ fn leaked_credits(seed: u64, lost: u64, resync: bool) -> Result<Measured, String
     let flow = Flow::greedy(Kind::Put, 1, PUT_BYTES, PUTS);
     let mut stage = Stage::new(&rack(resync, &link), seed, vec![vec![flow]])?;
     stage.run()?;
-    // The last credits are on their way when the last put is acknowledged; heartbeats bring what updates do not.
+    // The last credits are in flight when the last put is acknowledged; heartbeats bring those that updates do not.
     let rest = Instant(stage.simulation.now().0 + 1_000_000_000);
     stage.simulation.step_until(rest).map_err(|stalled| stalled.to_string())?;
     let credits = |node| {
@@ -115,7 +115,7 @@ fn leaked_credits(seed: u64, lost: u64, resync: bool) -> Result<Measured, String
     Ok(f64::from(leaked).into())
 }
 
-/// Puts that complete in the last fifth of a long run, beside those of the first.
+/// Returns the puts that complete in the last fifth of a long run, beside those of the first.
 fn late_beside_early(seed: u64, resync: bool) -> Result<Measured, String> {
     let flow = Flow { open_max: 256, ..Flow::greedy(Kind::Put, 1, PUT_BYTES, 1 << 30) };
     let link = "link: {rate: 100Gbit/s, delay: 500ns, corrupt: 0.2%}, \

@@ -25,7 +25,7 @@ mod size_sweep;
 
 use crate::experiment::Experiment;
 
-/// All experiments.
+/// Returns all experiments.
 #[must_use]
 pub fn all() -> &'static [&'static Experiment] {
     const ALL: &[&Experiment] = &[
@@ -55,7 +55,7 @@ pub fn all() -> &'static [&'static Experiment] {
     ALL
 }
 
-/// The experiment of this name.
+/// Returns the experiment with this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Experiment> {
     all().iter().copied().find(|experiment| experiment.name == name)

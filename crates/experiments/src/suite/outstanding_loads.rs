@@ -19,7 +19,7 @@ pub(super) static OUTSTANDING_LOADS: Experiment = Experiment {
     name: "outstanding-loads",
     question: "How fast can one GPU load from another, by how many loads it keeps open?",
     formula: "throughput = outstanding x size / RTT",
-    theory: "Little's law: each load occupies one place for a round trip. 64 x 256 B in 1.2 us are 13.7 GB/s.",
+    theory: "Little's law: each load occupies one slot for a round trip. 64 x 256 B in 1.2 us are 13.7 GB/s.",
     perturbs: "delay of the link",
     knobs: &[Knob {
         name: "outstanding_loads_max",

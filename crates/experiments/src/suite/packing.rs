@@ -54,9 +54,9 @@ pub(super) static PACKING: Experiment = Experiment {
     trials,
 };
 
-/// What of a run is looked at.
+/// Measured quantity of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Look {
+enum Quantity {
     Bytes,
     Time,
 }
@@ -72,20 +72,20 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     }
     for bytes in setup.knobs.counts("bytes", setup.reduced) {
         for operations in setup.knobs.counts("packing.operations_max", setup.reduced) {
-            trials.push(trial(setup, bytes, operations, Look::Bytes));
+            trials.push(trial(setup, bytes, operations, Quantity::Bytes));
         }
         for operations in setup.knobs.counts("packing.operations_max", setup.reduced) {
-            trials.push(trial(setup, bytes, operations, Look::Time));
+            trials.push(trial(setup, bytes, operations, Quantity::Time));
         }
     }
     Ok(trials)
 }
 
-fn trial(setup: &Setup, bytes: u64, operations: u64, look: Look) -> Trial {
+fn trial(setup: &Setup, bytes: u64, operations: u64, look: Quantity) -> Trial {
     let (seed, sent_bytes) = (setup.seed, setup.run_count(bytes));
     let (what, tolerance) = match look {
-        Look::Bytes => ("on the wire", Tolerance::Exact),
-        Look::Time => ("in time", Tolerance::Relative(0.01)),
+        Quantity::Bytes => ("on the wire", Tolerance::Exact),
+        Quantity::Time => ("in time", Tolerance::Relative(0.01)),
     };
     Trial {
         series: format!("{bytes} B, {what}"),
@@ -98,7 +98,7 @@ fn trial(setup: &Setup, bytes: u64, operations: u64, look: Look) -> Trial {
     }
 }
 
-fn measure(seed: u64, bytes: u64, operations: u64, look: Look) -> Result<Measured, String> {
+fn measure(seed: u64, bytes: u64, operations: u64, look: Quantity) -> Result<Measured, String> {
     let mode = if operations == 1 { "off" } else { "opportunistic" };
     let text = format!(
         "{{name: pair, shape: {{ring: {{nodes: 2}}}}, frame_bytes_max: {FRAME_BYTES_MAX}B, \
@@ -109,8 +109,8 @@ fn measure(seed: u64, bytes: u64, operations: u64, look: Look) -> Result<Measure
     let mut stage = Stage::new(&text, seed, vec![vec![Flow::greedy(Kind::Store, 1, bytes, stores)]])?;
     stage.run()?;
     let share = match look {
-        Look::Bytes => (stores * bytes) as f64 / stage.forward("n0--n1")?.data_accounted_bytes as f64,
-        Look::Time => stage.ledger(0).operations_per_s()? * bytes as f64 * 8.0 / RATE_BITS_PER_S,
+        Quantity::Bytes => (stores * bytes) as f64 / stage.forward("n0--n1")?.data_accounted_bytes as f64,
+        Quantity::Time => stage.ledger(0).operations_per_s()? * bytes as f64 * 8.0 / RATE_BITS_PER_S,
     };
     Ok((share * 100.0).into())
 }

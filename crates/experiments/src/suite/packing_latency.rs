@@ -1,7 +1,7 @@
-//! Experiment 3: whether packing makes anybody wait when there is little to pack.
+//! Experiment 3: packing does not delay operations on a nearly idle link.
 //!
-//! Stores come at random times, at one per cent of what the link carries. Whoever packs only what is queued already
-//! adds nothing to the median.
+//! Stores are issued at random times, at one per cent of the link's capacity. A sender that packs only operations
+//! that are queued already adds nothing to the median.
 
 use crate::answer;
 use crate::chart::{Axes, Axis};

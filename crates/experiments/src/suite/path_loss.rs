@@ -1,4 +1,4 @@
-//! Experiment 13: what throughput is left when a path is lost.
+//! Experiment 13: remaining throughput after the loss of a path.
 //!
 //! A star loses a plane, a ring is cut under an all-reduce in one or both directions, a full mesh loses a link and sends its
 //! traffic over a relay. Each is measured beside the same rack while it is whole.
@@ -15,7 +15,7 @@ use crate::theory::failure::{MESH_CUT_ONE_RELAY, after_mesh_cut_spread, after_pl
 use crate::traffic::{Flow, Kind};
 
 const TOLERANCE: Tolerance = Tolerance::Relative(0.03);
-/// Receivers of the star: so many that each plane has flows whatever the hash of the paths does.
+/// Receivers of the star: so many that each plane has flows for any hash of the paths.
 const RECEIVERS: u64 = 32;
 const RING_NODES: u64 = 8;
 const MESH_NODES: u64 = 6;
@@ -50,12 +50,12 @@ pub(super) static PATH_LOSS: Experiment = Experiment {
     trials,
 };
 
-/// What each number of planes keeps, and what a relay bears.
+/// Returns the remaining throughput by number of planes, and the load of a relay, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let line = |(series, points): (&str, Vec<(f64, f64)>)| {
-        let each = points.iter().map(|(place, value)| match series {
-            STAR => format!("{place} planes keep {}", answer::per_cent(*value)),
-            RING => format!("of {place} the all-reduce keeps {}", answer::per_cent(*value)),
+        let each = points.iter().map(|(count, value)| match series {
+            STAR => format!("{count} planes keep {}", answer::per_cent(*value)),
+            RING => format!("of {count} the all-reduce keeps {}", answer::per_cent(*value)),
             _ => format!("the busiest link bears {value:.2} times its load"),
         });
         format!("{series}: {}", each.collect::<Vec<_>>().join(", "))
@@ -90,12 +90,12 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         });
     }
     let spread = after_mesh_cut_spread(MESH_NODES);
-    for (policy, way, expected) in
+    for (policy, route, expected) in
         [("flow", "one relay", MESH_CUT_ONE_RELAY), ("round-robin", "all relays", spread)]
     {
         trials.push(Trial {
-            series: format!("mesh, link cut, {way}"),
-            setting: format!("all-to-all on a mesh of {MESH_NODES}, one link cut, {way}"),
+            series: format!("mesh, link cut, {route}"),
+            setting: format!("all-to-all on a mesh of {MESH_NODES}, one link cut, {route}"),
             is_drawn: true,
             x: MESH_NODES as f64,
             expected,
@@ -106,7 +106,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-/// One node sends to many; a plane's link to it is cut in the midst.
+/// Runs one node that sends to many; a plane's link to it is cut in between.
 fn plane_lost(seed: u64, planes: u64) -> Result<Measured, String> {
     let nodes = RECEIVERS + 1;
     let text = format!(
@@ -115,7 +115,7 @@ fn plane_lost(seed: u64, planes: u64) -> Result<Measured, String> {
          timers: {{heartbeat_interval: 20us, heartbeat_miss_max: 3, hello_interval: 1us}}, \
          transport: {{timeout_initial: 2ms, timeout_min: 1ms, ack_delay: 5us}}}}"
     );
-    // More than can be sent in the time that is looked at.
+    // More than can be sent in the measured time.
     let flows = (1..nodes).map(|node| Flow::greedy(Kind::Put, node as u16, PUT_BYTES, 100_000)).collect();
     let mut stage = Stage::new(&text, seed, vec![flows])?;
     let cut = Instant(3_000 * MICROSECOND_NS);
@@ -125,7 +125,7 @@ fn plane_lost(seed: u64, planes: u64) -> Result<Measured, String> {
     Ok((after / before).into())
 }
 
-/// Operations of the first node that end between two times, in microseconds.
+/// Returns the operations of the first node that end between two times, in microseconds.
 fn completed_within(stage: &mut Stage, from_us: u64, to_us: u64) -> Result<f64, String> {
     let mut counts = [0; 2];
     for (count, at_us) in counts.iter_mut().zip([from_us, to_us]) {
@@ -153,7 +153,7 @@ fn ring_cut(seed: u64, algorithm: &str) -> Result<Measured, String> {
     Ok((whole_ns / broken_ns).into())
 }
 
-/// Everybody sends as much to everybody; the busiest direction of a link against one flow.
+/// Runs equal traffic between all nodes; returns the load of the busiest direction of a link relative to one flow.
 fn mesh_cut(seed: u64, policy: &str) -> Result<Measured, String> {
     const PUTS: u64 = 500;
     let text = format!(

@@ -1,7 +1,7 @@
-//! Experiment 18: what choosing a way per flow or per packet does to several planes.
+//! Experiment 18: effect of path selection per flow or per packet over several planes.
 //!
 //! One stream shows how many planes a policy can use at a time; many flows show how unevenly a hash deals them out. Both
-//! from the wires of a star: what the ledgers say, and what each plane has carried.
+//! from the wires of a star: the nodes' ledgers, and the frames of each plane.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::chart::{Axes, Axis};
 use crate::experiment::{Experiment, Measured, Row, Setup, Tolerance, Trial, straight};
 use crate::knob::{Knob, KnobKind, Refused};
 use crate::stage::Stage;
-use crate::theory::balance::{fullest_over_mean, random_ways_in_use_min, ways_in_use};
+use crate::theory::balance::{fullest_over_mean, paths_in_use, random_paths_in_use_min};
 use crate::theory::wire::{SUE, serialisation_ns};
 use crate::traffic::{Flow, Kind};
 
@@ -32,12 +32,12 @@ pub(super) static PATH_POLICIES: Experiment = Experiment {
     question: "How many planes does a stream use, and how evenly do many flows?",
     formula: "one stream: P planes per packet, 1 per flow; busiest plane / mean: 1 in turn and by queue, E[max] P/n of n balls in P bins by hash and at random",
     theory: "A hash deals flows out as balls fall into bins, and a spray does so with packets, of which there are more. Where \
-             every packet takes the next way or the emptiest, no plane waits for another.",
+             every packet takes the next path or the emptiest, no plane waits for another.",
     perturbs: "planes of the star",
     knobs: &[
         Knob {
             name: "paths.policy",
-            meaning: "which way a packet takes",
+            meaning: "which path a packet takes",
             usual: &["address", "flow", "round-robin", "spray", "least-queue"],
             reduced: &["flow", "spray", "least-queue"],
             kind: KnobKind::Word,
@@ -60,7 +60,7 @@ pub(super) static PATH_POLICIES: Experiment = Experiment {
     trials,
 };
 
-/// What each policy makes of the most planes.
+/// Returns the use of the most planes by each policy, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let line = |(policy, points): (&str, Vec<(f64, f64)>)| {
         let (planes, value) = *points.last()?;
@@ -81,9 +81,9 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         for planes in setup.knobs.counts("shape.star.planes", setup.reduced) {
             let run_planes = setup.run_count(planes);
             let is_per_packet = !matches!(policy.as_str(), "address" | "flow");
-            let expected = ways_in_use(is_per_packet, planes) as f64;
+            let expected = paths_in_use(is_per_packet, planes) as f64;
             let tolerance = if policy == "spray" {
-                Tolerance::Between(random_ways_in_use_min(planes, planes * SPRAYED_PER_PLANE), expected)
+                Tolerance::Between(random_paths_in_use_min(planes, planes * SPRAYED_PER_PLANE), expected)
             } else {
                 Tolerance::Relative(0.03)
             };
@@ -125,7 +125,7 @@ fn star(nodes: u64, planes: u64, policy: &str) -> String {
     )
 }
 
-/// Throughput of one node's puts to another, over what one plane carries.
+/// Returns the throughput of one node's puts to another, over the capacity of one plane.
 fn one_stream(seed: u64, policy: &str, planes: u64, puts: u64) -> Result<Measured, String> {
     let flow = Flow::greedy(Kind::Put, 1, PUT_BYTES, puts);
     let mut stage = Stage::new(&star(2, planes, policy), seed, vec![vec![flow]])?;
@@ -134,7 +134,7 @@ fn one_stream(seed: u64, policy: &str, planes: u64, puts: u64) -> Result<Measure
     Ok((stage.ledger(0).operations_per_s()? * put_ns / 1e9).into())
 }
 
-/// Everybody sends to everybody: what each node's busiest plane has carried over the mean of all, in the mean of all nodes.
+/// Runs equal traffic between all nodes; returns each node's busiest plane over the mean of its planes, averaged over all nodes.
 fn many_flows(seed: u64, policy: &str, planes: u64) -> Result<Measured, String> {
     let flows = |node: u64| {
         let others = (0..NODES).filter(move |other| *other != node);

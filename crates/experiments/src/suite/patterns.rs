@@ -1,6 +1,6 @@
 //! Experiment 17: patterns of traffic, each held against its busiest port.
 //!
-//! Whatever the pattern, no fabric is faster than the port that most of it meets at; a fabric that shares fairly and
+//! For any pattern, no fabric is faster than the port with the most traffic; a fabric that shares fairly and
 //! wastes nothing is as fast as that.
 
 use crate::answer;
@@ -19,7 +19,7 @@ const PUT_BYTES: u64 = 4_096;
 /// Of one message from each node of a ring to each other, N^2/8 pass each direction of each link: mean hops N^2/(4(N-1)), times N - 1
 /// others, over two links.
 const RING_HOPS_PER_LINK: u64 = (NODES * NODES) as u64 / 8;
-/// Of the patterns, in their order.
+/// Names of the patterns, in their order.
 const NAMES: [&str; 5] = ["permutation", "all-to-all", "incast", "experts", "hand-over"];
 
 /// Time of traffic patterns on a star and a mesh.
@@ -27,10 +27,10 @@ pub(super) static PATTERNS: Experiment = Experiment {
     number: 17,
     name: "patterns",
     question: "Is a pattern of traffic as fast as its busiest port allows?",
-    formula: "time = puts at the busiest port x L/B + 2 x the way of one put's last byte and its acknowledgement",
+    formula: "time = puts at the busiest port x L/B + 2 x the delay of one put's last byte and its acknowledgement",
     theory: "A port carries one frame at a time, so the port at which most of a traffic matrix meets bounds the whole; \
              on a star that is a node's link, on a mesh the link of a pair, on a ring every link alike (mean hops N^2/(4(N-1))) \
-             if both ways to the node opposite are used.",
+             if both paths to the node opposite are used.",
     perturbs: "puts of each flow",
     knobs: &[
         Knob {
@@ -73,11 +73,11 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let puts = if setup.reduced { 200 } else { 1_000 };
     for shape in setup.knobs.words("shape", setup.reduced) {
         for pattern in setup.knobs.words("pattern", setup.reduced) {
-            // On a ring only what everybody sends to everybody has a closed form.
+            // On a ring only all-to-all has a closed form.
             if shape == "ring" && pattern != "all-to-all" {
                 continue;
             }
-            let place = NAMES.iter().position(|known| *known == pattern).unwrap_or(0);
+            let index = NAMES.iter().position(|known| *known == pattern).unwrap_or(0);
             let stated = matrix(&pattern, puts, setup.seed);
             let (links, busiest) = match shape.as_str() {
                 "star" => (2.0, stated.busiest()),
@@ -93,7 +93,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
                 series: shape.clone(),
                 setting: format!("{pattern} on a {shape} of {NODES}"),
                 is_drawn: true,
-                x: place as f64 + 1.0,
+                x: index as f64 + 1.0,
                 expected: expected_ns / 1e3,
                 tolerance: Tolerance::Relative(0.01),
                 run: Box::new(move || measure(&run_shape, seed, &flows)),
@@ -103,9 +103,9 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-/// From the first put that anybody could issue to the last that anybody knows to be visible.
+/// Returns the time from the first put that a node could issue to the last completion.
 fn measure(shape: &str, seed: u64, flows: &[Vec<Flow>]) -> Result<Measured, String> {
-    // Both ways to the node opposite are taken in turn: only then is every link of a ring as busy as any other.
+    // Both paths to the opposite node are used alternately: only then are all links of a ring equally busy.
     let policy = if shape == "ring" { "round-robin" } else { "flow" };
     let text = format!(
         "{{name: pattern, paths: {{policy: {policy}}}, shape: {{{shape}: {{nodes: {NODES}}}}}, forwarding: {{mode: cut-through}}, \
@@ -116,6 +116,6 @@ fn measure(shape: &str, seed: u64, flows: &[Vec<Flow>]) -> Result<Measured, Stri
     let ledgers: Vec<_> = (0..NODES).map(|node| stage.ledger(node)).collect();
     let began = ledgers.iter().filter_map(|ledger| ledger.began).min();
     let ended = ledgers.iter().filter_map(|ledger| ledger.ended).max();
-    let (Some(began), Some(ended)) = (began, ended) else { return Err("nobody sent anything".into()) };
+    let (Some(began), Some(ended)) = (began, ended) else { return Err("no node sent anything".into()) };
     Ok((ended.since(began) as f64 / 1e3).into())
 }

@@ -1,7 +1,8 @@
 //! Experiment 19: how much headroom a link that pauses needs.
 //!
-//! A node puts through a switch to one that drains nothing, so the switch fills, asks for a pause, and counts what still comes. With
-//! headroom for exactly that nothing is lost; with room for one frame less, one frame is.
+//! A node puts through a switch to one that drains nothing, so the switch fills, requests a pause, and counts the
+//! frames that still arrive. With headroom for exactly that nothing is lost; with room for one frame less, one frame
+//! is.
 
 use rackloom_protocol::{Class, DropReason, Instant, NodeId, PortId};
 
@@ -16,21 +17,21 @@ const RATE_BITS_PER_S: f64 = 100e9;
 const PUT_BYTES: u64 = 4_096;
 /// A put of 4096 bytes with our own headers: Ethernet 14, link 32, fabric 40, region and put 44.
 const FRAME_BYTES: u64 = 14 + 32 + 40 + 44 + PUT_BYTES;
-/// The same on the wire: check, preamble and gap.
+/// Length of that frame on the wire, with check, preamble and gap.
 const FRAME_WIRE_BYTES: u64 = FRAME_BYTES + 24;
 /// A pause is a smallest frame.
-const WORD_WIRE_BYTES: u64 = 84;
+const PAUSE_WIRE_BYTES: u64 = 84;
 const COPPER_NS_PER_M: f64 = 4.6;
 const RESPONSE_NS: u64 = 900;
 const XOFF_FRAMES: u64 = 8;
 /// More than any headroom here.
 const AMPLE_FRAMES: u64 = 100;
 const PUTS: u64 = 400;
-/// By then everybody has been paused for long.
+/// Time by which all senders have been paused for long.
 const JAMMED_AT: Instant = Instant(1_000_000);
 const SWITCH: NodeId = NodeId(2);
 
-/// What comes after a pause was asked for, over the length of the cable.
+/// Frames that arrive after a pause was requested, over the length of the cable.
 pub(super) static PFC_HEADROOM: Experiment = Experiment {
     number: 19,
     name: "pfc-headroom",
@@ -60,7 +61,7 @@ fn frames_above(length_m: f64) -> u64 {
     let pause = PauseLoop {
         rate_bits_per_s: RATE_BITS_PER_S,
         frame_wire_bytes: FRAME_WIRE_BYTES as f64,
-        word_wire_bytes: WORD_WIRE_BYTES as f64,
+        pause_wire_bytes: PAUSE_WIRE_BYTES as f64,
         round_trip_ns: 2.0 * length_m * COPPER_NS_PER_M,
         response_ns: RESPONSE_NS as f64,
     };
@@ -71,15 +72,15 @@ fn curve(_series: &str, length_m: f64) -> Option<f64> {
     Some(frames_above(length_m) as f64)
 }
 
-/// The headroom of each length.
+/// Returns the headroom of each length, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let above = rows.iter().filter(|row| row.is_drawn).filter_map(|row| Some((row.x, row.measured?)));
     above.map(|(length, frames)| format!("{length} m want headroom for {frames} largest frames")).collect()
 }
 
-/// What is looked at.
+/// Measured quantity.
 #[derive(Clone, Copy)]
-enum Look {
+enum Quantity {
     FramesAbove,
     FramesLost,
 }
@@ -90,15 +91,15 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     for length in setup.knobs.counts("link.length", setup.reduced) {
         let above = frames_above(length as f64);
         let looks = [
-            ("frames above xoff", AMPLE_FRAMES, Look::FramesAbove, above),
-            ("lost with room for them", above, Look::FramesLost, 0),
-            ("lost with room for one less", above - 1, Look::FramesLost, 1),
+            ("frames above xoff", AMPLE_FRAMES, Quantity::FramesAbove, above),
+            ("lost with room for them", above, Quantity::FramesLost, 0),
+            ("lost with room for one less", above - 1, Quantity::FramesLost, 1),
         ];
         for (what, headroom_frames, look, expected) in looks {
             trials.push(Trial {
                 series: what.to_owned(),
                 setting: format!("cable {length} m, headroom {headroom_frames} frames: {what}"),
-                is_drawn: matches!(look, Look::FramesAbove),
+                is_drawn: matches!(look, Quantity::FramesAbove),
                 x: length as f64,
                 expected: expected as f64,
                 tolerance: Tolerance::Exact,
@@ -114,7 +115,7 @@ fn measure(
     length_m: u64,
     headroom_frames: u64,
     response_ns: u64,
-    look: Look,
+    look: Quantity,
 ) -> Result<Measured, String> {
     let (xoff, headroom) = (XOFF_FRAMES * FRAME_BYTES, headroom_frames * FRAME_BYTES);
     let text = format!(
@@ -133,8 +134,8 @@ fn measure(
     stage.run()?;
     let port = stage.simulation.counters(SWITCH, PortId(0));
     let value = match look {
-        Look::FramesLost => port.dropped_for(DropReason::BufferFull) as f64,
-        Look::FramesAbove => (port.pause.held_bytes_max.saturating_sub(xoff)) as f64 / FRAME_BYTES as f64,
+        Quantity::FramesLost => port.dropped_for(DropReason::BufferFull) as f64,
+        Quantity::FramesAbove => (port.pause.held_bytes_max.saturating_sub(xoff)) as f64 / FRAME_BYTES as f64,
     };
     let note = format!("{} packets repeated by the transport", stage.retransmitted());
     Ok(Measured { value, events: None, note: Some(note) })

@@ -15,7 +15,7 @@ const RATE_BITS_PER_S: f64 = 400e9;
 const PUT_BYTES: u64 = 4_096;
 /// A put of 4096 bytes with our own headers: Ethernet 14, link 32, fabric 40, region and put 44.
 const FRAME_BYTES: u64 = 14 + 32 + 40 + 44 + PUT_BYTES;
-/// On the wire beside a frame: check, preamble and gap.
+/// Bytes on the wire beside a frame: check, preamble and gap.
 const BESIDE_FRAME_BYTES: u64 = 24;
 const FRAME_WIRE_BYTES: u64 = FRAME_BYTES + BESIDE_FRAME_BYTES;
 /// A link acknowledgement is a smallest frame.
@@ -25,7 +25,7 @@ const WINDOW: &str = "window";
 const TOLERANCE: Tolerance = Tolerance::Relative(0.01);
 /// The cable over which windows of packets are compared.
 const WINDOW_CABLE_M: u64 = 1_000;
-/// An acknowledgement of packets: headers, and what it acknowledges.
+/// An acknowledgement of packets: headers, and the acknowledged numbers.
 const PACKET_ACK_WIRE_BYTES: u64 = 14 + 32 + 40 + 16 + BESIDE_FRAME_BYTES;
 
 /// Throughput over cable length, for several replay buffers.
@@ -34,7 +34,7 @@ pub(super) static REPLAY_BUFFER: Experiment = Experiment {
     name: "replay-buffer",
     question: "How large must the replay buffer be, by the length of the cable?",
     formula: "throughput = min(1, n L / (B loop)), loop = 2 length tau + L/B + ack/B, n = floor(buffer / frame), or the window of packets",
-    theory: "The buffer holds what is unacknowledged; a frame's place is free again one control loop after it began to \
+    theory: "The buffer holds what is unacknowledged; a frame's room is free again one control loop after it began to \
              leave. Full throughput wants B (RTT + t_ack) + frames that are being written (UEC-like link-level retry).",
     perturbs: "bytes of the replay buffer",
     knobs: &[
@@ -84,13 +84,13 @@ fn limited(frames_max: f64, length_m: f64, ack_wire_bytes: u64) -> f64 {
     })
 }
 
-/// Throughput between the lengths.
+/// Returns the throughput between the lengths.
 fn curve(series: &str, length_m: f64) -> Option<f64> {
     let kibibytes: f64 = series.split(' ').next()?.parse().ok()?;
     Some(expected(kibibytes * 1024.0, length_m))
 }
 
-/// How long a cable each buffer fills.
+/// Returns the length of cable that each buffer fills, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let windows = |points: &[(f64, f64)]| {
         let each = points.iter().map(|(window, share)| format!("{} with {window}", answer::per_cent(*share)));

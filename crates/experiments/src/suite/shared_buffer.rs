@@ -1,7 +1,7 @@
 //! Experiment 21: how links that pause divide a switch's memory, and how many frames a long queue marks.
 //!
-//! Half of a star's nodes put to partners that drain nothing, so each way into the switch takes what it may have. For the marks some
-//! nodes send side by side to one that drains.
+//! Half of a star's nodes put to partners that drain nothing, so each ingress of the switch takes what it may have.
+//! For the marks some nodes send side by side to one that drains.
 
 use rackloom_protocol::{Class, Instant, NodeId, PortId};
 
@@ -16,40 +16,40 @@ const PUT_BYTES: u64 = 4_096;
 /// A put of 4096 bytes with our own headers.
 const FRAME_BYTES: u64 = 130 + PUT_BYTES;
 const BUFFER_BYTES: u64 = 512 * FRAME_BYTES;
-/// By then every way in is full.
+/// Time by which every ingress is full.
 const FULL_AT: Instant = Instant(2_000_000);
 /// Puts of each node: more than fit anywhere.
 const PUTS: u64 = 1_600;
 const MARK_ABOVE_FRAMES: u64 = 40;
 const MARKED_PUTS: u64 = 300;
 
-/// How much of a shared buffer a way in gets, over how many want some.
+/// Share of a shared buffer per ingress, over the number of ingresses that fill it.
 pub(super) static SHARED_BUFFER: Experiment = Experiment {
     number: 21,
     name: "shared-buffer",
     question: "How do links that pause divide a switch's memory, and how many frames does a long queue mark?",
-    formula: "each of n ways in: alpha B / (1 + n alpha); m senders of k frames each, limit q: m k - m q / (m - 1) marks",
-    theory: "A way in may hold alpha times what is free, so n that want more leave B / (1 + n alpha) for the next (dynamic thresholds, \
+    formula: "each of n inputs: alpha B / (1 + n alpha); m senders of k frames each, limit q: m k - m q / (m - 1) marks",
+    theory: "An input may hold alpha times what is free, so n that want more leave B / (1 + n alpha) for the next (dynamic thresholds, \
              Choudhury and Hahne 1998). Where m senders meet at a port as fast as one of them, m - 1 frames stay of every m.",
     perturbs: "bytes of the buffer, and frames above which a queue marks",
     knobs: &[
         Knob {
             name: "forwarding.buffer.alpha",
-            meaning: "how many times what is free a way in may hold",
+            meaning: "how many times what is free an input may hold",
             usual: &["0.25", "1", "4"],
             reduced: &["1"],
             kind: KnobKind::Word,
         },
         Knob {
             name: "ways",
-            meaning: "ways in that want more than they get; and senders whose queue marks",
+            meaning: "inputs that want more than they get; and senders whose queue marks",
             usual: &["1", "2", "4", "8"],
             reduced: &["1", "4"],
             kind: KnobKind::Count(1, 16),
         },
     ],
     axes: Axes {
-        x: Axis { label: "ways in that want more than they get", is_logarithmic: false },
+        x: Axis { label: "inputs that want more than they get", is_logarithmic: false },
         y: Axis { label: "largest frames that each holds", is_logarithmic: false },
         names: None,
     },
@@ -71,12 +71,12 @@ fn curve(series: &str, ways: f64) -> Option<f64> {
     (ways >= 1.0).then(|| frames_of(alpha, ways))
 }
 
-/// What is left for the next.
+/// Returns the remaining room for the next ingress, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let held = rows.iter().filter(|row| row.is_drawn).filter_map(|row| Some((row, row.measured?)));
     let left = held.map(|(row, frames)| {
         let share = 1.0 - frames * row.x * FRAME_BYTES as f64 / BUFFER_BYTES as f64;
-        (format!("{}, {} ways in", row.series, row.x), share)
+        (format!("{}, {} inputs", row.series, row.x), share)
     });
     let least = left.min_by(|one, other| one.1.total_cmp(&other.1));
     least
@@ -94,11 +94,11 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
             let run_alpha = alpha.clone();
             trials.push(Trial {
                 series: series(&alpha),
-                setting: format!("alpha {alpha}, {ways} ways in"),
+                setting: format!("alpha {alpha}, {ways} inputs"),
                 is_drawn: true,
                 x: ways as f64,
                 expected,
-                // A frame is there as a whole, or not.
+                // A frame is either buffered completely or not.
                 tolerance: Tolerance::Absolute(1.0),
                 run: Box::new(move || held(seed, &run_alpha, ways, bytes)),
             });
@@ -123,9 +123,9 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     Ok(trials)
 }
 
-/// Largest frames that a way in holds at most, in the mean of all.
+/// Returns the largest number of frames that an ingress holds, averaged over all.
 fn held(seed: u64, alpha: &str, ways: u64, bytes: u64) -> Result<Measured, String> {
-    // No headroom: what is held is what may be held, and what comes beyond is lost and comes again.
+    // No headroom: an ingress holds exactly what it may hold, and frames beyond are lost and retransmitted.
     let text = format!(
         "{{name: crowd, shape: {{star: {{nodes: {}}}}}, ring_bytes: 64MiB, transport: {{window_packets: 4096}}, \
          forwarding: {{buffer: {{bytes: {bytes}B, alpha: {alpha}}}}}, \
@@ -144,9 +144,9 @@ fn held(seed: u64, alpha: &str, ways: u64, bytes: u64) -> Result<Measured, Strin
     Ok((held.sum::<u64>() as f64 / (ways * FRAME_BYTES) as f64).into())
 }
 
-/// Data frames that the switch marks, all of which must arrive, and be heard of.
+/// Returns the number of data frames that the switch marks. All marked frames must arrive and be reported.
 fn marks(seed: u64, senders: u64, limit_frames: u64) -> Result<Measured, String> {
-    // The limit lies between two frames: a queue of so many is not above it, one more is.
+    // The limit is between two frames: a queue of so many is not above it, one more is.
     let limit = limit_frames * FRAME_BYTES - FRAME_BYTES / 2;
     let text = format!(
         "{{name: marks, shape: {{star: {{nodes: {}}}}}, ring_bytes: 64MiB, packing: {{mode: off}}, \
@@ -164,8 +164,8 @@ fn marks(seed: u64, senders: u64, limit_frames: u64) -> Result<Measured, String>
     if arrived != marked {
         return Err(format!("{marked} frames were marked, and {arrived} arrived so"));
     }
-    let told =
+    let reports =
         (1..=senders).map(|node| stage.simulation.counters(NodeId(node as u16), PortId(0)).marks.rx_echo);
-    let note = Some(format!("{} acknowledgements told of them", told.sum::<u64>()));
+    let note = Some(format!("{} acknowledgements reports of them", reports.sum::<u64>()));
     Ok(Measured { value: marked as f64, events: None, note })
 }

@@ -93,8 +93,8 @@ fn trial(setup: &Setup, headers: Headers, bytes: u64) -> Trial {
     }
 }
 
-/// Per cent of the link's bytes that are payload. Every frame must hold one store; between two frames the link may have been at rest, so
-/// the shortest time to the next frame counts.
+/// Returns the share of the link's bytes that is payload, in per cent. Every frame must hold one store; between two
+/// frames the link may have been idle, so the shortest time to the next frame counts.
 fn efficiency(frames: &[DataFrame], has_own_headers: bool) -> Result<f64, String> {
     let (Some(first), Some(link_bytes)) =
         (frames.first(), frames.iter().filter_map(|frame| frame.to_next_ns).min())
@@ -114,7 +114,7 @@ fn efficiency(frames: &[DataFrame], has_own_headers: bool) -> Result<f64, String
     Ok(first.payload_bytes as f64 * 100.0 / link_bytes as f64)
 }
 
-/// Efficiency between the sizes.
+/// Returns the efficiency between the sizes.
 fn curve(series: &str, bytes: f64) -> Option<f64> {
     let headers = PROFILES.iter().find(|headers| headers.name == series)?;
     Some(headers.efficiency(1, bytes.round() as u64) * 100.0)

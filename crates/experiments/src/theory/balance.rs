@@ -1,9 +1,9 @@
-//! How evenly things fall into places when each falls at random.
+//! Balance of random placement: balls thrown into bins.
 //!
 //! Flows that a hash deals out to planes are balls thrown into bins (the multinomial distribution; Johnson and Kotz, "Urn models and
-//! their application", 1977). What a plane gets too much, all others wait for.
+//! their application", 1977). All planes wait for the fullest one.
 
-/// The fullest of `bins` over their mean, in the mean, when each of `balls` falls into any of them alike.
+/// Returns the expected ratio of the fullest of `bins` to their mean, when each of `balls` falls into a random bin.
 ///
 /// The sum over m of P(fullest > m), by the binomial share of one bin after the other.
 #[must_use]
@@ -12,9 +12,9 @@ pub fn fullest_over_mean(balls: usize, bins: usize) -> f64 {
     fullest * bins as f64 / balls as f64
 }
 
-/// The probability that no bin gets more than `most`.
+/// Returns the probability that no bin gets more than `most`.
 fn none_above(balls: usize, bins: usize, most: usize) -> f64 {
-    // With one bin left it gets all that are left.
+    // The last bin gets all remaining balls.
     let mut holds: Vec<f64> = (0..=balls).map(|left| if left <= most { 1.0 } else { 0.0 }).collect();
     for bins_left in 2..=bins {
         let share = 1.0 / bins_left as f64;
@@ -32,19 +32,19 @@ fn none_above(balls: usize, bins: usize, most: usize) -> f64 {
     holds[balls]
 }
 
-/// Throughput of one stream over several ways, over that of one way: all of them where each packet goes where there is room,
-/// one where they all go the same way.
+/// Returns the throughput of one stream over several paths, relative to one path: all of them if each packet takes a free path,
+/// one if all packets take the same.
 #[must_use]
-pub const fn ways_in_use(is_per_packet: bool, ways: u64) -> u64 {
-    if is_per_packet { ways } else { 1 }
+pub const fn paths_in_use(is_per_packet: bool, paths: u64) -> u64 {
+    if is_per_packet { paths } else { 1 }
 }
 
-/// The least of it when each packet's way is chosen at random and so many of them may wait: servers with `waiting` customers
-/// who choose the next one at random are busy for K/(K + P - 1) of the time if service takes as long as it happens to
-/// (Gordon and Newell 1967), and for more if it always takes the same.
+/// Returns the minimum of that if each packet's path is chosen at random and so many packets may wait: servers with
+/// `waiting` customers who choose the next one at random are busy for K/(K + P - 1) of the time if service takes as
+/// long as it happens to (Gordon and Newell 1967), and for more if it always takes the same.
 #[must_use]
-pub fn random_ways_in_use_min(ways: u64, waiting: u64) -> f64 {
-    (ways * waiting) as f64 / (waiting + ways - 1) as f64
+pub fn random_paths_in_use_min(paths: u64, waiting: u64) -> f64 {
+    (paths * waiting) as f64 / (waiting + paths - 1) as f64
 }
 
 #[cfg(test)]

@@ -1,20 +1,22 @@
-//! What channels may hold of a memory that they share, and what a queue that is too long marks.
+//! Shares of a shared buffer, and the number of frames that a long queue marks.
 
-/// What each of so many channels holds that all want more: alpha times what is then free (dynamic thresholds, Choudhury and Hahne 1998).
+/// Returns the share of each of `channels` that all fill the buffer: alpha times what is then free (dynamic
+/// thresholds, Choudhury and Hahne 1998).
 #[must_use]
 pub fn equal_share(bytes: f64, alpha: f64, channels: f64) -> f64 {
     alpha * bytes / (1.0 + channels * alpha)
 }
 
-/// Frames that join a queue of at least `limit` frames when so many senders send `frames` each, side by side, to a port as fast as one of
-/// them: in every slot one leaves and the others' stay, so the limit is reached when `limit` slots' excess has come.
+/// Returns the frames that join a queue of at least `limit` frames when so many senders send `frames` each, side by
+/// side, to a port as fast as one of them: in every slot one leaves and the others' stay, so the limit is reached
+/// when `limit` slots' excess has come.
 #[must_use]
 pub fn marked_frames(senders: f64, frames: f64, limit: f64) -> f64 {
     let before = senders * limit / (senders - 1.0);
     (senders * frames - before).max(0.0)
 }
 
-/// The probability that one of the bits of a frame is wrong.
+/// Returns the probability that at least one bit of a frame is wrong.
 #[must_use]
 pub fn loss_of_frame(bit_error_rate: f64, frame_wire_bytes: f64) -> f64 {
     -f64::exp_m1(8.0 * frame_wire_bytes * f64::ln_1p(-bit_error_rate))

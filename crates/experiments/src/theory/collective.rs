@@ -1,62 +1,65 @@
-//! How long collectives take: `alpha` is what a step costs beside its bytes, `b` what one link carries.
+//! Durations of collectives: `alpha` is the cost of a step without its bytes, `b` the bandwidth of one link.
 //!
-//! The textbook's clock stops when the last byte has arrived. A rank of ours is done when it also knows that its own bytes
-//! are visible, one acknowledgement's way later: `finish`, once per collective, whatever the number of steps.
+//! The textbook's time ends when the last byte has arrived. A rank of ours completes when it also has the
+//! acknowledgement that its own bytes are visible, one acknowledgement's delay later: `finish`, once per collective,
+//! for any number of steps.
 
-/// A step's cost and the links' speed.
+/// Cost of a step, and speed of the links.
 #[derive(Clone, Copy, Debug)]
 pub struct Fabric {
-    /// Nanoseconds per step, whatever its size.
+    /// Nanoseconds per step, for any size.
     pub alpha_ns: f64,
-    /// Nanoseconds from the last byte's arrival until its sender knows.
+    /// Nanoseconds from the last byte's arrival until its sender has the acknowledgement.
     pub finish_ns: f64,
     /// Payload bytes per nanosecond of one link.
     pub link_bytes_per_ns: f64,
-    /// Ranks.
+    /// Number of ranks.
     pub ranks: f64,
 }
 
 impl Fabric {
-    /// All-reduce around a ring: `2 (N - 1) (alpha + S / (N b)) + finish`.
+    /// Returns the duration of an all-reduce around a ring, in nanoseconds: `2 (N - 1) (alpha + S / (N b)) + finish`.
     #[must_use]
     pub fn ring_all_reduce_ns(&self, bytes: f64) -> f64 {
         let step_ns = self.alpha_ns + bytes / (self.ranks * self.link_bytes_per_ns);
         2.0 * (self.ranks - 1.0) * step_ns + self.finish_ns
     }
 
-    /// All-reduce around a ring, one half of the array each way: `2 (N - 1) (alpha + S / (2 N b)) + finish`.
+    /// Returns the duration of an all-reduce around a ring, one half of the array in each direction: `2 (N - 1)
+    /// (alpha + S / (2 N b)) + finish`.
     #[must_use]
     pub fn two_rings_all_reduce_ns(&self, bytes: f64) -> f64 {
         self.ring_all_reduce_ns(bytes / 2.0)
     }
 
-    /// All-reduce by halving and doubling through one link per node: `2 log2(N) alpha + 2 (N - 1) / N S / B + finish`.
+    /// Returns the duration of an all-reduce by halving and doubling through one link per node: `2 log2(N) alpha + 2
+    /// (N - 1) / N S / B + finish`.
     #[must_use]
     pub fn star_halving_doubling_ns(&self, bytes: f64) -> f64 {
         let share = 2.0 * (self.ranks - 1.0) / self.ranks;
         2.0 * self.ranks.log2() * self.alpha_ns + share * bytes / self.link_bytes_per_ns + self.finish_ns
     }
 
-    /// All-reduce in two shots where each pair has a link: `2 (alpha + S / (N b)) + finish`.
+    /// Returns the duration of an all-reduce in two shots if each pair has a link: `2 (alpha + S / (N b)) + finish`.
     #[must_use]
     pub fn mesh_two_shot_ns(&self, bytes: f64) -> f64 {
         2.0 * (self.alpha_ns + bytes / (self.ranks * self.link_bytes_per_ns)) + self.finish_ns
     }
 
-    /// All-reduce in one shot where each pair has a link: `alpha + S / b + finish`.
+    /// Returns the duration of an all-reduce in one shot if each pair has a link: `alpha + S / b + finish`.
     #[must_use]
     pub fn mesh_one_shot_ns(&self, bytes: f64) -> f64 {
         self.alpha_ns + bytes / self.link_bytes_per_ns + self.finish_ns
     }
 
-    /// All-reduce in two shots through one link per node: `2 alpha + 2 (N - 1) / N S / B + finish`.
+    /// Returns the duration of an all-reduce in two shots through one link per node: `2 alpha + 2 (N - 1) / N S / B + finish`.
     #[must_use]
     pub fn star_two_shot_ns(&self, bytes: f64) -> f64 {
         let share = 2.0 * (self.ranks - 1.0) / self.ranks;
         2.0 * self.alpha_ns + share * bytes / self.link_bytes_per_ns + self.finish_ns
     }
 
-    /// Where one shot and two shots take the same time: `S = alpha b / (1 - 2 / N)`.
+    /// Returns the size for which one shot and two shots take equal time: `S = alpha b / (1 - 2 / N)`.
     #[must_use]
     pub fn one_shot_crossover_bytes(&self) -> f64 {
         self.alpha_ns * self.link_bytes_per_ns / (1.0 - 2.0 / self.ranks)

@@ -1,8 +1,9 @@
-//! What credits allow, and what a lost one costs.
+//! Throughput under credits, and the cost of a lost credit.
 //!
-//! A frame costs `ceil((size + overhead) / unit)` credits, and a sender has so many at most that are not free again. A credit is
-//! free again one loop later: there and back, the frame's own time, and the time that the receiver collects before it tells.
-//! For frames of one size that time is no matter of chance, and the throughput is exact.
+//! A frame costs `ceil((size + overhead) / unit)` credits, and a sender has a maximum number of credits that are not
+//! free again. A credit is free again one loop later: round trip, the frame's own time, and the time that the
+//! receiver collects before it sends an update. For frames of one size that time is not random, and the throughput is
+//! exact.
 
 /// A link under credit-based flow control, with frames of one size.
 #[derive(Clone, Copy, Debug)]
@@ -17,26 +18,26 @@ pub struct CreditLoop {
     pub limit: u64,
     /// Bytes of a credit.
     pub unit_bytes: u64,
-    /// Credits that are freed before the sender is told.
+    /// Credits that are freed before the receiver sends an update.
     pub spacing_credits: u64,
-    /// There and back, without serialisation, in nanoseconds.
+    /// Round trip without serialisation, in nanoseconds.
     pub round_trip_ns: f64,
     /// Bytes of a credit update on the wire.
     pub update_wire_bytes: f64,
 }
 
-/// Credits of a frame.
+/// Returns the number of credits of a frame.
 #[must_use]
 pub const fn cost(frame_bytes: u64, overhead_bytes: u64, unit_bytes: u64) -> u64 {
     (frame_bytes + overhead_bytes).div_ceil(unit_bytes)
 }
 
 impl CreditLoop {
-    /// Throughput as a share of the link: `q m L/B / (RTT + update/B + (m - r) L/B)`, at most 1.
+    /// Returns the throughput as a share of the link: `q m L/B / (RTT + update/B + (m - r) L/B)`, at most 1.
     ///
     /// The credits hold n frames, and an update returns those of m: after every m-th frame. Let `n = q m + r`, r below m. Frame number
     /// u m brings update u about. That frame left on the credits of update u - q, of which it is number m - r: the r frames
-    /// before were left over. So q updates, or q m frames, take m - r frames' time and the way there and back.
+    /// before were left over. So q updates, or q m frames, take m - r frames' time and the round trip.
     #[must_use]
     pub fn throughput(&self) -> f64 {
         let frames = self.limit / self.frame_credits;
@@ -48,7 +49,7 @@ impl CreditLoop {
         ((whole * together) as f64 * frame_ns / cycle_ns).min(1.0)
     }
 
-    /// The bounds that hold for traffic of any kind: `min(1, n L/(B loop))` with `loop = RTT + L/B + update/B + s/B`, s the
+    /// Returns the bounds that hold for traffic of any kind: `min(1, n L/(B loop))` with `loop = RTT + L/B + update/B + s/B`, s the
     /// whole spacing or half of it, as freed credits wait for between nothing and all of it. They count on frames without
     /// number; where the credits hold few spacings, [`Self::throughput`] is lower.
     #[must_use]
@@ -61,7 +62,7 @@ impl CreditLoop {
         (share(spacing_ns), share(spacing_ns / 2.0))
     }
 
-    /// Frames whose credits an update returns together.
+    /// Returns the number of frames whose credits one update returns.
     fn frames_per_update(&self) -> u64 {
         self.spacing_credits.div_ceil(self.frame_credits).max(1)
     }
@@ -71,7 +72,7 @@ impl CreditLoop {
     }
 }
 
-/// Share of a busy link's wire that one of two lanes has, each with frames of one size, where the arbiter divides frame bytes by
+/// Returns the share of a busy link's wire of one of two lanes, each with frames of one size, if the arbiter divides frame bytes by
 /// weight.
 #[must_use]
 pub fn weighted_share(weights: [f64; 2], frame_bytes: [f64; 2], beside_frame_bytes: f64) -> f64 {
@@ -111,7 +112,7 @@ mod tests {
         assert!((least - 800.0 / 1_920.0).abs() < 1e-12 && (most - 800.0 / 1_760.0).abs() < 1e-12);
     }
 
-    /// Frame by frame: each leaves when the one before has left and its credits are there.
+    /// Returns the throughput frame by frame: each leaves when the one before has left and its credits are there.
     fn followed(frames: usize, together: usize, frame_ns: f64, way_ns: f64) -> f64 {
         let (many, mut left_ns) = (20_000_usize, Vec::<f64>::new());
         for number in 0..many {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closed_form_is_what_following_each_frame_comes_to() {
+    fn the_closed_form_equals_a_calculation_frame_by_frame() {
         for (frames, together) in
             [(1, 1), (5, 1), (8, 8), (12, 8), (16, 8), (23, 8), (30, 7), (49, 31), (200, 8)]
         {

@@ -1,12 +1,12 @@
-//! How long single operations take, and how many fit into that time.
+//! Durations of single operations, and how many fit into that time.
 
-/// Bytes per second of loads of which so many are open at a time: `outstanding * size / RTT` (Little's law).
+/// Returns the bytes per second of loads of which `outstanding` are open at a time: `outstanding * size / RTT` (Little's law).
 #[must_use]
 pub fn load_throughput_bytes_per_s(outstanding: u64, load_bytes: u64, round_trip_ns: f64) -> f64 {
     (outstanding * load_bytes) as f64 * 1e9 / round_trip_ns
 }
 
-/// A request and its answer over one link: serialise, travel, serialise, travel.
+/// Returns the duration of a request and its answer over one link: serialise, travel, serialise, travel.
 #[must_use]
 pub fn round_trip_ns(delay_ns: f64, request_ns: f64, answer_ns: f64) -> f64 {
     2.0 * delay_ns + request_ns + answer_ns

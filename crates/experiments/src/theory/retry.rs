@@ -1,8 +1,9 @@
-//! What lost frames cost.
+//! Cost of lost frames.
 //!
-//! With one negative acknowledgement per gap, go-back-N sends again all that left between a loss and the news of it:
-//! `D = RTT * B / L` frames and one or two more. If the first frame sent again is lost too, only the timer helps:
-//! `Dt = timer * B / L + 1`. So goodput is `1 / (1 + p D + p^2 / (1 - p) Dt)`; selective loses the lost frames alone, `1 - p`.
+//! With one negative acknowledgement per gap, go-back-N retransmits all frames that left between a loss and the
+//! arrival of the refusal: `D = RTT * B / L` frames and one or two more. If the first retransmitted frame is lost
+//! too, only the timer helps: `Dt = timer * B / L + 1`. So goodput is `1 / (1 + p D + p^2 / (1 - p) Dt)`; selective
+//! loses the lost frames alone, `1 - p`.
 
 /// A link with frames of one size on it.
 #[derive(Clone, Copy, Debug)]
@@ -11,20 +12,21 @@ pub struct Stream {
     pub rate_bits_per_s: f64,
     /// Bytes of one frame on the wire.
     pub frame_wire_bytes: f64,
-    /// From a frame's departure to the return of what its receiver says, in nanoseconds, without its own serialisation.
+    /// Time from a frame's departure to the arrival of its receiver's answer, in nanoseconds, without its own serialisation.
     pub round_trip_ns: f64,
-    /// What the sender waits when it hears nothing, in nanoseconds.
+    /// Timeout of a sender without answer, in nanoseconds.
     pub timer_ns: f64,
 }
 
 impl Stream {
-    /// Frames that leave in so many nanoseconds.
+    /// Returns the number of frames that leave in this time.
     fn frames_in(&self, nanoseconds: f64) -> f64 {
         nanoseconds * self.rate_bits_per_s / 8e9 / self.frame_wire_bytes
     }
 
-    /// Goodput under go-back-N, as a share of the link, for a frame loss probability; `behind` is how many frames beyond the
-    /// round trip a loss costs: one until the receiver sees a later frame, and up to another until the sender turns.
+    /// Returns the goodput under go-back-N, as a share of the link, for a frame loss probability; `behind` is how
+    /// many frames beyond the round trip a loss costs: one until the receiver sees a later frame, and up to another
+    /// until the sender goes back.
     #[must_use]
     pub fn go_back_n(&self, loss: f64, behind: f64) -> f64 {
         let round_trip = self.frames_in(self.round_trip_ns) + behind;
@@ -32,8 +34,9 @@ impl Stream {
         1.0 / (1.0 + loss * round_trip + loss * loss / (1.0 - loss) * timer)
     }
 
-    /// How unevenly losses cost under go-back-N: the root of the mean square of a loss's cost over its mean, 1 if all cost the
-    /// same. The sum of n losses, themselves a matter of chance, deviates by this over the root of n.
+    /// Returns the unevenness of the cost of losses under go-back-N: the root of the mean square of a loss's cost
+    /// over its mean, 1 if all costs are equal. The sum of n losses, where n is random, deviates by this over the
+    /// root of n.
     ///
     /// A loss costs D frames and Dt more for each time that the first frame sent again is lost too, which it is m times with
     /// probability `p^m (1 - p)`.
@@ -50,13 +53,13 @@ impl Stream {
     }
 }
 
-/// Goodput under selective repeat.
+/// Returns the goodput under selective repeat.
 #[must_use]
 pub fn selective(loss: f64) -> f64 {
     1.0 - loss
 }
 
-/// A link whose sender keeps what is unacknowledged, and keeps no more than so many frames.
+/// A link whose sender keeps unacknowledged frames, up to a maximum.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplayLoop {
     /// Bits per second.
@@ -65,13 +68,13 @@ pub struct ReplayLoop {
     pub frame_wire_bytes: f64,
     /// Whole frames that the replay buffer holds.
     pub frames_max: f64,
-    /// There and back, without serialisation, in nanoseconds.
+    /// Round trip without serialisation, in nanoseconds.
     pub round_trip_ns: f64,
     /// Bytes of a link acknowledgement on the wire.
     pub ack_wire_bytes: f64,
 }
 
-/// Throughput as a share of the link: what the buffer holds per loop, `min(1, n L / (B loop))`, where a frame's place is
+/// Returns the throughput as a share of the link: what the buffer holds per loop, `min(1, n L / (B loop))`, where a frame's room is
 /// free again `L / B + RTT + ack / B` after it began to leave.
 #[must_use]
 pub fn replay_limited(link: ReplayLoop) -> f64 {

@@ -1,4 +1,4 @@
-//! What a payload costs on the wire: headers, the smallest frame, preamble and gap.
+//! Size of a payload on the wire: headers, the smallest frame, preamble and gap.
 //!
 //! `frame(P) = max(64, H + P + T)`, `wire(P) = frame(P) + 20`, `efficiency = P / wire(P)` (IEEE 802.3 for the two constants).
 
@@ -22,7 +22,7 @@ pub struct Headers {
 pub const SUE_LITE: Headers = Headers { name: "sue-lite-like", per_frame: 6 + 4, per_operation: 8 };
 /// SUE: Ethernet 14, reliability header 8, command 8, R-CRC 4, FCS 4.
 pub const SUE: Headers = Headers { name: "sue-like", per_frame: 14 + 8 + 4 + 4, per_operation: 8 };
-/// ESUN: the same with its 4-byte header.
+/// ESUN: as SUE, with its 4-byte header.
 pub const ESUN: Headers = Headers { name: "esun-like", per_frame: 14 + 4 + 8 + 4 + 4, per_operation: 8 };
 /// EthLink: Ethernet 14, forwarding 2, transport 12 (assumed), operation 16 (ours), two checks of 4.
 pub const ETHLINK: Headers =
@@ -39,21 +39,21 @@ pub const OWN: Headers = Headers { name: "own", per_frame: 14 + 32 + 40 + 16 + 4
 pub const PROFILES: [Headers; 6] = [OWN, SUE_LITE, SUE, ESUN, ETHLINK, ROCE];
 
 impl Headers {
-    /// Bytes on the wire of one frame with this many operations of `payload_bytes` each.
+    /// Returns the bytes on the wire of one frame with this many operations of `payload_bytes` each.
     #[must_use]
     pub fn wire_bytes(&self, operations: u64, payload_bytes: u64) -> u64 {
         let frame = self.per_frame + operations * (self.per_operation + payload_bytes);
         frame.max(FRAME_BYTES_MIN) + PREAMBLE_AND_GAP_BYTES
     }
 
-    /// Share of the wire that is payload.
+    /// Returns the share of the wire that is payload.
     #[must_use]
     pub fn efficiency(&self, operations: u64, payload_bytes: u64) -> f64 {
         (operations * payload_bytes) as f64 / self.wire_bytes(operations, payload_bytes) as f64
     }
 }
 
-/// Nanoseconds that bytes take at a rate.
+/// Returns the time that bytes take at a rate, in nanoseconds.
 #[must_use]
 pub fn serialisation_ns(wire_bytes: u64, rate_bits_per_s: f64) -> f64 {
     wire_bytes as f64 * 8e9 / rate_bits_per_s

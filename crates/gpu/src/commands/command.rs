@@ -1,96 +1,96 @@
-//! What a kernel can want, as it lies in a slot, and how that can end.
+//! Requests of a kernel, in the layout of a slot, and their results.
 
 use super::numbered::numbered;
 
 numbered! {
-    /// What a kernel wants.
+    /// Kind of request.
     ///
     /// `Send` and `Sync`: plain data.
     CommandKind: u32 {
-        /// Write a word of 4 or 8 bytes: the operand.
+        /// Writes a word of 4 or 8 bytes: the operand.
         Store = 1,
-        /// Read bytes into a region of one's own.
+        /// Reads bytes into a local region.
         Load = 2,
-        /// Copy bytes of a region of one's own to the peer, and perhaps signal it.
+        /// Copies bytes of a local region to the peer, and signals it if [`SIGNAL`] is set.
         Put = 3,
-        /// The same the other way, of any length.
+        /// Copies bytes of the peer, of any length, into a local region.
         Get = 4,
-        /// Add to a word; the old value.
+        /// Adds to a word and returns the old value.
         FetchAdd = 5,
-        /// Replace a word that equals `compare`; the old value.
+        /// Replaces a word that equals `compare` and returns the old value.
         CompareSwap = 6,
-        /// Replace a word; the old value.
+        /// Replaces a word and returns the old value.
         Swap = 7,
         /// Ends when everything before it is visible.
         Flush = 8,
-        /// What comes later becomes visible later.
+        /// Orders visibility: later commands become visible after earlier ones.
         Fence = 9,
     }
 }
 
-/// No peer in particular.
-pub const ANYBODY: u32 = u32::MAX;
-/// Nobody waits for the end.
+/// Peer number of a command that has no peer in particular.
+pub const ANY_PEER: u32 = u32::MAX;
+/// Flag: the kernel does not wait for the end.
 pub const POSTED: u32 = 1;
-/// A put ends with a signal.
+/// Flag: a put ends with a signal.
 pub const SIGNAL: u32 = 2;
-/// The signal is added to its word instead of replacing it.
+/// Flag: the signal is added to its word instead of replacing it.
 pub const SIGNAL_ADDS: u32 = 4;
 
-/// A command as it lies in its slot. `kernels/rackloom.cuh` has the same structure.
+/// Command in the layout of its slot. `kernels/rackloom.cuh` has the same structure.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Command {
-    /// A [`CommandKind`].
+    /// Number of a [`CommandKind`].
     pub kind: u32,
-    /// Whom it concerns, or [`ANYBODY`].
+    /// Number of the peer, or [`ANY_PEER`].
     pub peer: u32,
-    /// The peer's region.
+    /// Number of the peer's region.
     pub region: u32,
-    /// [`POSTED`], [`SIGNAL`], [`SIGNAL_ADDS`]; bytes of a word in the upper half.
+    /// [`POSTED`], [`SIGNAL`], [`SIGNAL_ADDS`]; the width of a word, in bytes, in the upper half.
     pub flags: u32,
-    /// First byte in the peer's region.
+    /// Offset of the first byte in the peer's region.
     pub offset: u64,
-    /// What the peer wants to see.
+    /// Key of the peer's region.
     pub key: u64,
-    /// A region of one's own.
+    /// Number of the local region.
     pub local_region: u32,
-    /// The peer's region that has the signal.
+    /// Number of the peer's region that has the signal.
     pub signal_region: u32,
-    /// First byte in one's own region.
+    /// Offset of the first byte in the local region.
     pub local_offset: u64,
-    /// Bytes.
+    /// Length, in bytes.
     pub length: u64,
-    /// What is stored, added or put in place.
+    /// Value that is stored or added.
     pub operand: u64,
-    /// What a compare-and-swap expects.
+    /// Value that a compare-and-swap expects.
     pub compare: u64,
-    /// Where the signal is.
+    /// Offset of the signal in its region.
     pub signal_offset: u64,
-    /// What the peer wants to see for it.
+    /// Key of the signal's region.
     pub signal_key: u64,
-    /// The signal.
+    /// Value of the signal.
     pub signal_value: u64,
 }
 
 pub(super) const WORDS: usize = size_of::<Command>() / 8;
 
 impl Command {
-    /// What it wants, if that is anything known.
+    /// Returns the kind, or `None` if the number has no meaning.
     #[must_use]
     pub fn kind(&self) -> Option<CommandKind> {
         CommandKind::of(self.kind)
     }
 
-    /// Whether nobody waits for the end.
+    /// Returns true if no thread waits for the end.
     #[must_use]
     pub const fn is_posted(&self) -> bool {
         self.flags & POSTED != 0
     }
 
-    /// Bytes of the word that it is about: 4 or 8.
+    /// Returns the width of the command's word: 4 or 8 bytes.
     #[must_use]
     pub const fn width(&self) -> u32 {
         self.flags >> 16
@@ -137,21 +137,21 @@ impl Command {
 }
 
 numbered! {
-    /// How a command ended, as kernels see it.
+    /// Result of a command for the kernel.
     ///
     /// `Send` and `Sync`: plain data.
     Status: u8 {
-        /// It is done and visible.
+        /// The command is done and visible.
         Done = 0,
-        /// It makes no sense to anybody.
+        /// The command has no meaning.
         Invalid = 1,
-        /// The peer said no.
+        /// The peer refused.
         Refused = 2,
-        /// The peer is gone; nothing was done.
+        /// The peer is lost; nothing was done.
         Lost = 3,
-        /// The peer is gone; it may have been done.
+        /// The peer is lost; the command may have been done.
         OutcomeUnknown = 4,
-        /// Nobody serves the ring any more.
+        /// The ring is not served any more.
         Closed = 5,
     }
 }

@@ -1,4 +1,4 @@
-//! What `kernels/rackloom.cuh` does on a device, done by threads of the host.
+//! Threads of the host in the role of kernels: the functions of `kernels/rackloom.cuh`, in Rust.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::command::{Command, Status};
 use super::words::{CLOSED, DONE, FREED, PUBLISHED, ROUND_SHIFT, STATUS_SHIFT, Words};
 
-/// What threads of a kernel do, done by threads of the host.
+/// Issues commands from threads of the host.
 ///
-/// `Send` and `Sync`: any number of threads may give commands. A ring has kernels of one kind: of the device, or one of these.
+/// `Send` and `Sync`: any number of threads may issue commands. A ring has either kernels of the device or one of these.
 #[derive(Debug)]
 pub struct HostKernel {
     words: Arc<Words>,
     head: AtomicU64,
-    /// By slot: the round that may be written.
+    /// For each slot, the round that may be written next.
     free_for: Vec<AtomicU64>,
 }
 
@@ -23,22 +23,22 @@ impl HostKernel {
         Self { words, head: AtomicU64::new(0), free_for }
     }
 
-    /// Give a command. Waits for room. The ticket of one that is not posted must be waited for, by one thread.
+    /// Issues a command and returns its ticket. Waits for a free slot. One thread must wait for the end of a command that is not posted.
     ///
     /// # Errors
-    /// [`Status::Closed`].
+    /// [`Status::Closed`] if the ring is closed.
     pub fn issue(&self, command: &Command) -> Result<u64, Status> {
         let ticket = self.head.fetch_add(1, Ordering::Relaxed);
         let (slot, round) = (self.words.slot(ticket), self.words.round(ticket));
         while !self.is_free(slot, round)? {
             std::thread::yield_now();
         }
-        for (place, word) in self.words.command_words(slot).zip(command.words()) {
-            place.store(word, Ordering::Relaxed);
+        for (target, word) in self.words.command_words(slot).zip(command.words()) {
+            target.store(word, Ordering::Relaxed);
         }
         let known = self.words.state(slot).load(Ordering::Relaxed);
         let published = round << ROUND_SHIFT | PUBLISHED;
-        // A ring that is closed stays so.
+        // A ring that is closed stays closed.
         match self.words.state(slot).compare_exchange(known, published, Ordering::Release, Ordering::Relaxed)
         {
             Ok(_) if known != CLOSED => Ok(ticket),
@@ -61,7 +61,7 @@ impl HostKernel {
         Ok(self.free_for[slot].load(Ordering::Acquire) == round || was_freed())
     }
 
-    /// How a command has ended, and its value; `None` while it has not.
+    /// Returns the result of a command and its value, or `None` if it has not ended.
     pub fn poll(&self, ticket: u64) -> Option<(Status, u64)> {
         let (slot, round) = (self.words.slot(ticket), self.words.round(ticket));
         let state = self.words.state(slot).load(Ordering::Acquire);
@@ -76,7 +76,7 @@ impl HostKernel {
         Some((Status::of((state >> STATUS_SHIFT) as u8).unwrap_or(Status::Invalid), value))
     }
 
-    /// Wait for the end of a command.
+    /// Waits for the end of a command.
     pub fn wait(&self, ticket: u64) -> (Status, u64) {
         loop {
             if let Some(ended) = self.poll(ticket) {
@@ -86,12 +86,12 @@ impl HostKernel {
         }
     }
 
-    /// Give a command and wait for its end.
+    /// Issues a command and waits for its end.
     pub fn call(&self, command: &Command) -> (Status, u64) {
         self.issue(command).map_or_else(|closed| (closed, 0), |ticket| self.wait(ticket))
     }
 
-    /// How many peers were lost so far.
+    /// Returns the number of peers that were lost so far.
     #[must_use]
     pub fn losses(&self) -> u64 {
         self.words.word(8).load(Ordering::Acquire)

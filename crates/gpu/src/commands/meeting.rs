@@ -1,28 +1,28 @@
-//! Waiting for words, and the barrier of two levels: what `kernels/rackloom.cuh` does on a device, done by threads of the host.
+//! Waits for words, and the barrier of two levels, by threads of the host: the functions of `kernels/rackloom.cuh`, in Rust.
 //!
-//! Each thread plays a block. How a word of the device is looked at is the caller's affair, because a host cannot reach it by itself.
+//! Each thread stands for a block. The caller reads words of the device, because a host cannot read them directly.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::command::{ANYBODY, Command, CommandKind, POSTED, Status};
+use super::command::{ANY_PEER, Command, CommandKind, POSTED, Status};
 use super::host_kernel::HostKernel;
 
-/// The status of a barrier travels in the lower byte of its round.
+/// Bits of the status, below the number of the round.
 const STATUS_BITS: u32 = 8;
 const WORD_BYTES: u64 = 8;
 
-/// Who meets in a barrier, as `rackloom_team` has it.
+/// Members of a barrier, as in `rackloom_team`.
 ///
 /// `Send` and `Sync`: all blocks of a node share one.
 #[derive(Debug)]
 pub struct HostTeam {
-    /// Numbers of the nodes, the same on all.
+    /// Numbers of the nodes, in the same order on all nodes.
     pub nodes: Vec<u32>,
-    /// Which of them this one is.
-    pub place: usize,
-    /// Region, first byte and key of the words at each of them; one word of 8 bytes for each node.
+    /// Index of this node in `nodes`.
+    pub rank: usize,
+    /// Region, offset and key of the words at each node. Each node has one word of 8 bytes for each node.
     pub words: (u32, u64, u64),
-    /// What [`HostKernel::losses`] said before.
+    /// Result of [`HostKernel::losses`] before the barrier.
     pub losses: u64,
     blocks: u64,
     arrived: AtomicU64,
@@ -30,26 +30,26 @@ pub struct HostTeam {
 }
 
 impl HostTeam {
-    /// For so many blocks of the node at `place`.
+    /// Makes the team of `blocks` blocks of the node with index `rank`.
     #[must_use]
-    pub fn new(nodes: Vec<u32>, place: usize, words: (u32, u64, u64), losses: u64, blocks: u64) -> Self {
+    pub fn new(nodes: Vec<u32>, rank: usize, words: (u32, u64, u64), losses: u64, blocks: u64) -> Self {
         let (arrived, round) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { nodes, place, words, losses, blocks, arrived, round }
+        Self { nodes, rank, words, losses, blocks, arrived, round }
     }
 
-    /// The places of the others.
+    /// Returns the indexes of the other nodes.
     fn others(&self) -> impl Iterator<Item = usize> {
-        (0..self.nodes.len()).filter(move |other| *other != self.place)
+        (0..self.nodes.len()).filter(move |other| *other != self.rank)
     }
 
-    /// The word of this node at another one.
+    /// Returns the store of this node's word at another node.
     fn arrival(&self, other: usize, round: u64) -> Command {
         let (region, offset, key) = self.words;
         Command {
             kind: CommandKind::Store as u32,
             peer: self.nodes[other],
             region,
-            offset: offset + WORD_BYTES * self.place as u64,
+            offset: offset + WORD_BYTES * self.rank as u64,
             key,
             flags: POSTED | (WORD_BYTES as u32) << 16,
             operand: round,
@@ -59,15 +59,15 @@ impl HostTeam {
 }
 
 impl HostKernel {
-    /// Wait until a word is at least `value`. `losses`: what [`Self::losses`] said before whoever is to change the word was known to be
-    /// there.
+    /// Waits until a word is at least `value`. `losses` is the result of [`Self::losses`] at a time when the node that changes the word
+    /// was known to be present.
     pub fn wait_until(&self, mut look: impl FnMut() -> u64, value: u64, losses: u64) -> Status {
         while look() < value {
             if self.is_closed() {
                 return Status::Closed;
             }
             if self.losses() != losses {
-                // A last look: what has come has come.
+                // The word may have changed before the loss was counted.
                 return if look() >= value { Status::Done } else { Status::Lost };
             }
             std::thread::yield_now();
@@ -75,7 +75,8 @@ impl HostKernel {
         Status::Done
     }
 
-    /// Ends when every block of every node has come. `look`: the word of the node at a place, as kernels of this node see it.
+    /// Waits until every block of every node has arrived. `look` returns the word of the node with the given index, as kernels of this node
+    /// see it.
     pub fn barrier(&self, team: &HostTeam, look: impl Fn(usize) -> u64) -> Status {
         let before = team.round.load(Ordering::Acquire);
         let round = (before >> STATUS_BITS) + 1;
@@ -95,9 +96,9 @@ impl HostKernel {
     }
 
     fn meet_others(&self, team: &HostTeam, round: u64, look: impl Fn(usize) -> u64) -> Status {
-        // What this node has given before is visible at the others before they see it arrive.
+        // The other nodes see this node's earlier writes before its arrival.
         let fence =
-            Command { kind: CommandKind::Fence as u32, peer: ANYBODY, flags: POSTED, ..Command::default() };
+            Command { kind: CommandKind::Fence as u32, peer: ANY_PEER, flags: POSTED, ..Command::default() };
         let arrivals = team.others().map(|other| team.arrival(other, round));
         let given =
             std::iter::once(fence).chain(arrivals).try_for_each(|command| self.issue(&command).map(drop));

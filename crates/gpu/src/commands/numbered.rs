@@ -1,6 +1,6 @@
-//! Enums that travel as numbers: one list says which number means what, in both directions.
+//! Enums that are sent as numbers. One list gives the number of each variant, for both directions.
 
-/// An enum with its numbers, and `of`: the one that a number means, if any.
+/// Defines an enum with its numbers, and `of`, which returns the variant of a number.
 macro_rules! numbered {
     ($(#[$about:meta])* $name:ident: $repr:ident { $($(#[$what:meta])* $variant:ident = $number:literal,)+ }) => {
         $(#[$about])*

@@ -1,4 +1,4 @@
-//! The host's end: commands are taken in the order of their tickets, and ended in any.
+//! The host's end of the ring: takes commands in the order of tickets, and ends them in any order.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,41 +12,41 @@ use super::words::{
 use crate::device::{Address, Device};
 use crate::error::GpuError;
 
-/// The host's end.
+/// The host's end of a ring.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread serves it at a time.
+/// `Send` and `Sync`. Methods that change it take `&mut self`, so one thread serves it at a time.
 #[derive(Debug)]
 pub struct CommandRing {
     words: Arc<Words>,
-    /// The next ticket to be looked for.
+    /// Next ticket.
     next: u64,
-    /// Where kernels keep their counter and what they know of slots.
+    /// Device memory of the kernels: the counter of tickets and the state of slots.
     head: Address,
 }
 
-/// What kernels take as an argument, by value. `kernels/rackloom.cuh` has the same structure.
+/// Argument of kernels, by value. `kernels/rackloom.cuh` has the same structure.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct QueueArgument {
-    /// Two words: closed, and how many peers were lost so far.
+    /// Address of two words: closed, and the number of lost peers.
     pub control: u64,
-    /// State and value of each slot.
+    /// Address of state and value of each slot.
     pub replies: u64,
-    /// The commands.
+    /// Address of the commands.
     pub commands: u64,
-    /// In the device's memory: the counter of tickets, and from the second line on the round that each slot is free for.
+    /// Address in device memory: the counter of tickets and, from the second cache line on, the round that each slot is free for.
     pub head: u64,
-    /// Slots, a power of two.
+    /// Number of slots, a power of two.
     pub slots: u64,
 }
 
 impl CommandRing {
-    /// A ring of at least so many slots for the kernels of a device.
+    /// Makes a ring of at least `slots` slots for the kernels of a device.
     ///
     /// # Errors
-    /// [`GpuError::OutOfMemory`], and what else the device refuses.
+    /// [`GpuError::OutOfMemory`], and any other error of the device.
     pub fn new(device: &mut dyn Device, slots: u32) -> Result<Self, GpuError> {
         let slots = slots.clamp(1, SLOTS_MAX).next_power_of_two();
         let memory = device.pin(CONTROL_BYTES + slots as usize * (REPLY_BYTES + COMMAND_BYTES))?;
@@ -54,7 +54,7 @@ impl CommandRing {
         Ok(Self { words: Arc::new(Words { memory, slots }), next: 0, head })
     }
 
-    /// What kernels take.
+    /// Returns the argument for kernels.
     #[must_use]
     pub fn argument(&self) -> QueueArgument {
         let at = |offset| self.words.memory.address(offset).0;
@@ -67,33 +67,33 @@ impl CommandRing {
         }
     }
 
-    /// Memory of the device that was taken for the ring, to be given back when no kernel uses it any more.
+    /// Returns the device memory of the ring. Free it when no kernel uses the ring any more.
     #[must_use]
     pub const fn device_memory(&self) -> Address {
         self.head
     }
 
-    /// A kernel on the host.
+    /// Returns an end for threads of the host, in place of kernels.
     #[must_use]
     pub fn host_kernel(&self) -> HostKernel {
         HostKernel::new(Arc::clone(&self.words))
     }
 
-    /// The next command, if it has been given.
+    /// Returns the next ticket and command, or `None` if it has not been issued.
     pub fn poll(&mut self) -> Option<(u64, Command)> {
         let (slot, round) = (self.words.slot(self.next), self.words.round(self.next));
         if self.words.state(slot).load(Ordering::Acquire) != round << ROUND_SHIFT | PUBLISHED {
             return None;
         }
         let mut words = [0; WORDS];
-        for (word, place) in words.iter_mut().zip(self.words.command_words(slot)) {
-            *word = place.load(Ordering::Relaxed);
+        for (word, source) in words.iter_mut().zip(self.words.command_words(slot)) {
+            *word = source.load(Ordering::Relaxed);
         }
         self.next += 1;
         Some((self.next - 1, Command::from_words(words)))
     }
 
-    /// A command has ended. The slot of a posted one is free; else its thread reads the value first.
+    /// Ends a command. The slot of a posted one is free at once; otherwise its thread first reads the value.
     pub fn complete(&mut self, ticket: u64, is_posted: bool, status: Status, value: u64) {
         let (slot, round) = (self.words.slot(ticket), self.words.round(ticket) << ROUND_SHIFT);
         self.words.value(slot).store(value, Ordering::Relaxed);
@@ -101,12 +101,12 @@ impl CommandRing {
         self.words.state(slot).store(round | state, Ordering::Release);
     }
 
-    /// How many peers were lost so far: who waits for a word looks at it.
+    /// Publishes the number of lost peers. Threads that wait for a word read it.
     pub fn set_losses(&mut self, losses: u64) {
         self.words.word(8).store(losses, Ordering::Release);
     }
 
-    /// Nobody serves the ring any more. Whoever waits is told.
+    /// Closes the ring. All waits end with [`Status::Closed`].
     pub fn close(&mut self) {
         self.words.word(0).store(1, Ordering::Release);
         for slot in 0..self.words.slots as usize {

@@ -13,7 +13,7 @@ fn numbered(number: u64) -> Command {
 }
 
 #[test]
-fn a_command_is_as_long_as_the_kernels_have_it() {
+fn the_command_layout_matches_the_kernels() {
     assert_eq!((size_of::<Command>(), size_of::<QueueArgument>()), (96, 40));
     let command = Command {
         kind: 3,
@@ -39,7 +39,7 @@ fn a_command_is_as_long_as_the_kernels_have_it() {
 }
 
 #[test]
-fn nothing_is_read_before_it_is_published_nor_written_over_before_it_was_seen() {
+fn commands_are_read_after_publication_and_slots_reused_after_the_end_is_seen() {
     let mut ring = ring(2);
     let kernel = ring.host_kernel();
     assert_eq!(ring.poll(), None);
@@ -48,14 +48,14 @@ fn nothing_is_read_before_it_is_published_nor_written_over_before_it_was_seen() 
     assert_eq!(ring.poll(), Some((0, numbered(10))));
     assert_eq!(ring.poll(), Some((1, numbered(11))));
     assert_eq!((ring.poll(), kernel.poll(first)), (None, None));
-    // Ended in another order than begun.
+    // Ended in another order than issued.
     ring.complete(second, false, Status::Refused, 0);
     assert_eq!((kernel.poll(first), kernel.poll(second)), (None, Some((Status::Refused, 0))));
     ring.complete(first, false, Status::Done, 77);
     assert!(!kernel.is_free(0, 1).unwrap(), "its thread has not seen the end");
     assert_eq!(kernel.poll(first), Some((Status::Done, 77)));
     assert!(kernel.is_free(0, 1).unwrap());
-    // A posted one frees its slot without anybody.
+    // A posted command frees its slot by itself.
     let posted = kernel.issue(&Command { flags: POSTED, ..numbered(12) }).unwrap();
     assert!(!kernel.is_free(0, 2).unwrap());
     assert_eq!(ring.poll().map(|(ticket, _)| ticket), Some(posted));
@@ -64,7 +64,7 @@ fn nothing_is_read_before_it_is_published_nor_written_over_before_it_was_seen() 
 }
 
 #[test]
-fn many_threads_and_a_host_that_ends_in_any_order_lose_nothing() {
+fn many_threads_lose_no_command_when_the_host_ends_in_any_order() {
     const EACH: u64 = 3000;
     let mut ring = ring(8);
     let kernel = ring.host_kernel();
@@ -94,7 +94,7 @@ fn many_threads_and_a_host_that_ends_in_any_order_lose_nothing() {
                 assert_eq!(seen.insert(command.operand, ticket), None, "taken once");
                 out.push_back((ticket, command));
             }
-            // Now the oldest, now the youngest.
+            // Alternates between the newest and the oldest.
             let ended = if seen.len() % 3 == 0 { out.pop_back() } else { out.pop_front() };
             if let Some((ticket, command)) = ended {
                 ring.complete(ticket, command.is_posted(), Status::Done, command.operand * 3);
@@ -108,7 +108,7 @@ fn many_threads_and_a_host_that_ends_in_any_order_lose_nothing() {
 }
 
 #[test]
-fn whoever_waits_is_told_when_the_ring_is_closed() {
+fn closing_the_ring_ends_every_wait() {
     let mut ring = ring(1);
     let kernel = ring.host_kernel();
     let waiting = kernel.issue(&numbered(1)).unwrap();
@@ -123,7 +123,7 @@ fn whoever_waits_is_told_when_the_ring_is_closed() {
     });
 }
 
-/// Two nodes whose kernels meet: words of each, changed by whoever serves the other's ring.
+/// Two nodes whose kernels meet in barriers: the words of each, written by the server of the other's ring.
 struct Meeting {
     words: [[AtomicU64; 2]; 2],
     counters: [AtomicU64; 2],
@@ -136,11 +136,11 @@ impl Meeting {
         Self { words: [zeros(), zeros()], counters: zeros(), is_over: AtomicBool::new(false) }
     }
 
-    fn team(place: usize, blocks: u64) -> HostTeam {
-        HostTeam::new(vec![0, 1], place, (1, 0, 7), 0, blocks)
+    fn team(rank: usize, blocks: u64) -> HostTeam {
+        HostTeam::new(vec![0, 1], rank, (1, 0, 7), 0, blocks)
     }
 
-    /// The fabric: stores to a peer in the order of their tickets.
+    /// Serves a ring as the fabric does: stores to a peer in the order of their tickets.
     fn serve(&self, mut ring: CommandRing) {
         while !self.is_over.load(Ordering::Acquire) {
             let Some((ticket, command)) = ring.poll() else {
@@ -161,21 +161,21 @@ fn blocks_of_two_nodes_meet_in_a_barrier_round_after_round() {
     const BLOCKS: u64 = 3;
     const ROUNDS: u64 = 200;
     let (meeting, rings) = (Meeting::new(), [ring(4), ring(4)]);
-    let kernels = [0, 1].map(|place: usize| rings[place].host_kernel());
-    let teams = [0, 1].map(|place| Meeting::team(place, BLOCKS));
-    let play = |place: usize| {
+    let kernels = [0, 1].map(|rank: usize| rings[rank].host_kernel());
+    let teams = [0, 1].map(|rank| Meeting::team(rank, BLOCKS));
+    let play = |rank: usize| {
         for round in 1..=ROUNDS {
-            meeting.counters[place].fetch_add(1, Ordering::AcqRel);
-            let look = |other: usize| meeting.words[place][other].load(Ordering::Acquire);
-            assert_eq!(kernels[place].barrier(&teams[place], look), Status::Done);
+            meeting.counters[rank].fetch_add(1, Ordering::AcqRel);
+            let look = |other: usize| meeting.words[rank][other].load(Ordering::Acquire);
+            assert_eq!(kernels[rank].barrier(&teams[rank], look), Status::Done);
             for counter in &meeting.counters {
                 assert_eq!(
                     counter.load(Ordering::Acquire),
                     round * BLOCKS,
-                    "everybody has come, nobody goes on"
+                    "all blocks have arrived, and none continues"
                 );
             }
-            assert_eq!(kernels[place].barrier(&teams[place], look), Status::Done);
+            assert_eq!(kernels[rank].barrier(&teams[rank], look), Status::Done);
         }
     };
     std::thread::scope(|scope| {
@@ -196,7 +196,7 @@ fn blocks_of_two_nodes_meet_in_a_barrier_round_after_round() {
 }
 
 #[test]
-fn whoever_waits_for_a_word_or_for_others_is_told_of_a_loss_and_of_the_end() {
+fn a_loss_or_a_closed_ring_ends_waits_and_barriers() {
     let mut ring = ring(4);
     let kernel = ring.host_kernel();
     let word = AtomicU64::new(3);
@@ -204,10 +204,10 @@ fn whoever_waits_for_a_word_or_for_others_is_told_of_a_loss_and_of_the_end() {
     assert_eq!(kernel.wait_until(look, 3, 0), Status::Done);
     ring.set_losses(1);
     assert_eq!(kernel.wait_until(look, 4, 0), Status::Lost);
-    assert_eq!(kernel.wait_until(look, 3, 0), Status::Done, "what has come has come");
+    assert_eq!(kernel.wait_until(look, 3, 0), Status::Done, "the value had arrived before the loss");
     let team = Meeting::team(0, 2);
     std::thread::scope(|scope| {
-        // The other node never comes; it is lost, and every block of this one is told so.
+        // The other node never arrives. It is lost, and every block of this node gets that status.
         let blocks = [(); 2].map(|()| scope.spawn(|| kernel.barrier(&team, |_| 0)));
         blocks.into_iter().for_each(|block| assert_eq!(block.join().unwrap(), Status::Lost));
     });

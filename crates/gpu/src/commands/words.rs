@@ -1,17 +1,17 @@
-//! Where everything lies in the ring's memory: two words for the whole ring, a line for the reply of each slot, then the commands.
+//! Layout of the ring's memory: two words for the whole ring, a cache line for the reply of each slot, then the commands.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::command::WORDS;
 use crate::pinned::Pinned;
 
-/// Bytes of a command.
+/// Distance between commands, in bytes.
 pub(super) const COMMAND_BYTES: usize = 128;
-/// Bytes of a slot's state and value, a line of its own.
+/// Bytes of a slot's state and value: one cache line.
 pub(super) const REPLY_BYTES: usize = 64;
 /// Bytes before the first reply: two words that hold for the whole ring.
 pub(super) const CONTROL_BYTES: usize = 64;
-/// Most slots of a ring.
+/// Highest number of slots of a ring.
 pub const SLOTS_MAX: u32 = 1 << 16;
 
 pub(super) const PUBLISHED: u64 = 1;
@@ -21,14 +21,14 @@ pub(super) const CLOSED: u64 = u64::MAX;
 pub(super) const ROUND_SHIFT: u32 = 16;
 pub(super) const STATUS_SHIFT: u32 = 8;
 
-/// The words of a ring, touched by both sides.
+/// Words of a ring, which both sides access.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) memory: Pinned,
     pub(super) slots: u32,
 }
 
-// SAFETY: needed because both sides hold them. Every access goes through `word`, which is an atomic; the memory stays as long as the value.
+// SAFETY: needed because both sides hold them. Every access goes through `word`, which is an atomic; `self` keeps the memory.
 unsafe impl Sync for Words {}
 
 impl Words {
@@ -58,10 +58,10 @@ impl Words {
 
     pub(super) fn command_words(&self, slot: usize) -> impl Iterator<Item = &AtomicU64> {
         let first = self.commands() + slot * COMMAND_BYTES;
-        (0..WORDS).map(move |place| self.word(first + place * 8))
+        (0..WORDS).map(move |index| self.word(first + index * 8))
     }
 
-    /// Whether the host has closed the ring.
+    /// Returns true if the host has closed the ring.
     pub(super) fn is_closed(&self) -> bool {
         self.word(0).load(Ordering::Acquire) != 0
     }

@@ -1,4 +1,4 @@
-//! A device's primary context: what everything on the device belongs to. The driver has one per device and process, so two
+//! Primary context of a device. Everything on the device belongs to it. The driver has one per device and process, so two
 //! users of a device within a process share it, and with it their memory.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cudarc::driver::sys::{CUcontext, CUdevice};
 use crate::driver::Driver;
 use crate::error::GpuError;
 
-/// The context, given back when the last user is gone.
+/// Primary context. It is released when the last user drops it.
 #[derive(Debug)]
 pub(super) struct Context {
     pub(super) driver: Arc<Driver>,
@@ -33,18 +33,18 @@ impl Context {
         Ok(context)
     }
 
-    /// Make it this thread's.
+    /// Makes it the current context of this thread.
     pub(super) fn enter(&self) -> Result<(), GpuError> {
-        // SAFETY: needed because the driver is C. The context lives as long as `self`.
+        // SAFETY: needed because the driver is C. The context is retained until `self` is dropped.
         unsafe { self.driver.functions().cuCtxSetCurrent(self.raw) }
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: needed to give it back. It was retained once by this value, and whoever uses it holds this value.
+        // SAFETY: needed to give it back. It was retained once by this value, and each user holds this value.
         let result = unsafe { self.driver.functions().cuDevicePrimaryCtxRelease_v2(self.device) };
-        // A device that has failed cannot be tidied up; the process's end does it.
+        // A device that has failed cannot be cleaned up; the end of the process does it.
         drop(result);
     }
 }

@@ -1,9 +1,9 @@
 //! Legacy handles: memory and events for another process of the same machine.
 //!
-//! A handle is 64 bytes that mean something to any other process that sees the same device. The importer closes before the exporter
-//! frees; the other order is undefined by the driver. A handle stays valid until the memory is freed: taking it back is a
-//! matter between the two, which is why revocation of device memory is cooperative. The driver may have put several
-//! allocations into one block, all of which the importer then maps; what must be apart is allocated in whole blocks.
+//! A handle is 64 bytes that identify the memory to any other process that sees the same device. The importer closes before the
+//! exporter frees; the driver does not define the other order. A handle stays valid until the memory is freed. Revocation needs the
+//! consent of the importer, so it is cooperative for device memory. The driver may put several allocations into one block, and the
+//! importer maps the whole block. Memory that must stay separate is allocated in whole blocks.
 
 use std::ptr;
 
@@ -13,24 +13,24 @@ use super::{Cuda, WITHOUT_TIMING};
 use crate::device::{Address, EventId};
 use crate::error::GpuError;
 
-/// Of memory.
+/// Handle of memory.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryHandle(pub [u8; 64]);
 
-/// Of an event.
+/// Handle of an event.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventHandle(pub [u8; 64]);
 
-/// The importer may use peers' memory too, which is then enabled by itself.
+/// Flag: access to peers' memory is enabled when it is needed.
 const LAZY_PEER_ACCESS: u32 = 1;
 const INTERPROCESS: u32 = 4;
 
 impl Cuda {
-    /// A handle of memory that was allocated here.
+    /// Exports memory that was allocated here.
     pub fn export_memory(&self, address: Address) -> Result<MemoryHandle, GpuError> {
         self.context.enter()?;
         let mut handle = CUipcMemHandle { reserved: [0; 64] };
@@ -39,7 +39,7 @@ impl Cuda {
         Ok(MemoryHandle(handle.reserved.map(|byte| byte as u8)))
     }
 
-    /// Map memory of another process.
+    /// Maps memory of another process.
     ///
     /// # Errors
     /// [`GpuError::OwnHandle`] in the process that made the handle.
@@ -58,14 +58,14 @@ impl Cuda {
         Ok(Address(address))
     }
 
-    /// Unmap it again, once nothing uses it.
+    /// Unmaps memory of another process. Nothing may use it any more.
     pub fn close_memory(&self, address: Address) -> Result<(), GpuError> {
         self.context.enter()?;
         // SAFETY: needed because the driver is C. It knows what was opened, and refuses anything else.
         unsafe { self.context.driver.functions().cuIpcCloseMemHandle(address.0) }
     }
 
-    /// A new event that can be handed to another process.
+    /// Makes an event that another process can open.
     pub fn shared_event(&mut self) -> Result<(EventId, EventHandle), GpuError> {
         let event = self.make_event(WITHOUT_TIMING | INTERPROCESS)?;
         let mut handle = CUipcEventHandle { reserved: [0; 64] };
@@ -75,7 +75,7 @@ impl Cuda {
         Ok((event, EventHandle(handle.reserved.map(|byte| byte as u8))))
     }
 
-    /// An event of another process. Both may record it, wait for it and ask it.
+    /// Opens an event of another process. Both may record it, wait for it and query it.
     pub fn open_event(&mut self, handle: &EventHandle) -> Result<EventId, GpuError> {
         self.context.enter()?;
         let handle = CUipcEventHandle { reserved: handle.0.map(|byte| byte as _) };

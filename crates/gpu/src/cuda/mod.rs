@@ -1,16 +1,17 @@
-//! A real device.
+//! Real devices.
 //!
-//! Everything that is made here is given back when the value is dropped, after the device has finished with it. Errors of
-//! operations show up at a later call, as the driver has it: the first one that reports is where it was seen, not where it
-//! happened.
+//! A drop gives back everything that the value has made, after the device has finished with it. The driver reports errors of
+//! operations at a later call: the first call that fails shows where the error was seen, not where it occurred.
 
 mod context;
 mod ipc;
 mod modules;
 mod operations;
 mod pool;
+mod pools;
 mod program;
 mod shared;
+mod sharing;
 
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -32,14 +33,14 @@ use crate::driver::Driver;
 use crate::error::GpuError;
 use crate::probe;
 
-/// Events that only order, and do so faster.
+/// Flag of events that only order. They are faster.
 const WITHOUT_TIMING: u32 = 2;
-/// A stream that does not wait for the default stream.
+/// Flag of streams that do not wait for the default stream.
 const NON_BLOCKING: u32 = 1;
 /// Threads of a block, a multiple of the warp.
 const BLOCK: u32 = 256;
 
-/// A device.
+/// CUDA device.
 ///
 /// `Send`, not `Sync`: one thread uses it at a time, and it may move to another.
 #[derive(Debug)]
@@ -50,15 +51,15 @@ pub struct Cuda {
     multiprocessors: u32,
     streams: Vec<CUstream>,
     events: Vec<CUevent>,
-    /// What was allocated here and not freed: start and length.
+    /// Length of each allocation that was not freed, by its first address.
     allocations: BTreeMap<u64, u64>,
     shared: SharedPools,
-    /// Where pages of somebody else begin that were pinned here.
+    /// First addresses of pinned pages that have another owner.
     foreign: Vec<u64>,
     batch: Batch,
 }
 
-/// What the driver wants to know about several copies; kept for the next ones.
+/// Arguments of a call for several copies. The vectors are reused.
 #[derive(Debug, Default)]
 struct Batch {
     targets: Vec<u64>,
@@ -71,10 +72,10 @@ struct Batch {
 unsafe impl Send for Cuda {}
 
 impl Cuda {
-    /// Open device `index`, and have our kernels compiled.
+    /// Opens device `index` and compiles our kernels.
     ///
     /// # Errors
-    /// [`GpuError::NoSuchDevice`], [`GpuError::NoCompiler`], and what the driver refuses.
+    /// [`GpuError::NoSuchDevice`], [`GpuError::NoCompiler`], and errors of the driver.
     pub fn open(driver: &Arc<Driver>, index: u32) -> Result<Self, GpuError> {
         use cudarc::driver::sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as MULTIPROCESSORS;
         let device = driver.device(index)?;
@@ -96,13 +97,13 @@ impl Cuda {
         })
     }
 
-    /// Bytes allocated here and not freed.
+    /// Returns the number of bytes that were allocated here and not freed.
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
         self.allocations.values().sum()
     }
 
-    /// Bytes of the device that nobody has.
+    /// Returns the number of free bytes of the device.
     pub fn free_bytes(&self) -> Result<u64, GpuError> {
         self.context.enter()?;
         let (mut free, mut total) = (0, 0);
@@ -111,27 +112,27 @@ impl Cuda {
         Ok(free as u64)
     }
 
-    /// Let this device use memory of another. Once is enough; again is no error.
+    /// Enables access to the memory of another device. Repeated calls succeed.
     pub fn enable_peer(&self, peer: &Self) -> Result<(), GpuError> {
         self.context.enter()?;
-        // SAFETY: needed because the driver is C. The peer's context lives as long as `peer`; the only flag is 0.
+        // SAFETY: needed because the driver is C. The peer's context is valid as long as `peer`; the only flag is 0.
         match unsafe { self.context.driver.functions().cuCtxEnablePeerAccess(peer.context.raw, 0) } {
             Err(GpuError::Call { code: 704, .. }) => Ok(()),
             result => result,
         }
     }
 
-    /// A new event that also measures.
+    /// Makes an event that also measures time.
     pub fn timer(&mut self) -> Result<EventId, GpuError> {
         self.make_event(0)
     }
 
-    /// Time between two events of [`Self::timer`] that are done, in milliseconds.
+    /// Returns the time between two events of [`Self::timer`] that are done, in milliseconds.
     pub fn elapsed_ms(&self, from: EventId, to: EventId) -> Result<f32, GpuError> {
         self.context.enter()?;
         let mut elapsed = 0.0;
         let (from, to) = (self.raw_event(from)?, self.raw_event(to)?);
-        // SAFETY: needed because the driver is C. Both events live, and one number is written.
+        // SAFETY: needed because the driver is C. Both events are valid, and one number is written.
         unsafe { self.context.driver.functions().cuEventElapsedTime(&raw mut elapsed, from, to)? };
         Ok(elapsed)
     }
@@ -169,13 +170,13 @@ impl Cuda {
         self.events.get(event.0 as usize).copied().ok_or_else(|| unknown("event", event.0, self.events.len()))
     }
 
-    /// Enough blocks for `threads`, and no more than keep every multiprocessor busy.
+    /// Returns the number of blocks for `threads`, at most as many as keep every multiprocessor busy.
     fn blocks(&self, threads: u64) -> u32 {
         let wanted = threads.div_ceil(u64::from(BLOCK)).max(1);
         wanted.min(u64::from(self.multiprocessors) * 8) as u32
     }
 
-    /// Several copies by one call, which drivers have from CUDA 12.8 on.
+    /// Copies several ranges by one call, which drivers have from CUDA 12.8 on.
     fn copy_batch(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> {
         let stream = self.raw_stream(stream)?;
         let Batch { targets, sources, bytes } = &mut self.batch;
@@ -191,8 +192,8 @@ impl Cuda {
         let mut attributes: CUmemcpyAttributes = unsafe { std::mem::zeroed() };
         attributes.srcAccessOrder = CUmemcpySrcAccessOrder::CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
         let (mut first, mut failed) = (0, 0);
-        // SAFETY: needed because the driver is C. Three arrays of equal length, one set of attributes that holds from the first copy on,
-        // all read before this returns; that the ranges are the caller's is his promise.
+        // SAFETY: needed because the driver is C. Three arrays of equal length and one set of attributes, which holds from the first copy
+        // on, are read before this returns. The caller guarantees that the ranges are its own.
         unsafe {
             self.context.driver.functions().cuMemcpyBatchAsync(
                 targets.as_mut_ptr(),
@@ -228,7 +229,7 @@ impl Cuda {
         let stream = self.raw_stream(stream)?;
         let functions = self.context.driver.functions();
         // SAFETY: needed because the driver is C. The caller's parameters are as many and as large as the kernel's, and are
-        // copied before this returns. What the kernel touches is the caller's promise to `Device`.
+        // copied before this returns. The caller guarantees the ranges that the kernel touches, as `Device` requires.
         unsafe {
             functions.cuLaunchKernel(
                 kernel,
@@ -247,12 +248,12 @@ impl Cuda {
     }
 }
 
-fn unknown(what: &'static str, asked: u32, count: usize) -> GpuError {
-    GpuError::System { what, cause: format!("number {asked} of {count} does not exist") }
+fn unknown(what: &'static str, number: u32, count: usize) -> GpuError {
+    GpuError::System { what, cause: format!("number {number} of {count} does not exist") }
 }
 
 impl Drop for Cuda {
-    /// Errors have nobody to be told to: a device that has failed is tidied up by the process's end.
+    /// Gives everything back. Errors are dropped: the end of the process cleans up a device that has failed.
     fn drop(&mut self) {
         if self.context.enter().is_err() {
             return;

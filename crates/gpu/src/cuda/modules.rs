@@ -1,4 +1,4 @@
-//! Our kernels on one device: modules loaded, functions found.
+//! Kernels on one device: loads modules and finds functions.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::device::{Element, Reduction};
 use crate::error::GpuError;
 use crate::kernels::{SOURCES, Source, ptx};
 
-/// Unloaded on drop.
+/// Loaded modules. They are unloaded on drop.
 #[derive(Debug)]
 pub(super) struct Modules {
     context: Arc<Context>,
@@ -18,7 +18,7 @@ pub(super) struct Modules {
     pub(super) move_ranges: CUfunction,
     pub(super) atomics: CUfunction,
     pub(super) multiply: CUfunction,
-    /// By reduction, then by element.
+    /// Kernels by reduction, then by element.
     reductions: Vec<CUfunction>,
 }
 
@@ -51,13 +51,13 @@ impl Modules {
         Ok(modules)
     }
 
-    /// The kernel for a reduction.
+    /// Returns the kernel of a reduction.
     pub(super) fn reduction(&self, reduction: Reduction, element: Element) -> Result<CUfunction, GpuError> {
-        let place = reduction as usize * Element::ALL.len() + element as usize;
-        self.reductions.get(place).copied().ok_or(GpuError::NotSupported { function: "reduce" })
+        let index = reduction as usize * Element::ALL.len() + element as usize;
+        self.reductions.get(index).copied().ok_or(GpuError::NotSupported { function: "reduce" })
     }
 
-    /// More kernels, unloaded with the others.
+    /// Loads more kernels. They are unloaded with the others.
     pub(super) fn load_one(&mut self, source: Source, capability: (i32, i32)) -> Result<CUmodule, GpuError> {
         let text = ptx(source, capability)?;
         let mut module = std::ptr::null_mut();

@@ -1,4 +1,4 @@
-//! What every device offers, on a real one: each operation is one or two calls of the driver.
+//! Operations of [`Device`] on a real device. Each is one or two calls of the driver.
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
@@ -12,14 +12,14 @@ use crate::device::{
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
-/// Pinned memory is for every context and has one address for both sides.
+/// Flags of pinned memory for all contexts, with one address for both sides.
 const PORTABLE_AND_MAPPED: u32 = 1 | 2;
-/// Rows and columns of a product that a block makes, as `matmul.cu` has it.
+/// Rows and columns of a product that a block computes, as in `matmul.cu`.
 const TILE: u32 = 64;
-/// The driver takes the nearest priority that the device has; the smallest number goes first.
+/// Highest priority. The driver takes the closest one that the device has; the smallest number is the highest.
 const FIRST: i32 = -100;
 const LAST: i32 = 0;
-/// What a warp moves of a range, as `move.cu` has it.
+/// Bytes of a range that a warp moves, as in `move.cu`.
 const PIECE_BYTES: u64 = 1 << 10;
 
 impl Device for Cuda {
@@ -95,7 +95,7 @@ impl Device for Cuda {
             let result = context
                 .enter()
                 .and_then(|()| unsafe { context.driver.functions().cuMemFreeHost(base.as_ptr().cast()) });
-            // A device that has failed cannot be tidied up; the process's end does it.
+            // A device that has failed cannot be cleaned up; the end of the process does it.
             drop(result);
         };
         // SAFETY: the memory is valid until `give_back`, which keeps the context.
@@ -123,11 +123,11 @@ impl Device for Cuda {
     fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
         self.context.enter()?;
         let unknown = GpuError::OutOfRange { offset: start, bytes: 0, length: 0 };
-        let place = self.foreign.iter().position(|known| *known == start).ok_or(unknown)?;
+        let index = self.foreign.iter().position(|known| *known == start).ok_or(unknown)?;
         let base = ptr::with_exposed_provenance_mut::<c_void>(start as usize);
         // SAFETY: needed because the driver is C. The pages were pinned here, are still mapped, and are let go of once.
         unsafe { self.context.driver.functions().cuMemHostUnregister(base)? };
-        self.foreign.swap_remove(place);
+        self.foreign.swap_remove(index);
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Device for Cuda {
         self.stream_of(FIRST)
     }
 
-    fn patient_stream(&mut self) -> Result<StreamId, GpuError> {
+    fn low_priority_stream(&mut self) -> Result<StreamId, GpuError> {
         self.stream_of(LAST)
     }
 
@@ -152,8 +152,8 @@ impl Device for Cuda {
     ) -> Result<(), GpuError> {
         self.context.enter()?;
         let stream = self.raw_stream(stream)?;
-        // SAFETY: needed because the driver is C. With unified addresses it finds out by itself where either side lies; that
-        // both ranges are the caller's is his promise.
+        // SAFETY: needed because the driver is C. With unified addresses it finds the location of either side. The caller guarantees
+        // both ranges.
         unsafe { self.context.driver.functions().cuMemcpyAsync(target.0, source.0, bytes as usize, stream) }
     }
 
@@ -182,14 +182,14 @@ impl Device for Cuda {
         self.context.enter()?;
         let (stream, functions) = (self.raw_stream(stream)?, self.context.driver.functions());
         if self.shared.may_hold(target) {
-            // Streams do not write words of a pool. A copy of one aligned word by an engine comes after everything before it, too; of memory
-            // that is not pinned the driver has taken the bytes when it returns.
+            // Streams cannot write words of a pool. A copy of one aligned word by an engine also comes after everything before it. The
+            // driver has read the source when it returns, because the source is not pinned.
             let source = (&raw const value).expose_provenance() as u64;
             // SAFETY: needed because the driver is C. `width` bytes of `value` are read before this returns (the first, on a
-            // little-endian host); that the word is the caller's is his promise.
+            // little-endian host). The caller guarantees the word.
             return unsafe { functions.cuMemcpyAsync(target.0, source, width as usize, stream) };
         }
-        // SAFETY: needed because the driver is C. That the word is the caller's is his promise; flag 0 is a barrier before it.
+        // SAFETY: needed because the driver is C. The caller guarantees the word; flag 0 is a barrier before it.
         unsafe {
             match width {
                 4 => functions.cuStreamWriteValue32_v2(stream, target.0, value as u32, 0),
@@ -262,7 +262,7 @@ impl Device for Cuda {
     fn record(&mut self, event: EventId, stream: StreamId) -> Result<(), GpuError> {
         self.context.enter()?;
         let (event, stream) = (self.raw_event(event)?, self.raw_stream(stream)?);
-        // SAFETY: needed because the driver is C. Both live as long as `self`.
+        // SAFETY: needed because the driver is C. Both are valid as long as `self`.
         unsafe { self.context.driver.functions().cuEventRecord(event, stream) }
     }
 

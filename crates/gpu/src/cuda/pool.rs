@@ -1,52 +1,49 @@
-//! Stream-ordered pools: allocating and freeing are operations on a stream, and a pool can be handed to another process.
+//! Stream-ordered pools: allocating and freeing are operations on a stream, and a pool can be shared with another process.
 //!
-//! What is freed on a stream can be handed out again at once on the same stream, and on others as the three reuse policies say. The
-//! pool gives memory back to the system when a stream, event or context is synchronised, as far as it holds more than its
-//! release threshold. A pool of another process shows the memory that the exporter allocated; it neither allocates nor
-//! trims, and its exporter frees after the importer. Those limits are the driver's, and typed here.
+//! Memory freed on a stream can be allocated again at once on that stream, and on others as the three reuse policies allow. The
+//! pool returns memory above its release threshold to the system when a stream, event or context is synchronised. An imported pool shows
+//! the exporter's allocations. It neither allocates nor trims, and the exporter frees after the importer. These limits are the driver's;
+//! here they are typed errors.
 
 use std::ffi::c_void;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::ptr;
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 use cudarc::driver::sys::{
-    CUmemAccess_flags, CUmemAccessDesc, CUmemAllocationHandleType, CUmemAllocationType, CUmemLocation,
-    CUmemLocationType, CUmemPool_attribute, CUmemPoolProps, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
+    CUmemAllocationHandleType, CUmemPool_attribute, CUmemPoolPtrExportData, CUmemoryPool, CUstream,
 };
 
-use super::Cuda;
 use super::context::Context;
-use crate::device::{Address, PoolStatistics, StreamId};
+use crate::device::{Address, PoolStatistics};
 use crate::error::GpuError;
 
-/// A pool. Destroyed on drop; memory of it that is in use stays until it is freed.
+/// Pool of device memory. It is destroyed on drop; memory that is in use stays until it is freed.
 ///
 /// `Send`, not `Sync`.
 #[derive(Debug)]
 pub struct Pool {
-    context: Arc<Context>,
-    raw: CUmemoryPool,
-    is_imported: bool,
+    pub(super) context: Arc<Context>,
+    pub(super) raw: CUmemoryPool,
+    pub(super) is_imported: bool,
 }
 
 // SAFETY: needed because a pool moves with its device. The driver's pools may be used by any thread.
 unsafe impl Send for Pool {}
 
-/// How a pool may hand out again what was freed on another stream. All three by default.
+/// Policies for the reuse of memory that was freed on another stream. By default all three hold.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reuse {
-    /// Where events make sure that the free comes first.
+    /// Reuse where events guarantee that the free comes first.
     pub follow_event_dependencies: bool,
-    /// Where the free happens to be over.
+    /// Reuse where the free has already completed.
     pub opportunistic: bool,
-    /// By making the new stream wait for the free.
+    /// Reuse by making the new stream wait for the free.
     pub internal_dependencies: bool,
 }
 
-/// Where an allocation of an exported pool lies, for a process that has imported the pool.
+/// Location of an allocation in an exported pool, for a process that has imported the pool.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,29 +51,19 @@ pub struct PointerHandle(pub [u8; 64]);
 
 use CUmemPool_attribute as Attribute;
 
-const DESCRIPTOR: CUmemAllocationHandleType =
+pub(super) const DESCRIPTOR: CUmemAllocationHandleType =
     CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 impl Pool {
-    /// Allocate on a stream: the memory is there for what follows on it, not zeroed.
-    pub fn allocate(&self, cuda: &Cuda, stream: StreamId, bytes: u64) -> Result<Address, GpuError> {
-        self.allocate_on(cuda.raw_stream(stream)?, bytes)
-    }
-
     pub(super) fn allocate_on(&self, stream: CUstream, bytes: u64) -> Result<Address, GpuError> {
         self.own("allocating")?;
         let mut address = 0;
         let functions = self.context.driver.functions();
-        // SAFETY: needed because the driver is C. Pool and stream live, and one address is written.
+        // SAFETY: needed because the driver is C. Pool and stream are valid, and one address is written.
         unsafe {
             functions.cuMemAllocFromPoolAsync(&raw mut address, bytes.max(1) as usize, self.raw, stream)?
         };
         Ok(Address(address))
-    }
-
-    /// Free on a stream: after everything that was put on it before. An importer frees this way too, before the exporter does.
-    pub fn free(&self, cuda: &Cuda, stream: StreamId, address: Address) -> Result<(), GpuError> {
-        self.free_on(cuda.raw_stream(stream)?, address)
     }
 
     pub(super) fn free_on(&self, stream: CUstream, address: Address) -> Result<(), GpuError> {
@@ -85,7 +72,7 @@ impl Pool {
         unsafe { self.context.driver.functions().cuMemFreeAsync(address.0, stream) }
     }
 
-    /// Numbers.
+    /// Returns the statistics.
     pub fn statistics(&self) -> Result<PoolStatistics, GpuError> {
         Ok(PoolStatistics {
             reserved_current: self.number(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?,
@@ -95,19 +82,19 @@ impl Pool {
         })
     }
 
-    /// From now on "at most" means: since now.
+    /// Resets the highest values to the present ones.
     pub fn reset_high(&self) -> Result<(), GpuError> {
         self.set_number(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)?;
         self.set_number(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
     }
 
-    /// Bytes that the pool keeps when something is synchronised; 0 by default.
+    /// Sets the bytes that the pool keeps when something is synchronised. The default is 0.
     pub fn set_release_threshold(&self, bytes: u64) -> Result<(), GpuError> {
         self.own("a release threshold")?;
         self.set_number(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, bytes)
     }
 
-    /// Which reuse is allowed.
+    /// Sets the policies for reuse.
     pub fn set_reuse(&self, reuse: Reuse) -> Result<(), GpuError> {
         self.own("a reuse policy")?;
         let Reuse { follow_event_dependencies, opportunistic, internal_dependencies } = reuse;
@@ -123,24 +110,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Give back to the system what nobody uses, as long as `keep_bytes` stay.
+    /// Returns unused memory to the system, except for `keep_bytes`.
     pub fn trim(&self, keep_bytes: u64) -> Result<(), GpuError> {
         self.own("trimming")?;
-        // SAFETY: needed because the driver is C. The pool lives.
+        // SAFETY: needed because the driver is C. The pool is valid.
         unsafe { self.context.driver.functions().cuMemPoolTrimTo(self.raw, keep_bytes as usize) }
     }
 
-    /// Let another device use all memory of the pool, or no longer.
-    pub fn set_access(&self, device: &Cuda, is_allowed: bool) -> Result<(), GpuError> {
-        self.context.enter()?;
-        let allowed = CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-        let flags = if is_allowed { allowed } else { CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_NONE };
-        let access = CUmemAccessDesc { location: location(device.context.device), flags };
-        // SAFETY: needed because the driver is C. One description is read.
-        unsafe { self.context.driver.functions().cuMemPoolSetAccess(self.raw, &raw const access, 1) }
-    }
-
-    /// The pool as a descriptor, for another process: see [`Cuda::import_pool`].
+    /// Exports the pool as a descriptor for another process: see `Cuda::import_pool`.
     pub fn export(&self) -> Result<OwnedFd, GpuError> {
         self.own("exporting")?;
         let mut descriptor = -1_i32;
@@ -154,11 +131,11 @@ impl Pool {
                 0,
             )?;
         }
-        // SAFETY: the driver made the descriptor for us, and nobody else has it.
+        // SAFETY: the driver made the descriptor for us, and it has no other owner.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 
-    /// Where an allocation of this pool lies, for a process that has imported it.
+    /// Exports the location of an allocation for a process that has imported the pool.
     pub fn export_pointer(&self, address: Address) -> Result<PointerHandle, GpuError> {
         self.own("exporting")?;
         let mut data = CUmemPoolPtrExportData { reserved: [0; 64] };
@@ -167,7 +144,7 @@ impl Pool {
         Ok(PointerHandle(data.reserved))
     }
 
-    /// Where an allocation of the exporter lies in this process.
+    /// Returns the address of an exporter's allocation in this process.
     pub fn import_pointer(&self, pointer: &PointerHandle) -> Result<Address, GpuError> {
         self.context.enter()?;
         let mut data = CUmemPoolPtrExportData { reserved: pointer.0 };
@@ -183,13 +160,13 @@ impl Pool {
         Ok(Address(address))
     }
 
-    /// Whether another process made it.
+    /// Returns true if another process made the pool.
     #[must_use]
     pub const fn is_imported(&self) -> bool {
         self.is_imported
     }
 
-    /// Only for pools of this process.
+    /// Refuses an operation on an imported pool.
     fn own(&self, what: &'static str) -> Result<(), GpuError> {
         if self.is_imported { Err(GpuError::Imported { what }) } else { self.context.enter() }
     }
@@ -212,7 +189,7 @@ impl Pool {
     /// # Safety
     /// `value` points to what the attribute is.
     unsafe fn set(&self, attribute: Attribute, value: *mut c_void) -> Result<(), GpuError> {
-        // SAFETY: the caller keeps what the driver demands.
+        // SAFETY: the caller keeps the driver's conditions.
         unsafe { self.context.driver.functions().cuMemPoolSetAttribute(self.raw, attribute, value) }
     }
 }
@@ -220,45 +197,9 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
-            // SAFETY: needed because the driver is C. The pool was made or imported by this value. An error has nobody to
-            // be told to.
+            // SAFETY: needed because the driver is C. The pool was made or imported by this value. An error at this point
+            // cannot be reported.
             drop(unsafe { self.context.driver.functions().cuMemPoolDestroy(self.raw) });
         }
     }
-}
-
-impl Cuda {
-    /// A new pool on this device that can be handed to other processes.
-    pub fn pool(&self) -> Result<Pool, GpuError> {
-        self.context.enter()?;
-        let properties = CUmemPoolProps {
-            allocType: CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
-            handleTypes: DESCRIPTOR,
-            location: location(self.context.device),
-            win32SecurityAttributes: ptr::null_mut(),
-            maxSize: 0,
-            usage: 0,
-            reserved: [0; 54],
-        };
-        let mut raw = ptr::null_mut();
-        // SAFETY: needed because the driver is C. The properties are read, and one pointer is written.
-        unsafe { self.context.driver.functions().cuMemPoolCreate(&raw mut raw, &raw const properties)? };
-        Ok(Pool { context: Arc::clone(&self.context), raw, is_imported: false })
-    }
-
-    /// A pool of another process. Its memory is for this device once [`Pool::set_access`] says so.
-    pub fn import_pool(&self, descriptor: BorrowedFd<'_>) -> Result<Pool, GpuError> {
-        self.context.enter()?;
-        let mut raw = ptr::null_mut();
-        // The driver wants the number of the descriptor in the place of a pointer.
-        let number = ptr::without_provenance_mut::<c_void>(descriptor.as_raw_fd() as usize);
-        let functions = self.context.driver.functions();
-        // SAFETY: needed because the driver is C. The descriptor is open, and one pointer is written; the only flag is 0.
-        unsafe { functions.cuMemPoolImportFromShareableHandle(&raw mut raw, number, DESCRIPTOR, 0)? };
-        Ok(Pool { context: Arc::clone(&self.context), raw, is_imported: true })
-    }
-}
-
-const fn location(device: i32) -> CUmemLocation {
-    CUmemLocation { type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: device }
 }

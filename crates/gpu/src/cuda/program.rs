@@ -1,6 +1,6 @@
-//! Kernels of somebody else's: compiled, loaded and launched by name.
+//! Kernels of the caller: compiled, loaded and launched by name.
 //!
-//! What a kernel touches is its author's business; a bad access fails the whole device for this process.
+//! The author of a kernel is responsible for its accesses. A bad access fails the whole device for this process.
 
 use std::ffi::c_void;
 
@@ -11,7 +11,7 @@ use crate::device::StreamId;
 use crate::error::GpuError;
 use crate::kernels::Source;
 
-/// A source that was loaded on one device, as long as that is used.
+/// Kernels that were loaded on one device. They are unloaded with the device.
 ///
 /// `Send`, not `Sync`.
 #[derive(Debug)]
@@ -19,24 +19,24 @@ pub struct Program {
     module: CUmodule,
 }
 
-// SAFETY: needed because a program moves with its device. It is a name of the driver's, which any thread may use.
+// SAFETY: needed because a program moves with its device. It is a handle of the driver, which any thread may use.
 unsafe impl Send for Program {}
 
-/// An argument of a kernel, by value.
+/// Argument of a kernel, by value.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub enum Argument<'a> {
-    /// 4 bytes.
+    /// Number of 4 bytes.
     Word(u32),
-    /// 8 bytes: a number or an address.
+    /// Number or address of 8 bytes.
     Wide(u64),
-    /// A structure of 8-byte words.
+    /// Structure of 8-byte words.
     Words(&'a [u64]),
 }
 
 impl Cuda {
-    /// Compile and load kernels. A source that uses other nodes' memory begins with [`crate::kernels::DEVICE_HEADER`].
+    /// Compiles and loads kernels. A source that uses other nodes' memory begins with [`crate::kernels::DEVICE_HEADER`].
     ///
     /// # Errors
     /// [`GpuError::NotCompiled`] with the compiler's log, [`GpuError::NoCompiler`].
@@ -45,13 +45,13 @@ impl Cuda {
         Ok(Program { module: self.modules.load_one(source, self.capability)? })
     }
 
-    /// Launch a kernel with so many blocks of so many threads.
+    /// Launches a kernel. `grid` is the number of blocks and the number of threads of each.
     ///
     /// # Safety
-    /// The arguments are those that the kernel declares, and it touches nothing that it may not.
+    /// The arguments are those that the kernel declares, and the kernel keeps within its memory.
     ///
     /// # Errors
-    /// There is no kernel of this name, or the driver refuses.
+    /// The program has no kernel of this name, or the driver refuses.
     pub unsafe fn launch_kernel(
         &mut self,
         stream: StreamId,

@@ -1,8 +1,8 @@
-//! What the driver's numbers mean: the few that a caller can act on by name, all others with their number.
+//! Error codes of the driver: named errors for the few that a caller can act on, all others with their number.
 
 use crate::error::GpuError;
 
-/// The driver's answer as a result.
+/// Converts the driver's code to a result.
 pub(crate) fn check(function: &'static str, code: i32) -> Result<(), GpuError> {
     if code == 0 { Ok(()) } else { Err(meaning(function, code)) }
 }
@@ -11,8 +11,8 @@ pub(crate) fn meaning(function: &'static str, code: i32) -> GpuError {
     match code {
         2 => GpuError::OutOfMemory { function },
         100 => GpuError::NoDevice,
-        // Opening a handle in the process that made it is "invalid context" in the driver's words; nothing else that we
-        // call with a context of its own device says so.
+        // The driver reports "invalid context" if a handle is opened in the process that made it. No other call that we make with a
+        // context of its own device fails with this code.
         201 if function == "cuIpcOpenMemHandle_v2" => GpuError::OwnHandle,
         304 => GpuError::NoPermission { what: function.to_owned() },
         600 => GpuError::NotReady,
@@ -22,7 +22,7 @@ pub(crate) fn meaning(function: &'static str, code: i32) -> GpuError {
     }
 }
 
-/// The driver's own name for a code, for the ones that have been met.
+/// Returns the driver's own name for a code, for the codes that were observed.
 const fn name(code: i32) -> &'static str {
     match code {
         1 => "invalid value",
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_caller_can_act_on_has_a_name_of_its_own() {
+    fn codes_that_a_caller_can_act_on_have_errors_of_their_own() {
         assert!(check("cuInit", 0).is_ok());
         assert!(matches!(meaning("cuMemAlloc_v2", 2), GpuError::OutOfMemory { .. }));
         assert!(matches!(meaning("cuIpcOpenMemHandle_v2", 201), GpuError::OwnHandle));
@@ -68,7 +68,7 @@ mod tests {
         assert!(matches!(meaning("cuEventQuery", 700), GpuError::DeviceFailed { code: 700, .. }));
         assert!(
             matches!(meaning("cuX", 123_456), GpuError::Call { code: 123_456, .. }),
-            "no code is unknown enough to panic"
+            "an unknown code does not panic"
         );
     }
 }

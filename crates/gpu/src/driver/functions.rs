@@ -1,9 +1,9 @@
 //! The functions of the driver that we call, found by name when the library is opened.
 //!
-//! A function that the library lacks is a hole in the table; calling it is [`GpuError::SymbolMissing`] and nothing else. Codes
-//! come back as plain numbers, because a newer driver may return one that no enumeration of today can hold.
+//! The table has a gap for each function that the library lacks; a call of it returns [`GpuError::SymbolMissing`]. Codes
+//! are plain numbers, because a newer driver may return one that an enumeration of today cannot hold.
 //!
-//! What the functions mean is the driver's documentation's business; who may call them when is said where they are called.
+//! The driver's documentation describes the functions. The callers state why their calls are sound.
 
 #![allow(
     non_snake_case,
@@ -18,24 +18,23 @@ use cudarc::driver::sys::{
     CUmemPoolProps, CUmemPoolPtrExportData, CUmemcpyAttributes, CUmemoryPool, CUmodule, CUstream, CUuuid,
 };
 
-use super::Library;
 use super::code::check;
 use crate::error::GpuError;
 
 macro_rules! functions {
     ($($name:ident($($argument:ident: $type:ty),* $(,)?);)*) => {
-        /// What was found in the library.
+        /// Functions that were found in the library.
         #[derive(Debug, Default)]
         pub(crate) struct Functions {
             $(pub(super) $name: Option<unsafe extern "C" fn($($type),*) -> c_int>,)*
         }
 
         impl Functions {
-            /// Find every function that there is.
+            /// Finds every function that the library has.
             ///
             /// # Safety
             /// The library is the CUDA driver, and stays open as long as the table is used.
-            pub(super) unsafe fn find(library: &Library) -> Self {
+            pub(super) unsafe fn find(library: &libloading::Library) -> Self {
                 Self {
                     // SAFETY: needed to call a function that is known by name only. The library is the driver, whose
                     // headers declare each of them as the table does.
@@ -43,7 +42,7 @@ macro_rules! functions {
                 }
             }
 
-            /// Names of the functions that the library lacks.
+            /// Returns the names of the functions that the library lacks.
             pub(crate) fn missing(&self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if self.$name.is_none() { names.push(stringify!($name)); })*
@@ -51,15 +50,15 @@ macro_rules! functions {
             }
 
             $(
-                /// The driver's function of this name.
+                /// Calls the driver's function of this name.
                 ///
                 /// # Safety
-                /// As the driver's documentation demands; pointers are valid for what is read and written through them.
+                /// The conditions of the driver's documentation hold; pointers are valid for the reads and writes through them.
                 #[allow(clippy::too_many_arguments, reason = "the driver decides how many")]
                 pub(crate) unsafe fn $name(&self, $($argument: $type),*) -> Result<(), GpuError> {
                     let name = stringify!($name);
                     let function = self.$name.ok_or(GpuError::SymbolMissing { symbol: name, library: "libcuda" })?;
-                    // SAFETY: needed because the driver is C. The caller keeps what the documentation demands.
+                    // SAFETY: needed because the driver is C. The caller keeps the conditions of the documentation.
                     check(name, unsafe { function($($argument),*) })
                 }
             )*

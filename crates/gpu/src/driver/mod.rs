@@ -1,7 +1,7 @@
-//! The NVIDIA driver, opened at run time: there, too old, closed to us, or missing, each a value.
+//! NVIDIA driver, opened at run time. A missing, too old or inaccessible driver is a typed error.
 //!
-//! The library is opened once per [`Driver::open`] and stays open as long as anything refers to it. Opening it starts nothing on
-//! any device. Nothing is linked, so a program that holds this code runs on a machine without CUDA.
+//! The library is opened once per [`Driver::open`] and stays open as long as it is referenced. Opening it starts nothing on
+//! any device. Nothing is linked, so a program with this code runs on a machine without CUDA.
 
 mod code;
 mod functions;
@@ -17,12 +17,12 @@ use crate::error::GpuError;
 
 type Library = libloading::Library;
 
-/// What the driver's library is called.
+/// File names of the driver's library.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
-/// The oldest driver that we use: stream-ordered pools and what else the table names are in it.
+/// Oldest supported driver version. It has stream-ordered pools and the other functions of the table.
 pub(crate) const CUDA_NEEDED: i32 = 12_000;
 
-/// The driver.
+/// Opened NVIDIA driver.
 ///
 /// `Send` and `Sync`.
 #[derive(Debug)]
@@ -30,12 +30,12 @@ pub struct Driver {
     functions: Functions,
     version: i32,
     count: u32,
-    /// Closed last: the functions lie in it.
+    /// Dropped last, because the functions are in it.
     _library: Option<Library>,
 }
 
 impl Driver {
-    /// Open the driver and count its devices.
+    /// Opens the driver and counts its devices.
     ///
     /// # Errors
     /// [`GpuError::NoDriver`], [`GpuError::DriverTooOld`], [`GpuError::NoPermission`], [`GpuError::NoDevice`],
@@ -44,7 +44,7 @@ impl Driver {
         Self::open_named(&NAMES)
     }
 
-    /// The same from a library of another name, for tests.
+    /// Opens a library of another name, for tests.
     pub(crate) fn open_named(names: &[&str]) -> Result<Arc<Self>, GpuError> {
         let library = load(names).map_err(|reason| GpuError::NoDriver { reason })?;
         // SAFETY: needed to call the driver at all. The library is the driver by its name, and `_library` keeps it open
@@ -75,25 +75,25 @@ impl Driver {
         &self.functions
     }
 
-    /// Its version, as the driver counts: 12080 is 12.8.
+    /// Returns its version in the driver's encoding: 12080 is 12.8.
     #[must_use]
     pub const fn version(&self) -> i32 {
         self.version
     }
 
-    /// How many devices there are.
+    /// Returns the number of devices.
     #[must_use]
     pub const fn device_count(&self) -> u32 {
         self.count
     }
 
-    /// Functions that we know and this driver lacks.
+    /// Returns the names of the functions in our table that this driver lacks.
     #[must_use]
     pub fn missing(&self) -> Vec<&'static str> {
         self.functions.missing()
     }
 
-    /// The driver's name for a device.
+    /// Returns the driver's handle of a device.
     pub(crate) fn device(&self, index: u32) -> Result<CUdevice, GpuError> {
         if index >= self.count {
             return Err(GpuError::NoSuchDevice { index, count: self.count });
@@ -105,7 +105,7 @@ impl Driver {
     }
 }
 
-/// Open the first library of these names; what the loader said of each if none opens.
+/// Opens the first library of these names. Returns the loader's messages if none opens.
 pub(crate) fn load(names: &[&str]) -> Result<Library, String> {
     let mut reasons = Vec::new();
     for name in names {
@@ -114,7 +114,7 @@ pub(crate) fn load(names: &[&str]) -> Result<Library, String> {
         match unsafe { Library::new(*name) } {
             Ok(library) => return Ok(library),
             Err(error) => {
-                // The loader's own words, which name the file; ours would only say that it failed.
+                // The loader's message names the file.
                 let cause = error.source().map(ToString::to_string);
                 reasons.push(cause.unwrap_or_else(|| format!("{name}: {error}")));
             }
@@ -123,7 +123,7 @@ pub(crate) fn load(names: &[&str]) -> Result<Library, String> {
     Err(reasons.join("; "))
 }
 
-/// The driver sees no device if its files are closed to it: tell the two apart.
+/// Distinguishes closed device files from absent devices. In both cases the driver reports no device.
 fn because_closed(error: GpuError) -> GpuError {
     let is_doubtful = matches!(error, GpuError::NoDevice | GpuError::Call { function: "cuInit", .. });
     let closed = ["/dev/nvidiactl", "/dev/nvidia0", "/dev/nvidia-uvm"].into_iter().find_map(|path| {
@@ -141,10 +141,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_driver_that_is_not_there_is_told_and_not_panicked_about() {
-        let error = Driver::open_named(&["librackloom-nobody-has-this.so"]).unwrap_err();
+    fn a_missing_driver_is_an_error_and_no_panic() {
+        let error = Driver::open_named(&["librackloom-does-not-exist.so"]).unwrap_err();
         let GpuError::NoDriver { reason } = &error else { panic!("{error}") };
-        assert!(reason.contains("librackloom-nobody-has-this.so"), "{reason}");
+        assert!(reason.contains("librackloom-does-not-exist.so"), "{reason}");
     }
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
     }
 
     unsafe extern "C" fn version_11_4(version: *mut i32) -> i32 {
-        // SAFETY: the caller gives a place for one number.
+        // SAFETY: the caller passes a pointer to one number.
         unsafe { *version = 11_040 };
         0
     }
@@ -190,7 +190,7 @@ mod tests {
         0
     }
 
-    /// A driver of a few functions, as far as it is needed to start.
+    /// Returns a driver with the few functions that a start needs.
     fn driver() -> Functions {
         Functions {
             cuDriverGetVersion: Some(version_12_8),
@@ -201,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn every_way_in_which_a_driver_is_of_no_use_has_its_name_and_a_hint() {
+    fn every_unusable_driver_has_an_error_with_a_hint() {
         let started = Driver::start(driver(), None).unwrap();
         assert_eq!((started.version(), started.device_count()), (12_080, 2));
         let missing = started.device(2).unwrap_err();
         assert_eq!(missing, GpuError::NoSuchDevice { index: 2, count: 2 });
-        // There is one, but the function that would give it is not.
+        // The device exists, but the function that returns its handle is missing.
         let lacking = started.device(1).unwrap_err();
         let old = Functions { cuDriverGetVersion: Some(version_11_4), ..driver() };
         let old = Driver::start(old, None).unwrap_err();

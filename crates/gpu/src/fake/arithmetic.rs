@@ -1,12 +1,12 @@
-//! What kernels compute, once more in Rust: atomics and reductions on little-endian bytes.
+//! Arithmetic of the kernels in Rust: atomics and reductions on little-endian bytes.
 //!
-//! It is written plainly and by other means than the kernels, so that the two can be held against each other.
+//! It is written plainly and by other means than the kernels, so that a comparison of the two is meaningful.
 
 use super::store::Store;
 use crate::device::{AtomicKind, Element, Reduction};
 use crate::error::GpuError;
 
-/// What a word becomes.
+/// Returns the new value of a word after an atomic.
 pub(super) fn atomic(kind: u32, width: u32, old: u64, operand: u64, compare: u64) -> u64 {
     let cut = |value: u64| if width == 8 { value } else { value & 0xffff_ffff };
     match kind {
@@ -34,7 +34,7 @@ pub(super) fn reduce(
     store.write(target, &ours)
 }
 
-/// `target = left * right`, products added in the order of the inner index, each with one rounding.
+/// Computes `target = left * right`. Products are added in the order of the inner index, each with one rounding.
 pub(super) fn multiply(
     store: &mut Store,
     [left, right]: [u64; 2],
@@ -76,7 +76,7 @@ fn combine(reduction: Reduction, element: Element, ours: &mut [u8], theirs: &[u8
             let value = if value.is_nan() { 0x7ff8_0000_0000_0000 } else { value.to_bits() };
             ours.copy_from_slice(&value.to_le_bytes());
         }
-        // Both are exact in 32 bits, sum and product of two of them are rounded there once, and then once more.
+        // Sum and product of two such numbers are exact in 32 bits. They are rounded there once, and then once more.
         Element::F16 => small(reduction, ours, theirs, widen_f16, narrow_f16),
         Element::Bf16 => {
             small(reduction, ours, theirs, |bits| f32::from_bits(u32::from(bits) << 16), narrow_bf16)
@@ -96,7 +96,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
-/// A double holds the sum and the product of two floats so exactly that rounding it gives the float's own answer.
+/// Returns a double that rounds to the float's own result: a double holds the sum and the product of two floats precisely enough.
 fn float(reduction: Reduction, a: f64, b: f64) -> f64 {
     match reduction {
         Reduction::Sum => a + b,
@@ -152,7 +152,7 @@ fn widen_f16(bits: u16) -> f32 {
     }
 }
 
-/// The nearest 16-bit float, ties to even, found by its distance.
+/// Returns the nearest 16-bit float, ties to even, found by its distance.
 fn narrow_f16(value: f32) -> u16 {
     if value.is_nan() {
         return 0x7e00;
@@ -162,11 +162,11 @@ fn narrow_f16(value: f32) -> u16 {
     if size >= 65520.0 {
         return sign | 0x7c00;
     }
-    // The lowest place of its mantissa: powers of two down to the smallest subnormal.
+    // The lowest bit of its mantissa: powers of two down to the smallest subnormal.
     let exponent = if size < 2_f64.powi(-14) { -14 } else { size.log2().floor() as i32 };
-    let places = size / 2_f64.powi(exponent - 10);
+    let steps = size / 2_f64.powi(exponent - 10);
     // A normal number's mantissa begins at 1024, which counts as the first step of its exponent.
-    sign | ((exponent + 14) as u16 * 1024 + places.round_ties_even() as u16)
+    sign | ((exponent + 14) as u16 * 1024 + steps.round_ties_even() as u16)
 }
 
 fn narrow_bf16(value: f32) -> u16 {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_small_float_survives_the_way_there_and_back() {
+    fn every_small_float_survives_a_round_trip() {
         for bits in 0..=u16::MAX {
             let value = widen_f16(bits);
             if !value.is_nan() {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn an_atomic_is_what_its_name_says() {
+    fn atomics_have_the_expected_results() {
         let (add, swap, exchange) =
             (AtomicKind::Add as u32, AtomicKind::CompareSwap as u32, AtomicKind::Swap as u32);
         assert_eq!(atomic(add, 4, 0xffff_ffff, 2, 0), 1);

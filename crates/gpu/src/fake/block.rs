@@ -1,6 +1,6 @@
-//! One allocation of a fake device: ordinary memory, or pages of an anonymous file that other devices have mapped, too.
+//! One allocation of a fake device: ordinary memory, or pages of an anonymous file that other devices map, too.
 //!
-//! Because others may touch shared pages, bytes are never a Rust slice, and aligned words are atomics.
+//! Other devices may access shared pages, so bytes are never a Rust slice, and aligned words are atomics.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Allocations begin at multiples of this, as on a real device.
+/// Alignment of allocations in bytes, as on a real device.
 pub(super) const GRANULE: u64 = 256;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Block {
 #[derive(Debug)]
 enum Keeper {
     Heap(Layout),
-    /// Shared; the file is kept to be handed out again.
+    /// Shared pages. The file is kept for later exports.
     Pages(Option<OwnedFd>),
 }
 
@@ -32,7 +32,7 @@ enum Keeper {
 unsafe impl Send for Block {}
 
 impl Block {
-    /// Zeroed memory of one's own.
+    /// Allocates zeroed private memory.
     pub(super) fn allocate(length: usize) -> Option<Self> {
         let layout = Layout::from_size_align(length.max(1), GRANULE as usize).ok()?;
         // SAFETY: needed because a block may be shared later and is no Rust value. The layout is not empty.
@@ -40,7 +40,7 @@ impl Block {
         Some(Self { base, length, keeper: Keeper::Heap(layout) })
     }
 
-    /// Memory of another device, or of a pool: a part of a file from a whole page on.
+    /// Maps memory of another device or of a pool: a part of a file from a whole page on.
     pub(super) fn map(file: BorrowedFd<'_>, offset: u64, length: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: needed to map at all. A null hint lets the kernel choose a free range, so no existing memory is touched.
@@ -50,7 +50,7 @@ impl Block {
         Ok(Self { base, length, keeper: Keeper::Pages(None) })
     }
 
-    /// Move the bytes to a file, if they are not in one. Nobody else has the block by then.
+    /// Moves the bytes to a file, if they are not in one, and returns the file. No other device has the block at this time.
     pub(super) fn share(&mut self) -> io::Result<OwnedFd> {
         if let Keeper::Pages(Some(file)) = &self.keeper {
             return file.as_fd().try_clone_to_owned();
@@ -58,7 +58,7 @@ impl Block {
         let file = memfd_create("fake-device", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, self.length.max(1) as u64)?;
         let mut shared = Self::map(file.as_fd(), 0, self.length)?;
-        // SAFETY: needed because blocks are no slices. Both have this length, and the new one is nobody else's yet.
+        // SAFETY: needed because blocks are no slices. Both have this length, and no other device has the new one yet.
         unsafe { ptr::copy_nonoverlapping(self.base.as_ptr(), shared.base.as_ptr(), self.length) };
         shared.keeper = Keeper::Pages(Some(file.as_fd().try_clone_to_owned()?));
         *self = shared;
@@ -69,29 +69,29 @@ impl Block {
         self.length
     }
 
-    /// Copy out; the range lies within.
+    /// Copies bytes out. The range must be within the block.
     pub(super) fn read(&self, from: usize, out: &mut [u8]) {
         assert!(from + out.len() <= self.length, "a read within its block");
-        if let (Ok(word), Some(place)) = (<&mut [u8; 8]>::try_from(&mut *out), self.word_64(from)) {
-            *word = place.load(Ordering::Acquire).to_ne_bytes();
+        if let (Ok(word), Some(atomic)) = (<&mut [u8; 8]>::try_from(&mut *out), self.word_64(from)) {
+            *word = atomic.load(Ordering::Acquire).to_ne_bytes();
             return;
         }
         // SAFETY: needed because others may touch the bytes at the same time. The range lies within the block.
         unsafe { ptr::copy_nonoverlapping(self.base.as_ptr().add(from), out.as_mut_ptr(), out.len()) };
     }
 
-    /// Copy in; an aligned word of 8 bytes by itself is written whole, after everything before.
+    /// Copies bytes in. An aligned word of 8 bytes by itself is written whole, after everything before.
     pub(super) fn write(&self, from: usize, bytes: &[u8]) {
         assert!(from + bytes.len() <= self.length, "a write within its block");
-        if let (Ok(word), Some(place)) = (bytes.try_into(), self.word_64(from)) {
-            place.store(u64::from_ne_bytes(word), Ordering::Release);
+        if let (Ok(word), Some(atomic)) = (bytes.try_into(), self.word_64(from)) {
+            atomic.store(u64::from_ne_bytes(word), Ordering::Release);
             return;
         }
         // SAFETY: as for `read`.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.as_ptr().add(from), bytes.len()) };
     }
 
-    /// Change a word atomically; the old one. `None`: it is not aligned.
+    /// Changes a word atomically and returns the old value, or `None` if the word is not aligned.
     pub(super) fn change(&self, from: usize, width: u32, new: impl Fn(u64) -> u64) -> Option<u64> {
         let (success, failure) = (Ordering::AcqRel, Ordering::Acquire);
         Some(match width {

@@ -1,13 +1,13 @@
-//! A device of plain memory that keeps its promises and nothing more.
+//! Device of plain memory that gives the guarantees of a real device and no more.
 //!
-//! Operations are carried out some time after they were put on a stream, streams in any order among each other, the ranges of one
-//! launch in any order, a copy in two parts; all by seed. Sources are read when an operation is carried out and not before, so
-//! memory that is used again too early shows as wrong bytes, and an answer that is given before completion shows as old
-//! ones. On demand the device fails for good after some operations, as a real one does after a bad access.
+//! Operations are carried out some time after they were enqueued. The seed decides the order of streams, the order of the ranges of one
+//! launch, and the split of a copy in two parts. Sources are read when an operation is carried out and not before. So
+//! memory that is reused too early shows as wrong bytes, and an answer before completion shows as old
+//! ones. The plan can make the device fail for good after some operations, as a real one does after a bad access.
 //!
-//! Memory that is shared lies in an anonymous file, which another fake device maps: words of it are changed by atomics of the host.
+//! Shared memory is an anonymous file, which another fake device maps. Atomics of the host change its words.
 //!
-//! It has no speed and no kernels of its own: what an operation does is written down once more here, in Rust.
+//! The device has no speed and no kernels: its operations are implemented again in Rust.
 
 mod arithmetic;
 mod block;
@@ -25,28 +25,28 @@ use crate::device::{
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
-/// How a fake device behaves.
+/// Behaviour of a fake device.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FakePlan {
-    /// Decides every delay and every order.
+    /// Seed of every delay and every order.
     pub seed: u64,
-    /// Most operations that are carried out each time somebody asks whether an event is done.
+    /// Most operations that are carried out for each query of an event.
     pub haste: u32,
-    /// After so many operations the device fails; never if absent.
+    /// Number of operations after which the device fails, or `None` if it never does.
     pub fails_after: Option<u64>,
 }
 
 impl FakePlan {
-    /// A device that is late and in odd order, and never fails.
+    /// Makes the plan of a device that is late and in odd order, and never fails.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed, haste: 3, fails_after: None }
     }
 }
 
-/// The device.
+/// Fake device.
 ///
 /// `Send`, not `Sync`.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub struct Fake {
     haste: u32,
     fails_after: Option<u64>,
     streams: Vec<VecDeque<Operation>>,
-    /// How often each event was recorded, and which of these marks was reached.
+    /// For each event, the number of its records and the last record that was reached.
     events: Vec<(u64, u64)>,
     carried_out: u64,
 }
@@ -74,7 +74,7 @@ enum Operation {
 }
 
 impl Fake {
-    /// A device with nothing on it.
+    /// Makes a device without memory, streams and events.
     #[must_use]
     pub fn new(plan: FakePlan) -> Self {
         Self {
@@ -88,12 +88,12 @@ impl Fake {
         }
     }
 
-    /// What is in memory now, for tests: no stream is waited for.
+    /// Reads memory without waiting for any stream, for tests.
     pub fn peek(&self, address: Address, out: &mut [u8]) -> Result<(), GpuError> {
         self.store.read(address.0, out)
     }
 
-    /// Operations that have been carried out.
+    /// Returns the number of operations that were carried out.
     #[must_use]
     pub const fn carried_out(&self) -> u64 {
         self.carried_out
@@ -122,7 +122,7 @@ impl Fake {
         }
     }
 
-    /// Carry out one operation of any stream that has one and need not wait. False: there is none.
+    /// Carries out one operation of any stream that has one and need not wait. Returns false if there is none.
     fn step(&mut self) -> Result<bool, GpuError> {
         let ready: Vec<usize> = (0..self.streams.len()).filter(|stream| self.may_go_on(*stream)).collect();
         if ready.is_empty() {
@@ -146,7 +146,7 @@ impl Fake {
         match operation {
             Operation::Copy { bytes: 0, .. } => {}
             Operation::Copy { target, source, bytes } => {
-                // The far part first, and perhaps the rest another time; but an aligned word is seen whole.
+                // The last part first, and perhaps the rest at another step. An aligned word is always copied whole.
                 let is_word = bytes <= 8 && (target | source).is_multiple_of(bytes);
                 let first = if is_word { 0 } else { self.random.below(bytes) };
                 self.store.copy(target + first, source + first, bytes - first)?;
@@ -173,12 +173,12 @@ impl Fake {
 
     fn moves(&mut self, records: u64, count: u32) -> Result<(), GpuError> {
         let mut order: Vec<u64> = (0..u64::from(count)).collect();
-        for place in (1..order.len()).rev() {
-            order.swap(place, self.random.below(place as u64 + 1) as usize);
+        for index in (1..order.len()).rev() {
+            order.swap(index, self.random.below(index as u64 + 1) as usize);
         }
-        for place in order {
-            let at = records + place * size_of::<Move>() as u64;
-            let field = |place| self.store.word(at + place);
+        for index in order {
+            let at = records + index * size_of::<Move>() as u64;
+            let field = |offset| self.store.word(at + offset);
             let (target, source, bytes) = (field(0)?, field(8)?, field(16)?);
             self.store.copy(target, source, bytes)?;
         }
@@ -186,11 +186,11 @@ impl Fake {
     }
 
     fn atomics_now(&mut self, records: u64, count: u32) -> Result<(), GpuError> {
-        for place in 0..u64::from(count) {
-            let at = records + place * size_of::<Atomic>() as u64;
-            let field = |place| self.store.word(at + place);
+        for index in 0..u64::from(count) {
+            let at = records + index * size_of::<Atomic>() as u64;
+            let field = |offset| self.store.word(at + offset);
             let (target, result, operand, compare) = (field(0)?, field(8)?, field(16)?, field(24)?);
-            // Two numbers of 4 bytes.
+            // One word holds two numbers of 4 bytes.
             let (kind, width) = (field(32)? as u32, (field(32)? >> 32) as u32);
             let old = self
                 .store
@@ -283,8 +283,8 @@ impl Device for Fake {
 
     fn copy_ranges(&mut self, stream: StreamId, moves: &[Move]) -> Result<(), GpuError> {
         let mut moves = moves.to_vec();
-        for place in (1..moves.len()).rev() {
-            moves.swap(place, self.random.below(place as u64 + 1) as usize);
+        for index in (1..moves.len()).rev() {
+            moves.swap(index, self.random.below(index as u64 + 1) as usize);
         }
         let mut each = moves.iter();
         each.try_for_each(|one| self.copy(stream, Address(one.target), Address(one.source), one.bytes))
@@ -377,7 +377,7 @@ impl Device for Fake {
     }
 }
 
-/// A small generator (splitmix64): one number after another from a seed.
+/// Small generator (splitmix64) of numbers from a seed.
 #[derive(Clone, Copy, Debug)]
 struct Random(u64);
 
@@ -390,7 +390,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Less than `end`, which is not 0.
+    /// Returns a number less than `end`, which is not 0.
     fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }

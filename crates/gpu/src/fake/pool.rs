@@ -1,6 +1,6 @@
-//! The pool of a fake device: one anonymous file that grows, of which parts are handed out, and mapped by whoever is to have them.
+//! Pool of a fake device: one anonymous file that grows. Parts of it are handed out and mapped by their users.
 //!
-//! What nobody has goes back to the system at once, as a pool of a real device does that keeps nothing.
+//! Free memory goes back to the system at once, as in a pool of a real device with a release threshold of 0.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,15 +10,15 @@ use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, ftruncate, memfd_create}
 
 use crate::device::PoolStatistics;
 
-/// Parts begin at pages.
+/// Alignment of parts, in bytes.
 const PAGE: u64 = 4096;
-/// The pool takes and gives back so much at a time.
+/// Granularity of the pool's size, in bytes.
 const GROWTH: u64 = 64 << 10;
 
 #[derive(Debug)]
 pub(super) struct FilePool {
     file: OwnedFd,
-    /// Length by first byte, in whole pages.
+    /// Length of each part that is in use, in whole pages, by its offset.
     taken: BTreeMap<u64, u64>,
     file_length: u64,
     counted: PoolStatistics,
@@ -38,7 +38,7 @@ impl FilePool {
         self.counted
     }
 
-    /// The first part of zeroed bytes that fits. Where it begins in the file.
+    /// Takes the first free part of zeroed bytes that fits, and returns its offset in the file.
     pub(super) fn take(&mut self, bytes: u64) -> io::Result<u64> {
         let length = bytes.max(1).checked_next_multiple_of(PAGE).ok_or(io::ErrorKind::OutOfMemory)?;
         let mut start = 0_u64;
@@ -59,11 +59,11 @@ impl FilePool {
         Ok(start)
     }
 
-    /// Give a part back. Who has it mapped still reads zeros there and harms nobody.
+    /// Gives a part back. A process that still maps it reads zeros and does no harm.
     pub(super) fn give(&mut self, start: u64) {
         let Some(length) = self.taken.remove(&start) else { return };
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        // A system without holes keeps the bytes, so nobody may have them again.
+        // A system without holes keeps the bytes, so the part is not handed out again.
         if fallocate(&self.file, hole, start, length).is_err() {
             self.taken.insert(start, length);
         }
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_given_back_is_handed_out_again_and_counted() {
+    fn parts_are_reused_and_counted() {
         let mut pool = FilePool::new().unwrap();
         let (first, second) = (pool.take(100).unwrap(), pool.take(3 * PAGE).unwrap());
         assert_eq!((first, second), (0, PAGE));

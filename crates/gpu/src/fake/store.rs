@@ -1,6 +1,6 @@
-//! The bytes of a fake device, by address: its own memory, and pinned memory of the host at the host's addresses.
+//! Memory of a fake device by address: its own memory, and pinned memory of the host at the host's addresses.
 //!
-//! Its own memory lies at addresses that no host memory has, so that a host that reaches for it directly is found out.
+//! Its own memory has addresses that no host memory has, so that a direct access by the host is detected.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
@@ -15,21 +15,21 @@ use crate::device::{HANDLE_BYTES, PoolStatistics, Shared};
 use crate::error::GpuError;
 use crate::pinned::Pinned;
 
-/// Where its memory begins: beyond what a process of ours can map.
+/// First address of its own memory: beyond the addresses that a process can map.
 const FIRST: u64 = 1 << 60;
-/// How many stores this process has had: each counts as a process of its own.
+/// Number of stores that this process has had. Each counts as a process of its own.
 static STORES: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 pub(super) struct Store {
-    /// Process, and which of its stores: what a handle says of its maker.
+    /// Process and number of the store. A handle carries it as its maker.
     name: [u64; 2],
     own: BTreeMap<u64, Block>,
     next: u64,
     pool: Option<FilePool>,
-    /// Where allocations of the pool begin in its file, by address.
+    /// Offset of each allocation of the pool in its file, by address.
     pooled: BTreeMap<u64, u64>,
-    /// Start and length; shared with those who give pinned memory back.
+    /// Length of pinned ranges by their start. The owners of pinned memory share it to remove theirs.
     pinned: Arc<Mutex<BTreeMap<u64, usize>>>,
 }
 
@@ -70,7 +70,7 @@ impl Store {
         self.pool.as_ref().map(FilePool::statistics)
     }
 
-    /// Blocks touch where their lengths allow it, as those of a real device do: what reaches over an end is found out, whatever follows.
+    /// Adds a block. Blocks touch where their lengths allow it, as on a real device, so that an access across an end is detected.
     fn add(&mut self, block: Block) -> u64 {
         let address = FIRST + self.next;
         self.next += (block.length() as u64).max(1).next_multiple_of(GRANULE);
@@ -78,7 +78,7 @@ impl Store {
         address
     }
 
-    /// A handle: who has made it, how long the memory is, and where it begins in its file.
+    /// Makes a handle from the store's name, the length, and the offset in the file.
     pub(super) fn share(&mut self, address: u64) -> Result<Shared, GpuError> {
         let unknown = GpuError::OutOfRange { offset: address, bytes: 0, length: 0 };
         let block = self.own.get_mut(&address).ok_or(unknown)?;
@@ -89,8 +89,8 @@ impl Store {
         };
         let mut handle = [0; HANDLE_BYTES];
         let words = [self.name[0], self.name[1], block.length() as u64, start];
-        for (place, word) in handle.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        for (target, word) in handle.chunks_exact_mut(8).zip(words) {
+            target.copy_from_slice(&word.to_le_bytes());
         }
         Ok(Shared { handle, file: Some(file) })
     }
@@ -151,19 +151,19 @@ impl Store {
         Ok(unsafe { Pinned::new(base, bytes, give_back) })
     }
 
-    /// Memory of the host that is somebody else's and stays where it is.
+    /// Pins host memory that has another owner.
     pub(super) fn pin_pages(&mut self, start: u64, bytes: usize) {
         self.pinned.lock().unwrap_or_else(PoisonError::into_inner).insert(start, bytes);
     }
 
-    /// They are nobody's business any more.
+    /// Unpins such memory.
     pub(super) fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
         let unknown = GpuError::OutOfRange { offset: start, bytes: 0, length: 0 };
         let known = self.pinned.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
         known.map(|_| ()).ok_or(unknown)
     }
 
-    /// Whether a range lies within one allocation.
+    /// Refuses a range that is not within one allocation.
     pub(super) fn check(&self, address: u64, bytes: u64) -> Result<(), GpuError> {
         let fits =
             |start: u64, length: u64| (address - start).checked_add(bytes).is_some_and(|end| end <= length);
@@ -219,7 +219,7 @@ impl Store {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// Change a little-endian word of 4 or 8 bytes of the device's own memory atomically; the old one.
+    /// Changes a little-endian word of 4 or 8 bytes of the device's own memory atomically, and returns the old value.
     pub(super) fn change(
         &mut self,
         address: u64,

@@ -1,19 +1,18 @@
-//! Which bytes the launch that is being collected touches.
+//! Bytes that the open launch touches.
 //!
-//! Ranges of one launch are moved at the same time, so what overlaps must go into the next launch. Ranges that follow one
-//! another become one.
+//! Ranges of one launch are moved at the same time, so a range that overlaps goes into the next launch. Adjacent ranges become one.
 
 use std::collections::BTreeMap;
 
-/// Ranges that do not overlap.
+/// Set of ranges that do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
-    /// Start and end.
+    /// End of each range, by its start.
     ranges: BTreeMap<u64, u64>,
 }
 
 impl Claims {
-    /// Claim a range. False: some of it is claimed already, and nothing changes.
+    /// Claims a range. Returns false and changes nothing if some of it is claimed already.
     pub(super) fn claim(&mut self, start: u64, bytes: u64) -> bool {
         let end = start.saturating_add(bytes);
         let before = self.ranges.range(..end).next_back().map(|(start, end)| (*start, *end));

@@ -1,13 +1,13 @@
-//! Many small accesses to device memory, carried out in the order of asking and told when they are *visible*.
+//! Many small accesses to device memory, carried out in the order of requests, with notice when they are *visible*.
 //!
-//! Bytes that came in frames are copied once, into a ring of pinned memory. From there they are moved by a stream of our own: neighbours
-//! become one range, many small ranges share one launch of a kernel that reads the ring itself, long ones and few are copied by
-//! the device's engines. An event behind each batch says when all of it is done; only then are its tickets answered, in
-//! order, and only then is its part of the ring used again. Reads and atomics go the same way, so whoever asks later sees what
-//! was asked before.
+//! Bytes of received frames are copied once, into a ring of pinned memory. A stream moves them from there: adjacent ranges
+//! become one, many small ranges share one launch of a kernel that reads the ring itself, and the device's engines copy long ranges and
+//! small batches. An event behind each batch shows that all of it is done. Only then are its tickets answered, in
+//! order, and only then is its part of the ring used again. Reads and atomics use the same stream, so a later request sees the effects of
+//! earlier ones.
 //!
-//! Nothing here waits, except for room in a ring that is full, and that wait has an end. There are no threads and no
-//! knowledge of who asks: a ticket is a number.
+//! Nothing here waits, except for room in a ring that is full, and that wait has a limit. There are no threads. The caller chooses the
+//! numbers of tickets.
 
 mod claims;
 mod planned;
@@ -24,63 +24,63 @@ use crate::device::{Address, Atomic, AtomicKind, Device, Element, EventId, Move,
 use crate::error::GpuError;
 use crate::tiers::Tiers;
 
-/// Pinned memory of one landing.
+/// Default length of the pinned memory of one landing, in bytes.
 pub const RING_BYTES: usize = 8 << 20;
-/// A batch that holds so much is started without waiting for more; less where the ring is small.
+/// Bytes at which an open batch is started, in a ring that is large enough.
 const BATCH_BYTES_MAX: u64 = 256 << 10;
-/// A launch that moves so many ranges takes no more; fewer where the ring is small.
+/// Most ranges of a launch, in a ring that is large enough.
 const RANGES_MAX: usize = 1024;
-/// The smallest ring: a batch and its records take no more than half of any.
+/// Smallest length of a ring, in bytes. A batch and its records take no more than half of any ring.
 pub const RING_BYTES_MIN: usize = 16 << 10;
-/// How long a ring may stay full.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// Longest time for which a ring may stay full.
+pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is to be done with one word.
+/// Atomic operation on one word.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordChange {
-    /// How.
+    /// Kind of operation.
     pub kind: AtomicKind,
-    /// 4 or 8 bytes.
+    /// Width of the word: 4 or 8 bytes.
     pub width: u32,
-    /// Added, or put in place.
+    /// Value that is added or stored.
     pub operand: u64,
-    /// What a compare-and-swap expects.
+    /// Value that a compare-and-swap expects.
     pub compare: u64,
 }
 
-/// What became of a ticket.
+/// Result of a ticket.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Landed<'a> {
     /// Everything written is visible.
     Written,
-    /// What was read.
+    /// Bytes that were read.
     Bytes(&'a [u8]),
-    /// What was there before an atomic.
+    /// Value before an atomic.
     Value(u64),
-    /// The device failed; some of it may be visible.
+    /// The device failed; some of the writes may be visible.
     Failed(&'a GpuError),
 }
 
-/// Counts, for whoever wants to know what coalescing does.
+/// Counts that show the effect of coalescing.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LandingCounts {
-    /// Ranges that were asked for, writes and reads.
+    /// Number of requested ranges, writes and reads.
     pub ranges: u64,
-    /// Those among them that the device reads where they came in.
+    /// Number of writes that the device reads in place.
     pub in_place: u64,
-    /// Launches of the kernel that moves ranges.
+    /// Number of launches of the kernel that moves ranges.
     pub launches: u64,
-    /// Copies by the device's engines.
+    /// Number of copies by the device's engines.
     pub copies: u64,
-    /// Batches, each with one event.
+    /// Number of batches, each with one event.
     pub batches: u64,
 }
 
-/// See the module.
+/// Lands small accesses in device memory: see the module.
 ///
 /// `Send` if the device is; not `Sync`.
 #[derive(Debug)]
@@ -91,27 +91,27 @@ pub struct Landing<D: Device + ?Sized> {
     moves: Vec<Planned>,
     claims: Claims,
     atomics: Vec<Atomic>,
-    /// Bytes put on the stream or about to be, since the last batch was closed.
+    /// Bytes since the last batch was closed, on the stream or about to be.
     open_bytes: u64,
-    /// Something was put on the stream since then.
+    /// True if the stream has operations since the last batch was closed.
     is_open: bool,
     /// Tickets of all batches that are not done and of the open one, in order.
     tickets: VecDeque<(u32, Wanted)>,
-    /// Tickets in batches that are under way.
+    /// Number of tickets in batches that are in flight.
     closed_tickets: usize,
     batches: VecDeque<Batch>,
-    /// Tickets that can be answered now; what they read lies in `results`.
+    /// Tickets that can be answered now. The bytes that they read are in `results`.
     answers: VecDeque<(u32, Answer)>,
     results: Vec<u8>,
     failure: Option<GpuError>,
     counts: LandingCounts,
     batch_bytes_max: u64,
     ranges_max: usize,
-    /// From here on a range is copied by the engines instead of by a kernel.
+    /// Lowest length of a range that the engines copy, in bytes.
     engine_bytes_min: u64,
     /// Ranges that are about to be moved.
     ranges: Vec<Move>,
-    /// Where allocations begin: a copy may not reach from one into the next.
+    /// First addresses of allocations: a copy may not cross from one into the next.
     starts: BTreeSet<u64>,
     /// Dropped last: the ring is the device's.
     device: Box<D>,
@@ -127,8 +127,8 @@ struct Batch {
 #[derive(Clone, Copy, Debug)]
 enum Wanted {
     Nothing,
-    Bytes { place: usize, bytes: usize },
-    Value { place: usize },
+    Bytes { offset: usize, bytes: usize },
+    Value { offset: usize },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,12 +140,12 @@ enum Answer {
 }
 
 impl<D: Device + ?Sized> Landing<D> {
-    /// On a device of one's own.
+    /// Makes a landing with a ring of [`RING_BYTES`].
     pub fn new(device: Box<D>) -> Result<Self, GpuError> {
         Self::with_ring(device, RING_BYTES)
     }
 
-    /// The same with a ring of another length, at least [`RING_BYTES_MIN`].
+    /// Makes a landing with a ring of the given length, at least [`RING_BYTES_MIN`].
     pub fn with_ring(mut device: Box<D>, ring_bytes: usize) -> Result<Self, GpuError> {
         let ring_bytes = ring_bytes.max(RING_BYTES_MIN);
         let ring = Ring::new(device.pin(ring_bytes)?);
@@ -175,102 +175,102 @@ impl<D: Device + ?Sized> Landing<D> {
         })
     }
 
-    /// From which size on ranges go to the engines.
+    /// Sets the length from which on ranges go to the engines.
     pub fn set_tiers(&mut self, tiers: &Tiers) {
         self.engine_bytes_min = tiers.engine_bytes_min;
     }
 
-    /// An allocation begins here. One copy serves ranges that follow one another, and the device refuses one that leaves an allocation.
+    /// Records that an allocation begins at `address`. One copy serves adjacent ranges, and the device refuses one that leaves an
+    /// allocation.
     pub fn note_start(&mut self, address: Address) {
         self.starts.insert(address.0);
     }
 
-    /// That allocation is gone.
+    /// Removes the record of an allocation that was freed.
     pub fn forget_start(&mut self, address: Address) {
         self.starts.remove(&address.0);
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn device(&mut self) -> &mut D {
         &mut self.device
     }
 
-    /// The device, to look at.
+    /// Returns the device, for reading.
     #[must_use]
     pub const fn device_ref(&self) -> &D {
         &self.device
     }
 
-    /// The stream on which everything happens.
+    /// Returns the stream of all operations.
     #[must_use]
     pub const fn stream(&self) -> StreamId {
         self.stream
     }
 
-    /// What has happened so far.
+    /// Returns the counts so far.
     #[must_use]
     pub const fn counts(&self) -> LandingCounts {
         self.counts
     }
 
-    /// Write a range. It is visible once a ticket that is asked for afterwards is answered.
+    /// Writes a range. It is visible once a later ticket is answered.
     pub fn write(&mut self, target: Address, bytes: &[u8]) -> Result<(), GpuError> {
         let piece_max = self.ring.piece_max();
         for (at, piece) in bytes.chunks(piece_max).enumerate() {
             let target = target.plus((at * piece_max) as u64);
-            let place = self.room(piece.len(), target.0)?;
-            self.ring.write(place, piece)?;
-            let source = self.ring.address(place).0;
+            let offset = self.room(piece.len(), target.0)?;
+            self.ring.write(offset, piece)?;
+            let source = self.ring.address(offset).0;
             let range = Move { target: target.0, source, bytes: piece.len() as u64 };
             self.plan(Planned { range, word: word(target, piece) }, target.0)?;
         }
         Ok(())
     }
 
-    /// The same with bytes that lie where the device reads them itself, and stay as they are until such a ticket is answered.
-    /// Nobody copies them on the way.
+    /// Writes a range that the device reads in place, without staging. The source must not change until a later ticket is answered.
     pub fn write_in_place(&mut self, target: Address, source: Address, bytes: u64) -> Result<(), GpuError> {
         self.counts.in_place += 1;
         let range = Move { target: target.0, source: source.0, bytes };
         self.plan(Planned { range, word: None }, target.0)
     }
 
-    /// Answer this ticket once everything written before is visible.
+    /// Answers this ticket once everything written before is visible.
     pub fn ticket(&mut self, ticket: u32) {
         self.tickets.push_back((ticket, Wanted::Nothing));
         self.is_open = true;
     }
 
-    /// Read a range, at most a quarter of the ring, and answer the ticket with it.
+    /// Reads a range, at most a quarter of the ring, and answers the ticket with it.
     pub fn read(&mut self, ticket: u32, source: Address, bytes: usize) -> Result<(), GpuError> {
-        let place = self.room_to_fetch(source, bytes)?;
-        // First the ticket: the batch that moves the bytes may be closed at once, and keeps its part of the ring for its tickets only.
-        self.tickets.push_back((ticket, Wanted::Bytes { place, bytes }));
-        self.fetch_to(place, source, bytes)
+        let offset = self.room_to_fetch(source, bytes)?;
+        // The ticket first: the read may close its batch at once, and a batch keeps its part of the ring for its tickets only.
+        self.tickets.push_back((ticket, Wanted::Bytes { offset, bytes }));
+        self.fetch_to(offset, source, bytes)
     }
 
-    /// Change a word, and answer the ticket with what it was.
+    /// Changes a word, and answers the ticket with the old value.
     pub fn atomic(&mut self, ticket: u32, target: Address, change: WordChange) -> Result<(), GpuError> {
-        let place = self.plan_atomic(target, change)?;
-        self.tickets.push_back((ticket, Wanted::Value { place }));
+        let offset = self.plan_atomic(target, change)?;
+        self.tickets.push_back((ticket, Wanted::Value { offset }));
         Ok(())
     }
 
-    /// Where its old value will be.
+    /// Plans an atomic and returns the offset of its old value in the ring.
     fn plan_atomic(&mut self, target: Address, change: WordChange) -> Result<usize, GpuError> {
         self.submit_moves()?;
         if self.atomics.len() >= self.ranges_max / 2 {
             self.submit()?;
         }
-        let place = self.room(8, 0)?;
+        let offset = self.room(8, 0)?;
         let WordChange { kind, width, operand, compare } = change;
-        let result = self.ring.address(place).0;
+        let result = self.ring.address(offset).0;
         self.atomics.push(Atomic { target: target.0, result, operand, compare, kind, width });
         self.is_open = true;
-        Ok(place)
+        Ok(offset)
     }
 
-    /// Set a word of 8 bytes once everything that was asked before is visible, and answer the ticket when it is set.
+    /// Stores a word of 8 bytes once all earlier requests are visible, and answers the ticket when it is stored.
     pub fn set(&mut self, ticket: u32, target: Address, value: u64) -> Result<(), GpuError> {
         self.submit()?;
         let written = self.device.write_word(self.stream, target, 8, value);
@@ -279,8 +279,7 @@ impl<D: Device + ?Sized> Landing<D> {
         Ok(())
     }
 
-    /// `target[i] = target[i] (reduction) source[i]`, behind everything that was asked before and before everything that is asked
-    /// later.
+    /// Computes `target[i] = target[i] (reduction) source[i]`, after all earlier requests and before all later ones.
     pub fn reduce(
         &mut self,
         work: (Reduction, Element),
@@ -295,7 +294,7 @@ impl<D: Device + ?Sized> Landing<D> {
         self.start()
     }
 
-    /// Copy within the device, in the same order. The ranges do not overlap.
+    /// Copies within the device, in the order of requests. The ranges do not overlap.
     pub fn copy(&mut self, target: Address, source: Address, bytes: u64) -> Result<(), GpuError> {
         self.submit()?;
         let copied = self.device.copy(self.stream, target, source, bytes);
@@ -304,29 +303,29 @@ impl<D: Device + ?Sized> Landing<D> {
         self.start()
     }
 
-    /// Read at once, behind everything that was asked before: waits for the device.
+    /// Reads after all earlier requests, and waits for the device.
     pub fn read_now(&mut self, source: Address, out: &mut [u8]) -> Result<(), GpuError> {
         let piece_max = self.ring.piece_max();
         for (at, piece) in out.chunks_mut(piece_max).enumerate() {
             let source = source.plus((at * piece_max) as u64);
-            let place = self.room_to_fetch(source, piece.len())?;
-            self.fetch_to(place, source, piece.len())?;
+            let offset = self.room_to_fetch(source, piece.len())?;
+            self.fetch_to(offset, source, piece.len())?;
             self.finish()?;
-            self.ring.read(place, piece)?;
+            self.ring.read(offset, piece)?;
         }
         Ok(())
     }
 
-    /// Change a word at once, behind everything that was asked before; what it was. Waits for the device.
+    /// Changes a word after all earlier requests, waits for the device, and returns the old value.
     pub fn atomic_now(&mut self, target: Address, change: WordChange) -> Result<u64, GpuError> {
-        let place = self.plan_atomic(target, change)?;
+        let offset = self.plan_atomic(target, change)?;
         self.finish()?;
         let mut word = [0; 8];
-        self.ring.read(place, &mut word)?;
+        self.ring.read(offset, &mut word)?;
         Ok(u64::from_ne_bytes(word))
     }
 
-    /// Set a word of 8 bytes at once, when everything that was asked before is visible. Waits for the device.
+    /// Stores a word of 8 bytes once all earlier requests are visible, and waits for the device.
     pub fn set_now(&mut self, target: Address, value: u64) -> Result<(), GpuError> {
         self.submit()?;
         let written = self.device.write_word(self.stream, target, 8, value);
@@ -335,8 +334,8 @@ impl<D: Device + ?Sized> Landing<D> {
         self.finish()
     }
 
-    /// Wait until everything that was asked is done. Tickets are answered as ever. No event is needed for that, and nothing is left to be
-    /// asked about: whoever looks next finds an idle device.
+    /// Waits until all requests are done. Tickets are answered as usual. No event is left to be queried, so a later query finds an idle
+    /// device.
     pub fn finish(&mut self) -> Result<(), GpuError> {
         self.submit()?;
         let result = self.device.synchronize(self.stream);
@@ -351,7 +350,7 @@ impl<D: Device + ?Sized> Landing<D> {
         Ok(())
     }
 
-    /// Give what was collected to the device.
+    /// Submits the open batch to the device.
     pub fn start(&mut self) -> Result<(), GpuError> {
         self.submit()?;
         if !self.is_open {
@@ -371,11 +370,11 @@ impl<D: Device + ?Sized> Landing<D> {
         Ok(())
     }
 
-    /// The next ticket that can be answered, in the order of asking.
+    /// Returns the next ticket that can be answered, in the order of requests.
     pub fn poll(&mut self) -> Option<(u32, Landed<'_>)> {
         if self.answers.is_empty() {
             self.results.clear();
-            // What fails here is told to every ticket.
+            // A failure of this call fails every ticket.
             let _ = self.start().and_then(|()| self.collect());
             if self.failure.is_some() {
                 self.fail_all();
@@ -394,13 +393,13 @@ impl<D: Device + ?Sized> Landing<D> {
         Some((ticket, landed))
     }
 
-    /// Whether there are tickets to be answered.
+    /// Returns true if some ticket is unanswered.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         !self.tickets.is_empty() || !self.answers.is_empty() || !self.batches.is_empty()
     }
 
-    /// Why nothing works any more, if so.
+    /// Returns the failure of the device, if it has failed.
     #[must_use]
     pub const fn failure(&self) -> Option<&GpuError> {
         self.failure.as_ref()
@@ -414,14 +413,14 @@ impl<D: Device + ?Sized> Landing<D> {
         self.room(bytes, source.0)
     }
 
-    fn fetch_to(&mut self, place: usize, source: Address, bytes: usize) -> Result<(), GpuError> {
-        let target = self.ring.address(place).0;
+    fn fetch_to(&mut self, offset: usize, source: Address, bytes: usize) -> Result<(), GpuError> {
+        let target = self.ring.address(offset).0;
         self.is_open = true;
         let range = Move { target, source: source.0, bytes: bytes as u64 };
         self.plan(Planned { range, word: None }, source.0)
     }
 
-    /// Take back what is done. Whether anything was.
+    /// Collects completed batches. Returns true if there was one.
     fn collect(&mut self) -> Result<bool, GpuError> {
         let mut progress = false;
         while let Some(first) = self.batches.front() {
@@ -442,7 +441,7 @@ impl<D: Device + ?Sized> Landing<D> {
         Ok(progress)
     }
 
-    /// The device is lost: nobody waits for it any longer.
+    /// Fails all tickets: the device is lost.
     fn fail_all(&mut self) {
         self.answers.extend(self.tickets.drain(..).map(|(ticket, _)| (ticket, Answer::Failed)));
         self.batches.clear();
@@ -452,7 +451,7 @@ impl<D: Device + ?Sized> Landing<D> {
         (self.closed_tickets, self.is_open) = (0, false);
     }
 
-    /// Remember the first failure.
+    /// Records the first failure.
     fn noted<T>(&mut self, result: Result<T, GpuError>) -> Result<T, GpuError> {
         if let Err(error) = &result {
             self.failure.get_or_insert_with(|| error.clone());
@@ -461,27 +460,27 @@ impl<D: Device + ?Sized> Landing<D> {
     }
 }
 
-/// What a ticket of a batch that is done is answered with.
+/// Returns the answer to a ticket whose batch is done.
 fn answer(wanted: Wanted, ring: &Ring, results: &mut Vec<u8>) -> Answer {
     match wanted {
         Wanted::Nothing => Answer::Written,
-        Wanted::Bytes { place, bytes } => {
+        Wanted::Bytes { offset, bytes } => {
             let from = results.len();
             results.resize(from + bytes, 0);
-            match ring.read(place, &mut results[from..]) {
+            match ring.read(offset, &mut results[from..]) {
                 Ok(()) => Answer::Bytes { from, bytes },
                 Err(_) => Answer::Failed,
             }
         }
-        Wanted::Value { place } => {
+        Wanted::Value { offset } => {
             let mut word = [0; 8];
-            ring.read(place, &mut word).map_or(Answer::Failed, |()| Answer::Value(u64::from_ne_bytes(word)))
+            ring.read(offset, &mut word).map_or(Answer::Failed, |()| Answer::Value(u64::from_ne_bytes(word)))
         }
     }
 }
 
 impl<D: Device + ?Sized> Drop for Landing<D> {
-    /// The device must not write into a ring that is gone.
+    /// Waits for the device, which must not write into a freed ring.
     fn drop(&mut self) {
         // A device that has failed writes nothing any more.
         let _ = self.device.synchronize(self.stream);

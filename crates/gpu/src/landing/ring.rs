@@ -1,7 +1,7 @@
-//! A ring of pinned memory: handed out in order, given back in order, each piece in one piece.
+//! Ring of pinned memory: contiguous pieces, taken and given back in order.
 //!
-//! Positions count up for ever; their place in the memory is what remains after division by its length. A piece that would run over the
-//! end begins at the beginning instead, and what is left over there is given back with it.
+//! Positions grow for ever. The offset in the memory is the position modulo its length. A piece that would cross the
+//! end begins at offset 0 instead. The rest at the end is given back with it.
 
 use crate::device::Address;
 use crate::error::GpuError;
@@ -10,13 +10,13 @@ use crate::pinned::Pinned;
 #[derive(Debug)]
 pub(super) struct Ring {
     memory: Pinned,
-    /// What was handed out ends here.
+    /// Position behind the last piece that was taken.
     head: u64,
-    /// What was given back ends here.
+    /// Position behind the last piece that was given back.
     tail: u64,
 }
 
-/// Vector accesses of kernels are this wide; both sides of a move should agree modulo this.
+/// Width of the kernels' vector accesses, in bytes. Both sides of a move should agree modulo this.
 const ALIGN: u64 = 16;
 
 impl Ring {
@@ -24,10 +24,10 @@ impl Ring {
         Self { memory, head: 0, tail: 0 }
     }
 
-    /// Room for `bytes` at a place that equals `like` modulo 16. `None` until more is given back.
+    /// Takes `bytes` at an offset that equals `like` modulo 16. Returns `None` until more is given back.
     pub(super) fn take(&mut self, bytes: usize, like: u64) -> Option<usize> {
         let length = self.memory.length() as u64;
-        let skip = |place: u64| like.wrapping_sub(place) % ALIGN;
+        let skip = |offset: u64| like.wrapping_sub(offset) % ALIGN;
         let mut start = self.head + skip(self.head % length);
         if start % length + bytes as u64 > length || start % length < self.head % length {
             start = self.head.next_multiple_of(length);
@@ -41,40 +41,40 @@ impl Ring {
         Some((start % length) as usize)
     }
 
-    /// Where what has been handed out so far ends.
+    /// Returns the position behind everything that was taken so far.
     pub(super) fn mark(&self) -> u64 {
         self.head
     }
 
-    /// Everything before a mark is free again.
+    /// Gives back everything before a mark.
     pub(super) fn give_back(&mut self, mark: u64) {
         debug_assert!(mark >= self.tail && mark <= self.head);
         self.tail = mark;
     }
 
-    /// The longest piece that is sure to fit once everything is given back.
+    /// Returns the length of the longest piece that always fits into an empty ring.
     pub(super) fn piece_max(&self) -> usize {
         self.memory.length() / 4
     }
 
-    pub(super) fn address(&self, place: usize) -> Address {
-        self.memory.address(place)
+    pub(super) fn address(&self, offset: usize) -> Address {
+        self.memory.address(offset)
     }
 
-    pub(super) fn write(&mut self, place: usize, bytes: &[u8]) -> Result<(), GpuError> {
-        self.memory.write(place, bytes)
+    pub(super) fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), GpuError> {
+        self.memory.write(offset, bytes)
     }
 
-    /// Plain values one after another.
-    pub(super) fn put_all<T: Copy>(&mut self, place: usize, values: &[T]) -> Result<(), GpuError> {
+    /// Writes plain values one after another.
+    pub(super) fn put_all<T: Copy>(&mut self, offset: usize, values: &[T]) -> Result<(), GpuError> {
         for (at, value) in values.iter().enumerate() {
-            self.memory.put(place + at * size_of::<T>(), value)?;
+            self.memory.put(offset + at * size_of::<T>(), value)?;
         }
         Ok(())
     }
 
-    pub(super) fn read(&self, place: usize, out: &mut [u8]) -> Result<(), GpuError> {
-        self.memory.read(place, out)
+    pub(super) fn read(&self, offset: usize, out: &mut [u8]) -> Result<(), GpuError> {
+        self.memory.read(offset, out)
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     use crate::fake::{Fake, FakePlan};
 
     proptest! {
-        /// Pieces that are out never share a byte, lie where they should, and everything fits again in the end.
+        /// Pieces in use never share a byte and are aligned as requested. An empty ring always has room.
         #[test]
         fn pieces_never_overlap(steps in prop::collection::vec((1_usize..300, 0_u64..64, any::<bool>()), 1..200)) {
             let mut fake = Fake::new(FakePlan::new(0));
@@ -100,16 +100,16 @@ mod tests {
                 if gives_back && let Some((.., mark)) = out.pop_front() {
                     ring.give_back(mark);
                 }
-                let Some(place) = ring.take(bytes, like) else {
+                let Some(offset) = ring.take(bytes, like) else {
                     prop_assert!(!out.is_empty(), "an empty ring has room");
                     continue;
                 };
-                prop_assert_eq!(place as u64 % 16, like % 16);
-                prop_assert!(place + bytes <= 1000);
+                prop_assert_eq!(offset as u64 % 16, like % 16);
+                prop_assert!(offset + bytes <= 1000);
                 for (other, length, _) in &out {
-                    prop_assert!(place + bytes <= *other || other + length <= place);
+                    prop_assert!(offset + bytes <= *other || other + length <= offset);
                 }
-                out.push_back((place, bytes, ring.mark()));
+                out.push_back((offset, bytes, ring.mark()));
             }
         }
     }

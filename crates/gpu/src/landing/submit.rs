@@ -1,21 +1,21 @@
-//! From what was asked to what the device is given: ranges are collected, handed to whoever is best at them, and find room in the ring.
+//! Submission: collects ranges, chooses kernel or engines for them, and finds room in the ring.
 
 use std::time::Instant;
 
 use super::planned::{Planned, are_few, is_continued};
-use super::{Landing, PATIENCE};
+use super::{Landing, STALL_TIMEOUT};
 use crate::device::{Address, Device, Move};
 use crate::error::GpuError;
 
 impl<D: Device + ?Sized> Landing<D> {
-    /// Add a range to the launch that is being collected; `claimed`: which side of it is the device's.
+    /// Adds a range to the open launch. `claimed` is the address of its side in device memory.
     pub(super) fn plan(&mut self, planned: Planned, claimed: u64) -> Result<(), GpuError> {
         let bytes = planned.range.bytes;
         self.counts.ranges += 1;
         if bytes == 0 {
             return Ok(());
         }
-        // Atomics that were asked for before go before.
+        // Earlier atomics go first.
         if !self.atomics.is_empty() || self.moves.len() >= self.ranges_max {
             self.submit()?;
         }
@@ -47,9 +47,9 @@ impl<D: Device + ?Sized> Landing<D> {
             return Ok(());
         }
         let atomics = std::mem::take(&mut self.atomics);
-        let place = self.room_without_submitting(size_of_val(atomics.as_slice()), 0)?;
-        self.ring.put_all(place, &atomics)?;
-        let result = self.device.atomics(self.stream, self.ring.address(place), atomics.len() as u32);
+        let offset = self.room_without_submitting(size_of_val(atomics.as_slice()), 0)?;
+        self.ring.put_all(offset, &atomics)?;
+        let result = self.device.atomics(self.stream, self.ring.address(offset), atomics.len() as u32);
         self.noted(result)?;
         self.atomics = atomics;
         self.atomics.clear();
@@ -86,9 +86,9 @@ impl<D: Device + ?Sized> Landing<D> {
             let bytes_max = moves.iter().map(|planned| planned.range.bytes).max().unwrap_or(0);
             self.ranges.clear();
             self.ranges.extend(moves.iter().map(|planned| planned.range));
-            let place = self.room_without_submitting(size_of_val(self.ranges.as_slice()), 0)?;
-            self.ring.put_all(place, &self.ranges)?;
-            let (at, count) = (self.ring.address(place), moves.len() as u32);
+            let offset = self.room_without_submitting(size_of_val(self.ranges.as_slice()), 0)?;
+            self.ring.put_all(offset, &self.ranges)?;
+            let (at, count) = (self.ring.address(offset), moves.len() as u32);
             let result = self.device.move_ranges(self.stream, at, count, bytes_max);
             self.noted(result)?;
             self.counts.launches += 1;
@@ -98,10 +98,10 @@ impl<D: Device + ?Sized> Landing<D> {
         Ok(())
     }
 
-    /// Room in the ring, once the device has given some back.
+    /// Returns room in the ring. Starts the open batch and waits for completed ones if the ring is full.
     pub(super) fn room(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
-        if let Some(place) = self.ring.take(bytes, like) {
-            return Ok(place);
+        if let Some(offset) = self.ring.take(bytes, like) {
+            return Ok(offset);
         }
         self.start()?;
         self.room_without_submitting(bytes, like)
@@ -110,13 +110,13 @@ impl<D: Device + ?Sized> Landing<D> {
     pub(super) fn room_without_submitting(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
         let begun = Instant::now();
         loop {
-            if let Some(place) = self.ring.take(bytes, like) {
-                return Ok(place);
+            if let Some(offset) = self.ring.take(bytes, like) {
+                return Ok(offset);
             }
             if self.collect()? {
                 continue;
             }
-            if begun.elapsed() > PATIENCE || self.batches.is_empty() {
+            if begun.elapsed() > STALL_TIMEOUT || self.batches.is_empty() {
                 let stuck = GpuError::Stuck { waited_ms: begun.elapsed().as_millis() as u64 };
                 return self.noted(Err(stuck));
             }

@@ -1,4 +1,4 @@
-//! What only a device that misbehaves can show.
+//! Tests that need a faulty device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,7 +11,7 @@ use rackloom_gpu::pinned::Pinned;
 use crate::same::land_at_random;
 
 #[test]
-fn a_written_ticket_is_answered_only_when_the_bytes_are_there() {
+fn a_write_ticket_is_answered_only_when_the_bytes_are_visible() {
     for seed in 0..50 {
         let mut landing = Landing::new(Box::new(Fake::new(FakePlan::new(seed)))).unwrap();
         let base = landing.device().allocate(1 << 16).unwrap();
@@ -43,7 +43,7 @@ fn seen(landing: &Landing<Fake>, base: Address, ticket: u32) -> Vec<u8> {
     found
 }
 
-/// A device that says "done" before it is.
+/// Device that reports completion too early.
 #[derive(Debug)]
 struct Hasty(Fake);
 
@@ -53,7 +53,7 @@ impl Device for Hasty {
     fn free(&mut self, address: Address) -> Result<(), GpuError> { self.0.free(address) }
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> { self.0.pin(bytes) }
     unsafe fn pin_pages(&mut self, start: u64, bytes: usize) -> Result<(), GpuError> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the range.
         unsafe { self.0.pin_pages(start, bytes) }
     }
     fn unpin_pages(&mut self, start: u64) -> Result<(), GpuError> {
@@ -76,7 +76,7 @@ impl Device for Hasty {
 }
 
 #[test]
-fn the_suite_finds_a_device_that_says_done_too_early() {
+fn the_suite_finds_a_device_that_reports_completion_too_early() {
     let found = (0..20).filter(|seed| {
         let mut landing: Box<Landing<dyn Device>> = landing_of(Hasty(Fake::new(FakePlan::new(*seed))));
         let base = landing.device().allocate(200_000).unwrap();
@@ -97,13 +97,13 @@ fn a_device_that_fails_answers_every_ticket_with_its_failure() {
         let plan = FakePlan { fails_after: Some(fails_after), ..FakePlan::new(fails_after) };
         let mut landing = Landing::new(Box::new(Fake::new(plan))).unwrap();
         let Ok(base) = landing.device().allocate(1 << 16) else { continue };
-        let mut asked = 0;
+        let mut requested = 0;
         for ticket in 0..64_u32 {
             if landing.write(base.plus(u64::from(ticket) * 512), &[7; 256]).is_err() {
                 break;
             }
             landing.ticket(ticket);
-            asked += 1;
+            requested += 1;
             if landing.start().is_err() {
                 break;
             }
@@ -125,7 +125,7 @@ fn a_device_that_fails_answers_every_ticket_with_its_failure() {
                 None => {}
             }
         }
-        assert_eq!(written + failed, asked, "nobody waits for ever");
+        assert_eq!(written + failed, requested, "every ticket is answered");
         assert!(failed > 0 && !landing.is_busy());
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes that the device reads where they came in, and rows that are read ahead: on every device.
+//! Bytes that the device reads in place, and rows that are read ahead, on every device.
 
 use rackloom_gpu::device::{Address, Device};
 use rackloom_gpu::landing::{Landed, Landing};
@@ -7,10 +7,10 @@ use rackloom_gpu::rows::{ROW_BYTES_MIN, Rows};
 use crate::rig::{Random, on_every_device};
 
 const LENGTH: usize = 1 << 20;
-/// A page of the host, which is pinned as a whole.
+/// Length of a page of the host.
 const PAGE_BYTES: usize = 4096;
 
-/// Pages of the host that nobody unmaps before the process ends, as frames of a wire lie in.
+/// Allocates pages of the host that stay mapped until the process ends, as the frames of a wire do.
 fn pages(device: &mut dyn Device, bytes: usize) -> &'static mut [u8] {
     let room = Box::leak(vec![0_u8; bytes + PAGE_BYTES].into_boxed_slice());
     let start = room.as_ptr().expose_provenance().next_multiple_of(PAGE_BYTES) - room.as_ptr().addr();
@@ -21,8 +21,8 @@ fn pages(device: &mut dyn Device, bytes: usize) -> &'static mut [u8] {
 }
 
 #[test]
-fn bytes_land_from_where_they_are_wherever_that_is() {
-    on_every_device("bytes_land_from_where_they_are_wherever_that_is", |device, seed| {
+fn bytes_land_from_any_address() {
+    on_every_device("bytes_land_from_any_address", |device, seed| {
         let mut device = device();
         let frames = pages(&mut *device, LENGTH);
         let mut random = Random(seed);
@@ -33,17 +33,17 @@ fn bytes_land_from_where_they_are_wherever_that_is() {
         let mut model = vec![0; LENGTH];
         for ticket in 0..200 {
             for _ in 0..1 + random.below(6) {
-                // Every alignment of either side against the other, the very ends of the pages included.
+                // Every alignment of either side against the other, the first and the last bytes included.
                 let length =
                     [1, 8, 16, 100, 127, 128, 129, 200, 1000, 1024, 1500, 8192][random.below(12) as usize];
                 let length = length + random.below(20) as usize;
                 let last = LENGTH - length;
-                let place = |random: &mut Random| match random.below(8) {
+                let offset = |random: &mut Random| match random.below(8) {
                     0 => 0,
                     1 => last,
                     _ => random.below(last as u64) as usize,
                 };
-                let (from, to) = (place(&mut random), place(&mut random));
+                let (from, to) = (offset(&mut random), offset(&mut random));
                 let source = Address(start + from as u64);
                 landing.write_in_place(base.plus(to as u64), source, length as u64).unwrap();
                 model[to..to + length].copy_from_slice(&frames[from..from + length]);
@@ -65,7 +65,7 @@ fn bytes_land_from_where_they_are_wherever_that_is() {
     });
 }
 
-/// A transfer that is being taken piece by piece.
+/// Transfer that is taken piece by piece.
 struct Transfer {
     name: u32,
     at: usize,
@@ -73,8 +73,8 @@ struct Transfer {
 }
 
 #[test]
-fn rows_that_are_taken_by_turns_are_what_memory_held() {
-    on_every_device("rows_that_are_taken_by_turns_are_what_memory_held", |device, seed| {
+fn interleaved_rows_return_the_bytes_of_memory() {
+    on_every_device("interleaved_rows_return_the_bytes_of_memory", |device, seed| {
         let mut landing = Landing::new(device()).unwrap();
         let mut rows = Rows::new(landing.device()).unwrap();
         let base = landing.device().allocate(LENGTH as u64).unwrap();
@@ -83,10 +83,10 @@ fn rows_that_are_taken_by_turns_are_what_memory_held() {
         let mut transfers: Vec<Transfer> = Vec::new();
         let (mut names, mut in_rows) = (0, 0);
         for _ in 0..6 {
-            // Asked for just before, and not waited for: the rows come behind it.
+            // Written just before and not waited for: the rows come behind it.
             landing.write(base, &model).unwrap();
             landing.start().unwrap();
-            // More than there are places for, some of them left half-way.
+            // More transfers than slots, some of them left half-way.
             for _ in 0..12 {
                 let length = 1 + random.below(LENGTH as u64 / 2) as usize;
                 let at = random.below((LENGTH - length) as u64) as usize;
@@ -119,8 +119,8 @@ fn rows_that_are_taken_by_turns_are_what_memory_held() {
 }
 
 #[test]
-fn a_row_that_was_left_is_not_taken_for_another() {
-    on_every_device("a_row_that_was_left_is_not_taken_for_another", |device, _| {
+fn an_abandoned_row_serves_no_later_transfer() {
+    on_every_device("an_abandoned_row_serves_no_later_transfer", |device, _| {
         let mut landing = Landing::new(device()).unwrap();
         let mut rows = Rows::new(landing.device()).unwrap();
         let base = landing.device().allocate(LENGTH as u64).unwrap();
@@ -129,13 +129,13 @@ fn a_row_that_was_left_is_not_taken_for_another() {
         let mut found = [9; 4096];
         assert!(rows.take(landing.device(), behind, (1, rest), base, &mut found).unwrap());
         assert_eq!(found, [0; 4096]);
-        // The caller has given up, and puts other bytes from where the first one stopped.
+        // The caller has given up the row and writes other bytes from its position on.
         landing.write(base.plus(4096), &vec![7; LENGTH - 4096]).unwrap();
         landing.start().unwrap();
         let at = base.plus(4096);
         assert!(rows.take(landing.device(), behind, (2, rest - 4096), at, &mut found).unwrap());
         assert_eq!(found, [7; 4096]);
-        // Nor does a row serve what is too short for one, or has no name.
+        // A transfer that is too short or has no name is not served.
         for (name, rest) in [(3, ROW_BYTES_MIN - 4097), (0, rest)] {
             assert!(!rows.take(landing.device(), behind, (name, rest), base, &mut found).unwrap());
         }

@@ -1,7 +1,7 @@
-//! One suite over every device: the fake one by many seeds, and a real one where there is one.
+//! One suite for every device: the fake one by many seeds, and a real one if the machine has one.
 //!
-//! `same` holds for all; `real` needs a GPU and says so where there is none. What only a fake can show, an answer before
-//! completion or a device that fails, is in `faults`.
+//! `same` holds for all. `real` needs a GPU and reports that it was skipped without one. `faults` needs a fake device: it has
+//! answers before completion and devices that fail.
 
 mod faults;
 mod in_place;

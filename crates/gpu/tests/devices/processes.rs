@@ -1,7 +1,7 @@
 //! Memory, events and pools between two processes on one GPU.
 //!
-//! The other process is this program once more, in the role that its environment names; the two talk over a socket that is the
-//! other's standard input.
+//! The other process is this program again, in the role that its environment names. The two processes exchange lines over a socket,
+//! which is the standard input of the other process.
 
 use std::io::{IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -17,13 +17,13 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-use crate::rig::{gpu, say};
+use crate::rig::{gpu, print_line};
 
 const ROLE: &str = "RACKLOOM_GPU_TEST_ROLE";
 const BYTES: u64 = 64 << 20;
 const CYCLES: u32 = 10_000;
 
-/// The other process, which ends with this value.
+/// Other process. [`Self::end`] waits for it.
 pub(crate) struct Other {
     child: Child,
     pub(crate) socket: UnixStream,
@@ -41,8 +41,8 @@ impl Other {
         Self { child, socket }
     }
 
-    fn hear(&mut self) -> String {
-        hear(&mut self.socket)
+    fn receive_line(&mut self) -> String {
+        receive_line(&mut self.socket)
     }
 
     fn end(mut self) {
@@ -50,8 +50,8 @@ impl Other {
     }
 }
 
-/// A line, without its end.
-fn hear(socket: &mut UnixStream) -> String {
+/// Receives a line, without its end.
+fn receive_line(socket: &mut UnixStream) -> String {
     let mut line = Vec::new();
     let mut byte = [0];
     while socket.read_exact(&mut byte).is_ok() && byte[0] != b'\n' {
@@ -66,7 +66,7 @@ fn handle(socket: &mut UnixStream) -> [u8; 64] {
     bytes
 }
 
-/// Fill memory with a byte, by way of pinned memory.
+/// Fills memory with a byte, from pinned memory.
 fn fill(cuda: &mut Cuda, target: Address, byte: u8) {
     let stream = cuda.stream().unwrap();
     let mut pinned = cuda.pin(BYTES as usize).unwrap();
@@ -87,16 +87,16 @@ fn byte_at(cuda: &mut Cuda, source: Address) -> u8 {
 
 #[test]
 fn memory_and_events_of_one_process_work_in_another() {
-    let Some((mut cuda, _turn)) = gpu("memory_and_events_of_one_process_work_in_another") else { return };
+    let Some((mut cuda, _lock)) = gpu("memory_and_events_of_one_process_work_in_another") else { return };
     let mut other = Other::start("importer");
-    // Two small ones besides: the driver may put them into the block of the first.
+    // Two small allocations besides: the driver may put them into the block of the first.
     let (before, memory) = (cuda.allocate(256).unwrap(), cuda.allocate(BYTES).unwrap());
     fill(&mut cuda, memory, 0x11);
     let (event, event_handle) = cuda.shared_event().unwrap();
     other.socket.write_all(&cuda.export_memory(memory).unwrap().0).unwrap();
     other.socket.write_all(&event_handle.0).unwrap();
-    // The other has put a copy on its stream, recorded the event behind it, and says so before it is done.
-    assert_eq!(other.hear(), "recorded");
+    // The other process has enqueued a copy, recorded the event behind it, and reports that before the copy is done.
+    assert_eq!(other.receive_line(), "recorded");
     let stream = cuda.stream().unwrap();
     let pinned = cuda.pin(64).unwrap();
     cuda.wait(stream, event).unwrap();
@@ -106,16 +106,16 @@ fn memory_and_events_of_one_process_work_in_another() {
     pinned.read(0, &mut byte).unwrap();
     assert_eq!(byte[0], 0x22, "the event of the other process orders its copy before ours");
     other.socket.write_all(b"go on\n").unwrap();
-    say(&other.hear());
-    assert_eq!(other.hear(), "closed");
+    print_line(&other.receive_line());
+    assert_eq!(other.receive_line(), "closed");
     other.end();
     cuda.free(memory).unwrap();
     cuda.free(before).unwrap();
 }
 
 #[test]
-fn memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s() {
-    let Some((mut cuda, _turn)) = gpu("memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s") else {
+fn memory_of_a_process_on_another_gpu_is_as_fast_as_a_peer_s() {
+    let Some((mut cuda, _lock)) = gpu("memory_of_a_process_on_another_gpu_is_as_fast_as_a_peer_s") else {
         return;
     };
     let driver = Driver::open().unwrap();
@@ -124,14 +124,16 @@ fn memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s() {
         probe(&driver).unwrap().peers.iter().any(|peer| (peer.source, peer.target) == (1, 0) && peer.access);
     if count < 2 || !reaches {
         let why = format!("this machine has {count} GPUs, and the second must reach the first");
-        return say(&format!("SKIPPED (1): memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s: {why}"));
+        return print_line(&format!(
+            "SKIPPED (1): memory_of_a_process_on_another_gpu_is_as_fast_as_a_peer_s: {why}"
+        ));
     }
     let mut other = Other::start("peer");
     let memory = cuda.allocate(BYTES).unwrap();
     fill(&mut cuda, memory, 0x66);
     other.socket.write_all(&cuda.export_memory(memory).unwrap().0).unwrap();
-    say(&other.hear());
-    assert_eq!(other.hear(), "closed");
+    print_line(&other.receive_line());
+    assert_eq!(other.receive_line(), "closed");
     assert_eq!(byte_at(&mut cuda, memory.plus(BYTES - 1)), 0x77);
     other.end();
     cuda.free(memory).unwrap();
@@ -139,7 +141,7 @@ fn memory_of_another_gpu_s_process_is_as_fast_as_a_peer_s() {
 
 #[test]
 fn a_pool_of_one_process_is_used_in_another() {
-    let Some((mut cuda, _turn)) = gpu("a_pool_of_one_process_is_used_in_another") else { return };
+    let Some((mut cuda, _lock)) = gpu("a_pool_of_one_process_is_used_in_another") else { return };
     let mut other = Other::start("pool");
     let stream = cuda.stream().unwrap();
     let pool = cuda.pool().unwrap();
@@ -148,10 +150,10 @@ fn a_pool_of_one_process_is_used_in_another() {
     fill(&mut cuda, memory, 0x33);
     send_descriptor(&other.socket, &pool.export().unwrap());
     other.socket.write_all(&pool.export_pointer(memory).unwrap().0).unwrap();
-    assert_eq!(other.hear(), "written");
+    assert_eq!(other.receive_line(), "written");
     assert_eq!(byte_at(&mut cuda, memory.plus(BYTES - 1)), 0x44);
-    // The importer has freed first, as is documented.
-    assert_eq!(other.hear(), "freed");
+    // The importer has freed first, as the documentation requires.
+    assert_eq!(other.receive_line(), "freed");
     pool.free(&cuda, stream, memory).unwrap();
     cuda.synchronize(stream).unwrap();
     other.end();
@@ -159,7 +161,7 @@ fn a_pool_of_one_process_is_used_in_another() {
 
 #[test]
 fn parts_of_a_pool_are_opened_each_by_itself() {
-    let Some((mut cuda, _turn)) = gpu("parts_of_a_pool_are_opened_each_by_itself") else { return };
+    let Some((mut cuda, _lock)) = gpu("parts_of_a_pool_are_opened_each_by_itself") else { return };
     let mut other = Other::start("parts");
     let parts = [0x51, 0x52].map(|byte| {
         let memory = cuda.allocate_from_pool(BYTES).unwrap();
@@ -171,9 +173,9 @@ fn parts_of_a_pool_are_opened_each_by_itself() {
         other.socket.write_all(&handle).unwrap();
         memory
     });
-    say(&other.hear());
-    say(&other.hear());
-    assert_eq!(other.hear(), "closed");
+    print_line(&other.receive_line());
+    print_line(&other.receive_line());
+    assert_eq!(other.receive_line(), "closed");
     assert_eq!(byte_at(&mut cuda, parts[1].plus(BYTES - 1)), 0x61);
     other.end();
     for memory in parts {
@@ -185,7 +187,7 @@ fn parts_of_a_pool_are_opened_each_by_itself() {
 
 #[test]
 fn memory_of_a_process_that_died_is_still_mapped_and_can_be_closed() {
-    let Some((mut cuda, _turn)) = gpu("memory_of_a_process_that_died_is_still_mapped_and_can_be_closed")
+    let Some((mut cuda, _lock)) = gpu("memory_of_a_process_that_died_is_still_mapped_and_can_be_closed")
     else {
         return;
     };
@@ -200,14 +202,14 @@ fn memory_of_a_process_that_died_is_still_mapped_and_can_be_closed() {
     let pinned = cuda.pin(64).unwrap();
     let copied = cuda.copy(stream, pinned.address(0), memory, 1).and_then(|()| cuda.synchronize(stream));
     let closed = cuda.close_memory(memory);
-    say(&format!(
+    print_line(&format!(
         "after the exporter was killed: a copy from its memory: {copied:?}, closing it: {closed:?}"
     ));
     let again = cuda.allocate(1 << 20).unwrap();
     cuda.free(again).unwrap();
 }
 
-/// Not a test by itself: the other process of the tests above.
+/// Body of the other process for the tests above. It is no test.
 #[test]
 fn other() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -224,8 +226,8 @@ fn other() {
             let memory = cuda.allocate(BYTES).unwrap();
             fill(&mut cuda, memory, 0x55);
             socket.write_all(&cuda.export_memory(memory).unwrap().0).unwrap();
-            // Until it is killed.
-            hear(&mut socket);
+            // The test kills this process.
+            receive_line(&mut socket);
         }
         other => panic!("no role {other}"),
     }
@@ -244,7 +246,7 @@ fn import(cuda: &mut Cuda, socket: &mut UnixStream) {
     }
     cuda.record(event, stream).unwrap();
     socket.write_all(b"recorded\n").unwrap();
-    assert_eq!(hear(socket), "go on");
+    assert_eq!(receive_line(socket), "go on");
     let second = cuda.allocate(BYTES).unwrap();
     let (ipc, local) = (rate(cuda, memory, own), rate(cuda, second, own));
     let line = format!(
@@ -256,11 +258,11 @@ fn import(cuda: &mut Cuda, socket: &mut UnixStream) {
         let memory = cuda.open_memory(&memory_handle).unwrap();
         cuda.close_memory(memory).unwrap();
     });
-    say(&line);
+    print_line(&line);
     socket.write_all(b"closed\n").unwrap();
 }
 
-/// Bytes copied per second, the median of 15, in 10^9.
+/// Returns 10^9 bytes copied per second, the median of 15.
 fn rate(cuda: &mut Cuda, target: Address, source: Address) -> f64 {
     let stream = cuda.stream().unwrap();
     let (from, to) = (cuda.timer().unwrap(), cuda.timer().unwrap());
@@ -278,7 +280,7 @@ fn rate(cuda: &mut Cuda, target: Address, source: Address) -> f64 {
     rates[7]
 }
 
-/// On the second GPU, with memory of a process on the first.
+/// Runs on the second GPU, with memory of a process on the first.
 fn import_from_peer(socket: &mut UnixStream) {
     let driver = Driver::open().unwrap();
     let (mut first, mut second) = (Cuda::open(&driver, 0).unwrap(), Cuda::open(&driver, 1).unwrap());
@@ -322,7 +324,7 @@ fn import_parts(cuda: &mut Cuda, socket: &mut UnixStream) {
     socket.write_all(b"closed\n").unwrap();
 }
 
-/// Open and close, again and again.
+/// Opens and closes many times.
 fn cycles(cuda: &mut Cuda, cycle: impl Fn(&mut Cuda)) -> String {
     cycle(cuda);
     let before = cuda.free_bytes().unwrap();

@@ -1,17 +1,17 @@
-//! What needs a GPU, in one process.
+//! Tests that need a GPU, in one process.
 
 use rackloom_gpu::cuda::Reuse;
 use rackloom_gpu::device::Device;
 use rackloom_gpu::{Cuda, Driver, GpuError, probe};
 
-use crate::rig::{gpu, say};
+use crate::rig::{gpu, print_line};
 
 #[test]
-fn what_the_machine_can_do_is_told() {
-    let Some((_cuda, _turn)) = gpu("what_the_machine_can_do_is_told") else { return };
+fn the_probe_reports_every_device_and_pair() {
+    let Some((_cuda, _lock)) = gpu("the_probe_reports_every_device_and_pair") else { return };
     let driver = Driver::open().unwrap();
     let machine = probe(&driver).unwrap();
-    say(&format!("{machine:#?}"));
+    print_line(&format!("{machine:#?}"));
     assert_eq!(machine.devices.len() as u32, driver.device_count());
     assert_eq!(machine.peers.len(), machine.devices.len() * (machine.devices.len() - 1));
     let missing = machine.missing;
@@ -19,8 +19,8 @@ fn what_the_machine_can_do_is_told() {
 }
 
 #[test]
-fn mistakes_are_told_by_name() {
-    let Some((mut cuda, _turn)) = gpu("mistakes_are_told_by_name") else { return };
+fn errors_have_names() {
+    let Some((mut cuda, _lock)) = gpu("errors_have_names") else { return };
     let driver = Driver::open().unwrap();
     let refused = Cuda::open(&driver, 99).unwrap_err();
     assert!(matches!(refused, GpuError::NoSuchDevice { index: 99, .. }), "{refused}");
@@ -33,15 +33,15 @@ fn mistakes_are_told_by_name() {
     cuda.free(own).unwrap();
     assert!(cuda.free(own).is_err(), "freed twice");
     assert!(cuda.pin(usize::MAX / 2).is_err());
-    // None of that has harmed the device.
+    // None of these errors has harmed the device.
     let again = cuda.allocate(1 << 20).unwrap();
     cuda.free(again).unwrap();
     assert_eq!(cuda.allocated_bytes(), 0);
 }
 
 #[test]
-fn a_pool_counts_what_it_holds_and_what_is_used_of_it() {
-    let Some((mut cuda, _turn)) = gpu("a_pool_counts_what_it_holds_and_what_is_used_of_it") else { return };
+fn a_pool_counts_reserved_and_used_bytes() {
+    let Some((mut cuda, _lock)) = gpu("a_pool_counts_reserved_and_used_bytes") else { return };
     let stream = cuda.stream().unwrap();
     let pool = cuda.pool().unwrap();
     pool.set_release_threshold(u64::MAX).unwrap();
@@ -53,7 +53,7 @@ fn a_pool_counts_what_it_holds_and_what_is_used_of_it() {
     assert_eq!((counted.used_current, counted.used_high), (2 * bytes, 2 * bytes));
     assert!(counted.reserved_current >= counted.used_current);
     pool.free(&cuda, stream, first).unwrap();
-    // Freed on this stream before, so this stream can have it again at once.
+    // Freed on this stream before, so this stream can allocate it again at once.
     let third = pool.allocate(&cuda, stream, bytes).unwrap();
     assert_eq!(third, first);
     pool.free(&cuda, stream, second).unwrap();
@@ -74,8 +74,8 @@ fn a_pool_counts_what_it_holds_and_what_is_used_of_it() {
 }
 
 #[test]
-fn reuse_policies_decide_whether_another_stream_gets_it_again() {
-    let Some((mut cuda, _turn)) = gpu("reuse_policies_decide_whether_another_stream_gets_it_again") else {
+fn reuse_policies_decide_reuse_on_another_stream() {
+    let Some((mut cuda, _lock)) = gpu("reuse_policies_decide_reuse_on_another_stream") else {
         return;
     };
     let (first, second) = (cuda.stream().unwrap(), cuda.stream().unwrap());

@@ -1,4 +1,4 @@
-//! Devices to test on, and what is told when there is none.
+//! Devices for tests, and the report that there is none.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,45 +7,45 @@ use rackloom_gpu::device::Device;
 use rackloom_gpu::fake::{Fake, FakePlan};
 use rackloom_gpu::{Cuda, Driver};
 
-/// Tests of the real device take turns: figures of one are not disturbed by another.
-static TURN: Mutex<()> = Mutex::new(());
+/// Serialises tests of the real device, so that one does not disturb the figures of another.
+static DEVICE_LOCK: Mutex<()> = Mutex::new(());
 
-/// The first GPU of this machine; else the reason is printed.
+/// Returns the first GPU of this machine, or prints why there is none.
 pub(crate) fn gpu(test: &str) -> Option<(Cuda, MutexGuard<'static, ()>)> {
     gpu_of(test, 0)
 }
 
-/// Another one.
+/// Returns the GPU with an index, or prints why there is none.
 pub(crate) fn gpu_of(test: &str, index: u32) -> Option<(Cuda, MutexGuard<'static, ()>)> {
-    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = DEVICE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     match Driver::open().and_then(|driver| Cuda::open(&driver, index)) {
-        Ok(cuda) => Some((cuda, turn)),
+        Ok(cuda) => Some((cuda, lock)),
         Err(error) => {
-            say(&format!("SKIPPED (1): {test}: {error}"));
+            print_line(&format!("SKIPPED (1): {test}: {error}"));
             None
         }
     }
 }
 
-/// Past the harness, which keeps what a test prints to itself.
-pub(crate) fn say(line: &str) {
+/// Prints a line to standard error directly, because the harness captures the output of tests.
+pub(crate) fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Run a check on fake devices of several seeds, and on a real one. The check makes as many devices as it likes.
+/// Runs a check on fake devices of several seeds, and on a real one. The check may make several devices.
 pub(crate) fn on_every_device(test: &str, check: impl Fn(&dyn Fn() -> Box<dyn Device>, u64)) {
     for seed in 0..20 {
         let plan = FakePlan { haste: 1 + seed as u32 % 7, ..FakePlan::new(seed) };
         check(&|| Box::new(Fake::new(plan)), seed);
     }
-    if let Some((first, _turn)) = gpu(test) {
+    if let Some((first, _lock)) = gpu(test) {
         drop(first);
         let driver = Driver::open().unwrap();
         check(&|| Box::new(Cuda::open(&driver, 0).unwrap()), 99);
     }
 }
 
-/// A small generator: one number after another from a seed.
+/// Small generator of numbers from a seed.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,4 +1,4 @@
-//! What holds on every device.
+//! Tests that hold on every device.
 
 use std::os::fd::AsFd;
 
@@ -18,7 +18,7 @@ enum Expected {
     Value(u64),
 }
 
-/// Everything that is asked goes to a vector of bytes as well; each answer must be what the vector had at that time.
+/// Applies random requests to a landing and to a vector of bytes. Each answer must equal the contents of the vector at the time of the request.
 pub(crate) fn land_at_random(
     landing: &mut Landing<dyn Device>,
     base: Address,
@@ -59,11 +59,11 @@ pub(crate) fn land_at_random(
             answered += take_answers(landing, &expected, answered);
         }
     }
-    let mut patience = 10_000_000_u64;
+    let mut polls_left = 10_000_000_u64;
     while answered < expected.len() {
         answered += take_answers(landing, &expected, answered);
-        patience -= 1;
-        assert!(patience > 0, "ticket {answered} is never answered");
+        polls_left -= 1;
+        assert!(polls_left > 0, "ticket {answered} is never answered");
     }
     assert!(!landing.is_busy());
     model
@@ -77,7 +77,7 @@ fn any_change(random: &mut Random) -> (WordChange, usize) {
     (WordChange { kind, width, operand: random.below(1 << 31) << 20 | 1, compare }, at)
 }
 
-/// The old value; the model has the new one.
+/// Changes the model and returns the old value.
 fn changed(model: &mut [u8], at: usize, change: WordChange) -> u64 {
     let word = &mut model[at..at + change.width as usize];
     let mut wide = [0; 8];
@@ -96,14 +96,14 @@ fn changed(model: &mut [u8], at: usize, change: WordChange) -> u64 {
 fn take_answers(landing: &mut Landing<dyn Device>, expected: &[Expected], from: usize) -> usize {
     let mut taken = 0;
     while let Some((ticket, landed)) = landing.poll() {
-        assert_eq!(ticket as usize, from + taken, "answers come in the order of asking");
+        assert_eq!(ticket as usize, from + taken, "answers come in the order of requests");
         match (&expected[ticket as usize], landed) {
             (Expected::Written, Landed::Written) => {}
             (Expected::Bytes(bytes), Landed::Bytes(found)) => {
                 assert!(bytes == found, "ticket {ticket} read other bytes")
             }
             (Expected::Value(value), Landed::Value(found)) => assert_eq!(*value, found, "ticket {ticket}"),
-            (expected, landed) => panic!("ticket {ticket}: {landed:?} where {expected:?} was asked"),
+            (expected, landed) => panic!("ticket {ticket}: {landed:?} where {expected:?} was requested"),
         }
         taken += 1;
     }
@@ -111,8 +111,8 @@ fn take_answers(landing: &mut Landing<dyn Device>, expected: &[Expected], from: 
 }
 
 #[test]
-fn whatever_lands_is_as_if_it_had_been_a_vector_of_bytes() {
-    on_every_device("whatever_lands_is_as_if_it_had_been_a_vector_of_bytes", |device, seed| {
+fn a_landing_equals_a_vector_of_bytes() {
+    on_every_device("a_landing_equals_a_vector_of_bytes", |device, seed| {
         for ring_bytes in [64 << 10, 8 << 20] {
             let mut landing = Landing::with_ring(device(), ring_bytes).unwrap();
             let base = landing.device().allocate(LENGTH as u64).unwrap();
@@ -125,10 +125,10 @@ fn whatever_lands_is_as_if_it_had_been_a_vector_of_bytes() {
     });
 }
 
-/// Allocations may touch; a device copies within one of them only.
+/// Allocations may touch, but a copy must stay within one of them.
 #[test]
-fn what_goes_on_in_the_next_allocation_is_a_copy_of_its_own() {
-    on_every_device("what_goes_on_in_the_next_allocation_is_a_copy_of_its_own", |device, _| {
+fn adjacent_ranges_in_two_allocations_are_two_copies() {
+    on_every_device("adjacent_ranges_in_two_allocations_are_two_copies", |device, _| {
         let mut landing = Landing::new(device()).unwrap();
         if landing
             .device()
@@ -177,8 +177,8 @@ fn small_writes_share_a_launch_and_neighbours_become_one_copy() {
         landing.finish().unwrap();
         let counts = landing.counts();
         assert_eq!((counts.ranges, counts.launches, counts.copies), (116, 1, 1));
-        // Few of them are not worth a kernel.
-        // What overlaps keeps its order, so it cannot share a launch.
+        // Few ranges are not worth a kernel.
+        // Ranges that overlap keep their order, so they cannot share a launch.
         landing.write(base, &[3; 64]).unwrap();
         landing.write(base.plus(32), &[4; 64]).unwrap();
         landing.finish().unwrap();
@@ -213,7 +213,7 @@ fn a_stream_waits_for_an_event_of_another() {
     });
 }
 
-/// Numbers for which every order of rounding gives the same: what is compared is the arithmetic, not the last bit.
+/// Returns numbers for which every order of rounding has the same result, so that only the arithmetic is compared.
 fn elements(element: Element, random: &mut Random, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..count {
@@ -223,7 +223,7 @@ fn elements(element: Element, random: &mut Random, count: usize) -> Vec<u8> {
         match element {
             Element::F32 => bytes.extend((special.unwrap_or(whole as f64 / 4.0) as f32).to_le_bytes()),
             Element::F64 => bytes.extend(special.unwrap_or(whole as f64 / 4.0).to_le_bytes()),
-            // Any bits at all.
+            // Any bits.
             Element::F16 | Element::Bf16 => bytes.extend((random.below(1 << 16) as u16).to_le_bytes()),
             Element::I32 => bytes.extend((random.below(1 << 31) as i32 - (1 << 30)).to_le_bytes()),
             Element::I64 => bytes.extend((whole << 40 | 12_345).to_le_bytes()),
@@ -232,7 +232,7 @@ fn elements(element: Element, random: &mut Random, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// What a device makes of two arrays.
+/// Returns the reduction of two arrays by a device.
 fn reduced(device: &mut dyn Device, work: (Reduction, Element), ours: &[u8], theirs: &[u8]) -> Vec<u8> {
     let stream = device.stream().unwrap();
     let bytes = ours.len() as u64;
@@ -260,7 +260,7 @@ fn every_reduction_of_every_type_is_the_same_on_every_device() {
         let mut random = Random(seed);
         for element in Element::ALL {
             for reduction in Reduction::ALL {
-                // Not a multiple of what a thread takes at once.
+                // The count is no multiple of the elements of one thread.
                 let (ours, theirs) =
                     (elements(element, &mut random, 10_007), elements(element, &mut random, 10_007));
                 let found = reduced(&mut *device, (reduction, element), &ours, &theirs);
@@ -273,9 +273,9 @@ fn every_reduction_of_every_type_is_the_same_on_every_device() {
 }
 
 #[test]
-fn a_sum_is_a_sum() {
-    // The suite above compares with the fake device; this one with numbers that anybody can add.
-    on_every_device("a_sum_is_a_sum", |device, _| {
+fn reductions_have_the_expected_values() {
+    // The suite above compares with the fake device. This test has sums that a reader can check.
+    on_every_device("reductions_have_the_expected_values", |device, _| {
         let bytes = |values: [f32; 3]| values.map(f32::to_le_bytes).concat();
         let (ours, theirs) = (bytes([1.5, -2.0, 1e30]), bytes([2.25, -3.0, 1e30]));
         let found = reduced(&mut *device(), (Reduction::Sum, Element::F32), &ours, &theirs);
@@ -290,7 +290,7 @@ fn a_product_is_the_same_on_every_device() {
     on_every_device("a_product_is_the_same_on_every_device", |make, seed| {
         let mut device = make();
         let mut random = Random(seed);
-        // Whole tiles, less than one, and what is left over.
+        // Whole tiles, less than one, and a remainder.
         let sizes = [[64, 16, 64], [1, 1, 1], [5, 7, 3], [70, 33, 130]];
         for [rows, inner, columns] in sizes {
             let mut matrix = |count: u32| -> Vec<f32> {
@@ -316,8 +316,8 @@ fn a_product_is_the_same_on_every_device() {
             device.synchronize(stream).unwrap();
             let mut found = vec![0; bytes as usize];
             pinned.read(0, &mut found).unwrap();
-            for (place, found) in found.chunks_exact(4).enumerate() {
-                let (row, column) = (place as u32 / columns, place as u32 % columns);
+            for (index, found) in found.chunks_exact(4).enumerate() {
+                let (row, column) = (index as u32 / columns, index as u32 % columns);
                 let at =
                     |at: u32| (left[(row * inner + at) as usize], right[(at * columns + column) as usize]);
                 let wanted = (0..inner).map(at).fold(0.0_f32, |sum, (left, right)| left.mul_add(right, sum));
@@ -327,9 +327,9 @@ fn a_product_is_the_same_on_every_device() {
     });
 }
 
-/// Two devices are two processes to a fake one; on a real one `processes` has the same with two processes.
+/// Each fake device counts as a process. `processes` has this test for a real device, with two processes.
 #[test]
-fn memory_of_one_fake_device_is_used_by_another() {
+fn one_fake_device_uses_memory_of_another() {
     for seed in 0..20 {
         let fake = |seed| Landing::new(Box::new(Fake::new(FakePlan::new(seed)))).unwrap();
         let (mut owner, mut importer) = (fake(seed), fake(seed + 100));
@@ -381,7 +381,7 @@ fn a_pool_of_a_device_hands_out_zeros_and_counts() {
         let again = landing.device().allocate_from_pool(bytes).unwrap();
         let mut found = [1; 4096];
         landing.read_now(again, &mut found).unwrap();
-        assert_eq!(found, [0; 4096], "whoever had it before");
+        assert_eq!(found, [0; 4096], "bytes of the previous owner");
         for memory in [again, second] {
             landing.device().free(memory).unwrap();
         }

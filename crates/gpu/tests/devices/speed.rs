@@ -1,5 +1,5 @@
-//! Figures of a real device, beside what the device can do in the same minute. Nothing is judged here: `docs/measuring.md` says
-//! what was found.
+//! Figures of a real device, beside the raw figures of the device in the same minute. Nothing is judged here: `docs/measuring.md` has
+//! the results.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -12,18 +12,18 @@ use rackloom_gpu::device::{Address, Device, Element, Reduction, StreamId};
 use rackloom_gpu::landing::{Landed, Landing};
 
 use crate::processes::Other;
-use crate::rig::{Random, gpu, say};
+use crate::rig::{Random, gpu, print_line};
 
 const BYTES: usize = 64 << 20;
 
-/// Median over `takes` of what one take returns.
+/// Returns the median of `takes` samples.
 fn median(takes: usize, mut take: impl FnMut() -> f64) -> f64 {
     let mut found: Vec<f64> = (0..takes).map(|_| take()).collect();
     found.sort_by(f64::total_cmp);
     found[takes / 2]
 }
 
-/// 10^9 bytes per second of something that is put on a stream, by the device's clock.
+/// Returns 10^9 bytes per second of work on a stream, by the device's clock.
 fn device_rate(cuda: &mut Cuda, bytes: u64, mut work: impl FnMut(&mut Cuda, StreamId)) -> f64 {
     let stream = cuda.stream().unwrap();
     let (from, to) = (cuda.timer().unwrap(), cuda.timer().unwrap());
@@ -39,8 +39,8 @@ fn device_rate(cuda: &mut Cuda, bytes: u64, mut work: impl FnMut(&mut Cuda, Stre
 }
 
 #[test]
-fn what_the_device_can_do() {
-    let Some((mut cuda, _turn)) = gpu("what_the_device_can_do") else { return };
+fn raw_rates_of_the_device() {
+    let Some((mut cuda, _lock)) = gpu("raw_rates_of_the_device") else { return };
     let pinned = cuda.pin(BYTES).unwrap();
     let bytes = BYTES as u64;
     let (first, second) = (cuda.allocate(4 * bytes).unwrap(), cuda.allocate(4 * bytes).unwrap());
@@ -50,7 +50,7 @@ fn what_the_device_can_do() {
     let own = device_rate(&mut cuda, 4 * bytes, |cuda, stream| {
         cuda.copy(stream, second, first, 4 * bytes).unwrap()
     });
-    say(&format!(
+    print_line(&format!(
         "pinned copy of 64 MiB: in {into:.1} GB/s, out {out:.1} GB/s; device to device of 256 MiB {own:.0} GB/s"
     ));
     for element in [Element::F32, Element::Bf16, Element::I64] {
@@ -58,15 +58,15 @@ fn what_the_device_can_do() {
         let rate = device_rate(&mut cuda, 4 * bytes, |cuda, stream| {
             cuda.reduce(stream, (Reduction::Sum, element), first, second, count).unwrap();
         });
-        say(&format!(
+        print_line(&format!(
             "reduction {element:?}: {rate:.0} GB/s of source (moves three bytes per byte; a copy moves two)"
         ));
     }
 }
 
 #[test]
-fn what_lands_per_second() {
-    let Some((mut cuda, turn)) = gpu("what_lands_per_second") else { return };
+fn landed_writes_per_second() {
+    let Some((mut cuda, lock)) = gpu("landed_writes_per_second") else { return };
     let stream = cuda.stream().unwrap();
     let pinned = cuda.pin(BYTES).unwrap();
     let memory = cuda.allocate(BYTES as u64).unwrap();
@@ -83,7 +83,7 @@ fn what_lands_per_second() {
     for size in [64, 256, 1024, 4096, 8192] {
         let (in_order, scattered) =
             (land(&mut landing, base, size, true), land(&mut landing, base, size, false));
-        say(&format!(
+        print_line(&format!(
             "writes of {size} B, a ticket per 16: {:.2} GB/s and {:.2} M/s in order, {:.2} GB/s and {:.2} M/s at random places; \
              pinned copy {raw:.1} GB/s",
             in_order * size as f64 / 1e9,
@@ -92,12 +92,12 @@ fn what_lands_per_second() {
             scattered / 1e6
         ));
     }
-    say(&format!("{:?}", landing.counts()));
+    print_line(&format!("{:?}", landing.counts()));
     drop(landing);
-    drop(turn);
+    drop(lock);
 }
 
-/// Writes per second until all of them are visible.
+/// Returns writes per second until all of them are visible.
 fn land(landing: &mut Landing<Cuda>, base: Address, size: usize, in_order: bool) -> f64 {
     let count = (BYTES / size).min(200_000);
     let source = Random(1).bytes(size);
@@ -106,8 +106,8 @@ fn land(landing: &mut Landing<Cuda>, base: Address, size: usize, in_order: bool)
         let begun = Instant::now();
         let mut open = 0;
         for at in 0..count {
-            let place = if in_order { at } else { random.below((BYTES / size) as u64) as usize };
-            landing.write(base.plus((place * size) as u64), &source).unwrap();
+            let index = if in_order { at } else { random.below((BYTES / size) as u64) as usize };
+            landing.write(base.plus((index * size) as u64), &source).unwrap();
             if at % 16 == 15 || at == count - 1 {
                 landing.ticket(0);
                 open += 1;
@@ -129,8 +129,8 @@ fn land(landing: &mut Landing<Cuda>, base: Address, size: usize, in_order: bool)
 }
 
 #[test]
-fn how_long_one_access_takes() {
-    let Some((mut cuda, _turn)) = gpu("how_long_one_access_takes") else { return };
+fn latency_of_one_access() {
+    let Some((mut cuda, _lock)) = gpu("latency_of_one_access") else { return };
     let (stream, event) = (cuda.stream().unwrap(), cuda.event().unwrap());
     let pinned = cuda.pin(4096).unwrap();
     let memory = cuda.allocate(4096).unwrap();
@@ -163,16 +163,16 @@ fn how_long_one_access_takes() {
     });
     let mut out = [0; 4096];
     let now = time(|| landing.read_now(base, &mut out).unwrap());
-    say(&format!(
+    print_line(&format!(
         "one access alone: raw copy of 64 B and event {raw:?}; write {write:?}, read {read:?}, atomic {atomic:?}, 4 KiB at once {now:?}"
     ));
 }
 
-/// One copy until the host knows that it is done, by each way of learning that, alone and beside a process that looks at a word of its
-/// own every 10 us, as the owner of memory does who waits.
+/// Times one copy until the host sees that it is done, by each method of detection, alone and beside a process that polls a word
+/// every 10 us, as a waiting owner of memory does.
 #[test]
-fn what_one_small_copy_costs() {
-    let Some((mut cuda, _turn)) = gpu("what_one_small_copy_costs") else { return };
+fn latency_of_one_small_copy() {
+    let Some((mut cuda, _lock)) = gpu("latency_of_one_small_copy") else { return };
     for beside in [false, true] {
         let other = beside.then(|| Other::start("looker"));
         let own = cuda.allocate(2 << 20).unwrap();
@@ -203,7 +203,7 @@ fn small_copies(cuda: &mut Cuda, target: Address, beside: bool) {
                 cuda.copy(stream, target, from, bytes).unwrap();
                 cuda.synchronize(stream).unwrap();
             });
-            let asked = time(|| {
+            let queried = time(|| {
                 cuda.copy(stream, target, from, bytes).unwrap();
                 cuda.record(event, stream).unwrap();
                 while !cuda.is_done(event).unwrap() {}
@@ -220,7 +220,7 @@ fn small_copies(cuda: &mut Cuda, target: Address, beside: bool) {
                 }
             };
             let word_alone = time(|| tell(cuda));
-            let told = time(|| {
+            let polled = time(|| {
                 cuda.copy(stream, target, from, bytes).unwrap();
                 tell(cuda);
             });
@@ -228,19 +228,19 @@ fn small_copies(cuda: &mut Cuda, target: Address, beside: bool) {
                 cuda.move_ranges(stream, pinned.address(4096), 1, bytes).unwrap();
                 cuda.synchronize(stream).unwrap();
             });
-            let kernel_told = time(|| {
+            let kernel_polled = time(|| {
                 cuda.move_ranges(stream, pinned.address(4096), 1, bytes).unwrap();
                 tell(cuda);
             });
-            say(&format!(
-                "{bytes} B from {name}, beside another {beside}: event and wait {both:?}, wait {waited:?}, event asked {asked:?}, \
-                 word {told:?} (alone {word_alone:?}); kernel and wait {kernel:?}, kernel and word {kernel_told:?}"
+            print_line(&format!(
+                "{bytes} B from {name}, beside another {beside}: event and wait {both:?}, wait {waited:?}, event queried {queried:?}, \
+                 word {polled:?} (alone {word_alone:?}); kernel and wait {kernel:?}, kernel and word {kernel_polled:?}"
             ));
         }
     }
 }
 
-/// The other process of the test above: looks at a word until nobody listens.
+/// Other process of the test above: polls a word until the socket is closed.
 pub(crate) fn look(cuda: &mut Cuda, socket: &mut UnixStream) {
     let stream = cuda.stream().unwrap();
     let pinned = cuda.pin(4096).unwrap();
@@ -255,7 +255,7 @@ pub(crate) fn look(cuda: &mut Cuda, socket: &mut UnixStream) {
     }
 }
 
-/// The median of many.
+/// Returns the median of many runs.
 fn time(mut once: impl FnMut()) -> Duration {
     let mut times: Vec<_> = (0..2000)
         .map(|_| {

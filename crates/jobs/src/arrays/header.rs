@@ -1,8 +1,8 @@
-//! The header of a `.npy` file: six bytes of magic, a version, a length, and a Python dictionary in plain text.
+//! Header of a `.npy` file: six bytes of magic, a version, a length, and a Python dictionary in plain text.
 //!
-//! Read are versions 1 to 3 (NumPy, "NEP 1" and `numpy.lib.format`), as NumPy writes them: the three keys in any order.
-//! Refused, each with a hint: what is not little endian, Fortran order, structured and other types, and a file that is not as
-//! long as its header says. Written is version 1. Only bytes are looked at here, no files.
+//! The parser reads versions 1 to 3 (NumPy, "NEP 1" and `numpy.lib.format`), as NumPy writes them: the three keys in
+//! any order. It refuses, each with a hint: big-endian data, Fortran order, structured and other types, and a file
+//! whose length does not match its header. Files are written in version 1. This module processes only bytes, no files.
 
 use rackloom_collectives::ElementType;
 use rackloom_collectives::algorithm::ELEMENTS_MAX;
@@ -11,80 +11,81 @@ use thiserror::Error;
 use super::literal::{self, Literal};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// A header is a few dozen bytes; this much of a file is enough to read any that is not absurd.
+/// Length of the file's beginning that is enough to read any reasonable header, in bytes. A header has a few dozen
+/// bytes.
 pub const HEADER_BYTES_MAX: usize = 64 << 10;
-/// NumPy aligns the data to this.
+/// Alignment of the data in NumPy's files, in bytes.
 const ALIGNMENT: usize = 64;
-/// NumPy's own limit is 64.
+/// Maximum number of axes. NumPy's own limit is 64.
 const DIMENSIONS_MAX: usize = 64;
 
-/// What a file's header says.
+/// Content of a file's header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Type of the elements.
     pub element: ElementType,
     /// Length of each axis; empty for a single number.
     pub shape: Vec<u64>,
-    /// Where the data begins.
+    /// Offset of the data in bytes.
     pub data_offset: u64,
 }
 
-/// Why a file cannot be used.
+/// Reason for which a file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum HeaderError {
-    /// No array at all.
+    /// The file is not an array.
     #[error("not a .npy file; hint: write it with numpy.save")]
     NotAnArray,
-    /// A version of the format that does not exist, or not yet.
+    /// The version of the format does not exist, or is newer than supported.
     #[error(".npy version {0}.{1}; hint: versions 1.0, 2.0 and 3.0 are read")]
     Version(u8, u8),
-    /// The file ends within its header, or the header is absurdly long.
+    /// The file ends within its header, or the header is unreasonably long.
     #[error("the header says that it has {0} bytes; hint: the file is damaged or cut short")]
     HeaderLength(u64),
-    /// The dictionary cannot be understood.
+    /// The dictionary is malformed.
     #[error("the header is malformed: {0}; hint: write the file with numpy.save")]
     Malformed(String),
-    /// The other byte order.
+    /// The elements are big-endian.
     #[error("the elements are big-endian ({0}); hint: array.astype(array.dtype.newbyteorder('<'))")]
     BigEndian(String),
-    /// Columns first.
+    /// The array is stored column by column.
     #[error("the array is in Fortran order; hint: numpy.ascontiguousarray(array)")]
     FortranOrder,
-    /// A type that is not reduced here.
+    /// The element type is not supported.
     #[error("elements of type {0}; hint: one of f32, f64, f16, i32, i64, u8, or bf16 as two-byte void")]
     Type(String),
-    /// Two bytes without a meaning.
+    /// The elements are two-byte void, and the user named no type for them.
     #[error("elements are two-byte void, which may be anything; hint: say --dtype bf16 if they are bf16")]
     Void,
-    /// Not what was asked for.
+    /// The element type is not the one that the user named.
     #[error("elements are {found}, not {wanted}; hint: array.astype, or another --dtype")]
     OtherType {
-        /// In the file.
+        /// Type in the file.
         found: ElementType,
-        /// Asked for.
+        /// Type that the user named.
         wanted: ElementType,
     },
-    /// More than any memory holds.
+    /// The array is larger than the supported maximum.
     #[error("an array of shape {0} is too large; hint: at most {ELEMENTS_MAX} elements")]
     TooLarge(String),
-    /// Cut short, or something behind the array.
+    /// The file is cut short, or has data after the array.
     #[error("shape {shape} needs {expected} bytes of data, the file has {found}; hint: {}", if found < expected { "it is cut short" } else { "one array per file" })]
     DataLength {
-        /// The array's shape.
+        /// Shape of the array.
         shape: String,
-        /// What it needs.
+        /// Length of the data according to the header, in bytes.
         expected: u64,
-        /// What there is.
+        /// Length of the data in the file, in bytes.
         found: u64,
     },
 }
 
 impl Header {
-    /// Read a header. `prefix` is the beginning of the file, all of it or [`HEADER_BYTES_MAX`] bytes; `file_bytes` is the
-    /// file's length; `wanted` is the type that the user names, and must be named for bf16.
+    /// Parses a header. `prefix` is the beginning of the file, all of it or [`HEADER_BYTES_MAX`] bytes. `file_bytes` is
+    /// the file's length. `wanted` is the type that the user names. It must be named for bf16.
     ///
     /// # Errors
-    /// When the file is not an array that can be used.
+    /// The file is not an array that can be used.
     pub fn parse(prefix: &[u8], file_bytes: u64, wanted: Option<ElementType>) -> Result<Self, HeaderError> {
         let (text, data_offset) = text_of(prefix)?;
         let (descr, is_fortran, shape) = fields(text)?;
@@ -92,7 +93,7 @@ impl Header {
         if let Some(wanted) = wanted.filter(|wanted| *wanted != element) {
             return Err(HeaderError::OtherType { found: element, wanted });
         }
-        // With one axis both orders are the same.
+        // With one axis both orders are equal.
         if is_fortran && shape.len() > 1 {
             return Err(HeaderError::FortranOrder);
         }
@@ -108,20 +109,20 @@ impl Header {
         Ok(Self { element, shape, data_offset })
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.shape.iter().product()
     }
 
-    /// Bytes of the data.
+    /// Returns the length of the data in bytes.
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
         self.elements() * self.element.bytes() as u64
     }
 }
 
-/// The bytes before the data of a file with such an array.
+/// Returns the bytes before the data of a file with such an array.
 #[must_use]
 pub fn header_bytes(element: ElementType, shape: &[u64]) -> Vec<u8> {
     let descr = match element {
@@ -147,14 +148,14 @@ pub fn header_bytes(element: ElementType, shape: &[u64]) -> Vec<u8> {
     bytes
 }
 
-/// A shape as Python writes it.
+/// Returns a shape as Python writes it.
 #[must_use]
 pub fn shape_text(shape: &[u64]) -> String {
     let axes: Vec<_> = shape.iter().map(u64::to_string).collect();
     if let [axis] = axes.as_slice() { format!("({axis},)") } else { format!("({})", axes.join(", ")) }
 }
 
-/// The dictionary, and where it ends.
+/// Returns the dictionary and the offset of its end.
 fn text_of(prefix: &[u8]) -> Result<(&str, u64), HeaderError> {
     let rest = prefix.strip_prefix(MAGIC.as_slice()).ok_or(HeaderError::NotAnArray)?;
     let Some((&[major, minor], rest)) = rest.split_first_chunk() else { return Err(HeaderError::NotAnArray) };
@@ -170,7 +171,7 @@ fn text_of(prefix: &[u8]) -> Result<(&str, u64), HeaderError> {
     Ok((text, (MAGIC.len() + 2 + before) as u64 + length))
 }
 
-/// The three values: description of the type, order, shape.
+/// Returns the three values: description of the type, order, shape.
 fn fields(text: &str) -> Result<(Literal, bool, Vec<u64>), HeaderError> {
     let malformed = |what: &str| HeaderError::Malformed(what.to_owned());
     let mut entries = literal::dictionary(text).map_err(HeaderError::Malformed)?;

@@ -1,10 +1,10 @@
-//! As much of Python's literals as a `.npy` header is made of: a dictionary of texts, truth values, numbers, and tuples or lists
+//! Parser for the Python literals of a `.npy` header: a dictionary of texts, truth values, numbers, and tuples or lists
 //! of these.
 //!
-//! Not more: no escapes in texts, no negative numbers, no nesting beyond a few levels. What is not understood is an error with
-//! its place.
+//! It does not support escapes in texts, negative numbers, or nesting beyond a few levels. Unsupported input is an
+//! error with its position.
 
-/// A value.
+/// Value of a literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Literal {
     Text(String),
@@ -14,10 +14,10 @@ pub(crate) enum Literal {
     Sequence(Vec<Literal>),
 }
 
-/// A structured type is a list of tuples of tuples; nobody needs more.
+/// Maximum depth of nesting. A structured type is a list of tuples of tuples.
 const DEPTH_MAX: u32 = 8;
 
-/// Read `{'key': value, ...}` and nothing behind it but white space.
+/// Parses `{'key': value, ...}`, followed by nothing but white space.
 pub(crate) fn dictionary(text: &str) -> Result<Vec<(String, Literal)>, String> {
     let mut reader = Reader { rest: text, length: text.len() };
     reader.expect('{')?;

@@ -1,9 +1,9 @@
-//! The user's arrays: one `.npy` file per rank in, one per rank out.
+//! Arrays of the user: one `.npy` file per rank as input, one per rank as output.
 //!
-//! Nothing here opens a file: the caller reads and writes, this room says what the bytes mean. All files are looked at before
-//! anything is said, so that a user hears about every mistake at once.
+//! This module opens no files. The caller reads and writes them, and this module interprets the bytes. All files are
+//! checked before an error is returned, so that the user sees every mistake at once.
 //!
-//! A result keeps the shape of the inputs where it can ([`result_shape`]); where it cannot, it is flat.
+//! A result keeps the shape of the inputs if possible ([`result_shape`]). Otherwise it is flat.
 
 mod header;
 mod literal;
@@ -17,21 +17,21 @@ use crate::collective::HeldArrays;
 
 pub use self::header::{HEADER_BYTES_MAX, Header, HeaderError, header_bytes, shape_text};
 
-/// So many files of a group an error names.
+/// Maximum number of files of a group that an error names.
 const NAMED_MAX: usize = 4;
 
-/// The name of a rank's file, in the folder of inputs and in that of outputs.
+/// Returns the name of a rank's file, in the folders of inputs and outputs.
 #[must_use]
 pub fn file_name(rank: usize) -> String {
     format!("rank{rank}.npy")
 }
 
-/// Something wrong with a rank's file.
+/// Problem with a rank's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The file's name.
+    /// Name of the file.
     pub file: String,
-    /// What is wrong, with a hint.
+    /// Description of the problem, with a hint.
     pub what: String,
 }
 
@@ -41,20 +41,20 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Arrays of all ranks that fit together.
+/// Arrays of all ranks, with equal types and shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserArrays {
-    /// The shape of each.
+    /// Shape of each array.
     pub shape: Vec<u64>,
-    /// Type and bytes.
+    /// Type and bytes of the arrays.
     pub held: HeldArrays,
 }
 
-/// Look at the headers of all ranks' files; they must agree in type and shape. `headers` are by rank; `Err` says why a file
-/// cannot be read at all.
+/// Checks the headers of all ranks' files, which must agree in type and shape. `headers` are by rank. `Err` is the
+/// reason for which a file cannot be read at all.
 ///
 /// # Errors
-/// Everything that is wrong with any of the files.
+/// Every problem with any of the files.
 pub fn agree(headers: Vec<Result<Header, String>>) -> Result<Vec<Header>, Vec<Problem>> {
     let mut problems = Vec::new();
     let mut good = Vec::new();
@@ -75,8 +75,8 @@ pub fn agree(headers: Vec<Result<Header, String>>) -> Result<Vec<Header>, Vec<Pr
     if problems.is_empty() { Ok(good.into_iter().map(|(_, header)| header).collect()) } else { Err(problems) }
 }
 
-/// Who differs from whom. Where more than half of the ranks agree, the others are told one by one; where nobody has a majority,
-/// nobody can say who is wrong, so the groups are told against each other.
+/// Returns a problem for each rank whose value differs. If more than half of the ranks agree, each of the others gets a
+/// problem. Without a majority it is unknown which ranks are wrong, so the groups are compared with each other.
 fn unlike(found: Vec<(usize, String)>, say: impl Fn(&str, &str, &str) -> String) -> Vec<Problem> {
     let count = found.len();
     let mut groups: Vec<(String, Vec<usize>)> = Vec::new();
@@ -108,7 +108,7 @@ fn told_apart(
     Problem { file: names(ranks), what: say(value, &names(others), other) }
 }
 
-/// The files of these ranks, the first few by name.
+/// Returns the file names of these ranks, the first few by name.
 fn names(ranks: &[usize]) -> String {
     let mut names: Vec<_> = ranks.iter().take(NAMED_MAX).map(|rank| file_name(*rank)).collect();
     if ranks.len() > NAMED_MAX {
@@ -117,11 +117,11 @@ fn names(ranks: &[usize]) -> String {
     names.join(", ")
 }
 
-/// Read the arrays of all ranks. `read` gives the bytes of the file with a name, or says why not; `wanted` is the type that
-/// the user names.
+/// Loads the arrays of all ranks. `read` returns the bytes of the file with a name, or the reason for a failure.
+/// `wanted` is the type that the user names.
 ///
 /// # Errors
-/// Everything that is wrong with any of the files.
+/// Every problem with any of the files.
 pub fn load(
     ranks: usize,
     wanted: Option<ElementType>,
@@ -146,7 +146,7 @@ pub fn load(
     Ok(UserArrays { shape, held: HeldArrays { element, bytes: files } })
 }
 
-/// The shape of a rank's result where each rank gave an array of `shape`; `None` where the rank gets nothing.
+/// Returns the shape of a rank's result if each rank gave an array of `shape`; `None` if the rank gets nothing.
 ///
 /// - *all-reduce, reduce, broadcast*: the shape of the input.
 /// - *all-gather, gather*: the inputs behind each other along the first axis.

@@ -1,4 +1,4 @@
-//! Files as NumPy 2.4 writes them, files that it would not, and the shapes of results.
+//! Tests with files as NumPy 2.4 writes them, with files that it would not write, and of the shapes of results.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const SPACES: &str = "                                                                                ";
 
-/// A file with this dictionary, padded as NumPy does, and data.
+/// Returns a file with this dictionary, padded as NumPy does, and data.
 fn file(version: u8, dictionary: &str, data: &[u8]) -> Vec<u8> {
     let before = if version == 1 { 10 } else { 12 };
     let spaces = 127 - before - dictionary.len();
@@ -129,7 +129,7 @@ fn every_problem_of_every_rank_is_told_at_once() {
     }
 }
 
-/// What is said of eight files with these shapes.
+/// Returns the problems of eight files with these shapes.
 fn said_of(shapes: [&str; 8]) -> Vec<String> {
     let read = |name: &str| {
         let rank: usize = name.trim_start_matches("rank").trim_end_matches(".npy").parse().unwrap();
@@ -150,7 +150,7 @@ fn the_few_are_told_apart_from_the_many_wherever_they_stand() {
 }
 
 #[test]
-fn where_nobody_has_a_majority_both_groups_are_named() {
+fn without_a_majority_both_groups_are_named() {
     let said = said_of(["(2, 2)", "(2, 2)", "(2, 2)", "(2, 2)", "(4,)", "(4,)", "(4,)", "(4,)"]);
     assert_eq!(said.len(), 1, "{said:#?}");
     for part in [

@@ -1,17 +1,18 @@
-//! From a plan's words to the settings of a collective job.
+//! Conversion of a plan's collective to the settings of a collective job.
 
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 use rackloom_plan::{AlgorithmName, CollectivePlan, OnLoss, Plan};
 
-use super::{Seeds, fabric, patience_ns, smallest_memory};
+use super::fabric;
+use super::shared::{Seeds, smallest_memory, timeout_ns};
 use crate::collective::{CollectiveSettings, Inputs};
 
-/// The settings that the plan's words stand for.
+/// Returns the settings for the plan's collective.
 ///
 /// # Errors
-/// In words, where the plan asks for what no rank can do.
+/// Text of the reason, if the plan requests something that no rank can do.
 pub(super) fn settings(
     plan: &Plan,
     job: &CollectivePlan,
@@ -41,8 +42,8 @@ pub(super) fn settings(
         planes,
         link_bits_per_s: fabric::slowest_bits_per_s(plan),
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
     Ok(match inputs {
         Inputs::Pattern => settings,
@@ -55,7 +56,7 @@ fn collective(job: &CollectivePlan) -> Result<Collective, String> {
     Collective::from_name(name, job.root.index()).ok_or_else(|| format!("no such collective: {name}"))
 }
 
-/// The named algorithms; none if one is to be chosen.
+/// Returns the named algorithms; none if one is to be chosen.
 fn algorithms(job: &CollectivePlan) -> Result<Vec<Algorithm>, String> {
     let segments = NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN);
     let names = job.algorithm.names().iter().filter(|name| **name != AlgorithmName::Auto);

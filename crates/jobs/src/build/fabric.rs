@@ -1,19 +1,19 @@
-//! What kind of rack a plan describes, as far as the choice of an algorithm can tell racks apart.
+//! Kind of a plan's topology, as the choice of an algorithm distinguishes them.
 //!
-//! Judged by the links, not by the word in the file: a rack that lists its links one by one may be a ring, too.
+//! The links decide, not the name in the file: a rack that lists its links one by one may be a ring, too.
 
 use rackloom_collectives::choose::{self, TopologyKind};
 use rackloom_plan::Plan;
 use rackloom_protocol::MemberRole;
 
-/// The kind, and the planes of a star.
+/// Returns the kind of the topology, and the number of planes of a star.
 pub(super) fn kind(plan: &Plan) -> (TopologyKind, u32) {
     let switches = plan.members.iter().filter(|member| member.role == MemberRole::Switch).count();
     let links: Vec<_> = plan.links.iter().map(|link| (link.edge.a.index(), link.edge.b.index())).collect();
     choose::kind_of(plan.endpoint_count(), switches, &links)
 }
 
-/// Rate of the slowest link in one direction; `None` unless every link states a rate.
+/// Returns the rate of the slowest link in one direction, in bits per second; `None` unless every link states a rate.
 pub(super) fn slowest_bits_per_s(plan: &Plan) -> Option<u64> {
     let rates: Option<Vec<u64>> = plan.links.iter().map(|link| link.profile.rate_bits_per_s).collect();
     rates?.into_iter().min()

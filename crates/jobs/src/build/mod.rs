@@ -1,13 +1,17 @@
-//! From a plan to one rank's job.
+//! Construction of one rank's job from a plan.
 
 mod collective;
 mod fabric;
+mod shared;
 
 use rackloom_collectives::Refused;
 use rackloom_plan::trace::TraceLine;
 use rackloom_plan::{JobKind, Objection, Plan, Subject, Sweep, TrafficPlan};
 use rackloom_protocol::{MemberRole, NodeId};
 
+pub use self::shared::Seeds;
+
+use self::shared::{smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, Inputs};
 use crate::crew::Rank;
@@ -18,45 +22,27 @@ use crate::pairs::{Measure, PairError, PairSettings, pairs};
 use crate::trace::{TraceError, TraceSettings, trace};
 use crate::traffic::{TrafficError, TrafficSettings, traffic};
 
-/// Largest load and store that every endpoint takes.
+/// Largest load and store that every endpoint accepts, in bytes.
 const LOAD_STORE_BYTES_MAX: u64 = 16_384;
-/// A load is cut at multiples of this.
+/// Boundary in bytes: a load is cut at multiples of it.
 const LOAD_REQUEST_BYTES: u64 = 256;
 
-/// Seeds of the jobs of one run. All ranks must be given the same.
+/// Builds one rank's part of the job that the plan describes. All ranks must get the same plan and the same seeds.
 ///
-/// One number for both suits virtual time, where a run repeats to the last byte. Between real processes `keys` is a secret of the
-/// run, so that a process that knows the rack file cannot address memory of the job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seeds {
-    /// Data, guards, alignments and targets follow from it.
-    pub data: u64,
-    /// Keys of regions follow from it.
-    pub keys: u64,
-}
-
-impl From<u64> for Seeds {
-    fn from(seed: u64) -> Self {
-        Self { data: seed, keys: seed }
-    }
-}
-
-/// One rank's part of the job that the plan asks for. All ranks must be given the same plan and the same seeds.
-///
-/// A job that cannot be done (it does not fit into the members' memory) is built all the same: it ends at once,
-/// and its result says why. [`objections`] says so before anything starts.
+/// A job that cannot run, for example because it does not fit into the members' memory, is built all the same: it ends
+/// at once, and its result gives the reason. [`objections`] returns the reasons before anything starts.
 #[must_use]
 pub fn build(plan: &Plan, rank: NodeId, seeds: impl Into<Seeds>) -> Box<dyn Job> {
     build_on(plan, rank, seeds, &Inputs::Pattern)
 }
 
-/// The same on the user's arrays, where the job is a collective; all ranks must be given all arrays.
+/// Builds like [`build`], with the user's arrays as input if the job is a collective. All ranks must get all arrays.
 #[must_use]
 pub fn build_on(plan: &Plan, rank: NodeId, seeds: impl Into<Seeds>, inputs: &Inputs) -> Box<dyn Job> {
     build_from(plan, rank, seeds, inputs, Checkpoints::default())
 }
 
-/// The same with snapshots, where the job is a collective: to be saved, or to be taken up.
+/// Builds like [`build_on`], with snapshots to save or to resume from if the job is a collective.
 #[must_use]
 pub fn build_from(
     plan: &Plan,
@@ -69,10 +55,11 @@ pub fn build_from(
         .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
 }
 
-/// One rank's job of playing a trace, in place of the plan's own; every rank must be given all lines, in the order of their times.
+/// Builds one rank's job of playing a trace, instead of the plan's own job. Every rank must get all lines, ordered by
+/// time.
 ///
 /// # Errors
-/// When the trace does not fit into the members' memory, or the plan has several tenants.
+/// The trace does not fit into the members' memory, or the plan has several tenants.
 pub fn play_trace(
     plan: &Plan,
     rank: NodeId,
@@ -85,20 +72,20 @@ pub fn play_trace(
         seed,
         key_seed,
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
     trace(rank, ranks(plan), settings, lines)
 }
 
-/// Everything for which the plan's job cannot be done; empty if it can. It is the one rule for those who check a file and
-/// those who run it.
+/// Returns all reasons for which the plan's job cannot run; empty if it can. Checking a file and running it use this
+/// same rule.
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
     let mut objections =
         Vec::from_iter(made(plan, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
-        // What else is wrong shows where all ranks are of one tenant.
+        // Further errors show only if all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
         objections.extend(made(&united, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
@@ -133,7 +120,7 @@ fn made(
         JobKind::None => {
             let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
             let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
-            Box::new(Idle::new(others, patience_ns(plan, u64::MAX)))
+            Box::new(Idle::new(others, timeout_ns(plan, u64::MAX)))
         }
     })
 }
@@ -158,8 +145,8 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Res
         key_seed: seeds.keys,
         store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
     };
     let about = |error: &TrafficError| match error {
         TrafficError::TooLarge { .. } | TrafficError::NoStore(_) => Subject::Memory,
@@ -192,24 +179,19 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
         key_seed: seeds.keys,
         store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
         ..default
     }
 }
 
-/// Endpoints come first in a plan, so a rank's number is its node's.
+/// Returns the ranks. Endpoints come first in a plan, so a rank's number is its node's.
 fn ranks(plan: &Plan) -> Vec<Rank> {
     let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     endpoints.map(|member| Rank { name: member.name.clone(), tenant: member.tenant }).collect()
 }
 
-fn smallest_memory(plan: &Plan) -> u64 {
-    let endpoints = plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
-    endpoints.map(|member| member.memory_bytes).min().unwrap_or(0)
-}
-
-/// What the plan says about the litmus, and what its core can take.
+/// Returns the litmus settings from the plan and the limits of its core.
 fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
     let default = LitmusSettings::default();
     let requests_max = u64::from(plan.outstanding_loads_max);
@@ -218,22 +200,17 @@ fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
         key_seed: seeds.keys,
         bytes_max: u64::from(plan.job.bytes_max),
         memory_bytes: smallest_memory(plan),
-        // A misaligned load needs one request more than its length says.
+        // A misaligned load needs one more request than its length alone requires.
         store_bytes_max: u64::from(plan.rdma_threshold_bytes)
             .min(LOAD_STORE_BYTES_MAX)
             .min(requests_max.saturating_sub(1) * LOAD_REQUEST_BYTES)
             .max(1),
         rounds: plan.job.rounds,
         offers_max: requests_max as usize,
-        start_timeout_ns: patience_ns(plan, default.start_timeout_ns),
-        drain_timeout_ns: patience_ns(plan, default.drain_timeout_ns),
+        start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
+        drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
         ..default
     }
-}
-
-/// The job gives up before the watchdog does, because it can say more about why.
-fn patience_ns(plan: &Plan, most_ns: u64) -> u64 {
-    (plan.watchdog_ns / 2).min(most_ns)
 }
 
 #[cfg(test)]

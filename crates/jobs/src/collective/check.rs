@@ -1,7 +1,8 @@
-//! Is the result right, to the bit?
+//! Check of a result, bit by bit.
 //!
-//! The first run of a size is compared with what the schedule must give. Of what was right, a digest per block is kept, and
-//! later runs are compared with that; only a block that differs is worked out again, to say which element is wrong.
+//! The first run of a size is compared with the expected result of the schedule. A digest of each right block is kept,
+//! and later runs are compared with the digests. Only a block that differs is computed again, to find the wrong
+//! element.
 
 use rackloom_collectives::{Buffer, Schedule, Span};
 use rackloom_protocol::Memory;
@@ -10,13 +11,13 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::expected::{Expected, Index};
 use super::inputs::Given;
 use super::room::OUTPUT;
-use super::work::{BLOCK_BYTES, Blocks, TURN_BYTES, read};
+use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, read};
 use crate::report::Mismatch;
 
-/// Wrong elements that are reported one by one.
+/// Maximum number of wrong elements that are reported one by one.
 const MISMATCHES_MAX: usize = 16;
 
-/// What the checks of all runs found.
+/// Findings of the checks of all runs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) verified_bytes: u64,
@@ -24,11 +25,11 @@ pub(crate) struct Findings {
     pub(crate) mismatch_count: u64,
 }
 
-/// What must be there after each run of one size.
+/// Expected result after each run of one size.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reference {
     index: Index,
-    /// By block.
+    /// Digest of each block.
     digests: Vec<u64>,
 }
 
@@ -41,14 +42,14 @@ impl Reference {
 /// One rank's check of one run.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Check {
-    /// Elements looked at.
+    /// Number of elements that were checked.
     done: usize,
-    /// Of those: wrong.
+    /// Number of these elements that were wrong.
     pub(crate) wrong: u64,
 }
 
 impl Check {
-    /// Look at as much as one turn may. Returns whether all has been looked at.
+    /// Checks as much as one poll may. Returns whether all elements have been checked.
     pub(crate) fn advance(
         &mut self,
         memory: &mut dyn Memory,
@@ -61,7 +62,7 @@ impl Check {
         let elements = schedule.programs[rank].output;
         let block_elements = BLOCK_BYTES / element_bytes;
         let mut turn_bytes = 0;
-        while self.done < elements && turn_bytes < TURN_BYTES {
+        while self.done < elements && turn_bytes < POLL_BYTES_MAX {
             let end = elements.min(self.done + block_elements);
             let length = (end - self.done) * element_bytes;
             let (found, wanted) = (&mut blocks.left[..length], &mut blocks.right[..length]);

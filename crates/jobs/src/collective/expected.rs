@@ -1,26 +1,27 @@
-//! What a rank's memory must hold after a schedule has run, block by block.
+//! Expected content of a rank's memory after a schedule has run, computed block by block.
 //!
-//! Asks backwards: who wrote these elements last, and from what? Down to the inputs. So a block costs the memory of a few
-//! blocks, where running the whole schedule costs the arrays of all ranks. The bits are those of the schedule run forwards
-//! ([`rackloom_collectives::reference`]), because in a proved schedule accesses that conflict are ordered.
+//! The computation goes backwards: it finds the action that wrote these elements last, and its sources, down to the
+//! inputs. So a block needs the memory of a few blocks, while a run of the whole schedule would need the arrays of all
+//! ranks. The bits are those of the schedule run forwards ([`rackloom_collectives::reference`]), because in a proved
+//! schedule conflicting accesses are ordered.
 
 use rackloom_collectives::reduce::{Accumulator, reduce};
 use rackloom_collectives::{Action, Buffer, Cursor, Local, Schedule, Span};
 
 use super::inputs::Given;
 
-/// A schedule, ready to be asked.
+/// A schedule with its inputs and index, ready for queries.
 pub(crate) struct Expected<'a> {
     schedule: &'a Schedule,
     given: &'a Given,
     index: &'a Index,
 }
 
-/// All actions of all ranks, and where each transfer is sent; computed once per schedule.
+/// Actions of all ranks, and the position of each send. Computed once per schedule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
     actions: Vec<Vec<Action>>,
-    /// By transfer: how many actions its sender has behind it when it sends.
+    /// Number of actions that the sender has completed when it sends, by transfer.
     sent_at: Vec<usize>,
 }
 
@@ -48,12 +49,12 @@ impl<'a> Expected<'a> {
         Self { schedule, given, index }
     }
 
-    /// The bytes of a span of a rank's output at the end; `out` is as long as the span.
+    /// Computes the bytes of a span of a rank's output at the end. `out` has the length of the span.
     pub(crate) fn read(&self, rank: usize, span: Span, out: &mut [u8]) -> Result<(), String> {
         self.before(rank, self.index.actions[rank].len(), span, out)
     }
 
-    /// The bytes of a span before a rank's action with this index.
+    /// Computes the bytes of a span before a rank's action with index `end`.
     fn before(&self, rank: usize, end: usize, span: Span, out: &mut [u8]) -> Result<(), String> {
         let element_bytes = self.given.element.bytes();
         if span.length == 0 {
@@ -73,7 +74,7 @@ impl<'a> Expected<'a> {
         self.written(rank, at, start - target.start..stop - target.start, middle)
     }
 
-    /// The last action before `end` that writes any element of the span, and what it writes.
+    /// Returns the last action before `end` that writes any element of the span, and the span that it writes.
     fn last_write(&self, rank: usize, end: usize, span: Span) -> Option<(usize, Span)> {
         let targets = self.index.actions[rank][..end].iter().enumerate().rev();
         let targets = targets.filter_map(|(at, action)| match action {
@@ -85,7 +86,7 @@ impl<'a> Expected<'a> {
         targets.next()
     }
 
-    /// What an action writes into a part of its target, counted from the target's beginning.
+    /// Computes the bytes that an action writes into a part of its target, counted from the target's beginning.
     fn written(
         &self,
         rank: usize,

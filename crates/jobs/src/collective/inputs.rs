@@ -1,8 +1,8 @@
-//! What each rank gives: the user's arrays, or values that everybody can derive from the seed.
+//! Input data of each rank: the user's arrays, or values that every rank can derive from the seed.
 //!
-//! Every rank may ask for every rank's input, because the check of a result needs them all. Derived floating-point values
-//! have full mantissas and exponents close to each other, so that a sum taken in another order shows in its bits, and no
-//! value swallows the others.
+//! Every rank can read every rank's input, because the check of a result needs them all. Derived floating-point values
+//! have full mantissas and similar exponents. So a sum in another order has different bits, and no value absorbs the
+//! others.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ const PURPOSE: u64 = 0x696e_7075_7473;
 
 /// Arrays of the user, one per rank, as bytes in row order, little endian.
 pub trait Arrays: Send + Sync {
-    /// Type of the elements, the same in all of them.
+    /// Returns the type of the elements, which is the same in all arrays.
     fn element(&self) -> ElementType;
-    /// Length in bytes of a rank's array.
+    /// Returns the length of a rank's array in bytes.
     fn bytes(&self, rank: usize) -> u64;
-    /// Copy bytes of a rank's array out.
+    /// Copies bytes out of a rank's array.
     ///
     /// # Errors
-    /// In words, if they cannot be had.
+    /// Text of the reason for which they cannot be read.
     fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String>;
 }
 
@@ -31,7 +31,7 @@ pub trait Arrays: Send + Sync {
 pub struct HeldArrays {
     /// Type of the elements.
     pub element: ElementType,
-    /// By rank.
+    /// Bytes of the arrays, by rank.
     pub bytes: Vec<Vec<u8>>,
 }
 
@@ -56,13 +56,13 @@ impl Arrays for HeldArrays {
     }
 }
 
-/// Where inputs come from.
+/// Source of the inputs.
 #[derive(Clone, Default)]
 pub enum Inputs {
-    /// From the seed.
+    /// Values derived from the seed.
     #[default]
     Pattern,
-    /// From the user.
+    /// Arrays of the user.
     Arrays(Arc<dyn Arrays>),
 }
 
@@ -79,7 +79,7 @@ impl fmt::Debug for Inputs {
 #[derive(Clone, Debug)]
 pub(crate) struct Given {
     pub(crate) inputs: Inputs,
-    /// Whose part each rank gives; nobody where every rank gives its own.
+    /// Ranks whose inputs are used, by rank of the group. Empty if every rank gives its own.
     pub(crate) members: Vec<u16>,
     pub(crate) seed: u64,
     pub(crate) element: ElementType,
@@ -87,7 +87,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Bytes of a rank's input from `offset` on, which is a multiple of the element's size, as is the length.
+    /// Reads bytes of a rank's input from `offset` on. `offset` and length are multiples of the element's size.
     pub(crate) fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let rank = self.members.get(rank).map_or(rank, |member| usize::from(*member));
         match &self.inputs {
@@ -101,7 +101,7 @@ impl Given {
     }
 }
 
-/// Turn arbitrary bytes into values that are worth reducing.
+/// Converts arbitrary bytes into values that are suitable for reductions.
 fn tame(element: ElementType, operation: ReduceOperation, bytes: &mut [u8]) {
     match element {
         ElementType::F32 => each(bytes, |word| {
@@ -120,7 +120,7 @@ fn tame(element: ElementType, operation: ReduceOperation, bytes: &mut [u8]) {
             let bits = u16::from_le_bytes(word);
             ((bits & 0x807f) | ((125 + (bits >> 7 & 3)) << 7)).to_le_bytes()
         }),
-        // A product of even numbers soon is zero, whatever went wrong.
+        // A product of even numbers soon becomes zero and hides errors.
         ElementType::I32 | ElementType::I64 | ElementType::U8 if operation == ReduceOperation::Product => {
             bytes.iter_mut().step_by(element.bytes()).for_each(|byte| *byte |= 1);
         }

@@ -1,11 +1,12 @@
-//! What is the fabric like? Alpha and beta, measured between rank 0 and a partner, and gamma, measured at rank 0, told to all by it.
+//! Measurement of the fabric: alpha and beta between rank 0 and a partner, and gamma at rank 0, which sends the results
+//! to all ranks.
 //!
-//! Alpha is half the round trip of a put without data and its echo; beta is what a large put takes longer than that, per
-//! byte. Gamma is what reducing a byte into own memory takes: as long as the time between two turns says, which in virtual
-//! time is none. Memory that reduces by itself does so here, too. Medians of a few, after two that do not count. Every rank must choose by the same numbers, so rank 0 puts them
-//! into everybody's memory. The partner sits in another server where there is one: within a server memory may be shared, and
-//! how fast that is says nothing about the fabric. Still the two may lie closer to each other than others do; estimates count
-//! hops on their own.
+//! Alpha is half the round trip of a put without data and its echo. Beta is the additional time of a large put, per
+//! byte. Gamma is the time to reduce a byte into own memory, measured as the time between two polls. In virtual time it
+//! is zero. Memory that reduces by itself does so here, too. Each value is the median of a few measurements, after two
+//! that do not count. Every rank must choose by the same numbers, so rank 0 writes them into the memory of all ranks.
+//! The partner is in another server if there is one: memory may be shared within a server, so its speed is not that of
+//! the fabric. The two may still be closer to each other than other ranks are. Estimates count hops separately.
 
 use rackloom_protocol::{
     Arithmetic, Combine, Condition, Instant, LocalRange, NodeId, Number, Signal, SignalKind,
@@ -26,10 +27,10 @@ const NUMBERS_BYTES: usize = 24;
 
 const PING: u64 = Crew::own_word(0);
 const AGREED: u64 = Crew::own_word(1);
-/// Three words: bits of alpha, of beta, of gamma.
+/// Offset of three words: bits of alpha, of beta, of gamma.
 const NUMBERS: u64 = Crew::own_word(2);
 
-/// What was measured.
+/// Results of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Measured {
     pub(crate) alpha_ns: f64,
@@ -37,14 +38,14 @@ pub(crate) struct Measured {
     pub(crate) reduce_ns_per_byte: f64,
 }
 
-/// How far measuring is.
+/// Result of one step of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Probed {
-    /// Something outstanding must end first.
+    /// An outstanding operation must complete first.
     Waiting,
-    /// There is more to reduce: another turn at once.
+    /// There is more to reduce. Poll again at once.
     Again,
-    /// This rank has the numbers that all have.
+    /// The rank has the numbers that all ranks have.
     Agreed(Measured),
 }
 
@@ -80,10 +81,10 @@ fn median(values: &mut [u64]) -> f64 {
     values.get(values.len() / 2).map_or(0.0, |value| *value as f64)
 }
 
-/// One rank's part in measuring and agreeing.
+/// One rank's part in the measurement and the agreement.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
-    /// Who answers rank 0.
+    /// Rank that answers rank 0.
     partner: u16,
     /// Pings sent by rank 0, or echoed by its partner.
     pings: u64,
@@ -97,14 +98,16 @@ pub(crate) struct Probe {
     is_told: bool,
 }
 
-/// Who answers rank 0: the first rank of another server, or simply the next one. `servers`: the server of each rank.
+/// Returns the rank that answers rank 0: the first rank of another server, or otherwise rank 1. `servers` contains the
+/// server of each rank.
 pub(crate) fn partner(servers: &[usize]) -> u16 {
     let elsewhere = servers.iter().position(|server| Some(server) != servers.first());
     elsewhere.map_or(1, |rank| rank as u16)
 }
 
 impl Probe {
-    /// With this rank as the partner of rank 0. `how` operands are reduced, if memory may do it by itself.
+    /// Returns a probe with `partner` as the partner of rank 0. `how` is the arithmetic of the reduction, if memory may
+    /// reduce by itself.
     pub(crate) fn new(partner: u16, how: Option<(Arithmetic, Number)>) -> Self {
         Self {
             partner,
@@ -120,7 +123,7 @@ impl Probe {
         }
     }
 
-    /// Go on; the numbers once this rank has them.
+    /// Continues the measurement. Returns the numbers once this rank has them.
     pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
         match turn.crew.rank {
             0 if self.pings < PINGS || self.is_asked => self.ping(turn),
@@ -129,11 +132,11 @@ impl Probe {
             rank if rank == self.partner && self.pings < PINGS => self.echo(turn),
             _ => return self.hear(turn),
         }
-        // The turn after the last round trip begins to reduce.
+        // The first poll after the last round trip begins to reduce.
         Ok(if turn.crew.rank == 0 && !self.is_asked { Probed::Again } else { Probed::Waiting })
     }
 
-    /// A wait ended, or a put.
+    /// Records that a wait or a put succeeded.
     pub(crate) fn succeeded(&mut self, now: Instant, outcome: &Outcome) {
         if outcome.kind == OperationKind::WaitUntil {
             self.has_heard = true;
@@ -174,7 +177,7 @@ impl Probe {
         }
     }
 
-    /// Put a number of pings to a peer's word, behind the source's bytes.
+    /// Puts the number of pings into a peer's word, after the source's bytes.
     fn signal(
         &self,
         turn: &mut Turn<'_>,
@@ -196,7 +199,7 @@ impl Probe {
         turn.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
     }
 
-    /// Reduce the probe's memory into itself, from one turn to the next.
+    /// Reduces the probe's memory into itself, once per poll.
     fn reduce(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
         if turn.memory.is_busy() {
             return Ok(Probed::Again);
@@ -217,8 +220,8 @@ impl Probe {
         Ok(Probed::Again)
     }
 
-    /// Has memory reduce each half of the probe's region into the other one, as it would reduce the operands of a run. False: it leaves
-    /// that to the host.
+    /// Lets memory reduce each half of the probe's region into the other one, as it would reduce the operands of a run.
+    /// Returns `false` if memory leaves that to the host.
     fn is_combined(&self, turn: &mut Turn<'_>) -> Result<bool, String> {
         const HALF: u64 = PROBE_BYTES / 2;
         let Some(how) = self.how else { return Ok(false) };
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(partner(&[]), 1, "each has its own");
         assert_eq!(partner(&[0, 1, 2]), 1);
         assert_eq!(partner(&[0, 0, 1, 1]), 2);
-        assert_eq!(partner(&[3, 3, 3]), 1, "nobody sits elsewhere");
+        assert_eq!(partner(&[3, 3, 3]), 1, "no rank is elsewhere");
     }
 
     #[test]

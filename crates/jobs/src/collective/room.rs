@@ -1,15 +1,16 @@
-//! Which memory a collective takes, region by region, and which algorithms fit into what there is.
+//! Memory that a collective needs, region by region, and the choice of the algorithms that fit into the available
+//! memory.
 //!
 //! | region | others may | holds |
 //! |---|---|---|
 //! | control | all | barrier, notices, the agreement on alpha, beta and gamma |
 //! | signals | write | one word per arrival, set to the number of the run |
-//! | input | nothing | what the rank gives |
-//! | output | write | what the rank gets |
+//! | input | nothing | input of the rank |
+//! | output | write | result of the rank |
 //! | scratch | write | working space of the algorithm |
-//! | probe | write | target of the transfers that measure beta, and what is reduced for gamma; only where the algorithm is chosen |
+//! | probe | write | data of the transfers for beta and the reductions for gamma; only if the algorithm is chosen |
 //!
-//! Regions are as large as the largest of all sizes and algorithms that may be run asks for.
+//! Each region has the largest length that any of the possible sizes and algorithms needs.
 
 use std::num::NonZeroUsize;
 
@@ -21,36 +22,36 @@ use thiserror::Error;
 use super::settings::CollectiveSettings;
 use crate::crew::{CONTROL_BYTES, Crew};
 
-/// One word per arrival.
+/// Region of the signals: one word per arrival.
 pub(crate) const SIGNALS: RegionId = RegionId(2);
-/// What the rank gives.
+/// Region of the rank's input.
 pub(crate) const INPUT: RegionId = RegionId(3);
-/// What the rank gets.
+/// Region of the rank's result.
 pub(crate) const OUTPUT: RegionId = RegionId(4);
-/// Working space.
+/// Region of the algorithm's working space.
 pub(crate) const SCRATCH: RegionId = RegionId(5);
-/// Target of the transfers that measure beta.
+/// Region that the transfers that measure beta write to.
 pub(crate) const PROBE: RegionId = RegionId(6);
-/// Bytes of a transfer that measures beta.
+/// Length of a transfer that measures beta, in bytes.
 pub(crate) const PROBE_BYTES: u64 = 256 << 10;
 
 const WRITE: Access = Access { read: false, write: true, atomic: false };
 
-/// Bytes that one rank needs, by what they are for.
+/// Memory that one rank needs, in bytes by purpose.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryNeed {
-    /// What the rank gives.
+    /// Length of the rank's input.
     pub input_bytes: u64,
-    /// What the rank gets.
+    /// Length of the rank's result.
     pub output_bytes: u64,
-    /// Working space of the algorithm.
+    /// Length of the algorithm's working space.
     pub scratch_bytes: u64,
-    /// Signal words, barrier, measuring.
+    /// Length of signal words, barrier and probe.
     pub overhead_bytes: u64,
 }
 
 impl MemoryNeed {
-    /// All together.
+    /// Returns the sum of all parts.
     #[must_use]
     pub const fn total_bytes(&self) -> u64 {
         self.input_bytes + self.output_bytes + self.scratch_bytes + self.overhead_bytes
@@ -69,7 +70,7 @@ impl MemoryNeed {
         self.overhead_bytes - CONTROL_BYTES - if with_probe { PROBE_BYTES } else { 0 }
     }
 
-    /// The regions of a rank.
+    /// Returns the regions of a rank.
     pub(crate) fn regions(&self, crew: &Crew, with_probe: bool) -> Vec<RegionConfig> {
         let mut regions = vec![
             crew.region(SIGNALS, self.signal_bytes(with_probe), WRITE),
@@ -84,13 +85,13 @@ impl MemoryNeed {
     }
 }
 
-/// Why a collective job cannot be done.
+/// Reason for which a collective job cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CollectiveError {
-    /// The request itself.
+    /// The request itself is invalid.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// It does not fit.
+    /// The job does not fit into memory.
     #[error(
         "{what} by {algorithm} needs {} bytes of memory at rank {rank} (input {}, output {}, working space {}, overhead {}), \
          there are {memory_bytes}; hint: raise `defaults.memory` in the rack file or make the array smaller",
@@ -99,66 +100,67 @@ pub enum CollectiveError {
     TooLarge {
         /// The collective and its largest size.
         what: String,
-        /// By what; where nothing was said, the one that needs least.
+        /// Algorithm. If none was named: the one that needs least.
         algorithm: Algorithm,
-        /// Where most is needed.
+        /// Rank that needs most.
         rank: usize,
-        /// How much.
+        /// Memory that this rank needs.
         need: MemoryNeed,
-        /// What the smallest endpoint has.
+        /// Memory of the smallest endpoint, in bytes.
         memory_bytes: u64,
     },
-    /// Those who are left cannot do this again.
+    /// The remaining ranks of a group cannot repeat this collective after a loss.
     #[error(
         "{collective} of {ranks} ranks cannot go on with those who are left; hint: leave `on_loss` out, or do an all-reduce \
          or a barrier of at most {} ranks",
         crate::survivors::RANKS_MAX
     )]
     CannotShrink {
-        /// What it is.
+        /// Name of the collective.
         collective: &'static str,
-        /// Of how many.
+        /// Number of ranks.
         ranks: usize,
     },
-    /// A group that is left measures one algorithm.
+    /// Several algorithms are named, but a group that goes on after a loss measures only one.
     #[error(
         "several algorithms cannot be measured where the collective goes on after a loss; hint: name one algorithm, or leave \
          `on_loss` out"
     )]
     ShrinksByOne,
-    /// Ranks of several tenants cannot work together.
+    /// The ranks belong to several tenants, which cannot work together.
     #[error("the ranks belong to several tenants; hint: a collective needs all nodes in one")]
     SeveralTenants,
-    /// An array of the user is not as long as the collective asks for.
+    /// An array of the user does not have the length that the collective needs.
     #[error(
         "rank {rank} gives {found} bytes, {collective} takes {expected}; hint: all arrays have the same shape"
     )]
     InputLength {
-        /// Whose.
+        /// Rank of the array.
         rank: usize,
-        /// Its length.
+        /// Length of the array in bytes.
         found: u64,
-        /// The length asked for.
+        /// Length that the collective needs, in bytes.
         expected: u64,
-        /// By what.
+        /// Name of the collective.
         collective: &'static str,
     },
 }
 
-/// The algorithms that may be run, and the room for all of them.
+/// Algorithms that may be run, and the memory for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// Named algorithms in the order of the settings, else in the order of [`Algorithm::all`]; never empty.
+    /// Named algorithms in the order of the settings, otherwise in the order of [`Algorithm::all`]. Never empty.
     pub(crate) algorithms: Vec<Algorithm>,
-    /// What each rank needs.
+    /// Memory that each rank needs.
     pub(crate) needs: Vec<MemoryNeed>,
 }
 
-/// What each rank needs for a collective job: for every named algorithm, or, where none is named, for as many algorithms as
-/// fit, so that one of them can be chosen.
+/// Returns the memory that each rank needs for a collective job: for every named algorithm, or, if none is named, for
+/// as many algorithms as fit, so that one of them can be chosen.
 ///
 /// # Errors
-/// With the numbers, when a named algorithm does not fit, or not even one where none is named; or when the request is refused.
+/// A named algorithm does not fit, or, if none is named, no algorithm fits, with the numbers. Or the request is
+/// refused.
 pub fn memory_needed(
     settings: &CollectiveSettings,
     ranks: usize,
@@ -170,7 +172,7 @@ pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, 
     if settings.algorithms.len() > 1 { plan_for_all(settings, ranks) } else { plan_for_some(settings, ranks) }
 }
 
-/// Every named algorithm must fit, because each of them is measured.
+/// Plans for all named algorithms. Each must fit, because each is measured.
 fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
     let mut needs = vec![MemoryNeed::default(); ranks];
     for &algorithm in &settings.algorithms {
@@ -195,7 +197,7 @@ fn too_large(
     CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
 }
 
-/// At least one algorithm must fit; those that do not fit are left out.
+/// Plans for at least one algorithm. Those that do not fit are left out.
 fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
     let mut fitting: Option<Plan> = None;
     let mut least: Option<(Algorithm, usize, MemoryNeed)> = None;
@@ -225,9 +227,9 @@ fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, Co
     fitting.ok_or_else(refused)
 }
 
-/// What may be run: what was asked for, or everything that can do it.
+/// Returns the algorithms that may be run: the named ones, or all that support the collective.
 fn candidates(settings: &CollectiveSettings) -> Vec<Algorithm> {
-    // How many segments are best is known only later; with most of them most signals are needed.
+    // The best number of segments is known only later. The largest number needs most signals.
     let segments = NonZeroUsize::new(SEGMENTS_MAX).unwrap_or(NonZeroUsize::MIN);
     if settings.algorithms.is_empty() {
         suitable(settings.collective, segments).collect()
@@ -264,7 +266,7 @@ fn need_of(settings: &CollectiveSettings, schedule: &Schedule, rank: usize) -> M
     }
 }
 
-/// Whether the fabric has to be measured, so that an algorithm can be chosen.
+/// Returns whether the fabric must be measured, so that an algorithm can be chosen.
 pub(crate) const fn is_chosen(settings: &CollectiveSettings, ranks: usize) -> bool {
     settings.algorithms.is_empty() && ranks > 1
 }

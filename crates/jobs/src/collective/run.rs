@@ -1,7 +1,8 @@
-//! One run of a schedule on one rank of a job: the run of the collectives' room, with the job's regions and requests around it.
+//! One run of a schedule on one rank of a job: the run of the `rackloom_collectives` crate, with the job's regions and
+//! requests.
 //!
-//! A put becomes a request of the phase, an expected signal an urgent wait on its word. The run's time is kept here, because
-//! a schedule knows no clock.
+//! A put becomes a request of the phase. An expected signal becomes an urgent wait on its word. The run's time is kept
+//! here, because a schedule has no clock.
 
 use rackloom_collectives::execute::{self, Surroundings};
 use rackloom_collectives::{
@@ -17,10 +18,10 @@ use crate::crew::NOTHING;
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
 
-/// How far a run got in a turn.
-pub(crate) type Went = execute::Went<Fault>;
+/// Result of one poll of a run.
+pub(crate) type RunState = execute::RunState<Fault>;
 
-/// Why a run cannot go on, in words.
+/// Text of the reason for which a run cannot go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault(pub(crate) String);
 
@@ -36,7 +37,7 @@ impl From<String> for Fault {
     }
 }
 
-/// One rank's place in one run.
+/// One rank's position in one run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) begun: Instant,
@@ -44,22 +45,22 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// `number` counts the runs of the job from 1.
+    /// Returns a run that begins at `begun`. `number` counts the runs of the job from 1.
     pub(crate) const fn new(rank: usize, number: u64, begun: Instant) -> Self {
         Self { begun, inner: execute::Run::new(rank, number) }
     }
 
-    /// Index of the step in which the rank is.
+    /// Returns the index of the rank's current step.
     pub(crate) fn step(&self) -> usize {
         self.inner.step()
     }
 
-    /// Whose signal is waited for.
+    /// Returns the rank whose signal is waited for.
     pub(crate) fn waits_for(&self, schedule: &Schedule) -> Option<usize> {
         self.inner.waits_for(schedule)
     }
 
-    /// A wait ended with the word's value.
+    /// Records that a wait completed with the word's value.
     pub(crate) fn arrived(&mut self, value: u64) -> Result<(), String> {
         if value != self.inner.number() {
             return Err(format!("a signal of run {value} came in run {}", self.inner.number()));
@@ -74,13 +75,13 @@ impl Run {
         schedule: &Schedule,
         element: ElementType,
         blocks: &mut Blocks,
-    ) -> Went {
+    ) -> RunState {
         let mut around = OnTurn { turn, element };
         self.inner.advance(&mut around, schedule, blocks)
     }
 }
 
-/// What a turn of the job offers to a run.
+/// Resources that a poll of the job gives to a run.
 struct OnTurn<'t, 'a> {
     turn: &'t mut Turn<'a>,
     element: ElementType,
@@ -148,7 +149,7 @@ impl Surroundings for OnTurn<'_, '_> {
         let how = match how.map(|(operation, element)| (arithmetic(operation), number(element))) {
             None => None,
             Some((Some(operation), Some(element))) => Some((operation, element)),
-            // Nobody but the host knows how.
+            // Only the host can do this reduction.
             Some(_) => return Ok(false),
         };
         let place = |(buffer, offset): (Buffer, usize)| (region_of(buffer), offset as u64);
@@ -161,7 +162,7 @@ impl Surroundings for OnTurn<'_, '_> {
     }
 }
 
-/// How memory may reduce by itself, if it knows both.
+/// Returns the arithmetic and the number type for memory that reduces by itself, if it supports both.
 pub(super) fn known(operation: ReduceOperation, element: ElementType) -> Option<(Arithmetic, Number)> {
     Some((arithmetic(operation)?, number(element)?))
 }
@@ -188,7 +189,7 @@ fn number(element: ElementType) -> Option<Number> {
     }
 }
 
-/// The peer of a transfer, and its number.
+/// Returns the tag of a transfer: its peer and its number.
 fn tag(peer: usize, id: TransferId) -> Tag {
     Tag::Phase { peer: peer as u16, item: id.0 }
 }

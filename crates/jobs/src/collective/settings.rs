@@ -1,4 +1,4 @@
-//! What is asked of a collective job; the same for every rank, because every rank derives every address from it.
+//! Settings of a collective job. They are equal for every rank, because every rank derives every address from them.
 
 use std::sync::Arc;
 
@@ -10,49 +10,49 @@ use super::inputs::{Arrays, Inputs};
 /// Settings of a collective job.
 #[derive(Clone, Debug)]
 pub struct CollectiveSettings {
-    /// What is promised.
+    /// Collective to run.
     pub collective: Collective,
-    /// The named algorithms. Each is measured at each size, in this order. If none is named, one is chosen per size, by trial
-    /// runs or by closed forms.
+    /// Named algorithms. Each is measured at each size, in this order. If none is named, one is chosen per size, by
+    /// trial runs or by closed forms.
     pub algorithms: Vec<Algorithm>,
-    /// How values are combined, where they are.
+    /// Reduction that combines values, if the collective combines them.
     pub operation: ReduceOperation,
     /// Type of one element.
     pub element: ElementType,
-    /// Elements of the whole array, as [`Collective`] counts them, for each size.
+    /// Elements of the whole array for each size, as [`Collective`] counts them.
     pub sizes: Vec<usize>,
-    /// Runs per size that are measured; at least one is done.
+    /// Number of measured runs per size; at least one is done.
     pub repetitions: u32,
-    /// Runs per size before those.
+    /// Number of warm-up runs per size, before the measured ones.
     pub warm_up: u32,
     /// Seed of derived inputs.
     pub seed: u64,
     /// Seed of the keys of regions.
     pub key_seed: u64,
-    /// What the ranks give.
+    /// Input data of the ranks.
     pub inputs: Inputs,
-    /// Whether those who are left after a loss do it again among themselves.
+    /// True if the remaining ranks repeat the collective after a loss.
     pub shrinks: bool,
-    /// Of a group: whose part of the inputs each rank gives; nobody where every rank gives its own.
+    /// Ranks of the rack by rank of a group, whose inputs the group uses. Empty if every rank gives its own.
     pub members: Vec<u16>,
     /// The server of each rank, by rank; empty when each has its own.
     pub servers: Vec<usize>,
-    /// The kind of the rack.
+    /// Kind of the rack's topology.
     pub topology: TopologyKind,
-    /// Planes of a star.
+    /// Number of planes of a star.
     pub planes: u32,
     /// Rate of the slowest link in one direction; `None` unless every link states a rate.
     pub link_bits_per_s: Option<u64>,
-    /// Memory of the smallest endpoint.
+    /// Memory of the smallest endpoint, in bytes.
     pub memory_bytes: u64,
-    /// How long to wait at the start until every other rank can be reached.
+    /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
-    /// How long to wait, once the run is broken off, for outstanding operations to end.
+    /// Time to wait for outstanding operations after a break-off, in nanoseconds.
     pub drain_timeout_ns: u64,
 }
 
 impl CollectiveSettings {
-    /// The same on the user's arrays: their type, and the one size that they make.
+    /// Returns the settings with the user's arrays as input: their type, and the one size that they have.
     #[must_use]
     pub fn on_arrays(mut self, arrays: Arc<dyn Arrays>, ranks: usize) -> Self {
         self.element = arrays.element();

@@ -1,12 +1,13 @@
-//! A collective that is done again by those who are left: what a group of any size takes, and how its job is built.
+//! Collective that the remaining ranks repeat after a loss: the memory that a group of any size needs, and the
+//! construction of its job.
 //!
-//! A group does an all-reduce by the ring and a barrier by dissemination, whatever the whole rack did: both can be done by any number of
-//! ranks, one included, and what they take is known beforehand.
+//! A group does an all-reduce by the ring and a barrier by dissemination, even if the whole rack used another
+//! algorithm. Any number of ranks can run both, one included, and their memory is known beforehand.
 
 use rackloom_collectives::{Algorithm, Collective};
 use rackloom_protocol::{Access, NodeId, RegionConfig};
 
-use super::alone;
+use super::performance::alone;
 use super::room::{CollectiveError, MemoryNeed, memory_needed};
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;
@@ -14,7 +15,7 @@ use crate::crew::{CONTROL, CONTROL_BYTES, Crew, Rank};
 use crate::job::Job;
 use crate::survivors::{RANKS_MAX, ROOMS, Survivors};
 
-/// One rank of a collective that goes on with those who are left.
+/// Returns one rank of a collective that the remaining ranks repeat after a loss.
 pub(super) fn shrinking(
     rank: NodeId,
     ranks: Vec<Rank>,
@@ -56,7 +57,7 @@ pub(super) fn shrinking(
     Ok(Box::new(Survivors::new(crew, regions, patience_ns, Box::new(build), job)))
 }
 
-/// The most that any rank of any group needs.
+/// Returns the most memory that any rank of any group needs.
 fn need(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryNeed, CollectiveError> {
     let mut most = MemoryNeed::default();
     for group in 1..=ranks {
@@ -65,13 +66,13 @@ fn need(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryNeed, Colle
     Ok(most)
 }
 
-/// The regions of a group's room.
+/// Returns the regions of a group's room.
 fn regions(crew: &Crew, need: MemoryNeed) -> Vec<RegionConfig> {
     let control = crew.region(CONTROL, CONTROL_BYTES, Access::ALL);
     std::iter::once(control).chain(need.regions(crew, false)).collect()
 }
 
-/// The whole rack's job and all groups'.
+/// Checks that the whole rack's job and all groups' jobs fit into memory.
 fn must_fit(
     settings: &CollectiveSettings,
     ranks: usize,
@@ -80,7 +81,7 @@ fn must_fit(
 ) -> Result<(), CollectiveError> {
     let rooms_bytes = ROOMS * need.total_bytes();
     let left = settings.memory_bytes.saturating_sub(rooms_bytes);
-    // `auto` takes as many algorithms as fit beside the rooms.
+    // `auto` uses as many algorithms as fit beside the rooms.
     let whole = CollectiveSettings { memory_bytes: left, ..settings.clone() };
     memory_needed(&whole, ranks).map(|_| ()).map_err(|error| match error {
         CollectiveError::TooLarge { what, rank, need: of_whole, .. } => {

@@ -1,31 +1,31 @@
-//! Where a collective job can be taken up again: what is kept of a rank, and how it is put back.
+//! Snapshots of a collective job: the saved state of a rank, and how it is restored.
 //!
-//! Ranks save between two barriers. Behind the first one every run is over and checked and all that was sent is visible, so nobody's
-//! memory changes any more by anybody's hand; before the second one nobody begins the next run. What is saved then is
-//! a cut through the whole rack that no operation crosses.
+//! Ranks save between two barriers. After the first barrier every run is complete and checked, and all data sent is
+//! visible, so no operation changes memory. Before the second barrier no rank begins the next run. So the snapshots
+//! form a cut through the whole rack that no operation crosses.
 //!
-//! What is kept are the buffers and how far the job is. Words that signal are not: they count runs, and begin again from nothing
-//! as those of a fresh job do. Where the bytes go is the engine's business ([`Vault`], [`Saved`]).
+//! A snapshot contains the buffers and the progress of the job. It does not contain signal words: they count runs, and
+//! begin at zero again as in a new job. The engine stores the bytes ([`Vault`], [`Saved`]).
 
 use rackloom_protocol::{Memory, RegionId};
 use serde::{Deserialize, Serialize};
 
-use super::MemoryNeed;
 use super::probe::Measured;
+use super::room::MemoryNeed;
 use super::room::{INPUT, OUTPUT, SCRATCH};
 use super::trials::Tried;
-use super::work::{BLOCK_BYTES, TURN_BYTES, read, write};
+use super::work::{BLOCK_BYTES, POLL_BYTES_MAX, read, write};
 use crate::report::SweepRow;
 
-/// How far a rank is.
+/// Progress of a rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
-    /// Runs that are over, of all sizes.
+    /// Number of completed runs, of all sizes.
     pub runs: u64,
-    /// The leg of the last of them, counted from one: one size by one algorithm.
+    /// Leg of the last completed run, counted from one: one size with one algorithm.
     #[serde(rename = "size")]
     pub leg: usize,
-    /// Runs of that leg that are over.
+    /// Number of completed runs of that leg.
     #[serde(rename = "runs_of_size")]
     pub runs_of_leg: u32,
     pub(super) measured_ns: u64,
@@ -40,55 +40,55 @@ pub struct Progress {
     pub(super) notes: Vec<String>,
 }
 
-/// What stands before the bytes of a snapshot.
+/// Header of a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Head {
-    /// How far the rank is.
+    /// Progress of the rank.
     pub progress: Progress,
-    /// The regions whose bytes follow, and how many each has.
+    /// Regions whose bytes follow, each with its length in bytes.
     pub regions: Vec<(u32, u64)>,
 }
 
-/// Where a rank's snapshots go. None of it waits for other ranks.
+/// Destination of a rank's snapshots. No call waits for other ranks.
 pub trait Vault: Send {
-    /// Begin a snapshot.
+    /// Begins a snapshot.
     ///
     /// # Errors
-    /// In words; the job then ends, because whoever asked for snapshots would be left without.
+    /// Text of the failure. The job then ends, because the requested snapshots cannot be made.
     fn begin(&mut self, head: &Head) -> Result<(), String>;
-    /// The next bytes of it.
+    /// Writes the next bytes of the snapshot.
     ///
     /// # Errors
     /// As for [`Vault::begin`].
     fn write(&mut self, bytes: &[u8]) -> Result<(), String>;
-    /// It is whole: from now on it can be found.
+    /// Completes the snapshot, so that it can be found from now on.
     ///
     /// # Errors
     /// As for [`Vault::begin`].
     fn seal(&mut self) -> Result<(), String>;
 }
 
-/// A snapshot to be taken up.
+/// Snapshot from which a job resumes.
 pub trait Saved: Send {
-    /// What stands before the bytes.
+    /// Returns the header of the snapshot.
     fn head(&self) -> &Head;
-    /// The next bytes.
+    /// Reads the next bytes.
     ///
     /// # Errors
-    /// In words, also where the bytes turn out not to be those that were saved.
+    /// Text of the failure, also if the bytes are not those that were saved.
     fn read(&mut self, out: &mut [u8]) -> Result<(), String>;
 }
 
-/// What a rank is to do about snapshots.
+/// Snapshots that a rank must save or resume from.
 #[derive(Default)]
 pub struct Checkpoints {
-    /// Save after every so many runs, and where to.
+    /// Number of runs between two snapshots, and their destination.
     pub save: Option<(u32, Box<dyn Vault>)>,
-    /// Go on from here.
+    /// Snapshot to resume from.
     pub resume: Option<Box<dyn Saved>>,
 }
 
-/// A place in the bytes of a snapshot: region by region, block by block.
+/// Position in the bytes of a snapshot: region by region, block by block.
 #[derive(Clone, Debug)]
 pub(super) struct Cursor {
     regions: Vec<(RegionId, usize)>,
@@ -96,7 +96,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Before the first byte.
+    /// Returns the position of the first byte.
     pub(super) fn new(need: &MemoryNeed) -> Self {
         let regions = [(INPUT, need.input_bytes), (OUTPUT, need.output_bytes), (SCRATCH, need.scratch_bytes)];
         Self { regions: regions.map(|(region, bytes)| (region, bytes as usize)).into(), done: 0 }
@@ -106,12 +106,12 @@ impl Cursor {
         self.regions.iter().map(|(region, bytes)| (region.0, *bytes as u64)).collect()
     }
 
-    /// A turn's worth of blocks. Returns whether none is left.
+    /// Processes the blocks of one poll. Returns whether none is left.
     fn advance(
         &mut self,
         mut each: impl FnMut(RegionId, usize, usize) -> Result<(), String>,
     ) -> Result<bool, String> {
-        let mut left = TURN_BYTES;
+        let mut left = POLL_BYTES_MAX;
         while let Some((region, bytes)) = self.regions.first().copied() {
             if self.done == bytes {
                 self.regions.remove(0);
@@ -128,7 +128,7 @@ impl Cursor {
         Ok(true)
     }
 
-    /// Memory to snapshot.
+    /// Copies memory into the snapshot. Returns whether the copy is complete.
     pub(super) fn save(
         &mut self,
         memory: &mut dyn Memory,
@@ -141,7 +141,7 @@ impl Cursor {
         })
     }
 
-    /// Snapshot to memory.
+    /// Copies the snapshot into memory. Returns whether the copy is complete.
     pub(super) fn restore(
         &mut self,
         memory: &mut dyn Memory,

@@ -1,9 +1,9 @@
 //! Trial runs: each algorithm that may be chosen is run and timed on the rack itself, before the sizes of the job.
 //!
-//! One pair of ranks that exchanges bytes says little about a collective: other ranks share links and processors, some peers are
-//! reached through mapped memory and some in frames, and operands are reduced at the sizes and in the memory of the schedule. A trial run
-//! contains all of that. The trials cover the job's own sizes, one in each factor of eight, as far as a run moves no more than
-//! [`TRIAL_BYTES_MAX`]. Times of other sizes follow from [`Curve`].
+//! A measurement of one pair of ranks does not predict a collective: other ranks share links and processors, some peers
+//! are reached through mapped memory and some in frames, and operands are reduced at the sizes and in the memory of the
+//! schedule. A trial run contains all of that. The trials cover the job's own sizes, one in each factor of eight, as
+//! far as a run moves no more than [`TRIAL_BYTES_MAX`]. Times of other sizes follow from [`Curve`].
 //!
 //! A rank's time of a trial is the median of its runs after one run of warm-up; the slowest rank counts. Rank 0 collects the times and
 //! puts the maxima into the memory of all ranks, so all ranks choose by the same numbers.
@@ -21,29 +21,29 @@ use super::work::{read, write};
 use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
 
-/// Bytes that all ranks together move in one trial run; the smallest size is tried in any case.
+/// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
 const TRIAL_BYTES_MAX: usize = 128 << 20;
-/// A schedule with more transfers is not tried, and not chosen.
+/// Maximum number of transfers of a schedule that is tried. Larger ones are not chosen either.
 const TRANSFERS_MAX: usize = 16_384;
-/// Least factor between two sizes that are tried, the last one excepted.
+/// Smallest factor between two sizes that are tried, except for the last one.
 const SPACING: usize = 8;
-/// Runs that do not count.
+/// Number of warm-up runs per trial.
 const WARM_UP: usize = 1;
-/// Runs that count, among few ranks and among many.
+/// Number of measured runs per trial, among few ranks and among many.
 const RUNS: (usize, usize) = (5, 1);
-/// Up to so many ranks are few.
+/// Largest number of ranks that counts as few.
 const FEW_RANKS: usize = 16;
 const WORD_BYTES: usize = 8;
 
-/// Times of the trials as all ranks know them.
+/// Times of the trials on which all ranks agree.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Tried {
     points: Vec<Point>,
-    /// Runs that were made; signals of later runs have larger numbers.
+    /// Number of trial runs. Signals of later runs have larger numbers.
     pub(crate) runs: u64,
 }
 
-/// The time of one algorithm at one size.
+/// Time of one algorithm at one size.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 struct Point {
     algorithm: String,
@@ -52,8 +52,8 @@ struct Point {
 }
 
 impl Tried {
-    /// The choice for a size by what was tried: other algorithms are left out. `closed_form` is the choice of the closed forms
-    /// for a number of elements.
+    /// Returns the choice for a size by the trials. Algorithms that were not tried are left out. `closed_form` returns
+    /// the choice of the closed forms for a number of elements.
     pub(crate) fn choose(
         &self,
         elements: usize,
@@ -80,7 +80,7 @@ impl Tried {
         Ok(first.map_or(modelled, |algorithm| Choice { algorithm, estimates }))
     }
 
-    /// Sizes that were tried, in elements.
+    /// Returns the sizes that were tried, in elements.
     pub(crate) fn sizes(&self) -> Vec<usize> {
         let mut sizes: Vec<_> = self.points.iter().map(|point| point.elements).collect();
         sizes.sort_unstable();
@@ -105,21 +105,21 @@ struct Trial {
 #[derive(Debug)]
 pub(crate) struct Trials {
     list: Vec<Trial>,
-    /// Runs per trial, warm-up included.
+    /// Runs per trial, with the warm-up.
     runs_each: usize,
-    /// Runs that are over.
+    /// Number of completed runs.
     done: usize,
     schedule: Option<Schedule>,
     /// Times of the current trial's runs.
     times_ns: Vec<u64>,
-    /// This rank's time of each trial that is over; from the agreement on, the slowest rank's.
+    /// Time of each completed trial on this rank. After the agreement: the slowest rank's.
     medians_ns: Vec<u64>,
     is_sent: bool,
 }
 
 impl Trials {
-    /// The trials for a job, or `None` if nothing can be tried: no schedule is small enough, or there are too many ranks for the memory in
-    /// which they agree.
+    /// Returns the trials for a job, or `None` if no trial is possible: no schedule is small enough, or there are too
+    /// many ranks for the memory in which they agree.
     pub(crate) fn new(
         settings: &CollectiveSettings,
         ranks: usize,
@@ -147,17 +147,17 @@ impl Trials {
         Ok(Some(trials))
     }
 
-    /// Number of the next run, counted from 1.
+    /// Returns the number of the next run, counted from 1.
     pub(crate) const fn number(&self) -> u64 {
         self.done as u64 + 1
     }
 
-    /// Schedule of the current trial.
+    /// Returns the schedule of the current trial.
     pub(crate) const fn schedule(&self) -> Option<&Schedule> {
         self.schedule.as_ref()
     }
 
-    /// Takes the time of a run that is over. Returns whether there is another one.
+    /// Records the time of a completed run. Returns whether there is another one.
     pub(crate) fn record(
         &mut self,
         settings: &CollectiveSettings,
@@ -222,7 +222,7 @@ impl Trials {
         Ok(turn.issuer.is_idle())
     }
 
-    /// The times that all ranks have, once rank 0 has spread them.
+    /// Returns the times that all ranks have, once rank 0 has sent them.
     pub(crate) fn agreed(&self, turn: &mut Turn<'_>) -> Result<Tried, String> {
         let times_ns = self.read(turn, 0)?;
         let point = |(trial, time_ns): (&Trial, u64)| Point {
@@ -253,7 +253,7 @@ impl Trials {
     }
 }
 
-/// The sizes at which an algorithm is tried.
+/// Returns the trials of an algorithm: the sizes at which it is tried.
 fn trials_of(
     settings: &CollectiveSettings,
     ranks: usize,
@@ -269,7 +269,7 @@ fn trials_of(
         let request = room::request(settings, ranks, elements);
         let choice = choose::choose(&request, settings.element.bytes(), fabric)
             .map_err(|refused| refused.to_string())?;
-        // The choice says how many segments a pipeline has at this size.
+        // The choice determines the number of segments of a pipeline at this size.
         let named = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == algorithm.name());
         let trial = Trial { algorithm: named.map_or(algorithm, |one| one.algorithm), elements };
         if !is_small_enough(settings, &schedule(settings, ranks, trial)?, trials.is_empty()) {

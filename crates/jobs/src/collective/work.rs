@@ -1,13 +1,14 @@
-//! A rank's own memory, by the buffers that a schedule names.
+//! Access to a rank's own memory, by the buffers that a schedule names.
 //!
-//! What is done in it, the room of the schedules says; memory may be shared with other processes, so it is never borrowed.
+//! The `rackloom_collectives` crate decides which accesses are made. Memory may be shared with other processes, so it
+//! is never borrowed.
 
 use rackloom_collectives::Buffer;
 use rackloom_protocol::{Combine, Memory, RegionId};
 
 use super::room::{INPUT, OUTPUT, SCRATCH};
 
-pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, TURN_BYTES, WORKED_BYTES_MAX};
+pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, WORKED_BYTES_MAX};
 
 pub(super) const fn region_of(buffer: Buffer) -> RegionId {
     match buffer {
@@ -17,7 +18,7 @@ pub(super) const fn region_of(buffer: Buffer) -> RegionId {
     }
 }
 
-/// Read own memory.
+/// Reads own memory.
 pub(crate) fn read(
     memory: &mut dyn Memory,
     region: RegionId,
@@ -29,12 +30,12 @@ pub(crate) fn read(
         .map_err(|fault| format!("own memory of {region} at {offset} cannot be read: {fault:?}"))
 }
 
-/// Have own memory work on its values.
+/// Requests that own memory combines its values. Returns whether memory did so.
 pub(super) fn combine(memory: &mut dyn Memory, what: &Combine) -> Result<bool, String> {
     memory.combine(what).map_err(|fault| format!("own memory cannot be worked on: {fault:?}: {what:?}"))
 }
 
-/// Write own memory.
+/// Writes own memory.
 pub(crate) fn write(
     memory: &mut dyn Memory,
     region: RegionId,

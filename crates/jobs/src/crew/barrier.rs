@@ -1,8 +1,9 @@
-//! A barrier of all ranks, made of signals: dissemination (Hensgen, Finkel and Manber 1988).
+//! Barrier of all ranks, made of signals: dissemination (Hensgen, Finkel and Manber 1988).
 //!
-//! In step `k` a rank signals the one `2^k` behind it in the group and waits for the one `2^k` before it. After `ceil(log2 n)`
-//! steps each has heard of all, directly or not. Every word has one writer and only ever grows, one more per barrier, so a fast
-//! rank may be a barrier ahead without harm. Odd barriers signal by fetch-add, even ones by a put of no bytes.
+//! In step `k`, a rank signals the rank `2^k` positions away in the group, and waits for the rank `2^k` positions away
+//! on the other side. After `ceil(log2 n)` steps each rank has received a signal from every other rank, directly or
+//! through others. Every word has one writer. Its value only grows, by one per barrier, so a fast rank may be one
+//! barrier ahead without harm. Odd barriers signal by fetch-add, even ones by a put of no bytes.
 
 use rackloom_protocol::{
     Atomic, AtomicKind, Condition, Instant, LocalRange, NodeId, RemoteAddress, Signal, SignalKind, Width,
@@ -12,18 +13,18 @@ use super::issuer::Issuer;
 use super::request::{Body, Outcome, Request, Tag};
 use crate::measure::OperationKind;
 
-/// Words that a barrier takes: enough for 65,536 ranks.
+/// Number of words that a barrier uses: enough for 65,536 ranks.
 pub(crate) const BARRIER_WORDS: u64 = 16;
 
-/// Where the barrier's words lie.
+/// Location of the barrier's words.
 pub(crate) trait Grounds {
-    /// Number of this rank.
+    /// Returns the number of this rank.
     fn rank(&self) -> u16;
-    /// Word `step` (below [`BARRIER_WORDS`]) in an owner's memory.
+    /// Returns the address of word `step` (below [`BARRIER_WORDS`]) in an owner's memory.
     fn barrier_word(&self, owner: u16, step: u16) -> RemoteAddress;
 }
 
-/// Who signals whom, for one rank.
+/// Signal pattern of one rank: the ranks that it signals and waits for.
 #[derive(Clone, Debug)]
 struct Dissemination {
     group: Vec<u16>,
@@ -47,20 +48,20 @@ impl Dissemination {
     }
 }
 
-/// One rank's side of the barrier.
+/// Barrier state of one rank.
 #[derive(Debug)]
 pub(crate) struct Barrier {
     partners: Dissemination,
-    /// Barriers begun.
+    /// Number of barriers begun.
     episode: u64,
     step: u16,
-    /// Ends that the current step still needs: of its signal and of its wait.
+    /// Completions that the current step still needs: of its signal and of its wait.
     pending: u8,
     begun: Instant,
 }
 
 impl Barrier {
-    /// A barrier of these ranks, for one of them.
+    /// Returns a barrier of the ranks in `group`, for the member `rank`.
     pub(crate) fn new(group: Vec<u16>, rank: u16) -> Self {
         let position = group.iter().position(|member| *member == rank).unwrap_or(0);
         Self {
@@ -72,7 +73,7 @@ impl Barrier {
         }
     }
 
-    /// Begin the next barrier.
+    /// Begins the next barrier.
     pub(crate) fn begin(&mut self, now: Instant, grounds: &impl Grounds, issuer: &mut Issuer) {
         self.episode += 1;
         self.step = 0;
@@ -81,7 +82,7 @@ impl Barrier {
         self.request(grounds, issuer);
     }
 
-    /// A signal or a wait of the barrier ended well.
+    /// Records that a signal or a wait of the barrier succeeded.
     pub(crate) fn succeeded(&mut self, grounds: &impl Grounds, issuer: &mut Issuer) {
         self.pending = self.pending.saturating_sub(1);
         if self.pending == 0 && self.step < self.partners.steps() {
@@ -90,8 +91,8 @@ impl Barrier {
         }
     }
 
-    /// Whether a signal or a wait of the current barrier may end with this value. A word has one writer, so the writer knows
-    /// what its fetch-add must find there.
+    /// Returns whether a signal or a wait of the current barrier may complete with `value`. A word has one writer, so
+    /// the writer knows the value that its fetch-add must find.
     pub(crate) fn is_right(&self, outcome: &Outcome, value: u64) -> bool {
         match outcome.kind {
             OperationKind::WaitUntil => value >= self.episode,
@@ -100,24 +101,25 @@ impl Barrier {
         }
     }
 
-    /// Whether all ranks have come.
+    /// Returns whether all ranks have entered the barrier.
     pub(crate) fn is_over(&self) -> bool {
         self.step >= self.partners.steps()
     }
 
-    /// Count the barrier that is over.
+    /// Measures the barrier that is over.
     pub(crate) fn finish(&self, now: Instant, issuer: &mut Issuer) {
         issuer.measurements.end(OperationKind::Barrier, now);
         issuer.measurements.count(OperationKind::Barrier, now.since(self.begun), Ok(0));
     }
 
-    /// The words that this rank is signalled at, and what they must hold once all barriers are over.
+    /// Returns the words on which this rank is signalled, with the values that they must hold once all barriers are
+    /// over.
     pub(crate) fn words(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         (0..BARRIER_WORDS as u16)
             .map(|step| (step, if step < self.partners.steps() { self.episode } else { 0 }))
     }
 
-    /// The rank that this one waits for.
+    /// Returns the rank that this one waits for.
     pub(crate) fn waits_for(&self) -> u16 {
         self.partners.waits_for(self.step.min(self.partners.steps().saturating_sub(1)))
     }
@@ -158,13 +160,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn members(count: usize) -> Vec<Dissemination> {
-        // Gaps in the numbers: a group need not be the whole rack.
+        // Gaps in the numbers: a group need not contain the whole rack.
         let group: Vec<_> = (0..count as u16).map(|rank| rank * 3 + 1).collect();
         (0..count).map(|position| Dissemination { group: group.clone(), position }).collect()
     }
 
     #[test]
-    fn after_all_steps_everybody_has_heard_of_everybody_and_one_step_less_is_too_few() {
+    fn after_all_steps_each_rank_knows_of_every_rank_and_one_step_less_is_too_few() {
         for count in 1..=33 {
             let members = members(count);
             let mut heard: Vec<BTreeSet<u16>> =

@@ -1,9 +1,9 @@
-//! A job of ranks that go through something together: gather, play, meet, play on, and end together.
+//! Job of ranks that run the same program together: gather, play, meet, play on, and end together.
 //!
-//! What is played is a [`Play`]; it knows neither the barrier nor what to do when somebody dies. When a rank dies, or an
-//! operation fails, each rank breaks off for itself: it tells the others, lets what is outstanding end, and finishes with a
-//! failure that names whom it lost. It never waits without an end: waits name the node that they depend on, whoever
-//! breaks off says so to all, and the last resort is a time limit.
+//! The program is a [`Play`]. It handles neither barriers nor losses. When a rank is lost, or an operation fails, each
+//! rank breaks off on its own: it notifies the others, lets outstanding operations complete, and finishes with a
+//! failure that names the lost ranks. No wait is endless: each wait names the node that it depends on, a rank that
+//! breaks off notifies all others, and a timeout is the last resort.
 
 use std::collections::BTreeSet;
 
@@ -13,35 +13,36 @@ use rackloom_protocol::{Access, Completion, Condition, Event, Instant, Memory, N
 use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
+use super::start::StartWait;
 use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, NOTICES_REPEATED_MAX, Rank, Why};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
-/// Time between looks at who can be reached, at the start.
+/// Time between two checks of which ranks are reachable, at the start, in nanoseconds.
 const GATHER_INTERVAL_NS: u64 = 1_000_000;
-/// Time until a busy endpoint is asked again, if no event comes first.
+/// Time until a command is offered again to a busy endpoint, if no event comes first, in nanoseconds.
 const RETRY_INTERVAL_NS: u64 = 10_000;
-/// Failures that are kept in words.
+/// Maximum number of failures that are kept as text.
 const FAILURES_MAX: usize = 16;
 
-/// What a play wants after a turn.
+/// Result of one step of a play.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Something outstanding must end first.
+    /// An outstanding operation must complete first.
     Waiting,
-    /// There is more local work: another turn at once.
+    /// There is more local work. Advance again at once.
     Again,
-    /// Something outstanding must end first, or this time must come.
+    /// An outstanding operation must complete first, or this time must come.
     Until(Instant),
-    /// All ranks must have come here before it goes on.
+    /// All ranks must reach this point before the play goes on.
     Meet,
-    /// This rank's part is over.
+    /// The rank's part is over.
     Done,
-    /// It cannot go on.
+    /// The play cannot go on, for this reason.
     Broken(String),
 }
 
-/// What a play may touch in its turn.
+/// Resources of a play during one poll.
 pub(crate) struct Turn<'a> {
     pub(crate) now: Instant,
     pub(crate) crew: &'a Crew,
@@ -49,45 +50,45 @@ pub(crate) struct Turn<'a> {
     pub(crate) memory: &'a mut dyn Memory,
 }
 
-/// What the ranks go through together. Every rank asks for [`Step::Meet`] equally often.
+/// Program that the ranks run together. Every rank returns [`Step::Meet`] equally often.
 pub(crate) trait Play: Send {
-    /// Regions beside [`CONTROL`].
+    /// Returns the regions beside [`CONTROL`].
     fn regions(&self, crew: &Crew) -> Vec<RegionConfig>;
-    /// Go on as far as possible without waiting, or as far as one turn may take.
+    /// Advances as far as possible without waiting, or as far as one poll may take.
     fn advance(&mut self, turn: &mut Turn<'_>) -> Step;
-    /// All ranks have come.
+    /// Records that all ranks have met.
     fn met(&mut self, now: Instant);
-    /// A request of the play ended well with this value. An error: the play cannot go on.
+    /// Records that a request of the play succeeded with `value`. An error ends the play.
     fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String>;
-    /// Where in the script the rank is.
+    /// Returns a description of the point that the rank has reached in the program.
     fn place(&self, crew: &Crew) -> String;
-    /// What was found and measured.
+    /// Adds the findings and measurements to `result`.
     fn contribute(&self, result: &mut JobResult);
-    /// What the job leaves in memory for the user, once it is complete.
+    /// Returns the location of the job's result in memory, once the job is complete.
     fn output(&self) -> Option<Output>;
-    /// How far it is.
+    /// Returns the progress of the play.
     fn portion(&self) -> Portion;
-    /// Where it is, for faults that wait for it.
+    /// Returns the point that the play has reached, for faults that wait for it.
     fn reached(&self) -> Option<Place> {
         None
     }
 }
 
-/// How long an ensemble waits, and how much it does at once.
+/// Timeouts and limits of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// Until every other rank can be reached.
+    /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub(crate) start_timeout_ns: u64,
-    /// Once the run is broken off, until outstanding operations have ended.
+    /// Time to wait for outstanding operations after a break-off, in nanoseconds.
     pub(crate) drain_timeout_ns: u64,
-    /// Operations under way per rank, waits not counted.
+    /// Maximum number of outstanding operations per rank, not counting waits.
     pub(crate) outstanding_max: usize,
 }
 
-/// Where a rank is.
+/// Stage of a rank's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    Gather { until: Option<Instant> },
+    Gather(StartWait),
     Playing,
     Meeting { is_last: bool },
     Close,
@@ -104,18 +105,18 @@ pub(crate) struct Ensemble<P> {
     stage: Stage,
     patience: Patience,
     lost: BTreeSet<u16>,
-    /// Who could not be told that this rank has broken off.
+    /// Ranks that could not be notified that this rank has broken off.
     untold: BTreeSet<u16>,
     notices_repeated: u32,
     failures: Vec<String>,
     failures_omitted: u64,
-    /// Where it broke off, if a loss explains that.
+    /// Descriptions of break-offs that a loss explains.
     excused: Vec<String>,
-    /// Where it broke off, if memory that refused what is right explains that.
+    /// Descriptions of break-offs that a refusal by memory explains, although the access was correct.
     refusals: Vec<String>,
     is_complete: bool,
     steps: u64,
-    /// When the play wants another turn, whatever happens.
+    /// Time at which the play must be polled again, even without an event.
     wake_at: Option<Instant>,
 }
 
@@ -128,7 +129,7 @@ impl<P: Play> Ensemble<P> {
             issuer,
             play,
             barrier,
-            stage: Stage::Gather { until: None },
+            stage: Stage::Gather(StartWait::new(patience.start_timeout_ns)),
             patience,
             lost: BTreeSet::new(),
             untold: BTreeSet::new(),
@@ -143,7 +144,7 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    /// One turn on anything that takes commands.
+    /// Polls the job once, on any seat.
     pub(crate) fn turn(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         let mut is_busy = false;
         loop {
@@ -160,9 +161,9 @@ impl<P: Play> Ensemble<P> {
         match self.stage {
             Stage::Over => Progress::Finished,
             _ if is_busy => Progress::Running(Some(now)),
-            Stage::Gather { until } => {
+            Stage::Gather(wait) => {
                 let look_again = now + GATHER_INTERVAL_NS;
-                Progress::Running(Some(until.map_or(look_again, |until| until.min(look_again))))
+                Progress::Running(Some(wait.until().map_or(look_again, |until| until.min(look_again))))
             }
             _ if self.issuer.is_blocked() => Progress::Running(Some(now + RETRY_INTERVAL_NS)),
             Stage::BreakOff { until } => Progress::Running(Some(until)),
@@ -180,14 +181,10 @@ impl<P: Play> Ensemble<P> {
         self.steps += 1;
     }
 
-    /// Do what the stage asks for. Returns whether more local work is to be done at once.
+    /// Does the work of the current stage. Returns whether there is more local work to do at once.
     fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) -> bool {
         match self.stage {
-            Stage::Gather { until } => {
-                let until = until.unwrap_or(now + self.patience.start_timeout_ns);
-                self.stage = Stage::Gather { until: Some(until) };
-                self.gather(now, until, seat);
-            }
+            Stage::Gather(wait) => self.gather(now, wait, seat),
             Stage::Playing => return self.play_on(now, memory),
             Stage::Meeting { is_last } => {
                 if self.barrier.is_over() {
@@ -211,8 +208,11 @@ impl<P: Play> Ensemble<P> {
         false
     }
 
-    fn gather(&mut self, now: Instant, until: Instant, seat: &dyn Seat) {
+    /// Begins the play once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
+    fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat) {
         let missing: Vec<_> = self.crew.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
+        self.steps += u64::from(wait.record(now, missing.len()));
+        self.stage = Stage::Gather(wait);
         if missing.is_empty() {
             let wait = Body::WaitUntil {
                 region: CONTROL,
@@ -223,7 +223,7 @@ impl<P: Play> Ensemble<P> {
             };
             self.issuer.submit_urgent(Request::new(Tag::AbortWait, wait));
             self.enter(Stage::Playing);
-        } else if now >= until {
+        } else if wait.is_over(now) {
             missing.into_iter().for_each(|rank| self.lose(rank));
             self.break_off(now, Why::Loss("some ranks could not be reached at the start".to_owned()));
         }
@@ -260,7 +260,7 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    /// A request ended.
+    /// Processes the result of a request.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
             self.hear_untold(now, peer, failure);
@@ -304,7 +304,7 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    /// Another rank broke off; its notice may say whom it lost.
+    /// Processes the notice of another rank that broke off. The notice may name a lost rank.
     fn hear_abort(&mut self, now: Instant, notice: u64) {
         let (sender, lost) = (notice as u16, (notice >> 16) as u16);
         if let Some(lost) = lost.checked_sub(1) {
@@ -329,7 +329,7 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    /// Stop what is being done, tell the others, and let what is outstanding end.
+    /// Stops the work, notifies the others, and lets outstanding operations complete.
     fn break_off(&mut self, now: Instant, why: Why) {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -341,13 +341,13 @@ impl<P: Play> Ensemble<P> {
             Why::Refusal(reason) => self.refusals.push(format!("broke off at {place}: {reason}")),
         }
         self.issuer.break_off();
-        // Who is lost to this rank may live and wait for it: it is told as well, if it can be.
+        // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
         self.crew.others().for_each(|peer| self.tell(peer));
         let until = now + self.patience.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
 
-    /// Tell somebody that this rank has broken off.
+    /// Notifies `peer` that this rank has broken off.
     fn tell(&mut self, peer: u16) {
         let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
         let notice = (u64::from(self.crew.rank) + 1) | lost << 16;
@@ -357,8 +357,8 @@ impl<P: Play> Ensemble<P> {
         self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
     }
 
-    /// A notice did not arrive. Memory that fails now and then may take the next one; who was lost may come back.
-    /// None is repeated so late that it could not end while outstanding operations are waited for.
+    /// Handles a notice that did not arrive. Memory that fails intermittently may accept the next notice, and a lost
+    /// rank may return. A notice is not repeated so late that it could not complete before the drain deadline.
     fn hear_untold(&mut self, now: Instant, peer: NodeId, failure: Failure) {
         let ends_in_time = match self.stage {
             Stage::BreakOff { until } => now + self.patience.drain_timeout_ns / 2 < until,
@@ -372,7 +372,8 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    /// Somebody can be reached again. It may never have noticed that it was lost, and wait for what this rank has given up.
+    /// Handles a node that is reachable again. The node may not have noticed the loss, and may wait for work that this
+    /// rank has given up.
     fn hear_reached(&mut self, node: NodeId) {
         if self.untold.remove(&node.0) {
             self.tell(node.0);
@@ -384,7 +385,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     fn finish_broken_off(&mut self) {
-        // A notice that no path was found for is no operation.
+        // A notice without a path to its target is not outstanding.
         if self.issuer.has_outstanding() {
             let waiting = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
             self.fail(format!("operations did not end in time: {waiting}"));
@@ -408,10 +409,10 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    /// Where in the script the rank is.
+    /// Returns a description of the point that the rank has reached.
     fn place(&self) -> String {
         match self.stage {
-            Stage::Gather { .. } => "the start, waiting until every rank can be reached".to_owned(),
+            Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
             Stage::Playing => self.play.place(&self.crew),
             Stage::Meeting { is_last } => {
                 let whom = self.crew.name(self.barrier.waits_for());

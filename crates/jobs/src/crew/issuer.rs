@@ -1,8 +1,8 @@
-//! Hands requests to the endpoint as far as it takes them, remembers what is outstanding, and measures.
+//! Issues requests to the endpoint, tracks outstanding operations, and measures them.
 //!
-//! Two queues: the work of a phase, bounded by a number of outstanding operations, and urgent requests (waits, barrier signals,
-//! notices), which never stand behind work. A request that the endpoint is too busy for stays at the front of its queue, so the
-//! order within a queue is the order of acceptance.
+//! There are two queues. Work of a phase is bounded by a number of outstanding operations. Urgent requests (waits,
+//! barrier signals, notices) never wait behind work. A request that the endpoint refuses as busy or without a path is
+//! retried: it stays at the front of its queue, so requests of one queue are accepted in order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,10 +12,10 @@ use super::request::{Body, Carried, Failure, Matched, Outcome, Request, Seat, Ta
 use crate::measure::{Measurements, OperationKind, OperationPath};
 use crate::oracle::{Oracle, Verdicts};
 
-/// Work that is queued ahead of the endpoint at most; more would only hide its back-pressure.
+/// Maximum number of queued work requests. A longer queue would only hide the back-pressure of the endpoint.
 const QUEUED_MAX: usize = 8;
 
-/// An operation that the endpoint has accepted.
+/// Operation that the endpoint has accepted.
 #[derive(Debug)]
 struct Ticket {
     tag: Tag,
@@ -26,28 +26,29 @@ struct Ticket {
     begun: Instant,
     timing: Timing,
     is_wait: bool,
-    /// Which message a receive has met.
+    /// Message that a receive has matched.
     message: Option<Matched>,
-    /// Posted stores that this flush stands for.
+    /// Number of posted stores that this flush completes.
     posted: u32,
 }
 
-/// How an operation is timed.
+/// Method by which an operation is timed.
 #[derive(Clone, Copy, Debug)]
 enum Timing {
-    /// By the time of the event of its end.
+    /// By the time of its completion event.
     Event { path: OperationPath },
-    /// It was complete when its call returned: from the first attempt to the end, and the call alone, in nanoseconds.
+    /// The operation was complete when its call returned. Times from the first attempt to the completion, and of the
+    /// call alone, in nanoseconds.
     Call { latency_ns: u64, took_ns: u64 },
 }
 
-/// What a try of a request led to.
+/// Result of one attempt to issue a request.
 enum Tried {
     Gone,
     Keep,
 }
 
-/// Requests on their way, and what is measured about them.
+/// Queued and outstanding requests, with their measurements.
 #[derive(Debug)]
 pub(crate) struct Issuer {
     work: VecDeque<Request>,
@@ -57,24 +58,24 @@ pub(crate) struct Issuer {
     outstanding_max: usize,
     patience_ns: u64,
     next_operation: u64,
-    /// Posted stores per target that no flush stands for yet.
+    /// Posted stores per target that no flush covers yet.
     posted: BTreeMap<NodeId, u32>,
     lost: BTreeSet<NodeId>,
     outcomes: VecDeque<Outcome>,
     is_blocked: bool,
     progress: u64,
-    /// Some tickets were given away: their ends will not be known.
+    /// True if some tickets were discarded, so that their completions are unknown.
     has_forgotten: bool,
-    /// Nodes that the endpoint has said to be lost, or to have begun a new life.
+    /// Nodes that the endpoint has reported as lost, or as a new incarnation.
     told_lost: BTreeSet<NodeId>,
-    /// Whose operations ended with an unknown outcome.
+    /// Number of operations with an unknown outcome, by target.
     unknown: BTreeMap<NodeId, u64>,
     verdicts: Verdicts,
     pub(crate) measurements: Measurements,
 }
 
 impl Issuer {
-    /// `patience_ns`: how long an unreachable target that is not known to be lost is tried.
+    /// Returns an empty issuer. An unreachable target that is not known to be lost is retried for `patience_ns`.
     pub(crate) fn new(outstanding_max: usize, patience_ns: u64) -> Self {
         Self {
             work: VecDeque::new(),
@@ -97,58 +98,58 @@ impl Issuer {
         }
     }
 
-    /// Queue a piece of work.
+    /// Queues a work request.
     pub(crate) fn submit(&mut self, request: Request) {
         self.work.push_back(request);
     }
 
-    /// Queue something that must not stand behind work.
+    /// Queues a request that must not wait behind work.
     pub(crate) fn submit_urgent(&mut self, request: Request) {
         self.urgent.push_back(request);
     }
 
-    /// Whether more work would be issued soon.
+    /// Returns whether another work request would be issued soon.
     pub(crate) fn has_room(&self) -> bool {
         self.work.len() < QUEUED_MAX && self.outstanding_work + self.work.len() < self.outstanding_max
     }
 
-    /// Whether all work has been accepted and has ended. Waits and notices do not count.
+    /// Returns whether all work has been accepted and has completed. Waits and notices do not count.
     pub(crate) fn is_idle(&self) -> bool {
         self.work.is_empty() && self.outstanding_work == 0
     }
 
-    /// Whether nothing at all is queued, outstanding, or waiting to be told.
+    /// Returns whether nothing is queued or outstanding, and no outcome waits to be popped.
     pub(crate) fn is_empty(&self) -> bool {
         self.is_idle() && self.urgent.is_empty() && self.outstanding.is_empty() && self.outcomes.is_empty()
     }
 
-    /// Whether something that was accepted has not ended.
+    /// Returns whether an accepted operation has not completed.
     pub(crate) fn has_outstanding(&self) -> bool {
         !self.outstanding.is_empty()
     }
 
-    /// Whether the endpoint took less than was offered, so that asking again soon makes sense.
+    /// Returns whether a refused request is to be retried, so that another poll soon makes sense.
     pub(crate) fn is_blocked(&self) -> bool {
         self.is_blocked
     }
 
-    /// Grows with every acceptance and every end.
+    /// Returns a number that grows with every acceptance and every completion.
     pub(crate) fn progress(&self) -> u64 {
         self.progress
     }
 
-    /// How the next request ended.
+    /// Returns the next outcome, in order of completion.
     pub(crate) fn pop_outcome(&mut self) -> Option<Outcome> {
         self.outcomes.pop_front()
     }
 
-    /// From now on requests to this node end at once.
+    /// Marks `node` as lost. From now on requests to it fail at once.
     pub(crate) fn lose(&mut self, node: NodeId) {
         self.lost.insert(node);
     }
 
-    /// Forget what has not been accepted and what is being sent, and cancel all waits. A message ends with its receive,
-    /// which nobody may post any more once ranks break off.
+    /// Discards queued requests and outstanding sends, and cancels all waits. A send completes only with its receive,
+    /// and no rank may post that receive after a break-off.
     pub(crate) fn break_off(&mut self) {
         self.work.clear();
         self.urgent.clear();
@@ -159,7 +160,7 @@ impl Issuer {
         self.cancel_waits();
     }
 
-    /// Cancel all waits that are outstanding.
+    /// Cancels all outstanding waits.
     pub(crate) fn cancel_waits(&mut self) {
         let waits: Vec<_> = self.outstanding.iter().filter(|(_, ticket)| ticket.is_wait).collect();
         let cancels: Vec<_> = waits
@@ -169,7 +170,7 @@ impl Issuer {
         self.urgent.extend(cancels);
     }
 
-    /// Cancel the wait or receive that was asked for under this tag, if it has not ended.
+    /// Cancels the wait or receive with this tag, if it has not completed.
     pub(crate) fn cancel(&mut self, tag: Tag) {
         let found = self.outstanding.iter().find(|(_, ticket)| ticket.is_wait && ticket.tag == tag);
         if let Some((id, _)) = found {
@@ -178,14 +179,14 @@ impl Issuer {
         }
     }
 
-    /// A receive has met its message; its end comes later.
+    /// Records that a receive has matched a message. Its completion comes later.
     pub(crate) fn matched(&mut self, operation: OperationId, message: Matched) {
         if let Some(ticket) = self.outstanding.get_mut(&operation.0) {
             ticket.message = Some(message);
         }
     }
 
-    /// Offer the endpoint what is queued.
+    /// Offers the queued requests to the endpoint.
     pub(crate) fn pump(&mut self, now: Instant, seat: &mut dyn Seat) {
         self.is_blocked = false;
         while let Some(request) = self.urgent.pop_front() {
@@ -250,7 +251,7 @@ impl Issuer {
             }
         };
         let target = request.body.target();
-        // No flush has to stand for a posted store on mapped memory.
+        // Posted stores to mapped memory need no flush.
         if !request.body.completes() && !matches!(timing, Timing::Event { path: OperationPath::Frames }) {
             return self.count(now, (kind, begun), timing, Ok(request.body.bytes()));
         }
@@ -271,7 +272,7 @@ impl Issuer {
             kind,
             target,
             expects: request.expects,
-            // A refused access moves no byte; that it was refused is its success.
+            // A refused access moves no bytes. Its refusal is its success.
             bytes: if request.expects.is_some() { 0 } else { request.body.bytes() },
             begun,
             timing,
@@ -295,7 +296,8 @@ impl Issuer {
         let Some(kind) = measured_kind(request) else { return };
         let begun = request.first_tried.unwrap_or(now);
         self.measurements.begin(kind, now);
-        // A refusal at the caller's own side is as good as one at the owner's, where the caller can see the mistake.
+        // If the caller can detect the mistake, a refusal by the caller's own endpoint is as good as a refusal by the
+        // owner.
         let is_own_mistake =
             matches!(request.expects, Some(OperationError::Misaligned | OperationError::OutOfBounds));
         let is_right = is_own_mistake && matches!(refused, CommandRefused::Invalid(_));
@@ -306,7 +308,7 @@ impl Issuer {
         self.conclude(now, (begun, timing), Some(0), outcome);
     }
 
-    /// An operation ended.
+    /// Records the completion of an operation.
     pub(crate) fn completed(
         &mut self,
         now: Instant,
@@ -323,7 +325,7 @@ impl Issuer {
         for _ in 0..ticket.posted {
             self.measurements.end(OperationKind::StorePosted, now);
         }
-        // The end of a cancelled wait says nothing about the fabric.
+        // The completion of a cancelled wait is no evidence about the fabric.
         let bytes = match (ticket.kind, result) {
             (_, Err(OperationError::Cancelled)) => None,
             (OperationKind::Receive, Ok(length)) => Some(length),
@@ -345,12 +347,13 @@ impl Issuer {
         }
     }
 
-    /// The endpoint says that a node is lost, or that it has begun a new life.
+    /// Records that the endpoint reported a node as lost, or as a new incarnation.
     pub(crate) fn told_lost(&mut self, node: NodeId) {
         self.told_lost.insert(node);
     }
 
-    /// What the ends of operations say. In the end only: an operation's end may be told before the loss that explains it.
+    /// Returns the oracle's verdicts about completions. Call this only at the end: a completion may be reported before
+    /// the loss that explains it.
     pub(crate) fn verdicts(&self, name: impl Fn(NodeId) -> String) -> Verdicts {
         let mut verdicts = self.verdicts.clone();
         for (node, count) in &self.unknown {
@@ -369,7 +372,8 @@ impl Issuer {
         verdicts
     }
 
-    /// `bytes`: what a success counts for; `None` if the end is not counted at all.
+    /// Counts a completion and queues its outcome. `bytes` is the size that a success counts; `None` leaves the
+    /// completion uncounted.
     fn conclude(
         &mut self,
         now: Instant,
@@ -404,7 +408,7 @@ impl Issuer {
         }
     }
 
-    /// What is outstanding, for a watchdog: how many of which kind towards whom.
+    /// Describes the outstanding operations for a watchdog: how many of which kind to which target.
     pub(crate) fn waiting_for(&self, name: impl Fn(NodeId) -> String) -> String {
         let mut counts = BTreeMap::<String, u32>::new();
         for ticket in self.outstanding.values().filter(|ticket| ticket.tag != Tag::AbortWait) {

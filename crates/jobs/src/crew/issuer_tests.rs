@@ -1,10 +1,10 @@
-//! An endpoint that takes, refuses and answers as told.
+//! Tests of the issuer against a scripted endpoint.
 
 use rackloom_protocol::{Command, Completion, Key, RegionId, RemoteAddress};
 
 use super::*;
 
-/// Takes as many commands as it has room for, then is busy.
+/// Accepts `room` commands, then is busy.
 #[derive(Default)]
 struct Script {
     room: usize,
@@ -71,7 +71,7 @@ fn a_busy_endpoint_gets_the_same_request_again_in_order() {
     assert!(!issuer.is_blocked());
     assert_eq!(script.taken, ["store 0 as 1", "store 1 as 2", "store 2 as 3"]);
     issuer.completed(Instant(30), OperationId(2), Ok(0));
-    // The second was first tried at 0: being refused counts as latency.
+    // The second store was first tried at 0. Time spent while refused counts as latency.
     let stores = issuer.measurements.get(OperationKind::StoreAcknowledged).unwrap();
     assert_eq!((stores.count, stores.latency.max_ns()), (1, 30));
 }

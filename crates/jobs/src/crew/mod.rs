@@ -1,14 +1,14 @@
-//! What the ranks of every job do alike: issue what they want of their endpoint, meet, derive bytes that both sides know, and
-//! break off together when one of them dies.
+//! Common parts of all jobs: issuing operations, barriers, reproducible data, and breaking off together after a loss.
 //!
-//! [`ensemble`] is a whole job but for what is played; `collective` and `pairs` play on it. The litmus has a life of its
-//! own, because it looks at its memory also when it breaks off.
+//! [`ensemble`] is a complete job except for the program that it plays. `collective` and `pairs` are such programs. The
+//! litmus has its own control flow, because it also checks its memory when it breaks off.
 
 pub(crate) mod barrier;
 pub(crate) mod ensemble;
 pub(crate) mod issuer;
 pub(crate) mod pattern;
 pub(crate) mod request;
+pub(crate) mod start;
 
 use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId, RemoteAddress, Tenant};
 
@@ -16,28 +16,28 @@ use self::barrier::{BARRIER_WORDS, Grounds};
 use self::pattern::fold;
 use crate::job::Job;
 
-/// An endpoint as a job knows it.
+/// An endpoint that takes part in a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
-    /// Its name in the plan.
+    /// Name of the endpoint in the plan.
     pub name: String,
-    /// Its partition. Ranks of other partitions must not get at its memory.
+    /// Tenant of the endpoint. Ranks of other tenants must not access its memory.
     pub tenant: Tenant,
 }
 
-/// Words by which ranks meet and tell each other things. A play's own words begin at [`Crew::own_word`].
+/// Region with the words for barriers and notices. A play's own words begin at [`Crew::own_word`].
 pub(crate) const CONTROL: RegionId = RegionId(1);
-/// Word of [`CONTROL`] in which somebody says that he broke off.
+/// Word of [`CONTROL`] that receives the notice of a rank that broke off.
 const ABORT_WORD: u64 = 0;
 const FIRST_BARRIER_WORD: u64 = 1;
-/// Words of [`CONTROL`] that a play may use as it likes.
+/// Number of words of [`CONTROL`] that are reserved for the play.
 const OWN_WORDS: u64 = 8;
-/// Bytes of [`CONTROL`].
+/// Length of [`CONTROL`] in bytes.
 pub(crate) const CONTROL_BYTES: u64 = 8 * (FIRST_BARRIER_WORD + BARRIER_WORDS + OWN_WORDS);
-/// Told apart from the purposes of other numbers that follow from the seed.
+/// Separates the keys from other numbers that are derived from the same seed.
 const KEY_PURPOSE: u64 = 0x6b65_7973;
 
-/// One rank among the others.
+/// One rank, with the list of all ranks.
 pub(crate) struct Crew {
     pub(crate) rank: u16,
     pub(crate) ranks: Vec<Rank>,
@@ -45,7 +45,7 @@ pub(crate) struct Crew {
 }
 
 impl Crew {
-    /// `key_seed`: what the keys of all regions of the job follow from.
+    /// Returns the view of `rank`. All keys of the job's regions are derived from `key_seed`.
     pub(crate) const fn new(rank: u16, ranks: Vec<Rank>, key_seed: u64) -> Self {
         Self { rank, ranks, key_seed }
     }
@@ -54,25 +54,25 @@ impl Crew {
         self.ranks.get(usize::from(rank)).map_or("?", |rank| rank.name.as_str())
     }
 
-    /// All ranks but this one.
+    /// Returns all ranks but this one.
     pub(crate) fn others(&self) -> impl Iterator<Item = u16> + use<> {
         let own = self.rank;
         (0..self.ranks.len() as u16).filter(move |rank| *rank != own)
     }
 
-    /// A place in an owner's memory, with the key that opens it.
+    /// Returns an address in an owner's memory, with the region's key.
     pub(crate) fn address(&self, owner: u16, region: RegionId, offset: u64) -> RemoteAddress {
         RemoteAddress { node: NodeId(owner), region, offset, key: self.key(owner, region) }
     }
 
-    /// A region of this rank, of at least one word.
+    /// Returns the configuration of a region of this rank, of at least one word.
     pub(crate) fn region(&self, region: RegionId, length: u64, access: Access) -> RegionConfig {
         let tenant = self.ranks.get(usize::from(self.rank)).map_or(Tenant(0), |rank| rank.tenant);
         let key = self.key(self.rank, region);
         RegionConfig { region, length: length.max(8), key, access, tenant }
     }
 
-    /// Offset in [`CONTROL`] of a word that belongs to the play.
+    /// Returns the offset in [`CONTROL`] of a word that belongs to the play.
     pub(crate) const fn own_word(number: u64) -> u64 {
         debug_assert!(number < OWN_WORDS);
         8 * (FIRST_BARRIER_WORD + BARRIER_WORDS + number)
@@ -92,23 +92,23 @@ impl Grounds for Crew {
     }
 }
 
-/// A source of no bytes, for puts that are only a signal.
+/// Empty source, for puts that are only a signal.
 pub(crate) const NOTHING: LocalRange = LocalRange { region: CONTROL, offset: 0, length: 0 };
 
-/// The regions in which a job keeps what it moves, without the words by which ranks meet and tell each other things.
+/// Returns the regions that hold a job's data, without the control region.
 pub fn data_regions(job: &dyn Job) -> impl Iterator<Item = RegionId> + use<> {
     job.regions().into_iter().map(|region| region.region).filter(|region| *region != CONTROL)
 }
 
-/// Notices that a rank repeats because the memory they were for has failed.
+/// Maximum number of notices that a rank repeats because the target's memory has failed.
 pub(crate) const NOTICES_REPEATED_MAX: u32 = 1_000;
 
-/// Why a rank breaks off.
+/// Reason for which a rank breaks off.
 pub(crate) enum Why {
-    /// Somebody was lost, or has broken off.
+    /// A rank was lost, or has broken off.
     Loss(String),
-    /// Something is wrong that no loss explains.
+    /// Something failed that no loss explains.
     Fault(String),
-    /// The target's memory has refused what is right: its key was revoked, or it failed.
+    /// The target's memory has refused a correct access: its key was revoked, or the memory failed.
     Refusal(String),
 }

@@ -1,12 +1,12 @@
-//! Bytes that both sides can derive on their own: the heart of every check.
+//! Reproducible bytes that both sides of a transfer can derive on their own. Every data check uses them.
 //!
-//! A pattern is an endless byte string named by a few numbers (seed, round, writer, owner, slot). The writer fills from it,
-//! the owner compares against it, and nothing about the content ever travels beside the data. Any byte can be asked for
-//! without producing those before it, so a check may start anywhere.
+//! A pattern is an endless byte string named by a few numbers (seed, round, writer, owner, slot). The writer fills
+//! memory from it, and the owner compares memory against it. No information about the content travels beside the data.
+//! Any byte can be computed without those before it, so a check may start anywhere.
 //!
-//! Not a cryptographic generator: it only has to make misplaced, stale, torn or flipped bytes visible.
+//! The generator is not cryptographic. It only has to make misplaced, stale, torn or flipped bytes visible.
 
-/// A strong 64-bit mixer (the finaliser of SplitMix64, Steele et al. 2014).
+/// Mixes 64 bits strongly (the finaliser of SplitMix64, Steele et al. 2014).
 pub(crate) const fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -14,19 +14,19 @@ pub(crate) const fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// One number out of several; order counts.
+/// Combines several numbers into one. Their order matters.
 pub(crate) fn fold(seed: u64, parts: &[u64]) -> u64 {
     parts.iter().fold(mix(seed), |sum, part| mix(sum ^ mix(*part)).rotate_left(17))
 }
 
-/// An endless byte string.
+/// Endless byte string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     name: u64,
 }
 
 impl Pattern {
-    /// The string that these numbers name.
+    /// Returns the string that these numbers name.
     pub(crate) fn new(seed: u64, parts: &[u64]) -> Self {
         Self { name: fold(seed, parts) }
     }
@@ -35,12 +35,12 @@ impl Pattern {
         mix(self.name ^ number.wrapping_mul(0xd6e8_feb8_6659_fd93)).to_le_bytes()
     }
 
-    /// The byte at `index`.
+    /// Returns the byte at `index`.
     pub(crate) const fn byte(self, index: u64) -> u8 {
         self.word(index / 8)[(index % 8) as usize]
     }
 
-    /// Put the bytes from `index` on into `out`.
+    /// Writes the bytes from `index` on into `out`.
     pub(crate) fn fill(self, index: u64, out: &mut [u8]) {
         let head = out.len().min(((8 - index % 8) % 8) as usize);
         let (unaligned, aligned) = out.split_at_mut(head);
@@ -53,7 +53,7 @@ impl Pattern {
         }
     }
 
-    /// The bytes from `index` on, as a vector.
+    /// Returns `length` bytes from `index` on.
     pub(crate) fn bytes(self, index: u64, length: u64) -> Vec<u8> {
         let mut bytes = vec![0; length as usize];
         self.fill(index, &mut bytes);

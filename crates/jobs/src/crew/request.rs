@@ -1,4 +1,4 @@
-//! What a rank wants of its endpoint, kept until the endpoint takes it.
+//! Requests of a rank to its endpoint, kept until the endpoint accepts them.
 
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Instant, LocalRange, NodeId,
@@ -9,10 +9,10 @@ use crate::measure::OperationKind;
 
 pub(crate) use crate::job::{Carried, Seat};
 
-/// Who wants to hear how a request ended.
+/// Part of the job that receives the outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tag {
-    /// The phase being run: which peer, and which of its items.
+    /// The current phase, with the peer and the item number.
     Phase {
         peer: u16,
         item: u32,
@@ -23,7 +23,7 @@ pub(crate) enum Tag {
     AbortWait,
 }
 
-/// A command that owns what it needs.
+/// Command that owns its data.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     Store { target: RemoteAddress, data: Vec<u8>, completion: Completion },
@@ -40,7 +40,7 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// The command under a name.
+    /// Returns the command with `operation` as its identifier.
     pub(crate) fn command(&self, operation: OperationId) -> Command<'_> {
         match *self {
             Self::Store { target, ref data, completion } => {
@@ -63,7 +63,7 @@ impl Body {
         }
     }
 
-    /// Whether a completion will follow its acceptance.
+    /// Returns whether a completion follows the acceptance.
     pub(crate) const fn completes(&self) -> bool {
         !matches!(
             self,
@@ -71,12 +71,13 @@ impl Body {
         )
     }
 
-    /// Whether somebody else must act before it ends, so that it can be cancelled and takes no place of the work.
+    /// Returns whether another node must act before the request completes. Such a request can be cancelled, and does
+    /// not count as outstanding work.
     pub(crate) const fn is_wait(&self) -> bool {
         matches!(self, Self::WaitUntil { .. } | Self::Receive { .. })
     }
 
-    /// The kind it is measured as; a cancel is not measured.
+    /// Returns the kind under which the request is measured; `None` for a cancel, which is not measured.
     pub(crate) const fn kind(&self) -> Option<OperationKind> {
         Some(match self {
             Self::Store { completion: Completion::Accepted, .. } => OperationKind::StorePosted,
@@ -95,7 +96,8 @@ impl Body {
         })
     }
 
-    /// Payload that it moves, as far as the caller knows it: how long a received message is, its end says.
+    /// Returns the payload in bytes, as far as the caller knows it. The length of a received message is known only at
+    /// its completion.
     pub(crate) const fn bytes(&self) -> u64 {
         match self {
             Self::Store { data, .. } => data.len() as u64,
@@ -106,7 +108,7 @@ impl Body {
         }
     }
 
-    /// The node whose death ends it.
+    /// Returns the node whose loss ends the request.
     pub(crate) const fn target(&self) -> Option<NodeId> {
         match self {
             Self::Store { target, .. }
@@ -134,14 +136,14 @@ const fn atomic_kind(atomic: Atomic) -> OperationKind {
     }
 }
 
-/// A command with what is to be done about its end.
+/// Command, with the expected result and the receiver of its outcome.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) tag: Tag,
     pub(crate) body: Body,
-    /// The refusal that is right; `None` if it must succeed.
+    /// Expected refusal; `None` if the request must succeed.
     pub(crate) expects: Option<OperationError>,
-    /// When the endpoint was first asked.
+    /// Time of the first attempt.
     pub(crate) first_tried: Option<Instant>,
 }
 
@@ -150,23 +152,23 @@ impl Request {
         Self { tag, body, expects: None, first_tried: None }
     }
 
-    /// A request that must end with this error.
+    /// Returns a request that must be refused with `expects`.
     pub(crate) fn forbidden(tag: Tag, body: Body, expects: OperationError) -> Self {
         Self { expects: Some(expects), ..Self::new(tag, body) }
     }
 }
 
-/// Why a request did not end as it must.
+/// Reason for which a request did not end as required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
     Operation(OperationError),
     Refused(CommandRefused),
-    /// It had to be refused, and was not.
+    /// The request had to be refused, and was not.
     Allowed,
 }
 
 impl Failure {
-    /// Lower-case name for counts.
+    /// Returns a lower-case name for counts.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Operation(error) => error.name(),
@@ -178,8 +180,8 @@ impl Failure {
         }
     }
 
-    /// Whether a key that was revoked explains it, or memory that failed, which a flush says of the posted stores before it; to the owner,
-    /// waiting on what it has revoked is invalid.
+    /// Returns whether a revoked key or failed memory explains the failure. A flush reports failed memory of the posted
+    /// stores before it. At the owner itself, a wait on a revoked region is refused as invalid.
     pub(crate) const fn is_refusal(self) -> bool {
         matches!(
             self,
@@ -192,7 +194,7 @@ impl Failure {
         )
     }
 
-    /// Whether the next request may succeed all the same: memory that failed may fail only now and then, a key that is revoked stays so.
+    /// Returns whether the next request may succeed: memory may fail intermittently, but a revoked key stays revoked.
     pub(crate) const fn may_pass(self) -> bool {
         matches!(
             self,
@@ -202,13 +204,13 @@ impl Failure {
         )
     }
 
-    /// Whether a new life in the target's place explains it, which does not do the job: one whose forebear died before this rank had
-    /// met it, so that nobody could say that it was lost.
+    /// Returns whether a new incarnation of the target explains the failure. The new incarnation does not run the job.
+    /// Its predecessor was lost before this rank had reached it, so the endpoint could not report the loss.
     pub(crate) const fn is_of_stranger(self) -> bool {
         matches!(self, Self::Operation(OperationError::NoSuchRegion))
     }
 
-    /// Whether the target's death explains it.
+    /// Returns whether the loss of the target explains the failure.
     pub(crate) const fn is_loss(self) -> bool {
         matches!(
             self,
@@ -218,20 +220,20 @@ impl Failure {
     }
 }
 
-/// The message that a receive has met.
+/// Message that a receive has matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Matched {
     pub(crate) source: NodeId,
     pub(crate) tag: u64,
 }
 
-/// How a request ended.
+/// Outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) tag: Tag,
     pub(crate) kind: OperationKind,
     pub(crate) target: Option<NodeId>,
     pub(crate) result: Result<u64, Failure>,
-    /// Which message, if it is a receive that has met one.
+    /// Matched message, if the request is a receive that matched one.
     pub(crate) message: Option<Matched>,
 }

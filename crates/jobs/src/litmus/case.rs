@@ -1,22 +1,22 @@
-//! The transfers that every ordered pair of ranks makes: which kinds, which sizes, which alignments.
+//! Transfers that every ordered pair of ranks makes: kinds, sizes, alignments.
 //!
-//! Sizes sit on and next to the boundaries where such code breaks: words, 64-byte lines, 256-byte load requests, pages, frames,
-//! and segments of bulk transfers.
+//! Sizes are at and next to the boundaries at which such code breaks: words, 64-byte lines, 256-byte load requests,
+//! pages, frames, and segments of bulk transfers.
 
 use super::settings::LitmusSettings;
 
-/// Sizes in bytes, ascending.
+/// Sizes in bytes, in ascending order.
 pub(crate) const SIZES: [u64; 19] =
     [1, 2, 3, 4, 7, 8, 15, 16, 63, 64, 65, 255, 256, 257, 1000, 4096, 4097, 65_537, 1 << 20];
 
-/// Sizes from which on one alignment per kind is enough.
+/// Size in bytes from which one alignment per kind is enough.
 const LARGE_BYTES: u64 = 65_537;
 
-/// Sizes of transfers behind which a fence stands: a few are enough, because the fence does not look at them.
+/// Sizes of transfers before a fence. A few are enough, because a fence does not depend on them.
 const FENCED_STORE_SIZES: [u64; 4] = [1, 8, 65, 256];
 const FENCED_PUT_SIZES: [u64; 3] = [257, 4097, 65_537];
 
-/// How the bytes of a slot get there.
+/// Operation that writes the bytes of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CaseKind {
     StorePosted,
@@ -26,17 +26,17 @@ pub(crate) enum CaseKind {
     PutWithSignal,
     /// A store, a fence, then a store of the case's flag.
     FencedStore,
-    /// A put, a fence, then a store of the case's flag: the flag travels in another class than the data.
+    /// A put, a fence, then a store of the case's flag. The flag travels in another traffic class than the data.
     FencedPut,
 }
 
 impl CaseKind {
-    /// Whether the case has a flag that must not be seen before its data.
+    /// Returns whether the case has a flag that must not be seen before its data.
     pub(crate) const fn has_flag(self) -> bool {
         matches!(self, Self::PutWithSignal | Self::FencedStore | Self::FencedPut)
     }
 
-    /// Whether that flag is an operation of its own, behind a fence.
+    /// Returns whether that flag is a separate operation, after a fence.
     pub(crate) const fn is_fenced(self) -> bool {
         matches!(self, Self::FencedStore | Self::FencedPut)
     }
@@ -53,12 +53,12 @@ impl CaseKind {
     }
 }
 
-/// One transfer into memory of its own at the owner.
+/// One transfer into its own slot at the owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Case {
     pub(crate) kind: CaseKind,
     pub(crate) bytes: u64,
-    /// Distance of the slot from a 64-byte boundary.
+    /// Distance of the slot from a 64-byte boundary, in bytes.
     pub(crate) misalignment: u64,
 }
 
@@ -67,17 +67,17 @@ pub(crate) struct Case {
 pub(crate) struct ReadCase {
     pub(crate) is_get: bool,
     pub(crate) bytes: u64,
-    /// Distance of both ends from a 64-byte boundary.
+    /// Distance of both ends from a 64-byte boundary, in bytes.
     pub(crate) misalignment: u64,
 }
 
-/// The sizes up to `bytes_max`, and `bytes_max` itself.
+/// Returns the sizes up to `bytes_max`, and `bytes_max` itself.
 fn sizes(bytes_max: u64) -> impl Iterator<Item = u64> {
     let extra = (!SIZES.contains(&bytes_max)).then_some(bytes_max);
     SIZES.into_iter().filter(move |bytes| *bytes <= bytes_max).chain(extra)
 }
 
-/// Small transfers are made aligned and not; of the large ones, one of both.
+/// Returns the alignments of a transfer. Small transfers are made aligned and misaligned, large ones in one of both.
 fn alignments(bytes: u64, number: usize) -> impl Iterator<Item = u64> {
     let odd = [1, 3, 5, 7][number % 4];
     let both = bytes < LARGE_BYTES;
@@ -85,7 +85,7 @@ fn alignments(bytes: u64, number: usize) -> impl Iterator<Item = u64> {
     [(aligned, 0), (both || !aligned, odd)].into_iter().filter_map(|(wanted, at)| wanted.then_some(at))
 }
 
-/// What a writer does to an owner, for transfers of up to `bytes_max`.
+/// Returns the transfers of a writer to an owner, up to `bytes_max`.
 pub(crate) fn cases(settings: &LitmusSettings, bytes_max: u64) -> Vec<Case> {
     let store_max = bytes_max.min(settings.store_bytes_max);
     let mut cases = Vec::new();
@@ -97,19 +97,19 @@ pub(crate) fn cases(settings: &LitmusSettings, bytes_max: u64) -> Vec<Case> {
     add(CaseKind::StorePosted, &mut sizes(store_max));
     add(CaseKind::StoreAcknowledged, &mut sizes(store_max));
     add(CaseKind::Put, &mut sizes(bytes_max));
-    // Nothing but a signal is a put, too.
+    // A put may consist of its signal alone.
     add(CaseKind::PutWithSignal, &mut std::iter::once(0).chain(sizes(bytes_max)));
     add(CaseKind::FencedStore, &mut FENCED_STORE_SIZES.into_iter().filter(|bytes| *bytes <= store_max));
     add(CaseKind::FencedPut, &mut FENCED_PUT_SIZES.into_iter().filter(|bytes| *bytes <= bytes_max));
     cases
 }
 
-/// What a reader reads of an owner, for transfers of up to `bytes_max`.
+/// Returns the reads of a reader from an owner, up to `bytes_max`.
 pub(crate) fn read_cases(settings: &LitmusSettings, bytes_max: u64) -> Vec<ReadCase> {
     let load_max = bytes_max.min(settings.store_bytes_max);
     let of = |is_get, bytes_max| {
         sizes(bytes_max).enumerate().flat_map(move |(number, bytes)| {
-            // Large ones take the alignment that the put of the same size leaves out.
+            // Large reads use the alignment that the put of the same size leaves out.
             alignments(bytes, number + 1).map(move |misalignment| ReadCase { is_get, bytes, misalignment })
         })
     };

@@ -1,4 +1,4 @@
-//! What a rank found wrong, bounded, and how much it found right.
+//! Findings of a rank: mismatches and failures, bounded in number, and the amount of verified data.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,27 @@ use rackloom_protocol::{Memory, NodeId, OperationError, RegionId};
 use crate::crew::pattern::Pattern;
 use crate::report::Mismatch;
 
-/// Mismatches and failures that are kept in words.
+/// Maximum number of mismatches and failures that are kept in detail.
 const KEPT_MAX: usize = 16;
 /// Bytes compared per read of memory.
 const CHUNK_BYTES: usize = 16 << 10;
 
-/// What a range of memory must hold.
+/// Expected content of a range of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// The pattern from this index on.
     Exactly(Pattern, u64),
-    /// Each byte is that of the pattern, or still 0: the writer may not have got to it.
+    /// Each byte is that of the pattern, or still 0: the writer may not have written it yet.
     AtMost(Pattern, u64),
-    /// The pattern, whose flag is up behind a fence. A fence keeps the order of what is carried out; a flag comes all the same if its data
-    /// was refused. So bytes that are still 0 are a refusal, which a fault script must explain.
+    /// The pattern, whose flag was set after a fence. A fence keeps the order of operations that are performed, but the
+    /// flag is set even if its data was refused. So bytes that are still 0 are a refusal, which a fault script must
+    /// explain.
     Fenced(Pattern, u64),
-    /// Nobody wrote here.
+    /// Zero: no rank wrote here.
     Zero,
 }
 
-/// What a rank found.
+/// Findings of a rank.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub(crate) mismatches: Vec<Mismatch>,
@@ -34,11 +35,11 @@ pub(crate) struct Findings {
     pub(crate) verified_bytes: u64,
     pub(crate) failures: Vec<String>,
     pub(crate) failures_omitted: u64,
-    /// Where the rank broke off, if a loss explains that.
+    /// Descriptions of break-offs that a loss explains.
     pub(crate) excused: Vec<String>,
-    /// Where it broke off because memory refused what is right.
+    /// Descriptions of break-offs because memory refused a correct access.
     pub(crate) refusals: Vec<String>,
-    /// Accesses that this owner refused: (who, why) and how often.
+    /// Number of accesses that this owner refused, by source and reason.
     pub(crate) refused: BTreeMap<(u16, OperationError), u64>,
     chunk: Vec<u8>,
 }
@@ -52,7 +53,7 @@ impl Findings {
         }
     }
 
-    /// This owner's endpoint refused an access.
+    /// Records that this owner's endpoint refused an access.
     pub(crate) fn refused(&mut self, source: NodeId, error: OperationError) {
         *self.refused.entry((source.0, error)).or_default() += 1;
     }
@@ -64,7 +65,8 @@ impl Findings {
         }
     }
 
-    /// Compare memory with what it must hold. The first wrong byte of a range is reported, with the name of the place.
+    /// Compares memory with the expected content. The first wrong byte of a range is reported, with the description of
+    /// the range.
     pub(crate) fn check(
         &mut self,
         memory: &mut dyn Memory,
@@ -108,7 +110,7 @@ impl Findings {
         right
     }
 
-    /// Whether nothing but bytes that never came is missing here.
+    /// Returns whether nothing is wrong except bytes that were never written.
     fn check_unsent(
         &mut self,
         memory: &mut dyn Memory,
@@ -120,7 +122,7 @@ impl Findings {
         self.check(memory, region, range, Expected::AtMost(pattern, index), || place)
     }
 
-    /// Compare a word of memory with what it must be.
+    /// Compares a word of memory with its expected value.
     pub(crate) fn check_word(
         &mut self,
         (region, offset): (RegionId, u64),
@@ -143,7 +145,7 @@ impl Findings {
     }
 }
 
-/// The first byte that may not be as it is, and what it must be.
+/// Returns the index of the first wrong byte and its expected value.
 fn first_wrong(expected: Expected, done: u64, found: &[u8], wanted: &mut [u8]) -> Option<(usize, u8)> {
     match expected {
         Expected::Exactly(pattern, index)
@@ -160,7 +162,7 @@ fn first_wrong(expected: Expected, done: u64, found: &[u8], wanted: &mut [u8]) -
     Some((at, wanted[at]))
 }
 
-/// An 8-byte little-endian word of the rank's own memory; 0 if it cannot be read.
+/// Reads an 8-byte little-endian word of the rank's own memory; 0 if it cannot be read.
 pub(crate) fn read_word(memory: &mut dyn Memory, region: RegionId, offset: u64, bytes: u64) -> u64 {
     let mut word = [0; 8];
     match memory.read(region, offset, &mut word[..bytes as usize]) {

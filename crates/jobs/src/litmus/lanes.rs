@@ -1,7 +1,7 @@
-//! Room in the rank's own memory for transfers under way: sources of puts, targets of loads and gets.
+//! Lanes: buffers in the rank's own memory for outstanding transfers, as sources of puts and targets of loads and gets.
 //!
-//! A lane is held from issue to completion, because a put reads its source again when a packet must be sent again. Lanes are
-//! few; when none is free, the rank issues nothing that needs one.
+//! A lane is held from issue to completion, because a put reads its source again for a retransmission. There are few
+//! lanes. When none is free, the rank issues no operation that needs one.
 
 use super::layout::{GUARD_BYTES, LANE_MARGIN_BYTES, LARGE_LANES, Layout, SMALL_LANE_BYTES, SMALL_LANES};
 
@@ -15,22 +15,22 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Where the transfer's bytes begin.
+    /// Returns the offset at which the transfer's bytes begin.
     pub(crate) const fn offset(self) -> u64 {
         self.start + GUARD_BYTES + self.misalignment
     }
 
-    /// The range to fill with the guard pattern: the transfer's bytes, and guards on both sides.
+    /// Returns the range to fill with the guard pattern: the transfer's bytes, and guards on both sides.
     pub(crate) const fn guarded(self) -> (u64, u64) {
         (self.start, self.misalignment + self.bytes + 2 * GUARD_BYTES - 8)
     }
 
-    /// The guard before the transfer's bytes.
+    /// Returns the guard before the transfer's bytes.
     pub(crate) const fn guard_before(self) -> (u64, u64) {
         (self.start, self.offset() - self.start)
     }
 
-    /// The guard behind the transfer's bytes.
+    /// Returns the guard after the transfer's bytes.
     pub(crate) const fn guard_behind(self) -> (u64, u64) {
         let end = self.offset() + self.bytes;
         let (start, bytes) = self.guarded();
@@ -38,7 +38,7 @@ impl Lane {
     }
 }
 
-/// The lanes that are free.
+/// Free lanes.
 #[derive(Debug)]
 pub(crate) struct Lanes {
     small: Vec<u64>,
@@ -58,7 +58,8 @@ impl Lanes {
         }
     }
 
-    /// Room for `bytes` at `misalignment` (0 to 7) from a 64-byte boundary; `None` while all fitting lanes are held.
+    /// Takes a lane for `bytes` at `misalignment` (0 to 7) from a 64-byte boundary; `None` while all fitting lanes are
+    /// held.
     pub(crate) fn acquire(&mut self, bytes: u64, misalignment: u64) -> Option<Lane> {
         debug_assert!(misalignment < 8);
         let is_large = bytes > SMALL_LANE_BYTES;

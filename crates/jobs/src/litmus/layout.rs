@@ -1,9 +1,11 @@
-//! Where everything lies: one pure function of the number of ranks and the settings, the same for every rank.
+//! Memory layout of the litmus: one pure function of the number of ranks and the settings, with the same result for
+//! every rank.
 //!
-//! So that every rank knows every address at every other rank without asking, an owner's memory is divided by *distance*: the
-//! writer `w` of owner `o` uses the area of distance `(o - w) mod N`, and all owners look alike. Distance 1 (the neighbour) has
-//! an area of its own kind, because the largest transfers may be left to neighbours. Between any two things that a writer may
-//! touch lie at least [`GUARD_BYTES`] of guard, and extents cover a region without a gap: what is not a slot or a word is guard.
+//! Every rank must know every address at every other rank without messages. So an owner's memory is divided by
+//! *distance*: the writer `w` of owner `o` uses the area of distance `(o - w) mod N`, and all owners have the same
+//! layout. Distance 1 (the neighbour) has an area of its own kind, because the largest transfers may be limited to
+//! neighbours. Two objects that a writer may write are separated by at least [`GUARD_BYTES`] of guard. Extents cover a
+//! region without a gap: all bytes that are not a slot or a word are guard.
 //!
 //! | region | access | holds |
 //! |---|---|---|
@@ -11,7 +13,7 @@
 //! | [`DATA`] | all | contended atomics, slots |
 //! | [`LANES`] | none | sources of puts, targets of loads and gets |
 //! | [`READABLE`] | read | one pattern that others read, and that messages are taken from |
-//! | [`MAIL`] | none | where received messages land |
+//! | [`MAIL`] | none | slots for received messages |
 
 use rackloom_protocol::RegionId;
 use thiserror::Error;
@@ -20,40 +22,41 @@ use super::case::{Case, ReadCase, SIZES, cases, read_cases};
 use super::settings::LitmusSettings;
 use crate::crew::barrier::BARRIER_WORDS;
 
-/// Words: abort notice, barrier, flags.
+/// Region of words: abort notice, barrier, flags.
 pub(crate) const CONTROL: RegionId = RegionId(1);
-/// Contended atomics and slots.
+/// Region of contended atomics and slots.
 pub(crate) const DATA: RegionId = RegionId(2);
-/// Sources and targets of the rank's own transfers.
+/// Region of sources and targets of the rank's own transfers.
 pub(crate) const LANES: RegionId = RegionId(3);
-/// What others read and must not write.
+/// Region that others may read and must not write.
 pub(crate) const READABLE: RegionId = RegionId(4);
 
-/// Where received messages land.
+/// Region that received messages arrive in.
 pub(crate) const MAIL: RegionId = RegionId(5);
 
-/// Least distance between two things that are written.
+/// Least distance in bytes between two objects that are written.
 pub(crate) const GUARD_BYTES: u64 = 64;
-/// Room beside a lane's bytes for guards and misalignment on both sides.
+/// Bytes of a lane beyond its capacity, for guards and misalignment on both sides.
 pub(crate) const LANE_MARGIN_BYTES: u64 = 2 * GUARD_BYTES;
-/// Lanes for transfers of up to [`SMALL_LANE_BYTES`].
+/// Number of lanes for transfers of up to [`SMALL_LANE_BYTES`].
 pub(crate) const SMALL_LANES: u64 = 16;
-/// Capacity of a small lane.
+/// Capacity of a small lane in bytes.
 pub(crate) const SMALL_LANE_BYTES: u64 = 4608;
-/// Lanes for everything larger.
+/// Number of lanes for larger transfers.
 pub(crate) const LARGE_LANES: u64 = 2;
 
-/// Receives that are posted at a time for the messages of one writer.
+/// Number of receives that are posted at a time for the messages of one writer.
 pub(crate) const MAIL_SLOTS: u64 = 4;
-/// Longest message: several frames, and beyond what travels unasked.
+/// Length of the longest message in bytes: several frames, and more than is sent before the receiver requests it.
 const MESSAGE_BYTES_MAX: u64 = 20_000;
-/// Room in [`MAIL`] for a short message from anybody, with its guards.
+/// Bytes in [`MAIL`] for a short message from any rank, with its guards.
 const MAIL_ANY_STRIDE: u64 = 256;
 
-/// Distant ranks keep transfers of up to this size, on the bulk path and of several frames, before neighbours give way.
+/// Transfer size in bytes, on the bulk path and of several frames, that distant ranks keep before the sizes between
+/// neighbours are reduced.
 const FAR_BYTES_WANTED: u64 = 4097;
 
-/// The contended words of an owner.
+/// Contended words of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ContendedWord {
     FetchAddFour,
@@ -83,26 +86,26 @@ impl ContendedWord {
     }
 }
 
-/// What lies at an extent.
+/// Content of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Content {
-    /// Nobody writes here.
+    /// Guard: no rank writes here.
     Guard,
-    /// The bytes of a case; `case` indexes [`Layout::cases`] of that distance.
+    /// Slot with the bytes of a case. `case` indexes [`Layout::cases`] of that distance.
     Slot { distance: u16, case: u16 },
-    /// The flag of a case.
+    /// Flag of a case.
     Flag { distance: u16, case: u16 },
-    /// Where others say that they broke off.
+    /// Word for the notices of ranks that broke off.
     Abort,
-    /// One round of the barrier.
+    /// Word of one round of the barrier.
     Barrier { round: u16 },
-    /// A word that all ranks work on.
+    /// Word that all ranks modify.
     Contended(ContendedWord),
-    /// Where the ranks add up what the contended word answered them.
+    /// Word in which the ranks add up the values that the contended word returned.
     Ledger(ContendedWord),
 }
 
-/// A run of bytes of a region.
+/// Consecutive bytes of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Extent {
     pub(crate) offset: u64,
@@ -110,7 +113,7 @@ pub(crate) struct Extent {
     pub(crate) content: Content,
 }
 
-/// The rack does not fit.
+/// Error: the litmus does not fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error(
     "litmus needs {needed_bytes} bytes of memory per endpoint, there are {memory_bytes}; hint: raise `defaults.memory` in the rack file"
@@ -120,7 +123,7 @@ pub struct LayoutError {
     memory_bytes: u64,
 }
 
-/// Lays out things one behind the other, guards between them.
+/// Builder that places objects one after the other, with guards between them.
 #[derive(Default)]
 struct Builder {
     extents: Vec<Extent>,
@@ -146,28 +149,28 @@ impl Builder {
         }
     }
 
-    /// The extents, padded so that the next part begins at a 64-byte boundary.
+    /// Returns the extents, padded so that the next part begins at a 64-byte boundary.
     fn finish(mut self) -> Part {
         self.guard_until(self.cursor.next_multiple_of(64));
         Part { extents: self.extents, bytes: self.cursor }
     }
 }
 
-/// Extents relative to where the part begins. A part begins with a guard.
+/// Extents relative to the begin of the part. A part begins with a guard.
 #[derive(Clone, Debug)]
 struct Part {
     extents: Vec<Extent>,
     bytes: u64,
 }
 
-/// What one writer uses at one owner; one for distance 1, one for all others.
+/// Area of one writer at one owner. There is one kind for distance 1 and one for all others.
 #[derive(Clone, Debug)]
 struct Area {
     cases: Vec<Case>,
     reads: Vec<ReadCase>,
     slots: Part,
     flags: Part,
-    /// Per case: its offset in `slots` and in `flags`.
+    /// Offsets of each case in `slots` and in `flags`.
     offsets: Vec<(u64, u64)>,
 }
 
@@ -177,7 +180,7 @@ impl Area {
         let (mut slots, mut flags) = (Builder::default(), Builder::default());
         let mut offsets = Vec::with_capacity(cases.len());
         for (number, case) in cases.iter().enumerate() {
-            // The distance is filled in when the area is placed.
+            // The distance is set when the area is placed.
             let (distance, number) = (0, number as u16);
             slots.place(Content::Slot { distance, case: number }, case.bytes, case.misalignment);
             if case.kind.has_flag() {
@@ -195,7 +198,7 @@ impl Area {
     }
 }
 
-/// Largest transfers (neighbours, others) in the order in which they are tried.
+/// Returns the largest transfers (neighbours, others) in the order in which they are tried.
 fn sizes_to_try(largest: u64) -> impl Iterator<Item = (u64, u64)> {
     let up_to =
         |most: u64| std::iter::once(most).chain(SIZES.into_iter().rev().filter(move |bytes| *bytes < most));
@@ -207,7 +210,7 @@ fn sizes_to_try(largest: u64) -> impl Iterator<Item = (u64, u64)> {
     wanted.chain(up_to(near).map(move |far| (near, far)))
 }
 
-/// Where everything lies, for all ranks.
+/// Layout for all ranks.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     ranks: u16,
@@ -220,14 +223,14 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout with the largest transfers that memory and traffic allow: first those between distant ranks shrink, down to
-    /// [`FAR_BYTES_WANTED`], then those between neighbours, then all.
+    /// Returns the layout with the largest transfers that memory and traffic allow. First the transfers between distant
+    /// ranks are reduced, down to [`FAR_BYTES_WANTED`], then those between neighbours, then all.
     pub(crate) fn new(ranks: u16, settings: &LitmusSettings) -> Result<Self, LayoutError> {
         let mut needed_bytes = 0;
         for (near_bytes_max, far_bytes_max) in sizes_to_try(settings.bytes_max.max(1)) {
             let layout = Self::with_sizes(ranks, settings, near_bytes_max, far_bytes_max);
             needed_bytes = layout.total_bytes();
-            // The smallest transfers are made whatever they add up to.
+            // The smallest transfers are made even if their sum exceeds the limit.
             let has_much_traffic = far_bytes_max > 1 && layout.traffic_bytes() > settings.round_bytes_max;
             if needed_bytes <= settings.memory_bytes && !has_much_traffic {
                 return Ok(layout);
@@ -236,7 +239,7 @@ impl Layout {
         Err(LayoutError { needed_bytes, memory_bytes: settings.memory_bytes })
     }
 
-    /// Where the settings ask for more than fits: what was made of it, in words.
+    /// Describes the reduced sizes, if the settings request more than fits.
     pub(crate) fn shortfall(&self, settings: &LitmusSettings) -> Option<String> {
         let (asked, near, far) = (settings.bytes_max, self.near_bytes_max, self.far_bytes_max);
         let is_short = near < asked || (self.ranks > 2 && far < asked);
@@ -257,7 +260,7 @@ impl Layout {
         }
         let mut contended = Builder::default();
         for word in ContendedWord::ALL {
-            // A 4-byte word in the upper half of an 8-byte one: a wider update would hit guards.
+            // A 4-byte word is in the upper half of an 8-byte one, so a wider update would hit guards.
             contended.place(Content::Contended(word), word.bytes(), if word.is_four() { 4 } else { 0 });
             contended.place(Content::Ledger(word), 8, 0);
         }
@@ -276,34 +279,34 @@ impl Layout {
         if distance == 1 { &self.near } else { &self.far }
     }
 
-    /// The distance from a writer (or reader) to an owner.
+    /// Returns the distance from a writer (or reader) to an owner.
     pub(crate) fn distance(&self, writer: u16, owner: u16) -> u16 {
         let ranks = u32::from(self.ranks);
         ((u32::from(owner) + ranks - u32::from(writer)) % ranks) as u16
     }
 
-    /// The writer at this distance from an owner.
+    /// Returns the writer at this distance from an owner.
     pub(crate) fn writer(&self, owner: u16, distance: u16) -> u16 {
         // Distance is its own inverse: o - (o - w) = w.
         self.distance(distance, owner)
     }
 
-    /// What a writer does at this distance.
+    /// Returns the transfers of a writer at this distance.
     pub(crate) fn cases(&self, distance: u16) -> &[Case] {
         &self.area(distance).cases
     }
 
-    /// What a reader reads at this distance.
+    /// Returns the reads of a reader at this distance.
     pub(crate) fn reads(&self, distance: u16) -> &[ReadCase] {
         &self.area(distance).reads
     }
 
-    /// Offset in [`DATA`] of a case's slot.
+    /// Returns the offset in [`DATA`] of a case's slot.
     pub(crate) fn slot_offset(&self, distance: u16, case: u16) -> u64 {
         self.part_offset(DATA, distance) + self.area(distance).offsets[usize::from(case)].0
     }
 
-    /// Offset in [`CONTROL`] of a case's flag.
+    /// Returns the offset in [`CONTROL`] of a case's flag.
     pub(crate) fn flag_offset(&self, distance: u16, case: u16) -> u64 {
         self.part_offset(CONTROL, distance) + self.area(distance).offsets[usize::from(case)].1
     }
@@ -313,27 +316,27 @@ impl Layout {
         found.expect("every word of the layout was placed by it").offset
     }
 
-    /// Offset in [`CONTROL`] of the abort word.
+    /// Returns the offset in [`CONTROL`] of the abort word.
     pub(crate) fn abort_offset(&self) -> u64 {
         Self::fixed_offset(&self.control, Content::Abort)
     }
 
-    /// Offset in [`CONTROL`] of a barrier word.
+    /// Returns the offset in [`CONTROL`] of a barrier word.
     pub(crate) fn barrier_offset(&self, round: u16) -> u64 {
         Self::fixed_offset(&self.control, Content::Barrier { round })
     }
 
-    /// Offset in [`DATA`] of a contended word.
+    /// Returns the offset in [`DATA`] of a contended word.
     pub(crate) fn contended_offset(&self, word: ContendedWord) -> u64 {
         Self::fixed_offset(&self.contended, Content::Contended(word))
     }
 
-    /// Offset in [`DATA`] of a contended word's ledger.
+    /// Returns the offset in [`DATA`] of a contended word's ledger.
     pub(crate) fn ledger_offset(&self, word: ContendedWord) -> u64 {
         Self::fixed_offset(&self.contended, Content::Ledger(word))
     }
 
-    /// The part of an area that lies in a region.
+    /// Returns the part of an area that is in a region.
     fn area_part(&self, region: RegionId, distance: u16) -> &Part {
         let area = self.area(distance);
         if region == DATA { &area.slots } else { &area.flags }
@@ -354,7 +357,7 @@ impl Layout {
         }
     }
 
-    /// Every byte of [`CONTROL`] or [`DATA`], in order.
+    /// Returns the extents of every byte of [`CONTROL`] or [`DATA`], in order.
     pub(crate) fn extents(&self, region: RegionId) -> impl Iterator<Item = Extent> + '_ {
         let fixed = self.fixed_part(region).extents.iter().copied();
         let areas = (1..self.ranks).flat_map(move |distance| {
@@ -377,36 +380,36 @@ impl Layout {
         fixed.chain(areas).chain(std::iter::once(tail))
     }
 
-    /// Length of a region.
+    /// Returns the length of a region in bytes.
     pub(crate) fn region_bytes(&self, region: RegionId) -> u64 {
         match region {
-            // A reader takes any part of it, and the largest transfer still fits when it begins a little later.
+            // A reader reads any part of the region. The largest transfer still fits if it begins a little later.
             READABLE => self.near_bytes_max + 4096,
             LANES => {
                 SMALL_LANES * (SMALL_LANE_BYTES + LANE_MARGIN_BYTES) + LARGE_LANES * self.large_lane_stride()
             }
-            // One for each rank, and one for the message that never comes.
+            // One slot for each rank, and one for the message that is never sent.
             MAIL => self.mail_any_offset(u64::from(self.ranks)) + MAIL_ANY_STRIDE,
             _ => self.part_offset(region, self.ranks.max(1)) + GUARD_BYTES,
         }
     }
 
-    /// The longest tagged message.
+    /// Returns the length of the longest tagged message in bytes.
     pub(crate) fn message_bytes_max(&self) -> u64 {
         self.far_bytes_max.min(MESSAGE_BYTES_MAX)
     }
 
-    /// Offset in [`MAIL`] of a slot for a message of any length and some bytes more.
+    /// Returns the offset in [`MAIL`] of a slot for a message of any length, with some spare bytes.
     pub(crate) fn mail_offset(&self, slot: u64) -> u64 {
         GUARD_BYTES + slot * ((self.message_bytes_max() + 16).next_multiple_of(64) + LANE_MARGIN_BYTES)
     }
 
-    /// Offset in [`MAIL`] of a slot for a short message of anybody.
+    /// Returns the offset in [`MAIL`] of a slot for a short message of any rank.
     pub(crate) fn mail_any_offset(&self, number: u64) -> u64 {
         self.mail_offset(MAIL_SLOTS) + number * MAIL_ANY_STRIDE
     }
 
-    /// Bytes from one large lane to the next.
+    /// Returns the distance in bytes between two large lanes.
     pub(crate) fn large_lane_stride(&self) -> u64 {
         self.near_bytes_max.next_multiple_of(64) + LANE_MARGIN_BYTES
     }

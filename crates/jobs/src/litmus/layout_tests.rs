@@ -1,4 +1,4 @@
-//! A layout covers its regions, keeps things apart, and looks the same from both ends.
+//! Tests that a layout covers its regions, keeps objects apart, and is equal for writer and owner.
 
 use std::collections::HashSet;
 

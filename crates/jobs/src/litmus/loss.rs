@@ -1,8 +1,8 @@
-//! When something goes wrong that the run cannot go on with: a rank tells the others, lets what is outstanding end, checks what can
-//! still be checked, and finishes.
+//! Break-off of a litmus run that cannot go on: a rank notifies the others, lets outstanding operations complete,
+//! checks what can still be checked, and finishes.
 //!
-//! Every rank decides for itself; no barrier is needed to break off. A notice to the others makes sure that nobody waits for a
-//! rank that has given up, also where the fabric has told only one of them about a loss.
+//! Every rank decides on its own. No barrier is needed to break off. The notice to the others ensures that no rank
+//! waits for a rank that has given up, even if the fabric has reported a loss to only one of them.
 
 use rackloom_protocol::{Completion, Instant, Memory, NodeId};
 
@@ -24,7 +24,7 @@ impl Litmus {
                 self.lose(node.0);
                 self.break_off(now, Why::Loss(self.losses()));
             }
-            // Whether it is explained is for those to say who know of a fault script.
+            // The report decides whether a fault script explains the refusal.
             _ if failure.is_refusal() || failure.is_of_stranger() => self.break_off(now, Why::Refusal(text)),
             _ if outcome.kind == OperationKind::ForbiddenAccess => {
                 let described = phase::describe_forbidden(&self.scene, outcome);
@@ -34,7 +34,7 @@ impl Litmus {
         }
     }
 
-    /// Another rank broke off; its notice may say whom it lost.
+    /// Processes the notice of another rank that broke off. The notice may name a lost rank.
     pub(super) fn hear_abort(&mut self, now: Instant, memory: &mut dyn Memory) {
         let notice = read_word(memory, CONTROL, self.scene.layout.abort_offset(), 8);
         let (sender, lost) = (notice as u16, (notice >> 16) as u16);
@@ -60,7 +60,7 @@ impl Litmus {
         }
     }
 
-    /// Stop what is being done, tell the others, and let what is outstanding end.
+    /// Stops the work, notifies the others, and lets outstanding operations complete.
     pub(super) fn break_off(&mut self, now: Instant, why: Why) {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -72,7 +72,7 @@ impl Litmus {
             Why::Refusal(reason) => self.findings.refusals.push(format!("broke off at {place}: {reason}")),
         }
         self.issuer.break_off();
-        // Who is lost to this rank may live and wait for it: it is told as well, if it can be.
+        // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
         for peer in 0..self.scene.peers.len() {
             self.tell(self.scene.peers[peer]);
         }
@@ -80,7 +80,7 @@ impl Litmus {
         self.enter(Stage::BreakOff { until });
     }
 
-    /// Tell somebody that this rank has broken off.
+    /// Notifies `peer` that this rank has broken off.
     fn tell(&mut self, peer: u16) {
         let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
         let notice = (u64::from(self.scene.rank) + 1) | lost << 16;
@@ -90,7 +90,8 @@ impl Litmus {
         self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
     }
 
-    /// A notice did not arrive. Memory that fails now and then may take the next one; who was lost may come back.
+    /// Handles a notice that did not arrive. Memory that fails intermittently may accept the next notice, and a lost
+    /// rank may return.
     pub(super) fn hear_untold(&mut self, peer: NodeId, failure: Failure) {
         if failure.is_refusal() && self.notices_repeated < NOTICES_REPEATED_MAX {
             self.notices_repeated += 1;
@@ -100,7 +101,8 @@ impl Litmus {
         }
     }
 
-    /// Somebody can be reached again. It may never have noticed that it was lost, and wait for what this rank has given up.
+    /// Handles a node that is reachable again. The node may not have noticed the loss, and may wait for work that this
+    /// rank has given up.
     pub(super) fn hear_reached(&mut self, node: NodeId) {
         if self.untold.remove(&node.0) {
             self.tell(node.0);
@@ -112,7 +114,7 @@ impl Litmus {
     }
 
     pub(super) fn finish_broken_off(&mut self, memory: &mut dyn Memory) {
-        // A notice that no path was found for is no operation.
+        // A notice without a path to its target is not outstanding.
         if self.issuer.has_outstanding() {
             let waiting = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());
             self.findings.fail(format!("operations did not end in time: {waiting}"));

@@ -1,65 +1,29 @@
-//! The owner's own memory: prepared before a round, swept after it.
+//! Preparation of the owner's memory before a round, and its check after the round.
 //!
-//! Before: guards get their pattern, slots and flags become zero, contended words get their first value. After: every byte of
-//! the regions that others may write is looked at, by the owner, through its own memory and not through the fabric. What is not
-//! a slot or a word is guard and must not have changed.
+//! Before the round, guards get their pattern, slots and flags become zero, and contended words get their initial
+//! value. After it, the owner checks every byte of the regions that others may write, through its own memory and not
+//! through the fabric. All bytes that are not a slot or a word are guard and must not have changed.
 
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::Memory;
 
+use super::fill::{fill, write};
 use super::findings::{Expected, Findings, read_word};
 use super::layout::{CONTROL, Content, DATA, Extent, READABLE};
 use super::phase::check_contended;
 use super::scene::{Scene, width};
 use crate::crew::barrier::Barrier;
-use crate::crew::pattern::Pattern;
 
-/// Bytes written per access to memory.
-const CHUNK_BYTES: u64 = 16 << 10;
-
-/// How much a sweep may ask for.
+/// Extent to which a check may expect data to be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// All ranks have passed the barrier behind the round: everything must be there.
+    /// All ranks have passed the barrier after the round: all data must be there.
     Whole,
-    /// The run was broken off: what is there must be right, and what a raised flag stands for must be there.
+    /// The run was broken off: the data present must be right, and the data of each flag that is set must be there.
     Partial,
 }
 
-/// Write a range of the rank's own memory in chunks.
-fn write(
-    memory: &mut dyn Memory,
-    findings: &mut Findings,
-    region: RegionId,
-    (offset, bytes): (u64, u64),
-    fill: impl Fn(u64, &mut [u8]),
-) {
-    let mut chunk = vec![0; CHUNK_BYTES.min(bytes) as usize];
-    let mut done = 0;
-    while done < bytes {
-        let length = CHUNK_BYTES.min(bytes - done) as usize;
-        fill(done, &mut chunk[..length]);
-        if let Err(fault) = memory.write(region, offset + done, &chunk[..length]) {
-            findings
-                .fail(format!("own memory of {region} at {} cannot be written: {fault:?}", offset + done));
-            return;
-        }
-        done += length as u64;
-    }
-}
-
-/// Put a pattern into a range of the rank's own memory; a failure is a finding.
-pub(crate) fn fill(
-    memory: &mut dyn Memory,
-    findings: &mut Findings,
-    region: RegionId,
-    range: (u64, u64),
-    (pattern, index): (Pattern, u64),
-) {
-    write(memory, findings, region, range, |done, out| pattern.fill(index + done, out));
-}
-
-/// Bring the rank's memory into the state in which every round begins. Barrier and abort words are left alone: others may be
-/// ahead.
+/// Brings the rank's memory into the state in which every round begins. Barrier and abort words are not changed,
+/// because other ranks may be ahead.
 pub(crate) fn prepare(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings) {
     for region in [CONTROL, DATA] {
         let guard = scene.guard_pattern(region);
@@ -85,7 +49,7 @@ pub(crate) fn prepare(scene: &Scene, memory: &mut dyn Memory, findings: &mut Fin
     }
 }
 
-/// Look at every byte that others may have written, and at those that they must not have.
+/// Checks every byte that others may have written, and the bytes that they must not write.
 pub(crate) fn sweep(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings, certainty: Certainty) {
     for region in [CONTROL, DATA] {
         let guard = scene.guard_pattern(region);
@@ -114,7 +78,7 @@ pub(crate) fn sweep(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findi
     findings.check(memory, READABLE, range, expected, || "read-only region".to_owned());
 }
 
-/// Look at the slots that were written without order; a barrier lies between the writers' flushes and this.
+/// Checks the slots that were written without order. A barrier separates the writers' flushes from this check.
 pub(crate) fn sweep_writes(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings) {
     for extent in scene.layout.extents(DATA) {
         if let Content::Slot { distance, case } = extent.content
@@ -172,8 +136,8 @@ fn sweep_flag(
     });
 }
 
-/// After the last barrier nobody signals any more: each word must have counted every barrier exactly once, and nobody may have
-/// broken off.
+/// Checks the barrier words after the last barrier, when no rank signals any more. Each word must have counted every
+/// barrier exactly once, and no rank may have broken off.
 pub(crate) fn check_barrier_words(
     scene: &Scene,
     memory: &mut dyn Memory,

@@ -1,16 +1,18 @@
-//! The litmus job: every ordered pair of ranks, every kind of operation, and every byte checked by its owner.
+//! Litmus job: every ordered pair of ranks, every kind of operation, and every byte checked by its owner.
 //!
-//! One rank is a state machine. It prepares its memory, meets the others at a barrier, runs six phases (writes, with a barrier
-//! behind them, reads, order, messages, atomics, forbidden accesses), meets them again, and sweeps its own memory: what must be there follows from seed, writer, slot
-//! and byte index alone. Then the next round, with other patterns. See `phase/` for what is done, `layout.rs` for where.
+//! One rank is a state machine. It prepares its memory, meets the others at a barrier, and runs six phases (writes,
+//! followed by a barrier, reads, order, messages, atomics, forbidden accesses). It meets the others again, and checks
+//! its own memory. The expected content follows from seed, writer, slot and byte index alone. Then the next round
+//! begins, with other patterns. `phase/` contains the operations, `layout.rs` the addresses.
 //!
-//! When a node dies, or an operation fails that must not, the run is broken off: the rank tells the others, waits until what is
-//! outstanding has ended, checks what can still be checked, and finishes with a failure. It never waits without an end: waits
-//! name the node that they depend on, and the last resort is a time limit.
+//! When a node is lost, or an operation fails that must not, the run is broken off. The rank notifies the others, waits
+//! until outstanding operations have completed, checks what can still be checked, and finishes with a failure. No wait
+//! is endless: waits name the node that they depend on, and a timeout is the last resort.
 //!
-//! What it does not do: it judges no speed, and it does not know the topology.
+//! The litmus does not judge speed, and it does not know the topology.
 
 mod case;
+mod fill;
 mod findings;
 mod lanes;
 mod layout;
@@ -36,48 +38,47 @@ use crate::crew::Why;
 use crate::crew::barrier::Barrier;
 use crate::crew::issuer::Issuer;
 use crate::crew::request::{Body, Matched, Outcome, Request, Seat, Tag};
+use crate::crew::start::StartWait;
 use crate::job::{Job, Portion, Progress};
 use crate::report::JobResult;
 
 pub use self::layout::LayoutError;
 pub use self::settings::LitmusSettings;
 
-/// Time between looks at who can be reached, at the start.
+/// Time between two checks of which ranks are reachable, at the start, in nanoseconds.
 const GATHER_INTERVAL_NS: u64 = 1_000_000;
-/// Time until a busy endpoint is asked again, if no event comes first.
+/// Time until a command is offered again to a busy endpoint, if no event comes first, in nanoseconds.
 const RETRY_INTERVAL_NS: u64 = 10_000;
 
-/// What comes after a barrier.
+/// Next stage after a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum After {
     Prepare,
-    /// The first phase: what flushes said is visible must be there.
+    /// The check of the first phase: writes that a flush reported as visible must be there.
     Writes,
     Work,
     LastRound,
 }
 
-/// Where a rank is.
+/// Stage of a rank.
 enum Stage {
-    /// Waiting until every other rank can be reached.
-    Gather {
-        until: Option<Instant>,
-    },
+    /// The rank waits until every other rank can be reached.
+    Gather(StartWait),
     Barrier(After),
     Phase(usize, Box<dyn Phase>),
-    /// Everything is done; the wait for abort notices is being cancelled.
+    /// All work is done. The wait for abort notices is being cancelled.
     Close,
-    /// Waiting for outstanding operations to end.
+    /// The rank waits for outstanding operations to complete.
     BreakOff {
         until: Instant,
     },
     Over,
 }
 
-/// How many [`phase`]s a round has.
+/// Number of [`phase`]s in a round.
 const PHASES: u64 = 6;
 
-/// The phases of a round, in order.
+/// Returns the phase of a round with this number; `None` after the last one.
 fn phase(number: usize) -> Option<Box<dyn Phase>> {
     Some(match number {
         0 => Box::new(Writes::default()),
@@ -99,18 +100,18 @@ pub struct Litmus {
     barrier: Barrier,
     stage: Stage,
     lost: BTreeSet<u16>,
-    /// Who could not be told that this rank has broken off.
+    /// Ranks that could not be notified that this rank has broken off.
     untold: BTreeSet<u16>,
     notices_repeated: u32,
     is_prepared: bool,
     is_complete: bool,
     stages_passed: u64,
-    /// The phase of this round that was begun last.
+    /// The latest phase of this round that was begun.
     phase: usize,
 }
 
 impl Litmus {
-    /// One rank of a run of `ranks` with these settings, which must be the same for all of them.
+    /// Returns one rank of a run of `ranks`. The settings must be equal for all of them.
     pub fn new(rank: NodeId, ranks: Vec<Rank>, settings: LitmusSettings) -> Result<Self, LayoutError> {
         let layout = Layout::new(ranks.len() as u16, &settings)?;
         let scene = Scene::new(rank.0, ranks, layout, settings);
@@ -119,7 +120,7 @@ impl Litmus {
             lanes: Lanes::new(&scene.layout),
             findings: Findings::default(),
             barrier: Barrier::new(scene.group(), scene.rank),
-            stage: Stage::Gather { until: None },
+            stage: Stage::Gather(StartWait::new(scene.settings.start_timeout_ns)),
             lost: BTreeSet::new(),
             untold: BTreeSet::new(),
             notices_repeated: 0,
@@ -131,7 +132,7 @@ impl Litmus {
         })
     }
 
-    /// One turn on anything that takes commands.
+    /// Polls the job once, on any seat.
     fn turn(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         loop {
             let before = self.progress();
@@ -146,7 +147,7 @@ impl Litmus {
         }
         match self.stage {
             Stage::Over => Progress::Finished,
-            Stage::Gather { .. } => Progress::Running(Some(now + GATHER_INTERVAL_NS)),
+            Stage::Gather(_) => Progress::Running(Some(now + GATHER_INTERVAL_NS)),
             _ if self.issuer.is_blocked() => Progress::Running(Some(now + RETRY_INTERVAL_NS)),
             Stage::BreakOff { until } => Progress::Running(Some(until)),
             _ => Progress::Running(None),
@@ -162,12 +163,12 @@ impl Litmus {
         self.stages_passed += 1;
     }
 
-    /// Do what the stage asks for, as far as it goes now.
+    /// Does the work of the current stage, as far as possible now.
     fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) {
         match &mut self.stage {
-            Stage::Gather { until } => {
-                let until = *until.get_or_insert(now + self.scene.settings.start_timeout_ns);
-                self.gather(now, until, seat, memory);
+            Stage::Gather(wait) => {
+                let wait = *wait;
+                self.gather(now, wait, seat, memory);
             }
             Stage::Barrier(after) => {
                 let after = *after;
@@ -210,9 +211,12 @@ impl Litmus {
         }
     }
 
-    fn gather(&mut self, now: Instant, until: Instant, seat: &dyn Seat, memory: &mut dyn Memory) {
+    /// Begins the first round once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
+    fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat, memory: &mut dyn Memory) {
         let others = || (0..self.scene.ranks.len() as u16).filter(|rank| *rank != self.scene.rank);
         let missing: Vec<_> = others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
+        self.stages_passed += u64::from(wait.record(now, missing.len()));
+        self.stage = Stage::Gather(wait);
         if missing.is_empty() {
             let offset = self.scene.layout.abort_offset();
             let wait = Body::WaitUntil {
@@ -224,7 +228,7 @@ impl Litmus {
             };
             self.issuer.submit_urgent(Request::new(Tag::AbortWait, wait));
             self.begin_round(now, memory);
-        } else if now >= until {
+        } else if wait.is_over(now) {
             for rank in missing {
                 self.lose(rank);
             }
@@ -276,7 +280,7 @@ impl Litmus {
         }
     }
 
-    /// A request ended.
+    /// Processes the result of a request.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
             self.hear_untold(peer, failure);
@@ -310,11 +314,11 @@ impl Litmus {
         }
     }
 
-    /// Where in the script the rank is.
+    /// Returns a description of the point that the rank has reached.
     fn place(&self) -> String {
         let round = format!("round {} of {}", self.scene.round + 1, self.scene.settings.rounds);
         match &self.stage {
-            Stage::Gather { .. } => "the start, waiting until every rank can be reached".to_owned(),
+            Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
             Stage::Barrier(after) => {
                 let whom = self.scene.name(self.barrier.waits_for());
                 let which = match after {
@@ -385,13 +389,13 @@ impl Job for Litmus {
         }
     }
 
-    /// In phases.
+    /// Returns the progress in phases.
     fn portion(&self) -> Option<Portion> {
         let (round, rounds) = (u64::from(self.scene.round), u64::from(self.scene.settings.rounds));
         Some(Portion { done: round * PHASES + self.phase as u64, total: rounds * PHASES })
     }
 
-    /// Rounds are runs, and their phases steps.
+    /// Returns the current round as run, and its current phase as step.
     fn reached(&self) -> Option<Place> {
         let step = match &self.stage {
             Stage::Phase(number, _) => *number as u64 + 1,

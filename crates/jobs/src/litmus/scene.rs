@@ -1,6 +1,7 @@
-//! What every part of one rank's litmus knows: who is who, where things lie, and what must be there.
+//! View of one rank on a litmus run: the ranks, the addresses, and the expected data.
 //!
-//! Everything is derived from settings, ranks and the number of the round, so that writer and owner agree without a word.
+//! Everything is derived from settings, ranks and the number of the round, so that writer and owner agree without
+//! messages.
 
 use rackloom_protocol::{Access, Key, NodeId, RegionConfig, RegionId, RemoteAddress, Width};
 
@@ -11,7 +12,7 @@ use crate::crew::Rank;
 use crate::crew::barrier::Grounds;
 use crate::crew::pattern::{Pattern, fold, mix};
 
-/// Which of several patterns of a seed is meant.
+/// Purpose of a pattern. Each purpose has its own pattern per seed.
 #[derive(Clone, Copy)]
 enum Purpose {
     Slot = 1,
@@ -25,19 +26,20 @@ enum Purpose {
     Place,
 }
 
-/// Compare-swap loops are contended by so many neighbours at most: every one that gets through makes all others try again.
+/// Maximum number of contenders in a compare-swap loop: each success makes all others retry.
 const COMPARE_SWAP_CONTENDERS_MAX: u16 = 8;
 
-/// One rank's view of the run.
+/// View of one rank on the run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scene {
     pub(crate) rank: u16,
     pub(crate) ranks: Vec<Rank>,
-    /// The other ranks of this rank's tenant, beginning behind it, so that not all start with the same one.
+    /// Other ranks of this rank's tenant. The list begins after this rank, so that not all ranks start with the same
+    /// peer.
     pub(crate) peers: Vec<u16>,
     pub(crate) layout: Layout,
     pub(crate) settings: LitmusSettings,
-    /// The round being run, from 0.
+    /// Current round, from 0.
     pub(crate) round: u32,
 }
 
@@ -53,12 +55,12 @@ impl Scene {
         (1..count).map(move |step| ((usize::from(rank) + step) % count) as u16)
     }
 
-    /// Ranks of other tenants.
+    /// Returns the ranks of other tenants.
     pub(crate) fn strangers(&self) -> Vec<u16> {
         Self::others(self.rank, self.ranks.len()).filter(|other| !self.peers.contains(other)).collect()
     }
 
-    /// All ranks of this rank's tenant, itself included, ascending.
+    /// Returns all ranks of this rank's tenant, itself included, in ascending order.
     pub(crate) fn group(&self) -> Vec<u16> {
         let mut group: Vec<_> = self.peers.iter().copied().chain([self.rank]).collect();
         group.sort_unstable();
@@ -100,28 +102,28 @@ impl Scene {
         Pattern::new(self.settings.seed, &[purpose as u64, self.round.into(), a, b, c])
     }
 
-    /// What a writer puts into a slot of an owner in this round.
+    /// Returns the data that a writer writes to a slot of an owner in this round.
     pub(crate) fn slot_pattern(&self, writer: u16, owner: u16, case: u16) -> Pattern {
         self.pattern(Purpose::Slot, [writer.into(), owner.into(), case.into()])
     }
 
-    /// What lies between slots; indexed by the offset in the region.
+    /// Returns the pattern between slots, indexed by the offset in the region.
     pub(crate) fn guard_pattern(&self, region: RegionId) -> Pattern {
         self.pattern(Purpose::Guard, [self.rank.into(), region.0.into(), 0])
     }
 
-    /// What an owner's readable region holds; indexed by the offset in the region. The same in all rounds, so that a reader need
-    /// not be in step with the owner.
+    /// Returns the pattern of an owner's readable region, indexed by the offset in the region. It is equal in all
+    /// rounds, so that a reader may be in another round than the owner.
     pub(crate) fn readable_pattern(&self, owner: u16) -> Pattern {
         Pattern::new(self.settings.seed, &[Purpose::Readable as u64, owner.into()])
     }
 
-    /// What a lane holds before something is read into it; indexed by the offset in the region.
+    /// Returns the pattern of a lane before a read fills it, indexed by the offset in the region.
     pub(crate) fn lane_pattern(&self) -> Pattern {
         self.pattern(Purpose::Lane, [self.rank.into(), 0, 0])
     }
 
-    /// Where in the readable region a read case begins.
+    /// Returns the offset in the readable region at which a read case begins.
     pub(crate) fn read_offset(&self, owner: u16, case: u16, bytes: u64, misalignment: u64) -> u64 {
         let room = self.layout.region_bytes(READABLE) - bytes;
         let parts = [Purpose::Place as u64, self.round.into(), self.rank.into(), owner.into(), case.into()];
@@ -129,20 +131,21 @@ impl Scene {
         anywhere / 64 * 64 + misalignment
     }
 
-    /// Where in a writer's readable region something begins that it sends to an owner.
+    /// Returns the offset in a writer's readable region at which the data of a message to an owner begins.
     pub(crate) fn read_offset_of(&self, owner: u16, writer: u16, number: u16, bytes: u64) -> u64 {
         let room = self.layout.region_bytes(READABLE) - bytes;
         let parts = [Purpose::Place as u64, self.round.into(), owner.into(), writer.into(), number.into()];
         fold(self.settings.seed, &parts) % room.max(1)
     }
 
-    /// The value of a case's flag; never 0, which is what the flag is before.
+    /// Returns the value of a case's flag. It is never 0, which is the flag's initial value.
     pub(crate) fn flag_value(&self, writer: u16, owner: u16, case: u16) -> u64 {
         let parts = [self.round.into(), writer.into(), owner.into(), case.into()];
         fold(self.settings.seed ^ Purpose::Flag as u64, &parts) | 1
     }
 
-    /// What a contended word holds before the round. 4-byte sums start so high that they wrap.
+    /// Returns the value of a contended word before the round. Initial values of 4-byte sums are so high that the sums
+    /// wrap.
     pub(crate) fn contended_initial(&self, owner: u16, word: ContendedWord) -> u64 {
         let parts = [Purpose::Initial as u64, self.round.into(), owner.into(), word as u64];
         let value = fold(self.settings.seed, &parts);
@@ -152,31 +155,32 @@ impl Scene {
         }
     }
 
-    /// The `number`th value that a rank swaps into an owner's word.
+    /// Returns the `number`th value that a rank swaps into an owner's word.
     pub(crate) fn token(&self, contender: u16, owner: u16, word: ContendedWord, number: u32) -> u64 {
         let parts = [self.round.into(), contender.into(), owner.into(), word as u64, number.into()];
         width(word).truncate(fold(self.settings.seed ^ Purpose::Token as u64, &parts))
     }
 
-    /// Atomics that each contender issues on a word (for compare-swap: that succeed).
+    /// Returns the number of atomics that each contender issues on a word. For compare-swap: the number that succeed.
     pub(crate) fn atomics_per_word(&self) -> u32 {
         let share = 96 / self.peers.len().max(1) as u32;
         self.settings.atomics_per_word.min(share.max(2))
     }
 
-    /// Whether a rank works on an owner's word.
+    /// Returns whether a rank modifies an owner's word.
     pub(crate) fn contends(&self, contender: u16, owner: u16, word: ContendedWord) -> bool {
         let distance = self.layout.distance(contender, owner);
         let is_loop = matches!(word, ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight);
         distance > 0 && (!is_loop || distance <= COMPARE_SWAP_CONTENDERS_MAX)
     }
 
-    /// What a ledger adds for a value that an atomic returned. Mixed, so that different sets of values have different sums.
+    /// Returns the value that a ledger adds for a value that an atomic returned. Values are mixed, so that different
+    /// sets of values have different sums.
     pub(crate) const fn ledger_entry(value: u64) -> u64 {
         mix(value)
     }
 
-    /// Words for a case and its writer, for findings.
+    /// Describes a case and its writer, for findings.
     pub(crate) fn describe(&self, writer: u16, case: &Case) -> String {
         format!(
             "{} of {} bytes by {}, misaligned by {}, round {}",
@@ -198,7 +202,7 @@ impl Grounds for Scene {
     }
 }
 
-/// Operand width of a contended word.
+/// Returns the operand width of a contended word.
 pub(crate) const fn width(word: ContendedWord) -> Width {
     if word.is_four() { Width::Four } else { Width::Eight }
 }

@@ -1,31 +1,33 @@
-//! What can be set about the litmus job, and what it does when nobody sets anything.
+//! Settings of the litmus job and their defaults.
 
-/// Settings of one litmus run; the same for every rank, because every rank derives every address from them.
+/// Settings of one litmus run. They are equal for every rank, because every rank derives every address from them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LitmusSettings {
     /// Seed of patterns, guards and alignments.
     pub seed: u64,
     /// Seed of the keys of regions.
     pub key_seed: u64,
-    /// Largest transfer between neighbouring ranks. The layout lowers it to what fits, and the result says so.
+    /// Largest transfer between neighbouring ranks, in bytes. The layout lowers it to what fits, and the result reports
+    /// that.
     pub bytes_max: u64,
-    /// Memory of the smallest endpoint; all regions together stay below it.
+    /// Memory of the smallest endpoint, in bytes. All regions together stay below it.
     pub memory_bytes: u64,
-    /// Payload that one rank sends and reads per round, roughly; large transfers between distant ranks are left out first.
+    /// Approximate payload that one rank sends and reads per round, in bytes. Large transfers between distant ranks are
+    /// left out first.
     pub round_bytes_max: u64,
-    /// Largest store and load; larger transfers are puts and gets.
+    /// Largest store and load in bytes. Larger transfers are puts and gets.
     pub store_bytes_max: u64,
-    /// Times that the whole script is run, each time with other patterns.
+    /// Number of times that the whole script is run, each time with other patterns.
     pub rounds: u32,
-    /// Atomics that one rank issues on each contended word per round.
+    /// Number of atomics that one rank issues on each contended word per round.
     pub atomics_per_word: u32,
-    /// Operations under way per rank, waits not counted.
+    /// Maximum number of outstanding operations per rank, not counting waits.
     pub outstanding_max: usize,
-    /// Messages that a rank may have waiting for their receives at a peer.
+    /// Maximum number of a rank's messages that may wait for their receives at a peer.
     pub offers_max: usize,
-    /// How long to wait at the start until every other rank can be reached.
+    /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
-    /// How long to wait, once the run is broken off, for outstanding operations to end.
+    /// Time to wait for outstanding operations after a break-off, in nanoseconds.
     pub drain_timeout_ns: u64,
 }
 

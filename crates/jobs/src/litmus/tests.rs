@@ -1,4 +1,5 @@
-//! The litmus on the toy fabric: it passes where every rule is kept, fails where one is broken, and ends when a rank dies.
+//! Tests of the litmus on the toy fabric: it passes if every rule is kept, fails if one is broken, and ends when a rank
+//! is lost.
 
 use rackloom_protocol::{NodeId, Tenant};
 
@@ -45,7 +46,7 @@ fn it_passes_where_every_rule_is_kept_however_disorderly_the_fabric() {
     }
 }
 
-/// Defects that hit whenever they can.
+/// Defects that take effect at every opportunity.
 const STEADY: [Defect; 12] = [
     Defect::TagIgnored,
     Defect::CancelIgnored,
@@ -61,7 +62,7 @@ const STEADY: [Defect; 12] = [
     Defect::FailureForgotten,
 ];
 
-/// Defects that hit once, in all of a run.
+/// Defects that take effect once in a run.
 const SINGLE: [Defect; 17] = [
     Defect::MessageOvertakes,
     Defect::MessageChanged,
@@ -104,7 +105,7 @@ fn it_fails_where_a_rule_is_broken_once() {
     }
 }
 
-/// Offsets of extents of each kind that a planted byte must be seen in.
+/// Returns positions in extents of each kind at which a changed byte must be detected.
 fn planted(toy: &mut Toy) -> Vec<(rackloom_protocol::RegionId, u64, &'static str)> {
     let layout = &toy.job(1).scene.layout;
     let mut places =
@@ -127,7 +128,7 @@ fn a_byte_planted_in_the_owners_memory_is_found_by_the_owner() {
     let mut probe = Toy::new(&ranks(3), &settings(), 9);
     for (region, offset, word) in planted(&mut probe) {
         let mut toy = Toy::new(&ranks(3), &settings(), 9);
-        // The last sweep of round 1 is behind the barrier that follows the forbidden accesses.
+        // The last check of round 1 comes after the barrier that follows the forbidden accesses.
         toy.run_until(|toy| toy.job(1).place().contains("round 2 of 2, barrier after the work")).unwrap();
         toy.memory(1).bytes_mut(region)[offset as usize] ^= 0x20;
         toy.run().unwrap();
@@ -154,7 +155,7 @@ fn a_spoiled_contended_word_is_found() {
     assert_eq!(toy.job(1).result().mismatch_count, 1);
 }
 
-/// Kill rank 2 after so many steps and let the others hear of it; `false`: the run was over before.
+/// Kills rank 2 after `steps` steps and reports the loss to the others. Returns `None` if the run was over before.
 fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
     let settings = LitmusSettings { drain_timeout_ns: 500_000, ..settings() };
     let mut toy = Toy::new(&ranks(4), &settings, seed);
@@ -164,7 +165,7 @@ fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
         step > steps
     })
     .unwrap();
-    // At its end a rank owes nobody anything: its death is no loss.
+    // At its end a rank has no outstanding work for others, so its end is no loss.
     if step <= steps || toy.job(2).place().contains("the end") {
         return None;
     }
@@ -175,7 +176,8 @@ fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
         step > 300
     })
     .unwrap();
-    // Rank 3 may have to learn it from the notices of the others; then what it has sent to the dead one never ends.
+    // Rank 3 may have to learn of the loss from the notices of the others. Then its operations to the lost rank never
+    // complete.
     for rank in if all_hear { vec![3, 0, 1] } else { vec![0, 1] } {
         toy.announce_loss(rank, 2);
         toy.run_until(|toy| {
@@ -189,7 +191,7 @@ fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
 }
 
 #[test]
-fn a_death_at_any_moment_ends_the_run_names_the_dead_and_blames_nobody_else() {
+fn a_failure_at_any_time_ends_the_run_and_names_only_the_failed_rank() {
     let mut moments = 0;
     for steps in (0..40_000).step_by(151) {
         let Some(results) = kill_after(steps, u64::from(steps), steps % 2 == 0) else { break };

@@ -1,7 +1,7 @@
-//! A toy fabric for tests: as disorderly as the rules allow, and able to break each rule on demand.
+//! Toy fabric for tests: as disorderly as the rules allow, and able to break each rule on demand.
 //!
-//! Operations become segments that are applied in random order; only fences, signals and flushes hold anything back. So a litmus
-//! that passes here needs no luck, and a litmus that passes in spite of a [`Defect`] is worth nothing.
+//! Operations become segments that are applied in random order. Only fences, signals and flushes delay anything. So a
+//! litmus that passes here does not pass by luck. A litmus that passes in spite of a [`Defect`] is useless.
 
 mod fabric;
 mod messages;
@@ -19,7 +19,7 @@ use crate::job::{Job, Progress};
 /// A rule that the toy fabric breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Defect {
-    /// One posted store is never applied, though everything says so.
+    /// One posted store is never applied, although it is reported as applied.
     PostedStoreLost,
     /// One acknowledged store, or the end of a put, is acknowledged and never applied.
     AcknowledgedStoreLost,
@@ -31,13 +31,13 @@ pub(super) enum Defect {
     Shifted,
     /// One put writes a byte more than it should.
     ByteTooMuch,
-    /// Data of another writer's slot: a put's source is read a little further on.
+    /// One put reads its source at a later offset, and so carries data of another writer's slot.
     WrongSource,
     /// Signals do not wait for their data.
     SignalEarly,
     /// Fences order nothing.
     FenceIgnored,
-    /// Flushes wait for nothing, and what they should have waited for is late.
+    /// Flushes wait for nothing, and the operations that they should have waited for are late.
     FlushEarly,
     /// One fetch-add is applied twice.
     AddTwice,
@@ -47,31 +47,31 @@ pub(super) enum Defect {
     SwapWithoutCompare,
     /// Atomics on 4 bytes touch 8.
     AtomicTooWide,
-    /// One load or get brings one wrong byte.
+    /// One load or get returns one wrong byte.
     ReadWrong,
-    /// One load or get brings a byte too few.
+    /// One load or get returns one byte too few.
     ReadShort,
-    /// A wrong key opens.
+    /// A wrong key is accepted.
     KeyIgnored,
     /// Bounds are checked against the first byte only: the rest is cut off.
     BoundsLoose,
     /// Read-only regions can be written.
     PermissionIgnored,
-    /// Refusals come, but the byte is written first.
+    /// Accesses are refused, but the byte is written first.
     RefusedTooLate,
-    /// The owner is not told of refusals.
+    /// Refusals are not reported to the owner.
     RefusalSilent,
-    /// A flush does not tell of an earlier failure.
+    /// A flush does not report an earlier failure.
     FailureForgotten,
-    /// One wait ends before its condition holds.
+    /// One wait completes before its condition holds.
     WaitEarly,
-    /// One message comes before an older one of its source.
+    /// One message arrives before an older one of its source.
     MessageOvertakes,
-    /// One message comes with one bit flipped.
+    /// One message arrives with one bit flipped.
     MessageChanged,
-    /// One message comes without its last byte.
+    /// One message arrives without its last byte.
     MessageShort,
-    /// One message comes twice.
+    /// One message arrives twice.
     MessageTwice,
     /// Receives take any tag.
     TagIgnored,
@@ -79,7 +79,7 @@ pub(super) enum Defect {
     CancelIgnored,
 }
 
-/// Ranks, the fabric between them, and the order of turns.
+/// Ranks, the fabric between them, and the order of polls.
 pub(super) struct Toy {
     fabric: Fabric,
     jobs: Vec<Litmus>,
@@ -105,7 +105,7 @@ impl Toy {
         Self { fabric, jobs, now: Instant::ZERO, finished: vec![false; count] }
     }
 
-    /// Break a rule; single defects let this many chances pass before they hit.
+    /// Sets a rule to break. A defect that occurs once skips the first `after` opportunities.
     pub(super) fn with_defect(mut self, defect: Defect, after: u32) -> Self {
         (self.fabric.defect, self.fabric.defect_after) = (Some(defect), after);
         self
@@ -119,12 +119,12 @@ impl Toy {
         &mut self.jobs[rank]
     }
 
-    /// Run until every living rank is over, or until nothing has moved for long.
+    /// Runs until every live rank is over, or until there is no progress for long.
     pub(super) fn run(&mut self) -> Result<(), String> {
         self.run_until(|_| false)
     }
 
-    /// The same, but stop when the test says so.
+    /// Runs like [`Self::run`], but stops when `stop` returns `true`.
     pub(super) fn run_until(&mut self, mut stop: impl FnMut(&mut Self) -> bool) -> Result<(), String> {
         let (mut idle, mut progress) = (0, 0);
         while !self.is_over() {
@@ -159,7 +159,7 @@ impl Toy {
         for event in std::mem::take(&mut self.fabric.seats[rank].events) {
             job.handle_event(self.now, &event);
         }
-        // Commands only queue; memory is touched by the job alone during its turn.
+        // Commands are only queued. Only the job accesses memory during its poll.
         let mut memory = std::mem::take(&mut self.fabric.seats[rank].memory);
         let progress = job.turn(self.now, &mut ToySeat { fabric: &mut self.fabric, rank }, &mut memory);
         self.fabric.seats[rank].memory = memory;
@@ -168,13 +168,13 @@ impl Toy {
         self.fabric.settle_waits(rank);
     }
 
-    /// A rank dies; its memory and what it sent are gone. The others do not know yet.
+    /// Kills a rank. Its memory and its outstanding operations are lost. The others do not detect the loss yet.
     pub(super) fn kill(&mut self, rank: usize) {
         self.fabric.seats[rank].is_dead = true;
         self.fabric.flights.retain(|(_, flight)| usize::from(flight.source) != rank);
     }
 
-    /// A living rank hears that another one is lost.
+    /// Reports to a live rank that another one is lost.
     pub(super) fn announce_loss(&mut self, to: usize, lost: usize) {
         self.fabric.announce_loss(to, lost);
     }

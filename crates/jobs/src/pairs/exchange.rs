@@ -1,7 +1,7 @@
-//! Messages of one size from one rank to another: what each of the two does, and how long it took.
+//! Messages of one size from one rank to another, and their duration.
 //!
-//! Latency: the next message is sent when the last one is over. Bandwidth: as many as are allowed are under way. Time begins
-//! when the last message that does not count is over, and ends with the last one that does.
+//! Latency: the next message is sent when the last one is complete. Bandwidth: as many messages as allowed are
+//! outstanding. Time begins when the last warm-up message is complete, and ends with the last measured one.
 
 use rackloom_protocol::{Completion, Condition, Instant, LocalRange, NodeId, RegionId, Signal, SignalKind};
 
@@ -12,15 +12,15 @@ use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL, Crew, NOTHING};
 use crate::measure::OperationKind;
 
-/// What a rank's messages are taken from.
+/// Region that a rank's messages are taken from.
 pub(crate) const SOURCE: RegionId = RegionId(2);
-/// Where messages land.
+/// Region that messages arrive in.
 pub(crate) const TARGET: RegionId = RegionId(3);
 
-/// Counts the messages that have come, over the whole job.
+/// Offset of the word that counts the arrived messages of the whole job.
 const COUNT: u64 = Crew::own_word(0);
 
-/// One line of the script: messages of one size, one way, between two ranks.
+/// One case of the script: messages of one size, in one direction, between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Case {
     pub(crate) from: u16,
@@ -30,12 +30,12 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Whose bytes are moved.
+    /// Returns the rank whose bytes are moved.
     pub(crate) const fn source(&self) -> u16 {
         if matches!(self.operation, PairOperation::Get) { self.to } else { self.from }
     }
 
-    /// Whose memory they end in.
+    /// Returns the rank whose memory receives the bytes.
     pub(crate) const fn target(&self) -> u16 {
         if matches!(self.operation, PairOperation::Get) { self.from } else { self.to }
     }
@@ -50,11 +50,11 @@ pub(crate) struct Exchange {
     messages: u64,
     issued: u64,
     over: u64,
-    /// Where the counting words of this job stand before the first message.
+    /// Value of the job's counting words before the first message.
     base: u64,
     begun: Option<Instant>,
     ended: Instant,
-    /// A wait for the other side's message is under way.
+    /// True if a wait for the other rank's message is outstanding.
     is_waiting: bool,
 }
 
@@ -75,24 +75,24 @@ impl Exchange {
         }
     }
 
-    /// Messages that this case adds to the counting words.
+    /// Returns the number of messages that this case adds to the counting words.
     pub(crate) const fn counted(&self) -> u64 {
         if matches!(self.case.operation, PairOperation::Send) { self.messages } else { 0 }
     }
 
-    /// Nanoseconds per message.
+    /// Returns the time per message in nanoseconds.
     pub(crate) fn time_ns(&self) -> f64 {
         let took_ns = self.begun.map_or(0, |begun| self.ended.since(begun)) as f64;
         let ways = if self.case.operation == PairOperation::Send { 2.0 } else { 1.0 };
         took_ns / (self.messages - self.warm_up) as f64 / ways
     }
 
-    /// Messages that are over, those that warm up included.
+    /// Returns the number of complete messages, with those of the warm-up.
     pub(crate) const fn over(&self) -> u64 {
         self.over
     }
 
-    /// Go on. Returns whether this rank's part is over.
+    /// Advances the case. Returns whether this rank's part is over.
     pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, pattern: Pattern) -> bool {
         let is_answering = self.case.operation == PairOperation::Send && turn.crew.rank == self.case.to;
         if is_answering {
@@ -126,7 +126,7 @@ impl Exchange {
         self.issued < last && has_room
     }
 
-    /// A request of this case ended well.
+    /// Records that a request of this case succeeded.
     pub(crate) fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome) {
         let is_message = match self.case.operation {
             PairOperation::Send => outcome.kind == OperationKind::WaitUntil,
@@ -165,7 +165,7 @@ impl Exchange {
         turn.issuer.submit(Request::new(Tag::Phase { peer: to, item: 0 }, body));
     }
 
-    /// Send a message to a peer and count it there.
+    /// Sends a message to a peer and counts it there.
     fn send(&self, turn: &mut Turn<'_>, peer: u16, number: u64) {
         let word = turn.crew.address(peer, CONTROL, COUNT);
         let source = LocalRange { region: SOURCE, offset: 0, length: self.case.bytes };

@@ -1,8 +1,8 @@
-//! The latency and bandwidth jobs: messages of many sizes between two ranks, every way of moving them.
+//! Latency and bandwidth jobs: messages of many sizes between two ranks, by every operation that moves data.
 //!
-//! All ranks go through one script, case by case: whoever is to receive spoils its memory, all meet, the two exchange their
-//! messages while the others wait, all meet again, and the receiver compares. So at any time one pair has the fabric to
-//! itself. Times are the caller's (`now`), so virtual in the simulator.
+//! All ranks go through one script, case by case. The receiver overwrites its target with wrong bytes, all ranks meet,
+//! the two ranks exchange their messages while the others wait, all meet again, and the receiver compares. So only one
+//! pair uses the fabric at a time. Times are the caller's (`now`), so they are virtual in the simulator.
 
 mod exchange;
 mod settings;
@@ -21,38 +21,38 @@ use crate::report::{JobResult, Mismatch, SweepRow};
 
 pub use self::settings::{Measure, PairOperation, PairSettings, Pairs};
 
-/// Messages under way in a bandwidth job.
+/// Maximum number of outstanding messages in a bandwidth job.
 const OUTSTANDING_MAX: usize = 16;
 const BLOCK_BYTES: usize = 64 << 10;
-const TURN_BYTES: u64 = 1 << 20;
-/// Wrong places that are reported one by one.
+const POLL_BYTES_MAX: u64 = 1 << 20;
+/// Maximum number of mismatches that are reported one by one.
 const MISMATCHES_MAX: usize = 16;
 const PURPOSE: u64 = 0x7061_6972_7300;
 
-/// Why a latency or bandwidth job cannot be done.
+/// Reason for which a latency or bandwidth job cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PairError {
-    /// It does not fit.
+    /// The job does not fit into memory.
     #[error(
         "messages of {bytes} bytes need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; hint: raise `defaults.memory` in the rack file or make the messages smaller"
     )]
     TooLarge {
-        /// The largest message.
+        /// Length of the largest message, in bytes.
         bytes: u64,
-        /// What it needs.
+        /// Memory that the job needs, in bytes.
         needed_bytes: u64,
-        /// What the smallest endpoint has.
+        /// Memory of the smallest endpoint, in bytes.
         memory_bytes: u64,
     },
-    /// Ranks of several tenants cannot get at each other's memory.
+    /// The ranks belong to several tenants, which cannot access each other's memory.
     #[error("the ranks belong to several tenants; hint: pairs are measured within one")]
     SeveralTenants,
-    /// Nobody to talk to.
+    /// There are fewer than two ranks.
     #[error("a pair needs two ranks, there is {0}")]
     TooFew(usize),
 }
 
-/// Memory that each rank needs, in bytes: source, target, and the words by which ranks meet.
+/// Returns the memory that each rank needs, in bytes: source, target, and the control region.
 #[must_use]
 pub fn memory_needed(settings: &PairSettings) -> u64 {
     largest(settings).saturating_mul(2).saturating_add(CONTROL_BYTES)
@@ -62,10 +62,10 @@ fn largest(settings: &PairSettings) -> u64 {
     settings.sizes.iter().copied().max().unwrap_or(0)
 }
 
-/// One rank of a latency or bandwidth job.
+/// Returns one rank of a latency or bandwidth job.
 ///
 /// # Errors
-/// When it does not fit into memory, or there is no pair.
+/// The job does not fit into memory, there are fewer than two ranks, or the ranks belong to several tenants.
 pub fn pairs(rank: NodeId, ranks: Vec<Rank>, settings: PairSettings) -> Result<Box<dyn Job>, PairError> {
     check(&ranks, &settings)?;
     let patience = Patience {
@@ -93,15 +93,15 @@ fn check(ranks: &[Rank], settings: &PairSettings) -> Result<(), PairError> {
     Ok(())
 }
 
-/// Where a rank is.
+/// Stage of a rank.
 #[derive(Debug)]
 enum Stage {
-    /// Writing its source.
+    /// The rank writes its source.
     Fill {
         done: u64,
     },
     NextCase,
-    /// Spoiling its target.
+    /// The rank overwrites its target with wrong bytes.
     Spoil {
         done: u64,
     },
@@ -116,15 +116,15 @@ enum Stage {
     Over,
 }
 
-/// One rank's way through the script.
+/// One rank's progress through the script.
 struct Measurement {
     settings: PairSettings,
     rank: u16,
     cases: Vec<Case>,
-    /// The next case; the current one is before it.
+    /// Index of the next case. The current one is before it.
     next: usize,
     stage: Stage,
-    /// Where the counting words stand.
+    /// Value of the counting words before the current case.
     base: u64,
     verified_bytes: u64,
     wrong: u64,
@@ -155,7 +155,7 @@ impl Measurement {
         self.cases.get(self.next.checked_sub(1)?).copied()
     }
 
-    /// What lies in a rank's source.
+    /// Returns the data of a rank's source.
     fn pattern(&self, rank: u16) -> Pattern {
         Pattern::new(self.settings.seed, &[PURPOSE, rank.into()])
     }
@@ -187,7 +187,7 @@ impl Measurement {
         let pattern = self.pattern(self.rank);
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
         let total = largest(&self.settings);
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks[0][..BLOCK_BYTES.min((end - *done) as usize)];
             pattern.fill(*done, block);
@@ -201,12 +201,12 @@ impl Measurement {
         Ok(None)
     }
 
-    /// The complement of what is to come: a byte that never came is wrong.
+    /// Fills the target with the complement of the expected data, so that a byte that never arrives is wrong.
     fn spoil(&mut self, memory: &mut dyn Memory, case: Case) -> Result<Option<Step>, String> {
         let pattern = self.pattern(case.source());
         let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks[0][..BLOCK_BYTES.min((end - *done) as usize)];
             pattern.fill(*done, block);
@@ -225,7 +225,7 @@ impl Measurement {
         let pattern = self.pattern(case.source());
         let Stage::Check { done, wrong, .. } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };
-        let end = total.min(*done + TURN_BYTES);
+        let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let length = BLOCK_BYTES.min((end - *done) as usize);
             let [found, wanted] = &mut self.blocks;
@@ -239,7 +239,7 @@ impl Measurement {
                     *done += length as u64;
                     continue;
                 }
-                // Where only blocks are known, at least one byte of them is wrong.
+                // If only blocks are known to differ, at least one byte of them is wrong.
                 Comparison::Different => ((0..length).filter(differ).count() as u64).max(1),
             };
             if different > 0 && self.mismatches.len() < MISMATCHES_MAX {
@@ -266,7 +266,7 @@ impl Measurement {
         Ok(None)
     }
 
-    /// The row of a case that has been checked, if this rank took part.
+    /// Adds the row of a case that has been checked, if this rank took part.
     fn row(&mut self, crew: &Crew, exchange: &Exchange, wrong: u64) {
         let Some(case) = self.case().filter(|case| [case.from, case.to].contains(&self.rank)) else { return };
         let row = SweepRow {
@@ -280,13 +280,13 @@ impl Measurement {
             wrong,
             ..SweepRow::default()
         };
-        // The receiver's clock says nothing: the sender's time is the larger one.
+        // The receiver's time is not used: the sender's time is the larger one.
         let time_ns = if self.rank == case.from { exchange.time_ns() } else { 0.0 };
         self.rows.push(row.timed(time_ns, Some(1.0)));
     }
 }
 
-/// The whole script.
+/// Returns the whole script.
 fn cases(ranks: u16, settings: &PairSettings) -> Vec<Case> {
     let pairs: Vec<(u16, u16)> = match settings.pairs {
         Pairs::First => vec![(0, 1)],
@@ -362,14 +362,14 @@ impl Play for Measurement {
         None
     }
 
-    /// In measurements: an operation of one size between two nodes.
+    /// Returns the progress in measurements: one operation of one size between two nodes.
     fn portion(&self) -> Portion {
         let is_over = matches!(self.stage, Stage::Over);
         let done = if is_over { self.cases.len() } else { self.next.saturating_sub(1) };
         Portion { done: done as u64, total: self.cases.len() as u64 }
     }
 
-    /// Measurements are runs, and their messages steps, those that warm up included.
+    /// Returns the current measurement as run and its current message as step, with those of the warm-up.
     fn reached(&self) -> Option<Place> {
         let step = match &self.stage {
             Stage::Exchange(exchange) => exchange.over() + 1,

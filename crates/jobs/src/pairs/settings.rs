@@ -1,18 +1,18 @@
-//! What is asked of a latency or bandwidth job; the same for every rank.
+//! Settings of a latency or bandwidth job. They are equal for every rank.
 
 use serde::{Deserialize, Serialize};
 
-/// What is measured.
+/// Quantity that is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// One message at a time: how long until it is visible at its target, or here.
+    /// Time until a message is visible at its target, or, for a get, here. One message at a time.
     #[default]
     Latency,
-    /// Many messages under way: how much arrives per time.
+    /// Bytes that arrive per time, with many messages outstanding.
     Bandwidth,
 }
 
-/// How a message is moved.
+/// Operation that moves a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PairOperation {
@@ -20,15 +20,15 @@ pub enum PairOperation {
     Store,
     /// A put, until it is visible.
     Put,
-    /// A get, until its bytes are here.
+    /// A get, until its bytes have arrived.
     Get,
-    /// A put with signal that is answered by one of the same size: half of a round trip, as between sender and receiver of a
-    /// message. Latency only.
+    /// A put with signal that is answered by one of the same size. The time is half of a round trip, as between sender
+    /// and receiver of a message. Latency only.
     Send,
 }
 
 impl PairOperation {
-    /// Lower-case name.
+    /// Returns a lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl PairOperation {
     }
 }
 
-/// Between whom.
+/// Pairs of ranks that are measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pairs {
     /// From rank 0 to rank 1.
@@ -53,34 +53,34 @@ pub enum Pairs {
 /// Settings of a latency or bandwidth job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PairSettings {
-    /// Latency or bandwidth.
+    /// Quantity that is measured: latency or bandwidth.
     pub measure: Measure,
-    /// How messages are moved, one after the other. An operation leaves out the sizes that it cannot move.
+    /// Operations to measure, one after the other. An operation skips the sizes that it cannot move.
     pub operations: Vec<PairOperation>,
-    /// Bytes of a message.
+    /// Message sizes in bytes.
     pub sizes: Vec<u64>,
-    /// Messages per size that are measured; at least one is sent.
+    /// Number of measured messages per size; at least one is sent.
     pub repetitions: u32,
-    /// Messages per size before those.
+    /// Number of warm-up messages per size, before the measured ones.
     pub warm_up: u32,
-    /// Between whom.
+    /// Pairs of ranks that are measured.
     pub pairs: Pairs,
     /// Seed of the bytes.
     pub seed: u64,
     /// Seed of the keys of regions.
     pub key_seed: u64,
-    /// Largest store.
+    /// Largest store in bytes.
     pub store_bytes_max: u64,
-    /// Memory of the smallest endpoint.
+    /// Memory of the smallest endpoint, in bytes.
     pub memory_bytes: u64,
-    /// How long to wait at the start until every other rank can be reached.
+    /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
-    /// How long to wait, once the run is broken off, for outstanding operations to end.
+    /// Time to wait for outstanding operations after a break-off, in nanoseconds.
     pub drain_timeout_ns: u64,
 }
 
 impl PairSettings {
-    /// A job that measures this on all operations that it can be measured on.
+    /// Returns settings that measure this quantity on all operations that support it.
     #[must_use]
     pub fn new(measure: Measure) -> Self {
         use PairOperation::{Get, Put, Send, Store};
@@ -104,7 +104,7 @@ impl PairSettings {
         }
     }
 
-    /// Whether an operation can move a message of this size.
+    /// Returns whether an operation can move a message of this size.
     #[must_use]
     pub const fn can(&self, operation: PairOperation, bytes: u64) -> bool {
         match operation {

@@ -1,28 +1,29 @@
-//! Which ranks go on together: each survivor proposes the ranks that it can reach, and a group is formed when all of its members have
-//! proposed the same.
+//! Agreement on the ranks that go on together: each survivor proposes the ranks that it can reach, and a group is
+//! formed when all of its members have sent the same proposal.
 //!
-//! Proposals only lose members and are numbered. A rank that reads a higher number takes it over; a rank that reads that a member is
-//! missing drops it, too, and drops every rank that has dropped it. So each change costs one number, there are no more changes
-//! than members, and the two parts of a rack that has been cut each end with themselves. The agreement need not be uniform: if a rank dies in
-//! the last moment, some ranks may have begun in a group that others have never formed. They notice that, because the others' numbers
-//! go on, and agree again.
+//! Proposals are numbered and only lose members. A rank that reads a higher number adopts it. A rank that reads that a
+//! member is missing drops it, too. It also drops every rank that has dropped it. So each change costs one number, and
+//! there are no more changes than members. When a rack is cut in two, each part ends with its own group. The agreement
+//! need not be uniform: if a rank is lost in the last moment, some ranks may have begun in a group that others have
+//! never formed. They detect this, because the others' numbers continue, and agree again.
 //!
-//! Two groups with different members never share a room: a rank that has said a proposal cannot know whether another rank has formed it, so a
-//! change of members after that takes the next room.
+//! Two groups with different members never share a room, which is the memory set aside for one group. A rank that has
+//! published a proposal cannot know whether another rank has formed it. So a change of members after that uses the next
+//! room.
 //!
-//! Pure: no memory, no endpoint, no clock.
+//! This module is pure: no memory, no endpoint, no clock.
 
 use crate::crew::pattern::fold;
 
-/// What a rank does at the moment.
+/// State of a rank with respect to groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// It plays in the group of its proposal, or wants to.
+    /// The rank plays in the group of its proposal, or proposes to.
     #[default]
     Member,
-    /// It has its result, in the group that its words name, and takes part in no further one.
+    /// The rank has its result in the group that its proposal names, and takes part in no further group.
     Through,
-    /// It has given up: it takes part in no group any more.
+    /// The rank has given up and takes part in no group any more.
     Left,
 }
 
@@ -30,26 +31,27 @@ impl Standing {
     const ALL: [Self; 3] = [Self::Member, Self::Through, Self::Left];
 }
 
-/// What a rank says; sets are bits by rank.
+/// Proposal of a rank. Sets are bits by rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Proposal {
-    /// Its number. Zero: nothing was ever said.
+    /// Number of the proposal. Zero: no proposal was ever published.
     pub(super) number: u64,
-    /// The ranks that are to go on; of a rank that is through, its group.
+    /// Ranks that are to go on. For a rank that is through: its group.
     pub(super) members: u64,
-    /// Which of the rooms that were kept free for groups is used.
+    /// Room that the group uses, of those reserved for groups.
     pub(super) room: u64,
     pub(super) standing: Standing,
 }
 
 impl Proposal {
-    /// The words of a slot: number, members, room and standing, and a check over them.
+    /// Returns the words of a slot: number, members, room and standing, and a check over them.
     pub(super) fn words(&self) -> [u64; 4] {
         let room = self.room << 8 | self.standing as u64;
         [self.number, self.members, room, check(self.number, self.members, room)]
     }
 
-    /// Reads the words of a slot. Nothing was said if they do not belong together, because only some of them have come.
+    /// Reads the words of a slot. Returns the default, empty proposal if the check fails because only some of the words
+    /// have arrived.
     pub(super) fn of(words: [u64; 4]) -> Self {
         let [number, members, room, sum] = words;
         let standing = Standing::ALL.into_iter().find(|standing| *standing as u64 == room & 0xff);
@@ -59,43 +61,43 @@ impl Proposal {
         }
     }
 
-    /// The ranks that it goes on with.
+    /// Returns the ranks with which the proposing rank goes on.
     fn goes_on_with(&self) -> u64 {
         if self.standing == Standing::Member { self.members } else { 0 }
     }
 }
 
-/// Differs from zero, so that a slot in which nothing was ever written says nothing.
+/// Returns the check of a slot. It is never zero, so that a slot that was never written fails the check.
 fn check(number: u64, members: u64, room: u64) -> u64 {
     fold(number, &[members, room]) | 1
 }
 
-/// What follows from a look.
+/// Result of [`Agreement::look`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// A member has not said the same yet.
+    /// A member has not published the same proposal yet.
     Waiting,
-    /// The proposal is another one now, and must be said to its members.
+    /// The proposal has changed and must be sent to its members.
     Changed,
-    /// All members have said the same.
+    /// All members have published the same proposal.
     Agreed,
 }
 
-/// One rank's part.
+/// One rank's part in the agreement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Agreement {
     own: u64,
     pub(super) proposal: Proposal,
-    /// Another rank may have read the proposal.
+    /// True if another rank may have read the proposal.
     is_said: bool,
 }
 
-/// The bit of a rank.
+/// Returns the bit of a rank.
 pub(super) const fn bit(rank: u16) -> u64 {
     1 << rank
 }
 
-/// The ranks of a set.
+/// Returns the ranks of a set.
 pub(super) fn ranks(set: u64) -> impl Iterator<Item = u16> {
     (0..u64::BITS as u16).filter(move |rank| set & bit(*rank) != 0)
 }
@@ -106,7 +108,7 @@ impl Agreement {
         Self { own: bit(own), proposal: Proposal { members, ..proposal }, is_said: false }
     }
 
-    /// The proposal is where others can read it.
+    /// Records that others can read the proposal.
     pub(super) fn said(&mut self) {
         self.is_said = true;
     }
@@ -115,12 +117,12 @@ impl Agreement {
         self.is_said
     }
 
-    /// Takes part in no group any more. The group of the last one stays in what it says.
+    /// Ends this rank's part: it takes part in no group any more. Its last group stays in the proposal.
     pub(super) fn end(&mut self, standing: Standing, members: u64, room: u64) {
         self.proposal = Proposal { number: self.proposal.number + 1, members, room, standing };
     }
 
-    /// See who can be reached and what the others have said last.
+    /// Updates the proposal from the reachable ranks and the latest proposals of the others.
     pub(super) fn look(&mut self, reachable: u64, heard: impl Fn(u16) -> Proposal) -> Look {
         let before = self.proposal;
         let mut now = Proposal { members: before.members & (reachable | self.own), ..before };
@@ -146,7 +148,7 @@ impl Agreement {
         if (now.members, now.room) != (before.members, before.room) {
             now.number += 1;
         }
-        // A number that was only taken over names the same group in the same room.
+        // Adopting a number alone still names the same group in the same room.
         if now != before {
             self.is_said &= now.members == before.members && now.room == before.room;
         }
@@ -163,7 +165,8 @@ impl Agreement {
 mod tests {
     use super::*;
 
-    /// Ranks that look one after the other; what one says the others hear at once. Each reaches those of its row.
+    /// Runs ranks one after the other. Each proposal is visible to the others at once. Each rank reaches those of its
+    /// row.
     fn agreed(reach: &[u64]) -> Vec<Option<Proposal>> {
         let all = (1 << reach.len()) - 1;
         let begin = |own| {
@@ -194,7 +197,7 @@ mod tests {
         let members: Vec<_> = groups.iter().map(|group| group.map(|group| group.members)).collect();
         assert_eq!(members, [Some(0b0011), Some(0b0011), Some(0b1100), Some(0b1100)]);
         assert_eq!(groups[0], groups[1], "number and room too");
-        assert_eq!(groups[1].map(|group| group.room), Some(2), "the highest that anybody asks for");
+        assert_eq!(groups[1].map(|group| group.room), Some(2), "the highest requested number");
     }
 
     #[test]

@@ -1,15 +1,16 @@
-//! A job that goes on with those who are left: when ranks are lost, the others agree who still reaches whom, and each part does the job again
-//! among itself.
+//! Job that goes on after losses: the remaining ranks agree on groups, and each group repeats the job on its own.
 //!
-//! The job inside knows nothing of it. It breaks off as ever, with an error that names whom it lost; then this rank says to all others
-//! whom it can reach ([`agreement`]), and once all of a group have said the same, the job is built anew for that group and played in a
-//! room of its own ([`place`]). A rank that has come to the job's end already says so and is left out. After [`ROOMS`] groups, or when nothing
-//! is agreed in time, the job ends as it would without all this. `docs/decisions/shrink.md` says why.
+//! The inner job does not take part in this. It breaks off as usual, with an error that names the lost ranks. Then this
+//! rank sends the ranks that it can reach to all others ([`agreement`]). Once all members of a group have published the
+//! same proposal, the job is built again for that group and played in its own room of memory ([`place`]). A rank that
+//! has completed the job publishes that and is left out. After [`ROOMS`] groups, or when there is no agreement in time,
+//! the job ends as it would without this module. `docs/decisions/shrink.md` gives the reasons.
 //!
-//! Every wait has an end. A rank waits for others in two stages, while it plays and while it agrees. In both it reads the words of those it
-//! waits for when it gets no further ([`words`]), and each of them either says the same, or has gone on, is through or has given
-//! up, and says that, or is lost to the endpoint, or refuses to be read for longer than refusals are repeated. A rank that gives up says so, where
-//! others can read it, before it stops.
+//! Every wait has an end. A rank waits for others in two stages: while it plays and while it agrees. In both, it reads
+//! the proposals of the others when it makes no progress ([`words`]). Each of them then either has published the same
+//! proposal, or has published that it goes on, is through or has given up, or is lost to the endpoint, or refuses reads
+//! for longer than refusals are retried. A rank that gives up publishes that, where others can read it, before it
+//! stops.
 
 mod agreement;
 mod place;
@@ -27,17 +28,17 @@ use crate::measure::Measurements;
 use crate::oracle::Verdicts;
 use crate::report::JobResult;
 
-/// Groups that may be formed one after the other; each takes the memory of the job once more.
+/// Maximum number of groups formed one after the other. Each needs the memory of the job once more.
 pub(crate) const ROOMS: u64 = 3;
-/// Sets of ranks are bits of one word.
+/// Maximum number of ranks: a set of ranks is the bits of one word.
 pub(crate) const RANKS_MAX: usize = 64;
-/// How often it is looked what others say and whom they reach.
+/// Time between two checks of the others' proposals and of the reachable ranks, in nanoseconds.
 const LOOK_INTERVAL_NS: u64 = 1_000_000;
 
-/// Builds the job of one rank of a group: its members, by rank of the group, and which of them this one is.
+/// Builds the job of one rank of a group, from the members and this rank's number within the group.
 pub(crate) type Build = Box<dyn Fn(&[u16], NodeId) -> Result<Box<dyn Job>, String> + Send>;
 
-/// Where a rank is.
+/// Stage of a rank.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     Playing,
@@ -45,11 +46,11 @@ enum Stage {
     Over,
 }
 
-/// One rank.
+/// One rank of a job that goes on after losses.
 pub(crate) struct Survivors {
     crew: Crew,
     build: Build,
-    /// What a group's job needs beside the whole rack's, in its own numbers.
+    /// Regions that a group's job needs in addition to those of the whole rack, with the group's own region numbers.
     regions: Vec<RegionConfig>,
     patience_ns: u64,
     job: Box<dyn Job>,
@@ -58,17 +59,17 @@ pub(crate) struct Survivors {
     agreement: Agreement,
     words: Words,
     look_due: Instant,
-    /// How far the job was, and since when.
+    /// Progress of the job, and the time since which it has been unchanged.
     stands_at: (u64, Instant),
-    /// Members that the job counts as lost, because this rank has said so to it.
+    /// Members that this rank has reported to the job as lost.
     missed: u64,
-    /// The newest number that was answered by a rank that is at its end.
+    /// Newest number that this rank has answered since it ended.
     answered: u64,
-    /// What earlier groups have left.
+    /// Results of earlier groups.
     earlier: Earlier,
 }
 
-/// What was done before the last group was formed.
+/// Results of the groups before the last one.
 #[derive(Default)]
 struct Earlier {
     operations: Measurements,
@@ -79,7 +80,8 @@ struct Earlier {
 }
 
 impl Survivors {
-    /// `job` is the whole rack's. `regions`: what the job of any group takes, by its own numbers. `patience_ns`: how long ranks may take to agree.
+    /// Returns the wrapper around `job`, the job of the whole rack. `regions` are the regions of any group's job, by
+    /// its own numbers. `patience_ns` is the time limit of an agreement, in nanoseconds.
     pub(crate) fn new(
         crew: Crew,
         regions: Vec<RegionConfig>,
@@ -117,7 +119,7 @@ impl Survivors {
         reachable.fold(0, |all, rank| all | bit(rank)) & !self.words.deaf()
     }
 
-    /// Polls the job. It must break off where a member of the group is gone or has begun to form another one.
+    /// Polls the job. The job must break off when a member of the group is lost or has begun to form another group.
     fn play(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         if now >= self.look_due {
             self.look_due = now + LOOK_INTERVAL_NS;
@@ -143,7 +145,7 @@ impl Survivors {
             self.words.ask(now, members & reachable, &self.crew, seat);
         }
         for rank in ranks(members & !self.missed) {
-            // Before the first group, a rank that cannot be reached yet may still come.
+            // Before the first group, a rank that is not reachable yet may still come.
             let is_gone = reachable & bit(rank) == 0
                 && (self.place.room > 0 || is_stuck && self.words.deaf() & bit(rank) != 0);
             if is_gone || self.has_left(rank, is_stuck) {
@@ -152,7 +154,8 @@ impl Survivors {
         }
     }
 
-    /// Whether the job has got no further for so long that the others' words must say why. At the start it waits for processes to come.
+    /// Returns whether the job has made no progress for so long that the others' proposals must be read. At the start
+    /// it waits for processes to come.
     fn is_stuck(&mut self, now: Instant) -> bool {
         let steps = self.job.progress_count();
         if steps != self.stands_at.0 {
@@ -161,16 +164,16 @@ impl Survivors {
         steps > 0 && now.since(self.stands_at.1) >= self.words.ask_interval_ns()
     }
 
-    /// Whether a member of the group has said that it plays in it no more.
+    /// Returns whether a member has published that it no longer plays in the group.
     fn has_left(&self, rank: u16, is_stuck: bool) -> bool {
         let (said, own) = (self.words.heard(rank), bit(self.crew.rank));
         match said.standing {
             Standing::Left => true,
-            // A rank that is through with this group's job has left nobody who can come to its end.
+            // If a rank is through with this group's job, the job can still complete at the others.
             Standing::Through => {
                 (said.members, said.room) != (ranks_of(&self.place.members), self.place.room)
             }
-            // A rank that goes on without this one may have left it when it was nearly through.
+            // A rank that goes on without this one may have left the group when this one was nearly through.
             Standing::Member => {
                 let names_this = said.members & own != 0 || self.place.room > 0 || is_stuck;
                 said.number > self.agreement.proposal.number && names_this
@@ -178,7 +181,7 @@ impl Survivors {
         }
     }
 
-    /// The job counts a member as lost.
+    /// Reports a member to the job as lost.
     fn miss(&mut self, now: Instant, rank: u16) {
         self.missed |= bit(rank);
         if let Some(node) = self.place.rank_of(NodeId(rank)) {
@@ -186,7 +189,7 @@ impl Survivors {
         }
     }
 
-    /// The job has ended in one way or another.
+    /// Handles the end of the job, successful or not.
     fn end_of_job(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         let result = self.job.result();
         let is_clean = result.failures.is_empty() && result.refusals.is_empty() && result.mismatch_count == 0;
@@ -205,7 +208,8 @@ impl Survivors {
         Progress::Running(Some(now))
     }
 
-    /// This rank takes part in no group any more, and says so: a rank that is through to whoever asks, one that gives up to all.
+    /// Ends this rank's part in groups and publishes that. A rank that is through answers on request. A rank that gives
+    /// up notifies all.
     fn end(
         &mut self,
         now: Instant,
@@ -217,7 +221,7 @@ impl Survivors {
         self.answered = self.agreement.proposal.number;
         self.agreement.end(standing, ranks_of(&self.place.members), self.place.room);
         let to = if standing == Standing::Left { self.others() } else { 0 };
-        // Memory that cannot be written any more says nothing to anybody.
+        // If own memory cannot be written any more, this rank cannot notify any other.
         let _ = self.words.say(self.agreement.proposal, to, memory);
         self.answer(now, seat, memory);
         Progress::Finished
@@ -260,7 +264,7 @@ impl Survivors {
         Ok(Progress::Running(Some(until.min(now + LOOK_INTERVAL_NS))))
     }
 
-    /// All have said the same: the job begins anew among them.
+    /// Builds the job anew among the members, after all have published the same proposal.
     fn form(&mut self, now: Instant) -> Result<(), String> {
         let Proposal { members, room, .. } = self.agreement.proposal;
         let members: Vec<_> = ranks(members).collect();
@@ -283,7 +287,7 @@ impl Survivors {
         self.place.members.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
     }
 
-    /// This rank is at its end: a rank that wants to go on with it is told that it does not.
+    /// Answers ranks that propose to go on with this one after its end.
     fn answer(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
         self.words.listen(memory);
         let newest = self.words.newest();
@@ -393,7 +397,7 @@ impl Job for Survivors {
     }
 
     fn portion(&self) -> Option<Portion> {
-        // What is done again has been done before; a portion never shrinks.
+        // The group repeats work that was counted before. A portion never decreases.
         if self.place.room == 0 { self.job.portion() } else { None }
     }
 

@@ -1,7 +1,9 @@
-//! Where a group plays: its ranks are numbered anew, and its regions are those of a room of its own.
+//! Translation of a group's numbers to those of the rack: its ranks are renumbered, and its regions are those of its
+//! own room.
 //!
-//! A job that is played again by fewer knows nothing of the others: it says rank 1 and region 4, and this says which node and which
-//! region that is. Rooms are never used twice, so whatever somebody sends late who is not of the group lands where nobody looks.
+//! The repeated job uses the group's numbers, such as rank 1 and region 4. This module translates them to nodes and
+//! regions of the rack. A room is never used twice. So a late message from a rank outside the group lands in memory
+//! that is no longer used.
 
 use rackloom_protocol::{
     Combine, Command, CommandRefused, Instant, LocalRange, Memory, MemoryDone, MemoryFault, MemoryRequest,
@@ -11,31 +13,31 @@ use rackloom_protocol::{
 use crate::crew::Crew;
 use crate::job::{Carried, Seat};
 
-/// Regions of one room; a job has fewer.
+/// Region numbers per room. A job has fewer regions.
 const REGIONS: u32 = 16;
-/// Operations of one room.
+/// Operation identifiers per room.
 const FIRST_OPERATION: u64 = 1 << 48;
 
-/// A group and its room; room 0 is the whole rack's.
+/// A group and its room. Room 0 belongs to the whole rack.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) room: u64,
-    /// Ranks of the rack, by rank of the group.
+    /// Ranks of the rack, indexed by rank of the group.
     pub(super) members: Vec<u16>,
 }
 
 impl Place {
-    /// A region of the rack for one of the group.
+    /// Returns the rack's region for a region of the group.
     pub(super) fn region(&self, region: RegionId) -> RegionId {
         RegionId(region.0 + self.room as u32 * REGIONS)
     }
 
-    /// The group's name of an operation of the rack; nothing if it is of another room.
+    /// Returns the group's identifier of an operation of the rack; `None` if the operation belongs to another room.
     pub(super) fn operation_of(&self, operation: OperationId) -> Option<OperationId> {
         (operation.0 / FIRST_OPERATION == self.room).then_some(OperationId(operation.0 % FIRST_OPERATION))
     }
 
-    /// The group's number of a node.
+    /// Returns the rank within the group of a node; `None` if the node is not a member.
     pub(super) fn rank_of(&self, node: NodeId) -> Option<NodeId> {
         let rank = self.members.iter().position(|member| *member == node.0)?;
         Some(NodeId(rank as u16))
@@ -113,13 +115,13 @@ impl Place {
                 Command::Flush { operation, target }
             }
             Command::Cancel { operation } => Command::Cancel { operation: self.operation(operation) },
-            // Nothing else is asked by a job that goes on.
+            // A job that goes on issues no other commands.
             other => other,
         }
     }
 }
 
-/// The seat of a rank of the group.
+/// Seat of a rank of the group.
 pub(super) struct OnPlace<'a> {
     pub(super) place: &'a Place,
     pub(super) crew: &'a Crew,
@@ -128,7 +130,7 @@ pub(super) struct OnPlace<'a> {
 
 impl Seat for OnPlace<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
-        // The whole rack is its own group, under its own names.
+        // In room 0, the group is the whole rack and its numbers need no translation.
         let command = if self.place.room == 0 { command } else { self.place.command(self.crew, command) };
         self.seat.command(now, command)
     }
@@ -138,14 +140,14 @@ impl Seat for OnPlace<'_> {
     }
 }
 
-/// A rank's own memory in the group's room.
+/// A rank's own memory, in the group's room.
 pub(super) struct InRoom<'a> {
     pub(super) place: &'a Place,
     pub(super) memory: &'a mut dyn Memory,
 }
 
 impl Memory for InRoom<'_> {
-    /// A job asks memory directly, never like a frame.
+    /// Always fails: a job accesses memory directly, never by a frame's request.
     fn execute<'m>(&'m mut self, _: &MemoryRequest<'_>, _: &[u8]) -> Option<MemoryDone<'m>> {
         Some(MemoryDone::Failed(MemoryFault::NotMapped))
     }

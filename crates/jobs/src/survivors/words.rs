@@ -1,11 +1,14 @@
-//! What the ranks say to each other about groups: each rank puts its proposal into the others' memory, and reads theirs where nothing comes.
+//! Exchange of proposals between ranks: each rank puts its proposal into the others' memory, and reads theirs if none
+//! arrives.
 //!
-//! A word travels in two ways. A rank pushes its own by a put with signal into a slot of each peer, which is fast. A rank that waits
-//! reads the peer's own slot ([`Words::ask`]), which needs neither the peer's attention nor a memory of its own that lets others write. So a rank
-//! whose memory refuses everything, or that stood still while the others went on, finds out what has become of them.
+//! A proposal travels by two paths. A rank pushes its own by a put with signal into a slot of each peer, which is fast.
+//! A rank that waits reads the peer's own slot ([`Words::ask`]). That needs neither a poll of the peer nor local memory
+//! that peers can write. So a rank whose memory refuses every access, or that was stopped while the others went on,
+//! still learns the state of the others.
 //!
-//! What is refused is tried again for a bounded time, because memory may fail for a while. After that, or at once where a key was
-//! revoked or the region is not there, the rank counts as deaf: it is no member of any further group of this rank.
+//! Refused operations are retried for a bounded time, because memory may fail for a while. After that, or at once if a
+//! key was revoked or the region does not exist, the refusing rank counts as deaf: it is not a member of any further
+//! group of this rank.
 
 use std::collections::BTreeMap;
 
@@ -18,54 +21,58 @@ use super::agreement::{Proposal, Standing, bit, ranks};
 use crate::crew::Crew;
 use crate::job::{Carried, Seat};
 
-/// Where words lie; a job's own regions have smaller numbers.
+/// Region of the proposals. A job's own regions have smaller numbers.
 const WORDS: RegionId = RegionId(15);
-/// Number, members, room with standing, check. A load never crosses a boundary of 256 bytes, and this divides them.
+/// Bytes of a slot: number, members, room with standing, check. A load never crosses a boundary of 256 bytes, and 32
+/// divides 256.
 const SLOT_BYTES: u64 = 32;
-/// Behind the slots and what was read of others: what is being put, which must stay as it is until it has come. So many words may be under way.
+/// Number of staging slots, after the slots of own and read proposals. A staging slot holds a proposal that is being
+/// put and must not change until the put completes.
 const STAGES: u64 = 16;
-/// Names of operations with words: beyond those of all rooms.
+/// First operation identifier of this exchange, above those of all rooms.
 pub(super) const FIRST_WORD: u64 = 1 << 62;
-/// A rank that waits reads the others' words so often, at the most and at the least, and this share of the patience.
+/// Bounds of the interval at which a waiting rank reads the others' proposals, in nanoseconds. The interval is the
+/// timeout divided by `ASKS_PER_PATIENCE`.
 const ASK_INTERVAL_MAX_NS: u64 = 50_000_000;
 const ASK_INTERVAL_MIN_NS: u64 = 2_000_000;
 const ASKS_PER_PATIENCE: u64 = 64;
-/// A word that was refused is put again so often between two times at which others' words are read.
+/// Number of times that a refused proposal is put again between two reads of the others' proposals.
 const TRIES_PER_ASK: u64 = 8;
-/// What is refused is tried again for this share of the patience.
+/// Divisor of the timeout: refused operations are retried for this fraction of it.
 const REFUSED_SHARE: u64 = 4;
 
-/// An operation with a word.
+/// Outstanding operation that carries a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum UnderWay {
     Put { rank: u16, number: u64 },
     Load { rank: u16 },
 }
 
-/// Words of one rank and of the others.
+/// Proposals of this rank and of the others.
 #[derive(Debug)]
 pub(super) struct Words {
     own: u16,
     count: u16,
-    /// Ranks that are to get the present word and have not.
+    /// Ranks that the present proposal has not been put to yet.
     untold: u64,
-    /// Those of them whose memory has refused it, or to whom the path was lost; they get it again later.
+    /// Ranks whose memory has refused the present proposal, or to which the path was lost. The put is repeated later.
     again: u64,
     again_due: Instant,
     said: Proposal,
     stage: u64,
     under_way: BTreeMap<u64, UnderWay>,
     next: u64,
-    /// What each rank has said last.
+    /// Latest proposal of each rank.
     heard: Vec<Proposal>,
-    /// Ranks whose word is being read.
+    /// Ranks whose proposal is being read.
     asked: u64,
     ask_due: Instant,
     ask_interval_ns: u64,
     refusals_ns: u64,
-    /// Since when each rank's memory has refused every word.
+    /// Time since which each rank's memory has refused every operation.
     refused_since: Vec<Option<Instant>>,
-    /// Ranks whose memory takes no word, for good or for longer than refusals are repeated; and new lives, which know nothing of the job.
+    /// Ranks whose memory refuses proposals permanently or for longer than refusals are retried, and ranks with a new
+    /// incarnation, which does not run the job.
     deaf: u64,
 }
 
@@ -93,39 +100,39 @@ impl Words {
         }
     }
 
-    /// The region that holds them.
+    /// Returns the region that holds the proposals.
     pub(super) fn region(crew: &Crew) -> RegionConfig {
         let bytes = (2 * crew.ranks.len() as u64 + STAGES) * SLOT_BYTES;
         crew.region(WORDS, bytes, Access { read: true, write: true, atomic: false })
     }
 
-    /// How long a rank waits before it reads the others' words.
+    /// Returns the time that a rank waits before it reads the others' proposals, in nanoseconds.
     pub(super) const fn ask_interval_ns(&self) -> u64 {
         self.ask_interval_ns
     }
 
-    /// Ranks that take no words.
+    /// Returns the ranks that accept no proposals.
     pub(super) const fn deaf(&self) -> u64 {
         self.deaf
     }
 
-    /// A new life has taken this rank's seat.
+    /// Records that a new incarnation has taken this rank's seat.
     pub(super) fn is_stranger(&mut self, rank: u16) {
         self.deaf |= bit(rank);
     }
 
-    /// What a rank has said last, as far as it was heard.
+    /// Returns the latest known proposal of a rank.
     pub(super) fn heard(&self, rank: u16) -> Proposal {
         self.heard[usize::from(rank)]
     }
 
-    /// The newest number that another rank has said as a member.
+    /// Returns the newest number that another rank has published as a member.
     pub(super) fn newest(&self) -> u64 {
         let members = self.heard.iter().filter(|said| said.standing == Standing::Member);
         members.map(|said| said.number).max().unwrap_or(0)
     }
 
-    /// Takes in what has come.
+    /// Reads the proposals that have arrived in own memory.
     pub(super) fn listen(&mut self, memory: &mut dyn Memory) {
         for rank in (0..self.count).filter(|rank| *rank != self.own) {
             for slot in [u64::from(rank), u64::from(self.count) + u64::from(rank)] {
@@ -138,7 +145,7 @@ impl Words {
         }
     }
 
-    /// Makes this the present word: others can read it here from now on, and `to` get it.
+    /// Publishes `word` as the present proposal: others can read it from now on, and it is put to the ranks of `to`.
     pub(super) fn say(&mut self, word: Proposal, to: u64, memory: &mut dyn Memory) -> Result<(), String> {
         let failed = |fault| format!("own memory cannot be written: {fault:?}");
         let bytes: Vec<u8> = word.words().into_iter().flat_map(u64::to_le_bytes).collect();
@@ -151,17 +158,17 @@ impl Words {
         Ok(())
     }
 
-    /// Where the present word lies while it is put.
+    /// Returns the slot that holds the present proposal while it is put.
     fn stage_slot(&self) -> u64 {
         2 * u64::from(self.count) + self.stage
     }
 
-    /// These get the present word once more.
+    /// Schedules another put of the present proposal to the ranks of `to`.
     pub(super) fn repeat(&mut self, to: u64) {
         self.untold |= to & !bit(self.own);
     }
 
-    /// Puts the present word into the memory of those who have not got it and can be reached.
+    /// Puts the present proposal into the memory of the reachable ranks that still need it.
     pub(super) fn tell(&mut self, now: Instant, reachable: u64, crew: &Crew, seat: &mut dyn Seat) {
         if self.again != 0 && now >= self.again_due {
             self.untold |= std::mem::take(&mut self.again);
@@ -187,7 +194,7 @@ impl Words {
         }
     }
 
-    /// Reads what these ranks say, in their own memory; no more often than at the interval.
+    /// Reads the proposals of the ranks of `whom` from their own memory, at most once per interval.
     pub(super) fn ask(&mut self, now: Instant, whom: u64, crew: &Crew, seat: &mut dyn Seat) {
         if now < self.ask_due {
             return;
@@ -205,8 +212,9 @@ impl Words {
         }
     }
 
-    /// Whether the endpoint has taken a word. What it has no room or no path for is offered again at the next look. Anything else is
-    /// the fault of own memory, whose key is revoked: then no word leaves or comes any more, and this rank is alone.
+    /// Returns whether the endpoint has accepted the command. A command that was refused as busy or without a path is
+    /// offered again at the next check. Any other refusal concerns own memory, whose key is revoked: then no proposal
+    /// can be sent or read any more, and all other ranks count as deaf.
     fn is_taken(&mut self, answer: Result<Carried, CommandRefused>) -> bool {
         match answer {
             Ok(_) => self.next += 1,
@@ -216,7 +224,7 @@ impl Words {
         answer.is_ok()
     }
 
-    /// An operation with a word has ended.
+    /// Records the completion of an operation that carries a proposal.
     pub(super) fn ended(&mut self, now: Instant, operation: u64, result: Result<u64, OperationError>) {
         let Some(word) = self.under_way.remove(&operation) else { return };
         let rank = match word {
@@ -248,7 +256,7 @@ impl Words {
     }
 }
 
-/// The word in a slot of own memory. A region that is gone says nothing.
+/// Reads the proposal in a slot of own memory. A region that is gone yields the default, empty proposal.
 fn read(memory: &mut dyn Memory, slot: u64) -> Proposal {
     let words = [0, 1, 2, 3].map(|number: u64| {
         let mut bytes = [0; 8];

@@ -1,9 +1,10 @@
-//! The traffic job: every rank sends messages as its pattern says, and every receiver checks what it has got.
+//! Traffic job: every rank sends messages according to a pattern, and every receiver checks the received data.
 //!
-//! A message is a put whose signal counts it at the receiver, or an acknowledged store where messages are small. Each sender has
-//! a slot of its own at each receiver. All meet, send, meet again when everything is known to be visible, and compare the
-//! slots and the counts. In a pipeline a rank sends a message on only after it has come; in a train of all-reduces it begins a round only
-//! after one has come from everybody.
+//! A message is a put whose signal counts it at the receiver, or an acknowledged store if messages are small. Each
+//! sender has its own slot at each receiver. All ranks meet, send, meet again when all messages are known to be
+//! visible, and compare the slots and the counts. In a pipeline a rank sends a message on only after it has arrived. In
+//! a sequence of all-reduces it begins a round only after a message of the previous round has arrived from each other
+//! rank.
 
 mod targets;
 
@@ -24,79 +25,79 @@ use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::report::{JobResult, Mismatch, TrafficPart};
 
-/// What a rank's messages are taken from.
+/// Region that a rank's messages are taken from.
 const SOURCE: RegionId = RegionId(2);
-/// Where messages land: a slot per sender.
+/// Region that messages arrive in: a slot per sender.
 const INBOX: RegionId = RegionId(3);
-/// How many have come: a word per sender.
+/// Region that counts arrived messages: a word per sender.
 const COUNTS: RegionId = RegionId(4);
-/// Messages under way per rank.
+/// Maximum number of outstanding messages per rank.
 const OUTSTANDING_MAX: usize = 64;
 const PURPOSE: u64 = 0x7472_6166_6669_6331;
 
-/// What is asked of a traffic job; the same for every rank.
+/// Settings of a traffic job. They are equal for every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrafficSettings {
-    /// Who sends to whom.
+    /// Pattern that determines each rank's targets.
     pub pattern: PatternName,
     /// Bytes of one message.
     pub bytes: u64,
-    /// Messages of each flow, or of each rank where targets are drawn.
+    /// Messages of each flow, or of each rank if targets are random.
     pub messages: u64,
-    /// Seed of the data and of what is drawn.
+    /// Seed of the data and of random targets.
     pub seed: u64,
     /// Seed of the keys of regions.
     pub key_seed: u64,
-    /// Largest store that every endpoint takes.
+    /// Largest store that every endpoint accepts, in bytes.
     pub store_bytes_max: u64,
-    /// What the smallest endpoint has.
+    /// Memory of the smallest endpoint, in bytes.
     pub memory_bytes: u64,
-    /// Until every other rank can be reached.
+    /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub start_timeout_ns: u64,
-    /// Once the run is broken off, until outstanding operations have ended.
+    /// Time to wait for outstanding operations after a break-off, in nanoseconds.
     pub drain_timeout_ns: u64,
 }
 
-/// Why a traffic job cannot be done.
+/// Reason for which a traffic job cannot run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TrafficError {
-    /// It does not fit.
+    /// The job does not fit into memory.
     #[error(
         "messages of {bytes} bytes from {ranks} ranks need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; \
          hint: raise `defaults.memory` in the rack file or make the messages smaller"
     )]
     TooLarge {
-        /// One message.
+        /// Length of one message, in bytes.
         bytes: u64,
-        /// Ranks, each with a slot.
+        /// Number of ranks. Each has a slot.
         ranks: usize,
-        /// What they need.
+        /// Memory that the messages need, in bytes.
         needed_bytes: u64,
-        /// What the smallest endpoint has.
+        /// Memory of the smallest endpoint, in bytes.
         memory_bytes: u64,
     },
-    /// A message that must be one store is none.
+    /// The pattern sends stores, and a message of this size cannot be one store.
     #[error("a store takes 1 to {0} bytes; hint: make the messages smaller, or take another pattern")]
     NoStore(u64),
-    /// Ranks of several tenants cannot get at each other's memory.
+    /// The ranks belong to several tenants, which cannot access each other's memory.
     #[error("the ranks belong to several tenants; hint: traffic flows within one")]
     SeveralTenants,
-    /// Nobody to talk to.
+    /// There are fewer than two ranks.
     #[error("traffic needs two ranks, there is {0}")]
     TooFew(usize),
 }
 
-/// Memory that each rank needs, in bytes: source, a slot and a word per rank, and the words by which ranks meet.
+/// Returns the memory that each rank needs, in bytes: source, a slot and a word per rank, and the control region.
 #[must_use]
 pub fn memory_needed(bytes: u64, ranks: usize) -> u64 {
     let ranks = ranks as u64;
     bytes.saturating_mul(ranks + 1).saturating_add(8 * ranks).saturating_add(CONTROL_BYTES)
 }
 
-/// One rank of a traffic job.
+/// Returns one rank of a traffic job.
 ///
 /// # Errors
-/// When it does not fit into memory, or there is nobody to send to.
+/// The job does not fit into memory, there are fewer than two ranks, or another condition of [`TrafficError`] holds.
 pub fn traffic(
     rank: NodeId,
     ranks: Vec<Rank>,
@@ -140,19 +141,20 @@ enum Stage {
     Over,
 }
 
-/// One rank's part.
+/// One rank's part of the job.
 struct Traffic {
     settings: TrafficSettings,
     rank: u16,
-    /// Whose messages this rank waits for before it sends more, one of each.
+    /// Ranks whose messages this rank waits for before it sends more, one of each.
     awaited: Vec<u16>,
     targets: Vec<u16>,
-    /// Messages that must come, by sender.
+    /// Messages that must arrive, by sender.
     expected: Vec<u64>,
     stage: Stage,
     issued: usize,
     over: usize,
-    /// Messages that have come from everyone who is waited for, and from how many of them one more.
+    /// Number of messages that have arrived from every awaited rank, and number of awaited ranks from which one more
+    /// has arrived.
     arrived: u64,
     arrived_of_next: usize,
     is_waiting: bool,
@@ -185,7 +187,7 @@ impl Traffic {
         }
     }
 
-    /// What a rank sends, every time.
+    /// Returns the data that a rank sends in each message.
     fn data(&self, rank: u16) -> Vec<u8> {
         Pattern::new(self.settings.seed, &[PURPOSE, rank.into()]).bytes(0, self.settings.bytes)
     }
@@ -227,7 +229,8 @@ impl Traffic {
         Body::Put { target, source, signal: Some(signal) }
     }
 
-    /// Messages that may have gone by now: of a pipeline as many as have come, of a train one round more.
+    /// Returns the number of messages that may have been sent by now. In a pipeline it is the number that has arrived,
+    /// in a sequence of all-reduces one round more.
     fn may_go(&self) -> usize {
         match (self.settings.pattern, self.awaited.len()) {
             (_, 0) => usize::MAX,
@@ -236,7 +239,7 @@ impl Traffic {
         }
     }
 
-    /// For the next message of those without whom it does not go on.
+    /// Waits for the next message of an awaited rank.
     fn wait(&mut self, turn: &mut Turn<'_>) {
         if self.is_waiting || self.arrived == self.settings.messages {
             return;
@@ -253,12 +256,12 @@ impl Traffic {
         turn.issuer.submit_urgent(Request::new(Tag::Phase { peer: before, item: 1 }, body));
     }
 
-    /// So many messages of the one that was waited for have come.
+    /// Records that an awaited rank's count has reached `count`.
     fn note_arrival(&mut self, count: u64) {
         self.arrived_of_next += 1;
         if self.arrived_of_next == self.awaited.len() {
             self.arrived_of_next = 0;
-            // Of one, more may have come than was waited for.
+            // With one awaited rank, more messages may have arrived than were waited for.
             self.arrived = if self.awaited.len() == 1 { count } else { self.arrived + 1 };
         }
     }
@@ -381,12 +384,12 @@ impl Play for Traffic {
         None
     }
 
-    /// In messages.
+    /// Returns the progress in messages.
     fn portion(&self) -> Portion {
         Portion { done: self.over as u64, total: self.targets.len() as u64 }
     }
 
-    /// One run, and a rank's own messages are its steps.
+    /// Returns run 1, with a rank's own messages as steps.
     fn reached(&self) -> Option<Place> {
         let step = match self.stage {
             Stage::Sending => self.over as u64 + 1,

@@ -1,7 +1,7 @@
-//! Who sends to whom: patterns of traffic that racks of GPUs are known for, as lists of targets.
+//! Traffic patterns that are typical of racks of GPUs, as lists of targets.
 //!
-//! Every rank can work out what every other one sends, so a receiver knows what it must get without being told. Nothing here
-//! says when a message goes.
+//! Every rank can compute the messages of every other rank, so a receiver knows what it must receive without a message
+//! about it. This module does not determine when a message is sent.
 
 use rackloom_plan::PatternName;
 
@@ -9,23 +9,23 @@ use crate::crew::pattern::fold;
 
 const PURPOSE: u64 = 0x7472_6166_6669;
 
-/// What the whole rack sends.
+/// Traffic of the whole rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scheme {
     pub(crate) pattern: PatternName,
     pub(crate) ranks: u16,
-    /// Messages of each flow; of each rank where targets are drawn.
+    /// Messages of each flow, or of each rank if targets are random.
     pub(crate) messages: u64,
     pub(crate) seed: u64,
 }
 
 impl Scheme {
-    /// The targets of a rank's messages, in the order in which they are sent.
+    /// Returns the targets of a rank's messages, in the order in which they are sent.
     pub(crate) fn targets(&self, rank: u16) -> Vec<u16> {
         if self.is_drawn() {
             return (0..self.messages).map(|number| self.drawn(rank, number)).collect();
         }
-        // Everybody begins with its next neighbour, so that not all meet at the same target at once.
+        // Each rank begins with its next neighbour, so that the ranks do not all send to one target at once.
         let others = (1..self.ranks).map(|step| (rank + step) % self.ranks);
         let flows: Vec<(u16, u64)> = others.map(|target| (target, self.flow(rank, target))).collect();
         let longest = flows.iter().map(|(_, count)| *count).max().unwrap_or(0);
@@ -34,7 +34,7 @@ impl Scheme {
         (0..longest).flat_map(round).collect()
     }
 
-    /// Messages that a rank gets, by who sends them.
+    /// Returns the number of messages that a rank receives, by sender.
     pub(crate) fn sources(&self, rank: u16) -> Vec<u64> {
         let count = |source: u16| {
             if source == rank {
@@ -48,7 +48,7 @@ impl Scheme {
         (0..self.ranks).map(count).collect()
     }
 
-    /// Those whose messages a rank must have before it goes on; nobody in most patterns.
+    /// Returns the ranks whose messages a rank must receive before it goes on; none in most patterns.
     pub(crate) fn awaited(&self, rank: u16) -> Vec<u16> {
         match self.pattern {
             PatternName::Pipeline => rank.checked_sub(1).into_iter().collect(),
@@ -68,7 +68,7 @@ impl Scheme {
         (rank + 1 + step) % self.ranks
     }
 
-    /// Messages from one rank to another.
+    /// Returns the number of messages from one rank to another.
     fn flow(&self, from: u16, to: u16) -> u64 {
         let is_flow = match self.pattern {
             PatternName::Permutation => self.next_in_circle(from) == to,
@@ -83,7 +83,7 @@ impl Scheme {
         u64::from(is_flow) * self.messages
     }
 
-    /// Ranks stand in a shuffled circle.
+    /// Returns the next rank in a circle of all ranks in random order.
     fn next_in_circle(&self, rank: u16) -> u16 {
         let mut circle: Vec<u16> = (0..self.ranks).collect();
         circle.sort_by_key(|one| fold(self.seed, &[PURPOSE, u64::from(*one) << 32]));

@@ -1,7 +1,7 @@
 //! Endpoints and switches of a plan, joined by links that deliver every frame in order after a fixed delay.
 //!
-//! Deliberately plain: what a fabric does under loss and disorder is the simulator's business. Here the litmus meets the real
-//! protocol core, and a test may reach into an owner's memory behind everybody's back.
+//! The rig is simple on purpose. The simulator tests behaviour under loss and disorder. Here the litmus runs on the
+//! real protocol core, and a test may change an owner's memory without the core.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -69,7 +69,7 @@ struct Seat {
     events: EventLog,
 }
 
-/// A frame under way: when it arrives, where, and its bytes.
+/// A frame in flight: time of arrival, member, port, and bytes.
 type Flight = (Instant, usize, PortId, Vec<u8>);
 
 pub struct Rig {
@@ -85,7 +85,7 @@ impl Rig {
         Self::with(rack, |plan, rank| rackloom_jobs::build(plan, rank, seed))
     }
 
-    /// A rack with jobs of the test's own.
+    /// Returns a rack with jobs of the test.
     pub fn with(rack: &str, mut job: impl FnMut(&Plan, NodeId) -> Box<dyn Job>) -> Self {
         let plan = Plan::parse(rack, "test").unwrap();
         let nodes = 0..plan.members.len();
@@ -106,7 +106,7 @@ impl Rig {
         self.seats[rank].job.as_mut().expect("a rank has a job").result()
     }
 
-    /// The bytes that a rank's job leaves for the user.
+    /// Returns the bytes of the result of a rank's job.
     pub fn output(&self, rank: usize) -> Option<Vec<u8>> {
         let seat = &self.seats[rank];
         let output = seat.job.as_ref()?.output()?;
@@ -122,7 +122,7 @@ impl Rig {
         self.run_until(|_| false);
     }
 
-    /// Run until every living rank is over, or the test says so.
+    /// Runs until every live rank is over, or until `stop` returns `true`.
     pub fn run_until(&mut self, mut stop: impl FnMut(&mut Self) -> bool) {
         while !self.seats.iter().all(|seat| seat.is_finished || seat.is_dead || seat.job.is_none()) {
             if stop(self) {
@@ -175,7 +175,7 @@ impl Rig {
         self.settle(member);
     }
 
-    /// Let a member say what it wants and its job have a turn, until neither has anything more.
+    /// Polls a member and its job until neither has anything more to do.
     fn settle(&mut self, member: usize) {
         let now = self.now;
         let seat = &mut self.seats[member];

@@ -1,38 +1,43 @@
-//! How much of a neighbour's silence was a processor that was not available.
+//! Computes how much of a neighbour's silence was time without an available processor.
 //!
-//! The kernel adds a wait on a run queue to `schedstat` only after the wait has ended. So a wait in progress is recognised by a thread
-//! that is runnable and whose run time stands still between two samples. A thread that is runnable and whose run time grows
-//! has a processor; a stopped or sleeping one does not want any.
+//! The kernel adds a wait on a run queue to `schedstat` only after the wait has ended. A wait in progress is detected by a thread that is runnable
+//! and whose run time does not change between two samples. A thread that is runnable and whose run time grows has a processor. A stopped or sleeping
+//! thread does not need one.
 //!
-//! Pure: samples and times are arguments.
+//! The code is pure: samples and times are arguments.
 
 use rackloom_protocol::Instant;
 
 use super::threads::{ProcessSample, ThreadSample, ThreadState};
 
-/// What is known of a silent process since its heartbeat became overdue.
+/// State of a silent process since its heartbeat became overdue.
 #[derive(Clone, Debug)]
 pub(crate) struct Suspicion {
     started_ticks: u64,
     threads: Vec<Track>,
 }
 
-/// One thread since it was first seen.
+/// State of one thread since it was first seen.
 #[derive(Clone, Copy, Debug)]
 struct Track {
     thread: u32,
-    /// Its waiting time when it was first seen.
+    /// Waiting time when the thread was first seen, in nanoseconds.
     waited_before_ns: u64,
     /// The latest sample.
     latest: ThreadSample,
-    /// Since when it has been seen runnable without any progress.
+    /// Time since which the thread has been seen runnable without any progress.
     waiting_since: Option<Instant>,
+    /// Time of the latest sample.
+    latest_at: Instant,
+    /// Time between samples that both found the thread blocked in the kernel, in nanoseconds.
+    blocked_ns: u64,
 }
 
 impl Track {
     fn begin(now: Instant, sample: ThreadSample) -> Self {
         let waiting_since = (sample.state == ThreadState::Runnable).then_some(now);
-        Self { thread: sample.thread, waited_before_ns: sample.waited_ns, latest: sample, waiting_since }
+        let (thread, waited_before_ns) = (sample.thread, sample.waited_ns);
+        Self { thread, waited_before_ns, latest: sample, waiting_since, latest_at: now, blocked_ns: 0 }
     }
 
     fn observe(&mut self, now: Instant, sample: ThreadSample) {
@@ -40,20 +45,25 @@ impl Track {
         self.waiting_since = match (sample.state, stands_still) {
             (ThreadState::Runnable, true) => self.waiting_since.or(Some(now)),
             (ThreadState::Runnable, false) => Some(now),
-            (ThreadState::Stopped | ThreadState::Asleep, _) => None,
+            (ThreadState::Blocked | ThreadState::Stopped | ThreadState::Asleep, _) => None,
         };
+        if (self.latest.state, sample.state) == (ThreadState::Blocked, ThreadState::Blocked) {
+            self.blocked_ns = self.blocked_ns.saturating_add(now.since(self.latest_at));
+        }
         self.latest = sample;
+        self.latest_at = now;
     }
 
-    /// Waits that have ended since it was first seen, and the one in progress.
+    /// Returns the waits that have ended since the thread was first seen, the one in progress, and the time in the kernel, in nanoseconds.
     fn waited_ns(&self, now: Instant) -> u64 {
         let ended_ns = self.latest.waited_ns.saturating_sub(self.waited_before_ns);
-        ended_ns.saturating_add(self.waiting_since.map_or(0, |since| now.since(since)))
+        let in_progress_ns = self.waiting_since.map_or(0, |since| now.since(since));
+        ended_ns.saturating_add(in_progress_ns).saturating_add(self.blocked_ns)
     }
 }
 
 impl Suspicion {
-    /// The first sample of a process whose heartbeat is overdue.
+    /// Creates the state from the first sample of a process whose heartbeat is overdue.
     #[must_use]
     pub(super) fn begin(now: Instant, sample: &ProcessSample) -> Self {
         let threads = sample.threads.iter().map(|thread| Track::begin(now, *thread)).collect();
@@ -81,7 +91,7 @@ impl Suspicion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ThreadState::{Asleep, Runnable, Stopped};
+    use ThreadState::{Asleep, Blocked, Runnable, Stopped};
 
     const MS: u64 = 1_000_000;
 
@@ -95,10 +105,10 @@ mod tests {
         ProcessSample { started_ticks: 7, threads: threads.iter().map(thread).collect() }
     }
 
-    /// What is tried, samples of one thread as state, run time and waiting time in milliseconds, and what is excused.
+    /// A test case: its name, samples of one thread as state, run time and waiting time in milliseconds, and the excused time in milliseconds.
     type Case = (&'static str, &'static [(ThreadState, u64, u64)], u64);
 
-    /// What one thread is excused after samples 100 ms apart.
+    /// Returns the time for which one thread is excused after samples 100 ms apart, in milliseconds.
     fn excused_ms(samples: &[(ThreadState, u64, u64)]) -> u64 {
         let mut excused_ns = 0;
         let mut suspicion: Option<Suspicion> = None;
@@ -128,6 +138,7 @@ mod tests {
                 &[(Runnable, 5, 9), (Runnable, 5, 9), (Runnable, 5, 9)],
                 200,
             ),
+            ("blocked in the kernel", &[(Blocked, 5, 9), (Blocked, 5, 9), (Asleep, 6, 9)], 100),
             ("a wait that has ended", &[(Asleep, 5, 9), (Asleep, 6, 99), (Asleep, 6, 99)], 90),
             (
                 "a wait in progress counts once when it ends",

@@ -1,12 +1,12 @@
-//! Tells a silent neighbour from one that had no processor.
+//! Distinguishes a silent neighbour from one that had no processor.
 //!
-//! A member judges its neighbours by their heartbeats. On a busy host a live neighbour may be silent for longer than the timers allow,
-//! because no processor was free for it. Its engine therefore looks at the host once a heartbeat is overdue: it reads how long the
-//! neighbour's process has waited on a run queue, and how much processor time the host of this virtual machine took away (steal). That
-//! time is passed to the protocol, which does not count it as silence. Evidence moves a death to a later time and never causes one.
+//! A member judges its neighbours by their heartbeats. On a busy host a live neighbour may be silent for longer than the timers allow, because no
+//! processor was free for it. Once a heartbeat is overdue, the member's engine therefore reads how long the neighbour's process has waited on a run
+//! queue, and how much processor time the host of this virtual machine took away (steal). It passes that time to the protocol, which does not count
+//! it as silence. This evidence only delays the loss of a neighbour and never causes one.
 //!
-//! A neighbour on another host, or one whose `/proc` entry is hidden, gives no evidence; then only the watcher's own lateness counts.
-//! Nothing is read as long as all heartbeats are on time. One silence is excused for [`EXCUSE_NS_MAX`] at most.
+//! A neighbour on another host, or one whose `/proc` entry is hidden, provides no evidence. Then only the observer's own lateness counts. Nothing is
+//! read as long as all heartbeats are on time. One silence is excused for [`EXCUSE_NS_MAX`] at most.
 
 mod judge;
 mod steal;
@@ -14,27 +14,27 @@ mod threads;
 
 pub use threads::own_waited_ns;
 
-use rackloom_protocol::{Instant, Member, PortId};
+use rackloom_protocol::{Instant, Member, Overdue, PortId};
 
 use judge::Suspicion;
 
-/// Longest part of one silence that is excused: a neighbour that gets no processor for longer counts as dead.
+/// Longest part of one silence that is excused, in nanoseconds. A neighbour that gets no processor for longer counts as lost.
 pub const EXCUSE_NS_MAX: u64 = 60_000_000_000;
-/// Shortest time between two samples of one neighbour, unless its link is about to go down.
+/// Shortest time between two samples of one neighbour in nanoseconds, unless its link is about to go down.
 const SAMPLE_INTERVAL_NS: u64 = 20_000_000;
 
-/// What a member has seen of its host, for its report.
+/// A member's measurements of its host, for its report.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
-    /// Longest part of one neighbour's silence during which it had no processor.
+    /// Longest part of one neighbour's silence during which it had no processor, in nanoseconds.
     pub excused_max_ns: u64,
-    /// Deaths that were put off because of such a part.
+    /// Number of times that such a part delayed the loss of a neighbour.
     pub deaths_put_off: u64,
 }
 
-/// Watches the processes at the other ends of a member's links.
+/// Observer of the processes at the other ends of a member's links.
 #[derive(Debug, Default)]
 pub(crate) struct Availability {
     neighbours: Vec<Neighbour>,
@@ -47,17 +47,46 @@ struct Neighbour {
     watch: Option<Watch>,
 }
 
+/// Evidence about one silence of a neighbour.
 #[derive(Debug)]
 struct Watch {
-    /// The last heartbeat before the silence.
+    /// Time of the last heartbeat before the silence.
     since: Instant,
     sampled_at: Instant,
     suspicion: Suspicion,
     stolen_before_ns: u64,
+    share: Share,
+}
+
+/// Part of the evidence that belongs to the silence as the member counts it.
+///
+/// A member that itself did not run counts the silence from a later time on. Evidence of the time before is spent then, and the neighbour stays
+/// under observation: a new first sample would leave the member without evidence in the short time that it still waits.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    counted_from: Instant,
+    spent_ns: u64,
+    latest_ns: u64,
+}
+
+impl Share {
+    const fn new(counted_from: Instant) -> Self {
+        Self { counted_from, spent_ns: 0, latest_ns: 0 }
+    }
+
+    /// Takes the evidence of the whole silence. Returns what excuses the silence since `counted_from`, in nanoseconds.
+    fn of(&mut self, counted_from: Instant, whole_ns: u64) -> u64 {
+        if counted_from != self.counted_from {
+            self.counted_from = counted_from;
+            self.spent_ns = self.latest_ns;
+        }
+        self.latest_ns = whole_ns.min(EXCUSE_NS_MAX);
+        self.latest_ns.saturating_sub(self.spent_ns)
+    }
 }
 
 impl Availability {
-    /// Sets which process of this host is at the other end of a port. `None`: it is on another host, or unknown.
+    /// Sets the process of this host at the other end of a port. `None`: the process is on another host, or unknown.
     pub(crate) fn set_process(&mut self, port: PortId, process: Option<u32>) {
         if self.neighbours.len() <= port.index() {
             self.neighbours.resize_with(port.index() + 1, Neighbour::default);
@@ -65,14 +94,14 @@ impl Availability {
         self.neighbours[port.index()] = Neighbour { process, watch: None };
     }
 
-    /// What was seen so far.
+    /// Returns the measurements so far.
     #[must_use]
     pub(crate) const fn shortage(&self) -> Shortage {
         self.shortage
     }
 
-    /// Looks at the neighbours whose heartbeats are overdue and passes to the member what excuses them. To be called before the
-    /// member's timeout is handled.
+    /// Checks the neighbours whose heartbeats are overdue and passes their excused time to the member. Call this before the member's timeout is
+    /// handled.
     pub(crate) fn excuse(&mut self, now: Instant, member: &mut dyn Member) {
         for (index, neighbour) in self.neighbours.iter_mut().enumerate() {
             let port = PortId(index as u16);
@@ -82,8 +111,7 @@ impl Availability {
                 continue;
             };
             let is_decisive = now >= overdue.dead_at;
-            let Some(excused_ns) = neighbour.look(now, process, overdue.since, is_decisive) else { continue };
-            let excused_ns = excused_ns.min(EXCUSE_NS_MAX);
+            let Some(excused_ns) = neighbour.look(now, process, &overdue, is_decisive) else { continue };
             member.excuse_silence(now, port, excused_ns);
             self.shortage.excused_max_ns = self.shortage.excused_max_ns.max(excused_ns);
             let dead_at = member.link(port).and_then(|link| link.overdue(now)).map(|overdue| overdue.dead_at);
@@ -95,15 +123,17 @@ impl Availability {
 }
 
 impl Neighbour {
-    /// How much of the silence since then is excused. `None`: nothing new is known.
-    fn look(&mut self, now: Instant, process: u32, since: Instant, is_decisive: bool) -> Option<u64> {
+    /// Returns the excused part of the silence in nanoseconds, or `None` if there is no new sample.
+    fn look(&mut self, now: Instant, process: u32, overdue: &Overdue, is_decisive: bool) -> Option<u64> {
+        let since = overdue.since;
         if self.watch.as_ref().is_some_and(|watch| watch.since != since) {
             self.watch = None;
         }
         let Some(watch) = &mut self.watch else {
             let suspicion = Suspicion::begin(now, &threads::sample(process)?);
             let stolen_before_ns = steal::stolen_max_ns();
-            self.watch = Some(Watch { since, sampled_at: now, suspicion, stolen_before_ns });
+            let share = Share::new(overdue.counted_from);
+            self.watch = Some(Watch { since, sampled_at: now, suspicion, stolen_before_ns, share });
             return None;
         };
         if !is_decisive && now.since(watch.sampled_at) < SAMPLE_INTERVAL_NS {
@@ -112,8 +142,31 @@ impl Neighbour {
         watch.sampled_at = now;
         let waited_ns = watch.suspicion.observe(now, &threads::sample(process)?);
         let stolen_ns = steal::stolen_max_ns().saturating_sub(watch.stolen_before_ns);
-        // What the hypervisor took from a processor, it took from whatever ran there: it excuses a live process only.
+        // Time that the hypervisor took from a processor was taken from any process there, so it excuses only a process that waited.
         let stolen_ns = if waited_ns > 0 { stolen_ns } else { 0 };
-        Some(waited_ns.saturating_add(stolen_ns))
+        Some(watch.share.of(overdue.counted_from, waited_ns.saturating_add(stolen_ns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_member_that_did_not_run_goes_on_with_its_evidence_and_spends_what_was_before() {
+        let mut share = Share::new(Instant(0));
+        assert_eq!(share.of(Instant(0), 300 * MS), 300 * MS);
+        assert_eq!(share.of(Instant(0), 4700 * MS), 4700 * MS, "the sample before the silence counts anew");
+        assert_eq!(share.of(Instant(4300 * MS), 5300 * MS), 600 * MS);
+        assert_eq!(share.of(Instant(4300 * MS), 5400 * MS), 700 * MS);
+    }
+
+    #[test]
+    fn one_silence_is_excused_for_the_longest_time_once() {
+        let mut share = Share::new(Instant(0));
+        assert_eq!(share.of(Instant(0), 2 * EXCUSE_NS_MAX), EXCUSE_NS_MAX);
+        assert_eq!(share.of(Instant(1), 3 * EXCUSE_NS_MAX), 0);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fs;
 
-/// `/proc/stat` counts in hundredths of a second (`USER_HZ`, which is 100 on every Linux that user programs see).
+/// Length of a tick of `/proc/stat` in nanoseconds: a hundredth of a second (`USER_HZ`, which is 100 on every Linux that user programs run on).
 const TICK_NS: u64 = 10_000_000;
-/// The eighth number of a `cpuN` line.
+/// Index of the steal value among the numbers of a `cpuN` line, from 0.
 const STEAL_FIELD: usize = 7;
 
-/// Time stolen from the processor that lost the most of it, since boot. Zero where the kernel does not report it.
+/// Returns the time stolen since boot from the processor that lost the most, in nanoseconds. Returns zero where the kernel does not report it.
 #[must_use]
 pub(super) fn stolen_max_ns() -> u64 {
     fs::read_to_string("/proc/stat").map_or(0, |text| parse(&text))

@@ -1,55 +1,58 @@
-//! What the kernel reports about the threads of a process: `/proc/PID/task/*/stat` and `schedstat`.
+//! The kernel's data about the threads of a process: `/proc/PID/task/*/stat` and `schedstat`.
 //!
 //! Both files are readable by every user unless the system hides processes. The parsers are pure and never panic.
 
 use std::fs;
 use std::path::Path;
 
-/// Threads of one process that are read. A process with more is judged by these.
+/// Maximum number of threads that are read per process. A process with more is judged by these.
 const THREADS_MAX: usize = 64;
-/// Fields of `stat` behind the name of the program: the first is the state, the twentieth the start time.
+/// Index of the start time among the fields of `stat` after the name of the program. The first field is the state, the twentieth the start time.
 const START_TIME_FIELD: usize = 19;
 
-/// What a thread does, as far as it says who is to blame for silence.
+/// State of a thread, as far as it explains silence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadState {
-    /// It runs or waits for a processor.
+    /// The thread runs or waits for a processor.
     Runnable,
-    /// A signal or a debugger has stopped it.
+    /// The thread waits in the kernel and cannot be interrupted: for a page of a file, or for a lock of the kernel.
+    Blocked,
+    /// A signal or a debugger has stopped the thread.
     Stopped,
-    /// It sleeps, or it has ended.
+    /// The thread sleeps, or it has ended.
     Asleep,
 }
 
-/// One thread at one moment.
+/// Sample of one thread at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThreadSample {
-    /// Its number.
+    /// Number of the thread.
     pub thread: u32,
-    /// What it does.
+    /// State of the thread.
     pub state: ThreadState,
-    /// Time on a processor since its start.
+    /// Time on a processor since the thread's start, in nanoseconds.
     pub run_ns: u64,
-    /// Time on a run queue since its start. A wait counts here only after it has ended.
+    /// Time on a run queue since the thread's start, in nanoseconds. A wait is included only after it has ended.
     pub waited_ns: u64,
 }
 
-/// The threads of one process at one moment.
+/// Sample of the threads of one process at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessSample {
-    /// Start time in ticks since boot. Another value under the same number is another process.
+    /// Start time in ticks since boot. If it differs under the same process number, the process is a different one.
     pub started_ticks: u64,
-    /// Its threads.
+    /// The threads of the process.
     pub threads: Vec<ThreadSample>,
 }
 
-/// Reads the threads of a process. `None` if it is gone or may not be read.
+/// Reads the threads of a process. Returns `None` if the process has ended or may not be read.
 #[must_use]
 pub(crate) fn sample(process: u32) -> Option<ProcessSample> {
     sample_in(Path::new("/proc"), process)
 }
 
-/// Time on a run queue of the calling thread since its start, in nanoseconds. `None` where the kernel does not report it.
+/// Returns the time that the calling thread has spent on a run queue since its start, in nanoseconds. Returns `None` where the kernel does not report
+/// it.
 #[must_use]
 pub fn own_waited_ns() -> Option<u64> {
     parse_schedstat(&fs::read_to_string("/proc/thread-self/schedstat").ok()?).map(|(_, waited_ns)| waited_ns)
@@ -63,7 +66,7 @@ fn sample_in(proc: &Path, process: u32) -> Option<ProcessSample> {
     Some(ProcessSample { started_ticks, threads })
 }
 
-/// A thread that ends while it is read is left out.
+/// Reads one thread. Returns `None` for a thread that ends while it is read.
 fn thread(task: &Path) -> Option<ThreadSample> {
     let thread = task.file_name()?.to_str()?.parse().ok()?;
     let (run_ns, waited_ns) = parse_schedstat(&fs::read_to_string(task.join("schedstat")).ok()?)?;
@@ -71,12 +74,13 @@ fn thread(task: &Path) -> Option<ThreadSample> {
     Some(ThreadSample { thread, state, run_ns, waited_ns })
 }
 
-/// State and start time of a `stat` line. The name of the program may hold any character, so fields count from the last bracket.
+/// Returns state and start time of a `stat` line. The name of the program may hold any character, so fields count from the last bracket.
 fn parse_stat(line: &str) -> Option<(ThreadState, u64)> {
     let (_, fields) = line.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let state = match fields.next()? {
         "R" => ThreadState::Runnable,
+        "D" => ThreadState::Blocked,
         "T" | "t" => ThreadState::Stopped,
         _ => ThreadState::Asleep,
     };
@@ -84,7 +88,7 @@ fn parse_stat(line: &str) -> Option<(ThreadState, u64)> {
     Some((state, started_ticks))
 }
 
-/// Run time and waiting time of a `schedstat` line, in nanoseconds.
+/// Returns run time and waiting time of a `schedstat` line, in nanoseconds.
 fn parse_schedstat(line: &str) -> Option<(u64, u64)> {
     let mut fields = line.split_ascii_whitespace();
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))

@@ -1,7 +1,7 @@
-//! What a node in a taken seat owes the rack that it sits in: answers to its orders, and an end when the rack ends.
+//! The thread of a node in a taken seat that answers the orders of the rack, and ends the node when the rack ends.
 //!
-//! A thread of its own, because nothing that is said here may hold up a frame. It sleeps on the control socket; the node does
-//! not need it to run, so a rack whose supervisor is stopped goes on. `docs/control-socket.md` says what the lines mean.
+//! It is a thread of its own, so that messages delay no frame. It sleeps on the control socket. The node does not need it to run: a rack whose
+//! supervisor is stopped continues. `docs/control-socket.md` documents the messages.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,52 +12,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use rackloom_control::notice::{Notice, SeatStatus};
+use rackloom_control::order::Order;
+use rackloom_control::report::{EventLog, HostShortage, MemberReport, MemberState, MemoryReport, PortReport};
 use rackloom_plan::Plan;
-use rackloom_protocol::{Member, MemberConfig, NodeId, PortId};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use rackloom_protocol::{Member as _, MemberConfig, NodeId, PortId};
 
-use super::core::Core;
-use super::ear::Ear;
-use super::engine::Engine;
-use super::faults::SeatFaults;
 use super::report;
-use super::voice::{self, Voice};
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::member::Member;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::seat::faults::SeatFaults;
+use crate::fabric::seat::notices::{self, NoticeSender};
+use crate::fabric::seat::wake_thread::WakeThread;
+use crate::seat::report::port_reports;
 use crate::seat::wires::Cabling;
-use crate::seat::{FaultPlayer, NewCable, descriptors};
+use crate::seat::{FaultPlayer, descriptors};
 
-/// How often it looks whether all links are up, until they are.
+/// Interval between checks of the links, until all are up.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// A longer order is a mistake.
+/// Longest order. A longer one is an error.
 const ORDER_BYTES_MAX: usize = 1 << 20;
 
-/// What the rack asks of a seat that is taken.
-#[derive(Deserialize)]
-#[serde(tag = "order", rename_all = "kebab-case")]
-enum Order {
-    SayWaiting,
-    SayStatus,
-    Plug(NewCable),
-    Seated {
-        member: u16,
-        process: u32,
-    },
-    Report,
-    /// More faults, numbered from `first` on.
-    Inject {
-        first: usize,
-        text: String,
-    },
-    /// Another member has seen the trigger of this event of the fault script.
-    SetOff {
-        event: usize,
-    },
-    /// News that a node without a job and without directly mapped memory has no use for.
-    #[serde(other)]
-    Other,
-}
-
-/// The thread, and what ends it.
+/// Handle of the thread.
 #[derive(Debug)]
 pub(super) struct Attendant {
     stream: UnixStream,
@@ -65,9 +42,9 @@ pub(super) struct Attendant {
 }
 
 impl Attendant {
-    /// Close the connection and wait for the thread.
+    /// Closes the connection and waits for the thread.
     pub(super) fn end(&self) {
-        // If it is closed already, so much the better.
+        // The connection may be closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
@@ -77,49 +54,60 @@ impl Attendant {
 
 impl Drop for Attendant {
     fn drop(&mut self) {
-        // The thread ends with the connection; nobody waits for it here.
+        // The thread ends with the connection. There is no need to wait for it here.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }
 
-/// What attending takes.
+/// Arguments of the thread.
 pub(super) struct Attendance {
     /// The seat's name.
     pub(super) name: String,
     pub(super) cabling: Cabling,
-    /// Who hears wires that do not ring.
-    pub(super) ear: Option<Ear>,
+    /// Thread that watches wires without a doorbell.
+    pub(super) wake_thread: Option<WakeThread>,
     pub(super) plan: Plan,
     pub(super) config: MemberConfig,
-    /// By port: who is at the other end.
+    /// Member at the other end, by port.
     pub(super) neighbours: Vec<NodeId>,
-    /// What the rack file gives the seat.
+    /// Memory of the seat in the rack file, in bytes.
     pub(super) memory_bytes: u64,
-    /// By port: whether somebody sat at the other end when the seat was taken.
+    /// `true` for ports whose other end had a process when the seat was taken.
     pub(super) expected: Vec<bool>,
-    /// What the rack has said already, and what came along.
+    /// Bytes that arrived after the join answer, and descriptors with them.
     pub(super) rest: Vec<u8>,
     pub(super) later: Vec<OwnedFd>,
 }
 
 impl Attendance {
-    /// Begin, on the connection on which the seat was taken.
+    /// Starts the thread on the connection over which the seat was taken.
     pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         let kept = stream.try_clone()?;
-        let Self { name, cabling, ear, plan, config, neighbours, memory_bytes, expected, rest, later } = self;
-        let voice = Arc::new(Voice::new(stream.try_clone()?));
+        let Self {
+            name,
+            cabling,
+            wake_thread,
+            plan,
+            config,
+            neighbours,
+            memory_bytes,
+            expected,
+            rest,
+            later,
+        } = self;
+        let notice_sender = Arc::new(NoticeSender::new(stream.try_clone()?));
         let talk = Talk {
             name,
             cabling,
-            ear,
+            wake_thread,
             plan,
             config,
             neighbours,
             memory_bytes,
             expected,
             stream,
-            voice,
+            notice_sender,
             engine: Arc::clone(engine),
             heard: rest,
             came: later.into(),
@@ -132,30 +120,30 @@ impl Attendance {
 struct Talk {
     name: String,
     cabling: Cabling,
-    ear: Option<Ear>,
+    wake_thread: Option<WakeThread>,
     plan: Plan,
     config: MemberConfig,
     neighbours: Vec<NodeId>,
     memory_bytes: u64,
     expected: Vec<bool>,
     stream: UnixStream,
-    voice: Arc<Voice>,
+    notice_sender: Arc<NoticeSender>,
     engine: Arc<Engine>,
     heard: Vec<u8>,
     came: VecDeque<OwnedFd>,
 }
 
 impl Talk {
-    /// Until the connection ends, and the node with it.
+    /// Runs until the connection ends, and then ends the node.
     fn live(mut self) {
-        // Whatever went wrong, the seat is not the node's any more.
+        // After any error, the node no longer holds the seat.
         let _ = self.talk();
         self.engine.leave();
     }
 
     fn talk(&mut self) -> io::Result<()> {
-        for notice in ["ready", "mapped", "finished"] {
-            self.say(&json!({ "notice": notice }))?;
+        for notice in [Notice::Ready, Notice::Mapped, Notice::Finished] {
+            self.say(&notice)?;
         }
         let mut told_up = false;
         loop {
@@ -164,7 +152,7 @@ impl Talk {
             }
             if !told_up && self.are_links_up() {
                 told_up = true;
-                self.say(&json!({ "notice": "links-up" }))?;
+                self.say(&Notice::LinksUp)?;
                 self.stream.set_read_timeout(None)?;
             }
             if !self.listen()? {
@@ -173,7 +161,7 @@ impl Talk {
         }
     }
 
-    /// Returns whether the connection goes on.
+    /// Handles what has arrived. Returns `false` when the connection has ended.
     fn listen(&mut self) -> io::Result<bool> {
         let (mut chunk, mut came) = ([0; 4096], Vec::new());
         let read = descriptors::receive(&self.stream, &mut chunk, &mut came);
@@ -197,14 +185,11 @@ impl Talk {
         match serde_json::from_slice(line)? {
             Order::SayWaiting => {
                 let lines = self.engine.hold().core().waiting_for();
-                self.say(&json!({ "notice": "waiting", "lines": lines }))
+                self.say(&Notice::Waiting { lines })
             }
             Order::SayStatus => {
-                let links_up = self.lit().into_iter().filter(|lit| *lit).count();
-                let memory = self.memory();
-                self.say(
-                    &json!({ "notice": "status", "links_up": links_up, "memory": memory, "finished": true }),
-                )
+                let status = self.status();
+                self.say(&Notice::Status(status))
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -212,9 +197,9 @@ impl Talk {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
                 let wires: Vec<_> = self.came.drain(..wires).collect();
-                if let Some(ear) = &self.ear {
-                    // A wire that cannot be listened to is looked at now and then.
-                    let _ = wires.iter().try_for_each(|wire| ear.listen_to(wire));
+                if let Some(wake_thread) = &self.wake_thread {
+                    // A wire that cannot be watched is polled every 100 ms.
+                    let _ = wires.iter().try_for_each(|wire| wake_thread.listen_to(wire));
                 }
                 let faults = self
                     .engine
@@ -223,7 +208,7 @@ impl Talk {
                     .faults
                     .as_ref()
                     .and_then(|faults| faults.conditions(cable.port()).cloned());
-                // Without a cable the port stays dark, and the node goes on.
+                // Without a cable the port has no carrier, and the node continues.
                 let _ = self.cabling.exchange_under(&cable, wires, faults.as_ref());
                 Ok(())
             }
@@ -235,19 +220,20 @@ impl Talk {
                 }
                 Ok(())
             }
-            Order::Seated { member, process } => {
+            Order::Seated { member, process, .. } => {
                 self.watch(NodeId(member), process);
                 Ok(())
             }
-            Order::Report => self.say(&json!({
-                "notice": "report", "name": self.name, "pid": std::process::id(), "state": "finished",
-                "job": null, "ports": self.ports(), "events": {"records": []}
-            })),
-            Order::Other => Ok(()),
+            Order::Report => {
+                let report = self.report();
+                self.say(&Notice::Report(Box::new(report)))
+            }
+            // The node has no job, and no other node maps its memory.
+            Order::Start(_) | Order::Follow(_) | Order::Heal { .. } | Order::Leave | Order::Unknown => Ok(()),
         }
     }
 
-    /// Another process is at the other end of the links to this member.
+    /// Handles a new process at the other end of the links to this member.
     fn watch(&self, newcomer: NodeId, process: u32) {
         let mut held = self.engine.hold();
         let Ok(member) = held.core().member() else { return };
@@ -255,49 +241,90 @@ impl Talk {
         ports.for_each(|(port, _)| member.watch_process(PortId(port as u16), Some(process)));
     }
 
-    fn say(&mut self, notice: &Value) -> io::Result<()> {
-        self.voice.say(notice)
+    fn say(&mut self, notice: &Notice) -> io::Result<()> {
+        self.notice_sender.say(notice)
     }
 
-    /// Play these faults from now on.
+    /// Adds these faults from now on.
     fn inject(&mut self, first: usize, text: &str) -> io::Result<()> {
         let mut held = self.engine.hold();
         let Core { member: Some(member), faults, .. } = held.core() else { return Ok(()) };
         let faults = faults.get_or_insert_with(|| {
             let player = FaultPlayer::new(None, &self.plan, &self.config, &[]);
-            Box::new(SeatFaults::new(player, Arc::clone(&self.voice)))
+            Box::new(SeatFaults::new(player, Arc::clone(&self.notice_sender)))
         });
         let now = member.now();
         match faults.inject(member, first, text) {
             Ok(()) => Ok(()),
             Err(why) => {
-                let why = voice::unplayed(&self.plan, self.config.node.index(), now.0, &why);
+                let why = notices::unplayed(&self.plan, self.config.node.index(), now.0, &why);
                 drop(held);
                 self.say(&why)
             }
         }
     }
 
-    /// What passed through the ports; nothing once the node has left.
-    fn ports(&self) -> Value {
-        let mut held = self.engine.hold();
-        held.core().member().map_or_else(
-            |_| json!([]),
-            |member| {
-                let edges: Vec<_> = self.config.ports.iter().map(|port| port.edge).collect();
-                report::ports(member.member(), member.ports(), &edges)
-            },
-        )
+    /// Returns the report of a member without a job.
+    fn report(&self) -> MemberReport {
+        MemberReport {
+            name: self.name.clone(),
+            pid: Some(std::process::id()),
+            state: MemberState::Finished,
+            job: None,
+            ports: self.ports(),
+            events: EventLog::default(),
+            waiting: Vec::new(),
+            timer_late_max_ns: 0,
+            shortage: HostShortage::default(),
+        }
     }
 
-    /// How much memory the regions are; null once the node has left.
-    fn memory(&self) -> Value {
+    /// Returns the answer to a status order.
+    fn status(&self) -> SeatStatus {
+        let lit = self.lit();
+        let down = self.config.ports.iter().zip(&lit).filter(|(_, lit)| !**lit);
+        let mut status = SeatStatus {
+            links_up: lit.iter().filter(|lit| **lit).count() as u16,
+            links_down: down.map(|(port, _)| port.edge).collect(),
+            memory: self.memory().map(Box::new),
+            finished: true,
+            ..SeatStatus::default()
+        };
         let mut held = self.engine.hold();
-        let Core { member: Some(member), table, .. } = held.core() else { return Value::Null };
-        report::memory(member.memory_mut().account(&table.uses), self.memory_bytes)
+        if let Ok(member) = held.core().member() {
+            status.at_ns = member.now().0;
+            status.ports = self.ports_of(member);
+            status.paths = self.paths_of(member);
+        }
+        status
     }
 
-    /// By port: whether its link carries data now.
+    /// Returns the ports at which live shortest paths begin, by destination, in the plan's order of members.
+    fn paths_of(&self, member: &Member) -> Vec<Vec<u16>> {
+        let endpoint = member.member();
+        let ports = |node| endpoint.paths(NodeId(node)).map(|port| port.0).collect();
+        (0..self.config.graph.members.len() as u16).map(ports).collect()
+    }
+
+    /// Returns the counters of all ports.
+    fn ports_of(&self, member: &Member) -> Vec<PortReport> {
+        port_reports(member.member(), member.ports(), self.config.ports.iter().map(|port| port.edge))
+    }
+
+    /// Returns the counters of all ports; none once the node has left.
+    fn ports(&self) -> Vec<PortReport> {
+        let mut held = self.engine.hold();
+        held.core().member().map_or_else(|_| Vec::new(), |member| self.ports_of(member))
+    }
+
+    /// Returns the memory of the regions, or `None` once the node has left.
+    fn memory(&self) -> Option<MemoryReport> {
+        let mut held = self.engine.hold();
+        let Core { member: Some(member), table, .. } = held.core() else { return None };
+        Some(report::memory(member.memory_mut().account(&table.uses), self.memory_bytes))
+    }
+
+    /// Returns `true` for each port whose link carries data now.
     fn lit(&self) -> Vec<bool> {
         let mut held = self.engine.hold();
         let Ok(member) = held.core().member() else { return Vec::new() };

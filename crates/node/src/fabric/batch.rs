@@ -1,23 +1,24 @@
-//! Several requests begun together, so that what goes to one peer shares frames.
+//! Requests that begin together, so that those to one peer share frames.
 //!
-//! A request that is submitted alone leaves at once: the node makes a turn for it, and a turn sends whatever it can. A batch
-//! is given to the core as a whole and then sent in one turn; the core packs what stands in line for one peer into one frame,
-//! as far as the rack's packing allows. Nothing is held back: what a batch gains, it gains by standing in line together.
+//! A request that is submitted alone is sent at once: the node polls for it, and a poll sends all frames that are ready. A batch is given to
+//! the core as a whole and sent in one poll. The core packs the operations that wait for one peer into one frame, as far as the rack's
+//! packing allows. No operation is delayed: the gain comes from waiting in the queue together.
 
 use std::sync::Arc;
 
 use rackloom_protocol::OperationId;
 
-use super::engine::Engine;
+use super::completion::Completion;
 use super::error::Error;
-use super::order::Order;
-use super::queue::{Completion, Queue};
+use super::queue::Queue;
 use super::request::{Outcome, Request};
-use super::table::Sink;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::Order;
+use crate::fabric::engine::table::Sink;
 
-/// Requests of one node that have not begun. `'a` is the life of the bytes that stores carry.
+/// Requests of one node that have not begun. `'a` is the lifetime of the bytes of stores.
 ///
-/// `Send` and `Sync`. It may be filled and submitted any number of times; its room is kept, so that a batch that is used again
+/// `Send` and `Sync`. A batch may be filled and submitted any number of times. It keeps its capacity, so that a batch that is used again
 /// allocates nothing.
 #[derive(Debug)]
 pub struct Batch<'a> {
@@ -30,31 +31,31 @@ impl<'a> Batch<'a> {
         Self { engine, orders: Vec::new() }
     }
 
-    /// Add a request, marked with `context`. It begins when the batch is submitted.
+    /// Adds a request, with `context` for its completion. It begins when the batch is submitted.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the request belongs to another node, or cannot be carried out by anybody.
+    /// [`Error::Invalid`] if the request belongs to another node, or is not valid on any node.
     pub fn add<T: Outcome>(&mut self, request: Request<'a, T>, context: u64) -> Result<(), Error> {
         let order = request.into_order(&self.engine)?;
         self.orders.push((order, context));
         Ok(())
     }
 
-    /// Requests that wait to be submitted.
+    /// Returns the number of requests in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.orders.len()
     }
 
-    /// Whether none waits.
+    /// Returns `true` if the batch has no requests.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.orders.is_empty()
     }
 
-    /// Begin the requests in the order in which they were added, up to the first whose peer's queue is full; that one and
-    /// those behind it stay in the batch: poll, and submit again. Each completion goes to `queue`, also that of a request
-    /// which is refused at once. Returns how many were taken.
+    /// Begins the requests in the order in which they were added, up to the first whose peer's queue is full. That request and the
+    /// following ones stay in the batch: poll, and submit again. All completions arrive in `queue`, including that of a request that is
+    /// refused at once. Returns the number of requests that began.
     pub fn submit(&mut self, queue: &Arc<Queue>) -> usize {
         let engine = Arc::clone(&self.engine);
         let mut held = engine.hold();
@@ -75,7 +76,7 @@ impl<'a> Batch<'a> {
         if taken > 0 {
             core.visit_to_send();
         }
-        // Regions among the orders take the lock when they go.
+        // Dropping the regions of orders takes the lock.
         drop(held);
         self.orders.drain(..taken);
         taken

@@ -1,56 +1,56 @@
-//! What a node has done so far, for tests, measurements and the curious.
+//! Counters of a node, for tests and measurements.
 
 use rackloom_protocol::{Member, PortId};
 
-use super::core::Core;
+use crate::fabric::engine::core::Core;
 
-/// Counts since the node began. They only grow, until the node leaves: its ports go with it, and their frames.
+/// Counters of a node since its start. They only grow, until the node leaves: its ports, with their frames, are then dropped.
 ///
-/// What is said of frames and bytes is the sum of all ports. Bytes are those of whole Ethernet frames, headers included, without preamble
-/// and gap. Data frames carry operations, or pass for others through this node; all others only acknowledge, grant credit or keep
+/// Counters of frames and bytes are sums over all ports. Bytes are those of whole Ethernet frames, headers included, without preamble
+/// and gap. Data frames carry operations, or are forwarded for others by this node. All other frames only acknowledge, grant credit or keep
 /// links alive.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeCounters {
-    /// Turns of the node that threads of the application made, while they waited, polled or submitted.
-    pub turns_of_callers: u64,
-    /// Turns that the background thread made.
-    pub turns_of_background: u64,
-    /// Operations of this node that have ended, those that were refused at once and posted stores that are waited for not among them.
+    /// Polls of the node by threads of the application, while they waited, polled or submitted.
+    pub polls_by_callers: u64,
+    /// Polls by the background thread.
+    pub polls_by_background: u64,
+    /// Operations of this node that have ended. Excludes operations that were refused at once and posted stores without a flush.
     pub operations_ended: u64,
     /// Frames sent, of all kinds.
     pub frames_sent: u64,
     /// Bytes of the frames sent.
     pub bytes_sent: u64,
-    /// Data frames sent, those for others and those sent again among them.
+    /// Data frames sent, including forwarded and retransmitted ones.
     pub data_frames_sent: u64,
     /// Bytes of the data frames sent.
     pub data_bytes_sent: u64,
-    /// Data frames of this node's own that were sent again end to end, because an acknowledgement was missing.
+    /// Data frames of this node that were retransmitted end to end, because an acknowledgement was missing.
     pub packets_retransmitted: u64,
-    /// Frames that a link sent again to its neighbour; zero where links have no retry.
+    /// Frames that a link replayed to its neighbour. Zero where links have no retry.
     pub frames_replayed: u64,
-    /// Frames passed on for others.
+    /// Frames forwarded for other members.
     pub frames_forwarded: u64,
     /// Frames received, of all kinds.
     pub frames_received: u64,
     /// Bytes of the frames received.
     pub bytes_received: u64,
-    /// Frames received that were of no use: damaged, come twice, for somebody else.
+    /// Frames received and dropped: damaged, duplicate, or for another member.
     pub frames_dropped: u64,
-    /// Frames of neighbours that never came.
+    /// Frames of neighbours that did not arrive.
     pub frames_missing: u64,
-    /// Times that sending stopped because a neighbour had no room.
+    /// Number of times that sending stopped because a neighbour had no room.
     pub credit_stalls: u64,
 }
 
 impl Core {
     pub(super) fn counters(&self) -> NodeCounters {
         let mut counters = NodeCounters {
-            turns_of_callers: self.turns - self.background_turns,
-            turns_of_background: self.background_turns,
+            polls_by_callers: self.polls - self.background_polls,
+            polls_by_background: self.background_polls,
             operations_ended: self.table.ended_count,
             ..NodeCounters::default()
         };

@@ -1,77 +1,56 @@
-//! A node in the hands of one thread that is busy with it: no lock, no shared handle, completions by the batch.
+//! A node that one thread drives in a loop: no lock, no shared handle, completions in batches.
 //!
-//! A request that any thread may end in any way pays for that: the node's lock, a count of handles, the lock of a queue. A thread
-//! that issues operations in a loop and polls in between needs none of it. A [`Driver`] is such a thread's way to the node.
-//! It goes to the core as requests do ([`super::order`]), so operations behave the same; what differs is the price, and when an
-//! operation leaves: at once if nothing is on its way to that peer, else with the next poll or when enough wait.
+//! Any thread may end a request in several ways. That costs the node's lock, a reference count and the lock of a queue. A thread that issues
+//! operations in a loop and polls in between needs none of these, and uses a [`Driver`]. It gives operations to the core like all requests
+//! ([`crate::fabric::engine::order`]), so they behave the same. The cost differs, and so does the time at which an operation is sent: at once if no other
+//! operation to that peer is in flight, else with the next poll or when enough operations wait.
 //!
-//! Nobody is shut out. Other threads may use the node meanwhile, and the background thread serves it whenever the driver
-//! has not come by for a while, 2 ms at most, so that peers are answered and heartbeats go out ([`crate::favoured`]).
+//! Other threads may use the node meanwhile. The background thread polls it when the driver has not done so for some time, 2 ms at most,
+//! so that peers receive answers and heartbeats ([`crate::favoured`]).
 
 use std::ops::Range;
 use std::time::Duration;
 
 use rackloom_protocol::{Command, LocalRange, NodeId, OperationId, RemoteAddress};
 
-use super::core::Core;
-use super::engine::Engine;
+use super::completion::Completion;
 use super::error::Error;
-use super::held::Held;
-use super::node::{NAMELESS, Node};
-use super::order::Order;
-use super::queue::Completion;
-use super::region::Region;
+use super::node::Node;
 use super::request::{Outcome, Request};
-use super::table::Sink;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::held::Held;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::{NAMELESS, Order, Store};
+use crate::fabric::engine::table::Sink;
+use crate::fabric::memory::region::Region;
 use crate::favoured::Favour;
 
-/// Acknowledged operations that wait for company while others are on their way.
-const COMPANY: usize = 32;
-/// The same of long transfers: the far side copies the first ones while the next ones are copied here.
-const LONG_COMPANY: usize = 8;
+/// Number of accepted operations that wait for one frame while others are in flight.
+const BATCHED_OPERATIONS: usize = 32;
+/// Number of accepted long transfers that wait. It is small, so that the target copies the first ones while the initiator copies the next.
+const BATCHED_TRANSFERS: usize = 8;
 
-/// Stores of a list that are given to the core before it is asked whether they should leave.
+/// Number of stores of a list that the core receives before it is checked if they are to be sent.
 const AT_A_TIME: usize = 32;
 
-/// One of several stores that are given together: see [`Driver::stores`].
+/// Exclusive use of a node by one thread that issues and polls in a loop.
 ///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Store<'a> {
-    /// Where to.
-    pub target: RemoteAddress,
-    /// 1 to 16384 bytes.
-    pub data: &'a [u8],
-    /// What the completion is marked with; a posted store has none.
-    pub context: u64,
-}
-
-impl<'a> Store<'a> {
-    /// `data` to `target`; the completion is marked with `context`.
-    #[must_use]
-    #[inline]
-    pub const fn new(target: RemoteAddress, data: &'a [u8], context: u64) -> Self {
-        Self { target, data, context }
-    }
-}
-
-/// One thread's way to a node that it is busy with. Dropping it gives the node back at once; operations under way go on, and nobody
-/// hears of their end. Peers of a node whose driver only stays away are served after 0.1 to 2 ms, the later the longer it has come.
+/// Dropping the driver releases the node at once: operations in flight continue, without a completion. If the driver exists but does not
+/// poll, the background thread serves peers after 0.1 to 2 ms, the later the longer the driver has polled before.
 ///
-/// `Send` and `Sync`: whatever changes the node takes `&mut self`, so one thread at a time uses it, and it may move to
-/// another. A node has one driver at a time. Its other handles work as ever, in this thread as in others, at the price of a
-/// few microseconds for each call.
+/// `Send` and `Sync`: methods that change the node take `&mut self`, so one thread at a time uses the driver, and it may move to another
+/// thread. A node has at most one driver. Other handles of the node still work, in this thread and in others; each call costs a few
+/// microseconds more.
 ///
 /// ```
 /// # use rackloom::fabric::{Fabric, RegionOptions};
 /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
 /// # let fabric = Fabric::local(&plan)?;
-/// # let [near, far] = fabric.nodes() else { unreachable!() };
-/// let target = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-/// let mut driver = near.drive()?;
+/// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+/// let region = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+/// let mut driver = initiator.drive()?;
 /// for line in 0..64 {
-///     driver.store(target.address(line * 64), &[line as u8; 64], line)?;
+///     driver.store(region.address(line * 64), &[line as u8; 64], line)?;
 /// }
 /// let (mut ended, mut completions) = (0, Vec::new());
 /// while ended < 64 {
@@ -80,14 +59,24 @@ impl<'a> Store<'a> {
 ///         completion.result?; // `completion.context` is the number of the line
 ///     }
 /// }
-/// assert_eq!(target.get::<u8>(63 * 64)?, 63);
+/// assert_eq!(region.get::<u8>(63 * 64)?, 63);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct Driver {
     node: Node,
-    /// `None` where the kernel does not have what it takes; then each call takes the lock.
+    /// `None` if the kernel does not support it. Then each call takes the lock.
     favour: Option<Favour>,
+}
+
+impl Node {
+    /// Gives the node to one thread that issues operations in a loop and polls in between.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the node has a driver already.
+    pub fn drive(&self) -> Result<Driver, Error> {
+        Driver::begin(self.clone())
+    }
 }
 
 impl Driver {
@@ -101,7 +90,7 @@ impl Driver {
         Ok(Self { node, favour })
     }
 
-    /// The node.
+    /// Returns the node.
     #[must_use]
     pub const fn node(&self) -> &Node {
         &self.node
@@ -109,75 +98,75 @@ impl Driver {
 
     // ---- operations ------------------------------------------------------------------------------------------------
 
-    /// Write 1 to 16384 bytes at `target`; ends when they are visible there. They are copied now. The completion
-    /// is marked with `context`.
+    /// Writes 1 to 16384 bytes at `target`. Completes with `context` when they are visible there. The bytes are copied now.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the queue towards the peer is full: poll and try again. Else what is known at once.
+    /// [`Error::Busy`] if the queue towards the peer is full: poll and try again. Other errors of [`Node::store`] that are known at once.
     #[inline]
     pub fn store(&mut self, target: RemoteAddress, data: &[u8], context: u64) -> Result<OperationId, Error> {
         self.act(|core| {
             let operation = core.submit_store(&target, data, context)?;
-            if core.is_next_worth_sending(target.node, COMPANY) {
+            if core.is_next_worth_sending(target.node, BATCHED_OPERATIONS) {
                 core.visit_to_send();
             }
             Ok(operation)
         })
     }
 
-    /// The same, but it is over as soon as the core has it: there is no completion. A failure shows in the next flush.
+    /// Writes 1 to 16384 bytes at `target`, without a completion. The next flush reports a failure.
     ///
     /// # Errors
-    /// As for [`Driver::store`].
+    /// Those of [`Driver::store`].
     #[inline]
     pub fn store_posted(&mut self, target: RemoteAddress, data: &[u8]) -> Result<(), Error> {
         self.act(|core| core.post_store(&target, data))
     }
 
-    /// Several stores as if each were given to [`Driver::store`], in this order, and for less: what is asked for each peer is asked once, not for
-    /// each store. Returns how many were taken, fewer than all where the queue towards a peer is full: poll, and go on from there.
+    /// Begins several stores in order, like calls of [`Driver::store`], with one check per peer and not per store. Returns the number of
+    /// stores that were accepted. It is smaller than their total if the queue towards a peer is full: poll, and continue from there.
     ///
     /// # Errors
-    /// As for [`Driver::store`], if the first one is not taken.
+    /// Those of [`Driver::store`], if the first store is not accepted.
     ///
     /// ```
     /// # use rackloom::fabric::{Fabric, RegionOptions, Store};
     /// # let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// # let fabric = Fabric::local(&plan)?;
-    /// # let [near, far] = fabric.nodes() else { unreachable!() };
-    /// let places = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-    /// let mut driver = near.drive()?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// let table = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// let mut driver = initiator.drive()?;
     /// let rows: Vec<[u8; 64]> = (0..16).map(|row| [row; 64]).collect();
     /// let stores: Vec<Store> = (0..)
     ///     .zip(&rows)
-    ///     .map(|(row, data)| Store::new(places.address(row * 7 % 16 * 64), data, row))
+    ///     .map(|(row, data)| Store::new(table.address(row * 7 % 16 * 64), data, row))
     ///     .collect();
     /// let (mut taken, mut none) = (0, Vec::new());
     /// while taken < stores.len() {
     ///     taken += driver.stores_posted(&stores[taken..])?;
     ///     driver.poll(&mut none);
     /// }
-    /// let flush = near.flush(None);
+    /// let flush = initiator.flush(None);
     /// driver.wait(flush)?;
-    /// assert_eq!(places.get::<u8>(7 * 64)?, 1);
+    /// assert_eq!(table.get::<u8>(7 * 64)?, 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn stores(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {
-        self.in_turn(stores, |core, peer, stores| {
+        self.give_by_peer(stores, |core, peer, stores| {
             let taken = core.submit_stores(peer, stores);
-            if core.is_worth_sending(Some(peer), COMPANY) {
+            if core.is_worth_sending(Some(peer), BATCHED_OPERATIONS) {
                 core.visit_to_send();
             }
             taken
         })
     }
 
-    /// The same for stores that are over as soon as the core has them: there are no completions. A failure shows in the next flush.
+    /// Begins several posted stores in order, without completions. Returns the number of stores that were accepted, like
+    /// [`Driver::stores`]. The next flush reports a failure.
     ///
     /// # Errors
-    /// As for [`Driver::store`], if the first one is not taken.
+    /// Those of [`Driver::store`], if the first store is not accepted.
     pub fn stores_posted(&mut self, stores: &[Store<'_>]) -> Result<usize, Error> {
-        self.in_turn(stores, |core, peer, stores| {
+        self.give_by_peer(stores, |core, peer, stores| {
             let taken = core.post_stores(peer, stores);
             if core.is_worth_sending(Some(peer), 1) {
                 core.visit_to_send();
@@ -186,10 +175,10 @@ impl Driver {
         })
     }
 
-    /// Copy some bytes of a region of one's own to `target`; ends when they are visible there.
+    /// Copies bytes of a region of this node to `target`. Completes with `context` when they are visible there.
     ///
     /// # Errors
-    /// As for [`Driver::store`].
+    /// Those of [`Driver::store`].
     #[inline]
     pub fn put(
         &mut self,
@@ -206,11 +195,11 @@ impl Driver {
         )
     }
 
-    /// The same, but it is over as soon as the core has it: there is no completion. The source must stay as it is until a flush has
-    /// ended, which also tells of a failure.
+    /// Copies bytes of a region of this node to `target`, without a completion. The source must not change until a flush has ended. The
+    /// flush reports a failure.
     ///
     /// # Errors
-    /// As for [`Driver::store`].
+    /// Those of [`Driver::store`].
     #[inline]
     pub fn put_posted(
         &mut self,
@@ -223,17 +212,17 @@ impl Driver {
         self.act(|core| {
             let operation = core.submit_plain(command, target.node, 0)?;
             core.table.plain.post(operation);
-            if core.is_next_worth_sending(target.node, LONG_COMPANY) {
+            if core.is_next_worth_sending(target.node, BATCHED_TRANSFERS) {
                 core.visit_to_send();
             }
             Ok(())
         })
     }
 
-    /// Copy bytes at `source` into a region of one's own. Up to 4 GiB - 1.
+    /// Copies bytes at `source` into a region of this node, up to 4 GiB - 1.
     ///
     /// # Errors
-    /// As for [`Driver::store`].
+    /// Those of [`Driver::store`].
     #[inline]
     pub fn get(
         &mut self,
@@ -246,10 +235,10 @@ impl Driver {
         self.start_plain(Command::Get { operation: NAMELESS, target: source, into }, source.node, context)
     }
 
-    /// Begin any request of this node.
+    /// Begins a request of this node.
     ///
     /// # Errors
-    /// As for [`Driver::store`]; [`Error::Invalid`] if the request is another node's.
+    /// Those of [`Driver::store`]; [`Error::Invalid`] if the request belongs to another node.
     pub fn submit<T: Outcome>(
         &mut self,
         request: Request<'_, T>,
@@ -259,10 +248,10 @@ impl Driver {
         self.start(&order, context)
     }
 
-    /// Begin any request of this node, and drive until it has ended. Other completions are kept for the next poll.
+    /// Begins a request of this node and drives the node until it has ended. The next poll returns completions that arrive meanwhile.
     ///
     /// # Errors
-    /// Any of [`Error`] except [`Error::Busy`].
+    /// Any [`Error`] except [`Error::Busy`].
     pub fn wait<T: Outcome>(&mut self, request: Request<'_, T>) -> Result<T, Error> {
         let (held, engine) = self.enter();
         request.wait_in(engine, held)
@@ -270,8 +259,8 @@ impl Driver {
 
     // ---- progress --------------------------------------------------------------------------------------------------
 
-    /// One turn: what waits leaves, what has come is taken. Appends what has ended to `completions` and returns how many those
-    /// are. Never sleeps. A vector that is used again, and was emptied, costs no copy.
+    /// Polls the node once: receives frames that have arrived and sends frames that are ready. Appends completions to `completions` and
+    /// returns their number. Never sleeps. An empty vector with capacity is filled without a copy.
     #[inline]
     pub fn poll(&mut self, completions: &mut Vec<Completion>) -> usize {
         self.act(|core| {
@@ -280,8 +269,8 @@ impl Driver {
         })
     }
 
-    /// The same, but while nothing has ended, go on, and sleep as a blocking operation does, at most for `patience`. Zero if it
-    /// ran out, or if the node has left.
+    /// Polls until there is a completion, at most for `patience`, and sleeps like a blocking operation. Appends completions to `completions`
+    /// and returns their number: 0 at the deadline, or if the node has left.
     pub fn poll_wait(&mut self, completions: &mut Vec<Completion>, patience: Duration) -> usize {
         let (mut held, engine) = self.enter();
         let core = held.core();
@@ -290,7 +279,7 @@ impl Driver {
             core.visit();
             return core.table.take_handled(completions);
         }
-        // Whoever waits makes a turn first.
+        // `wait_from` polls before it waits.
         let taken = engine.wait_from(
             held,
             until,
@@ -300,7 +289,7 @@ impl Driver {
         taken.unwrap_or(0)
     }
 
-    /// One visit.
+    /// Calls `act` with the core.
     #[inline(always)]
     fn act<T>(&mut self, act: impl FnOnce(&mut Core) -> T) -> T {
         let engine: &Engine = self.node.engine();
@@ -310,9 +299,9 @@ impl Driver {
         }
     }
 
-    /// Some stores to one peer at a time, as long as they are taken.
+    /// Gives stores to the core, those of one peer at a time, until one is not accepted.
     #[inline]
-    fn in_turn<'a>(
+    fn give_by_peer<'a>(
         &mut self,
         stores: &[Store<'a>],
         mut give: impl FnMut(&mut Core, NodeId, &[Store<'a>]) -> (usize, Option<Error>),
@@ -343,7 +332,7 @@ impl Driver {
         (held, engine)
     }
 
-    // Inlined for the reason that `submit` is.
+    // Inlined for the same reason as `Core::submit`.
     #[inline(always)]
     fn start_plain(
         &mut self,
@@ -353,7 +342,7 @@ impl Driver {
     ) -> Result<OperationId, Error> {
         self.act(|core| {
             let operation = core.submit_plain(command, peer, context)?;
-            if core.is_next_worth_sending(peer, LONG_COMPANY) {
+            if core.is_next_worth_sending(peer, BATCHED_TRANSFERS) {
                 core.visit_to_send();
             }
             Ok(operation)
@@ -364,7 +353,7 @@ impl Driver {
         let (mut held, _) = self.enter();
         let core = held.core();
         let operation = core.give(order, Sink::Driver(context))?;
-        if core.is_worth_sending(order.peer(), COMPANY) {
+        if core.is_worth_sending(order.peer(), BATCHED_OPERATIONS) {
             core.visit_to_send();
         }
         Ok(operation)
@@ -389,7 +378,7 @@ impl Drop for Driver {
         let Core { table, has_handler, .. } = held.core();
         *has_handler = false;
         table.abandon_handled();
-        held.part();
+        held.stop_attending();
     }
 }
 
@@ -397,9 +386,9 @@ impl Drop for Driver {
 mod tests {
     use crate::fabric::{Fabric, Plan};
 
-    /// Only its engine knows that the background thread rests; seen from outside it would be a matter of milliseconds.
+    /// The test reads the engine's state, because timing from outside would need milliseconds.
     #[test]
-    fn a_driver_that_goes_says_so_to_the_background_thread() {
+    fn a_dropped_driver_wakes_the_background_thread() {
         let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let node = &fabric.nodes()[0];
@@ -410,7 +399,7 @@ mod tests {
                 driver.poll(&mut Vec::new());
             }
             drop(driver);
-            assert!(!is_resting(), "nobody attends to the node any more");
+            assert!(!is_resting(), "the background thread drives the node again");
         }
     }
 }

@@ -1,18 +1,18 @@
-//! What can go wrong, so that a caller can act on it. Every error that a peer caused names the peer.
+//! Errors of the public API. An error that a peer caused names the peer.
 
 use std::io;
 
 use rackloom_protocol::{CommandRefused, NodeId, OperationError, RegionId};
 use thiserror::Error;
 
-/// Why an operation, or the making of something, did not succeed.
+/// Reason for which an operation or the creation of an object failed.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The queue towards the peer is full. [`super::Request::submit`] says so, and what a [`super::Driver`] begins without waiting for
-    /// its end; the other forms wait for room.
+    /// The queue towards the peer is full. Returned by [`super::Request::submit`] and by methods of [`super::Driver`] that do not wait for
+    /// completion. All other calls wait for room.
     #[error("the queue towards {peer:?} is full; hint: poll the completion queue and submit again")]
     Busy {
         /// The peer, if the operation names one.
@@ -21,73 +21,73 @@ pub enum Error {
     /// No live path leads to the peer.
     #[error("{peer} is lost; the operation {}", if *maybe_done { "may or may not have happened" } else { "has not happened" })]
     PeerLost {
-        /// Who is lost.
+        /// The lost peer.
         peer: NodeId,
-        /// False: it has certainly not happened and can be done again elsewhere.
+        /// `false` if the operation has certainly not happened and can be repeated elsewhere.
         maybe_done: bool,
     },
-    /// The peer has left the fabric in order ([`super::Node::leave_in_order`]): it had ended what it had begun, and is not there
-    /// any more for what others begin.
+    /// The peer has left the fabric in order ([`super::Node::leave_in_order`]): its own operations had ended, and it accepts no operations
+    /// any more.
     #[error("{peer} has left the fabric; the operation {}", if *maybe_done { "may or may not have happened" } else { "has not happened" })]
     PeerLeft {
-        /// Who has left.
+        /// The peer that has left.
         peer: NodeId,
-        /// False: it has certainly not happened and can be done again elsewhere.
+        /// `false` if the operation has certainly not happened and can be repeated elsewhere.
         maybe_done: bool,
     },
-    /// The peer is alive and says no, or the operation failed there; of a flush: it said no to a posted store before.
+    /// The peer is alive and refused the operation, or the operation failed there. From a flush: the peer refused an earlier posted store.
     #[error("{peer} refused: {reason}")]
     Refused {
-        /// Who refused.
+        /// The peer that refused.
         peer: NodeId,
-        /// Why.
+        /// Reason of the refusal.
         reason: OperationError,
     },
-    /// The operation failed and no single peer is to blame: cancelled, a message too long for its place, nobody left to
+    /// The operation failed, and no single peer is the cause: it was cancelled, a message was too long for its buffer, or no node is left to
     /// receive from.
     #[error("the operation failed: {0}")]
     Failed(OperationError),
-    /// The operation cannot be carried out by anybody.
+    /// The operation is not valid on any node.
     #[error("bad operation: {0}")]
     Invalid(&'static str),
-    /// The plan has no such other GPU node.
+    /// The plan has no other GPU node of this number.
     #[error("the plan has no other GPU node {0}; hint: a node reaches its own memory through its regions")]
     NoSuchNode(NodeId),
-    /// A region of this name is registered.
+    /// A region of this number is registered.
     #[error("{0} is registered already; hint: choose another name, or deregister it first")]
     RegionExists(RegionId),
-    /// The last handle of a region of this name is gone, but operations under way still use its bytes. Whatever goes to a peer ends by
-    /// itself, mostly within microseconds; a receive or a wait on a word when it is cancelled.
+    /// The last handle of a region of this number is dropped, but operations in flight still use its bytes. Operations to a peer end by
+    /// themselves, mostly within microseconds. A receive, or a wait on a word, ends when it is cancelled.
     #[error(
         "operations under way still use {0}; hint: wait for them (Node::wait_until_free), cancel receives and waits, or choose another name"
     )]
     RegionInUse(RegionId),
-    /// A collective cannot end well any more, though everybody may be alive.
+    /// A collective cannot complete any more, although all members may be alive.
     #[error(
         "the group is broken: {peer} gave up a collective or calls another one; hint: all members join with the same options and the same list of members, call the same collectives in the same order, and form a new group after a failure"
     )]
     GroupBroken {
-        /// Who gave up, or does something else.
+        /// The member that gave up or called another collective.
         peer: NodeId,
     },
-    /// A member has not come to a group's first collective ([`super::Group::join`]) within this member's patience.
+    /// A member has not begun a group's first collective ([`super::Group::join`]) within this member's patience.
     #[error(
         "{peer} has not joined the group within {waited_ms} ms; hint: every member joins, or choose more patience (GroupOptions::patience)"
     )]
     NotJoined {
-        /// Who is missing.
+        /// The missing member.
         peer: NodeId,
-        /// How long it was waited for.
+        /// Time that was waited, in milliseconds.
         waited_ms: u64,
     },
-    /// Patience ran out first.
+    /// The deadline passed first.
     #[error("no end within {waited_ms} ms; {}", if *goes_on { "the operation goes on and may yet happen" } else { "the operation has not happened" })]
     TimedOut {
         /// The peer, if the operation names one.
         peer: Option<NodeId>,
-        /// How long it was waited for.
+        /// Time that was waited, in milliseconds.
         waited_ms: u64,
-        /// False: it has not happened and will not.
+        /// `false` if the operation has not happened and will not happen.
         goes_on: bool,
     },
     /// This node has left the fabric.
@@ -100,25 +100,25 @@ pub enum Error {
         rack: String,
         /// The seat's name.
         seat: String,
-        /// Why not, and what to do about it.
+        /// Reason, and a hint.
         what: String,
     },
     /// The rack did not come up.
     #[error("{node} does not reach all that it should after {waited_ms} ms: {waiting_for}")]
     NotUp {
-        /// Who is not ready.
+        /// The node that is not ready.
         node: NodeId,
-        /// How long it was waited for.
+        /// Time that was waited, in milliseconds.
         waited_ms: u64,
-        /// What the node waits for.
+        /// Conditions that the node waits for.
         waiting_for: String,
     },
-    /// The operating system said no.
+    /// The operating system refused.
     #[error("{what}: {cause}")]
     System {
-        /// What was tried.
+        /// Action that failed.
         what: &'static str,
-        /// What the system says.
+        /// Error of the operating system.
         cause: io::Error,
     },
 }
@@ -128,7 +128,7 @@ impl Error {
         move |cause| Self::System { what, cause }
     }
 
-    /// The peer that caused it, if there is one.
+    /// Returns the peer that caused the error, if there is one.
     #[must_use]
     pub const fn peer(&self) -> Option<NodeId> {
         match self {
@@ -153,7 +153,7 @@ impl Error {
         }
     }
 
-    /// The same, of a peer that has said before that it would leave.
+    /// Turns a loss into a departure, for a peer that announced that it would leave.
     pub(super) fn in_order(self) -> Self {
         match self {
             Self::PeerLost { peer, maybe_done } => Self::PeerLeft { peer, maybe_done },

@@ -1,14 +1,14 @@
-//! Operations that kernels begin: a ring of commands, served by whoever drives the node.
+//! Operations that kernels begin: a ring of commands that the driver of the node serves.
 //!
-//! The ring and its protocol are `rackloom_gpu`'s ([`rackloom_gpu::commands`]); what a command means is settled here, by the same way to the
-//! core that every request takes. An activity looks at the ring after every turn: what has been given goes to the core at once, what has
-//! ended goes back at once. A node with an open ring does not sleep, because nobody rings for a kernel.
+//! `rackloom_gpu` defines the ring and its protocol ([`rackloom_gpu::commands`]). This file translates commands and submits them to the core
+//! like any request. An activity checks the ring after every poll: new commands go to the core at once, and completions go back at once. A
+//! node with an open ring does not sleep, because a kernel rings no doorbell.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rackloom_gpu::commands::{
-    ANYBODY, Command as Asked, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL, SIGNAL_ADDS,
+    ANY_PEER, Command as Asked, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL, SIGNAL_ADDS,
     Status,
 };
 use rackloom_protocol::{
@@ -16,19 +16,21 @@ use rackloom_protocol::{
     RemoteAddress, Signal, Width,
 };
 
-use super::activity::Activity;
-use super::core::Core;
+use super::completion::Completion;
 use super::error::Error;
-use super::node::{NAMELESS, Node};
-use super::on_device::DeviceMemory;
-use super::queue::{Completion, Queue};
-use super::table::{Entry, Sink};
+use super::node::Node;
+use super::queue::Queue;
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::order::NAMELESS;
+use crate::fabric::engine::table::{Entry, Sink};
+use crate::fabric::memory::device_memory::DeviceMemory;
 
-/// Operations of kernels on this node's behalf. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
-/// ([`rackloom_gpu::kernels::DEVICE_HEADER`]), which says what they may rely on.
+/// Ring of operations that kernels begin on behalf of this node. Kernels take [`CommandQueue::argument`] and include `kernels/rackloom.cuh`
+/// ([`rackloom_gpu::kernels::DEVICE_HEADER`]), which documents the guarantees.
 ///
-/// `Send` and `Sync`. Dropping it closes it: every kernel that waits is told. The ring itself stays until the node is gone, because a
-/// kernel may still look at it.
+/// `Send` and `Sync`. Dropping it closes the ring: every waiting kernel gets a closed status. The memory of the ring is kept until the node
+/// ends, because a kernel may still read it.
 #[derive(Debug)]
 pub struct CommandQueue {
     node: Node,
@@ -38,8 +40,8 @@ pub struct CommandQueue {
 }
 
 impl Node {
-    /// Let kernels begin operations of this node, at least `slots` of them at a time. They name regions of this node and of others by number
-    /// and key. The node has a region on a device, whose kernels these are.
+    /// Opens a ring with at least `slots` slots, through which kernels begin operations of this node. Kernels address regions of this node
+    /// and of others by number and key. The node must have a region on the device that runs the kernels.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a node without a region on a device; [`Error::System`] if the device has no memory for the ring;
@@ -65,30 +67,30 @@ impl Node {
         serving.device.watchers().fetch_add(1, Ordering::AcqRel);
         self.with_core(|core| {
             core.member()?;
-            let operation = core.table.open(Entry { sink: Sink::Nobody, ..Entry::default() });
+            let operation = core.table.open(Entry { sink: Sink::Discard, ..Entry::default() });
             core.begin(operation, Box::new(serving));
             Ok::<_, Error>(())
         })?;
-        // Whoever sleeps at the doorbell does not know yet that nobody will ring.
+        // A thread that sleeps at the doorbell must wake, because kernels ring no doorbell.
         self.with_core(Core::visit);
         Ok(CommandQueue { node: self.clone(), is_over, argument, host })
     }
 }
 
 impl CommandQueue {
-    /// What kernels take as an argument, by value.
+    /// Returns the argument for kernels, passed by value.
     #[must_use]
     pub const fn argument(&self) -> QueueArgument {
         self.argument
     }
 
-    /// A kernel that runs on the host, for tests and for machines without a device. A ring has kernels of one kind.
+    /// Returns a kernel that runs on the host, for tests and for machines without a device. A ring serves kernels of one kind only.
     #[must_use]
     pub fn host_kernel(&self) -> Arc<HostKernel> {
         Arc::clone(&self.host)
     }
 
-    /// The node.
+    /// Returns the node.
     #[must_use]
     pub const fn node(&self) -> &Node {
         &self.node
@@ -102,19 +104,19 @@ impl Drop for CommandQueue {
     }
 }
 
-/// A ring that is served.
+/// A ring that is open.
 struct Serving {
-    /// Always there until the end.
+    /// Always `Some` until the end.
     ring: Option<CommandRing>,
-    /// Ends of what was given to the core, under twice the ticket.
+    /// Completions of commands that the core has. The context is twice the ticket.
     ended: Arc<Queue>,
-    /// What the core had no room for.
+    /// Command that the core had no room for.
     waiting: Option<(u64, Asked)>,
     is_over: Arc<AtomicBool>,
     device: Arc<DeviceMemory>,
 }
 
-impl Activity for Serving {
+impl Activity<Core> for Serving {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         if self.is_over.load(Ordering::Acquire) {
             return Some(Ok(()));
@@ -145,8 +147,8 @@ impl Activity for Serving {
             if !is_given {
                 return None;
             }
-            // What was given leaves now, and what was known at once ends now.
-            core.turn();
+            // The poll sends new commands, and ends those that complete at once.
+            core.poll();
         }
     }
 }
@@ -161,11 +163,11 @@ impl Drop for Serving {
     }
 }
 
-/// What became of a command that the core took.
+/// State of a command that the core has accepted.
 enum Given {
-    /// Its end comes.
+    /// Its completion follows.
     Under,
-    /// It has none.
+    /// It has no completion.
     Over,
 }
 
@@ -173,25 +175,25 @@ fn give(core: &mut Core, asked: &Asked, ticket: u64, ended: &Arc<Queue>) -> Resu
     let word = asked.operand.to_le_bytes();
     let command = command(asked, &word)?;
     if matches!(command, Command::Fence { .. }) {
-        core.submit(command, Sink::Nobody)?;
+        core.submit(command, Sink::Discard)?;
         return Ok(Given::Over);
     }
     if !asked.is_posted() {
         core.submit(command, Sink::Queue(Arc::clone(ended), ticket))?;
         return Ok(Given::Under);
     }
-    let sink = if matches!(command, Command::Store { .. }) { Sink::Nobody } else { Sink::Posted };
+    let sink = if matches!(command, Command::Store { .. }) { Sink::Discard } else { Sink::Posted };
     core.submit(command, sink)?;
     Ok(Given::Over)
 }
 
-/// The core's word for what a kernel wants.
+/// Translates a kernel's command for the core.
 fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
     let operation = NAMELESS;
     let node =
         |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
     let peer = || node(asked.peer);
-    let everybody = || if asked.peer == ANYBODY { Ok(None) } else { peer().map(Some) };
+    let all_or_peer = || if asked.peer == ANY_PEER { Ok(None) } else { peer().map(Some) };
     let target = || -> Result<RemoteAddress, Error> {
         let (region, key) = (RegionId(asked.region), Key(asked.key));
         Ok(RemoteAddress { node: peer()?, region, offset: asked.offset, key })
@@ -214,8 +216,8 @@ fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
         kind @ (CommandKind::FetchAdd | CommandKind::CompareSwap | CommandKind::Swap) => {
             Command::Atomic { operation, target: target()?, atomic: atomic(asked, kind)? }
         }
-        CommandKind::Flush => Command::Flush { operation, target: everybody()? },
-        CommandKind::Fence => Command::Fence { target: everybody()? },
+        CommandKind::Flush => Command::Flush { operation, target: all_or_peer()? },
+        CommandKind::Fence => Command::Fence { target: all_or_peer()? },
     })
 }
 
@@ -240,7 +242,7 @@ fn atomic(asked: &Asked, kind: CommandKind) -> Result<Atomic, Error> {
     Ok(Atomic { kind, width, operand: asked.operand, compare: asked.compare })
 }
 
-/// A library's error in a kernel's word.
+/// Translates an error for a kernel.
 const fn status(error: &Error) -> Status {
     match error {
         Error::PeerLost { maybe_done: true, .. } | Error::PeerLeft { maybe_done: true, .. } => {

@@ -1,59 +1,58 @@
-//! A GPU node as programs see it: regions and operations.
+//! The handle to a GPU node: its regions, and the requests that begin operations.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rackloom_protocol::{
-    Atomic, AtomicKind, Command, Completion as Level, Condition, Farewell, Instant, Member, NodeId,
+    Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member, NodeId,
     OperationId, RegionConfig, RegionId, RemoteAddress, Signal, Width,
 };
 
 use super::attendant::Attendant;
-use super::background;
 use super::batch::Batch;
-use super::bytes::Bytes;
-use super::core::Core;
+use super::completion::Completion;
 use super::counters::NodeCounters;
-use super::driver::Driver;
-use super::element::Element;
-use super::engine::Engine;
 use super::error::Error;
-use super::order::Order;
-use super::queue::{Completion, Queue};
-use super::rack::Switches;
-use super::region::{Inner, Region, RegionOptions, Slice};
+use super::queue::Queue;
 use super::request::{Received, Request};
+use super::switches::Switches;
+use crate::fabric::engine::background;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::{NAMELESS, Order};
+use crate::fabric::memory::bytes::Bytes;
+use crate::fabric::memory::element::Element;
+use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
 
-/// A handle to one GPU node of a fabric. Clones are the same node; when the last one goes, the node leaves the fabric.
+/// Handle to one GPU node of a fabric. All clones refer to the same node. When the last one is dropped, the node leaves the fabric.
 ///
-/// `Clone`, `Send` and `Sync`: all methods may be called from any number of threads. Operations of one thread to one
-/// peer are given to the core in the order of the calls that begin them; their order at the target is that of the
-/// protocol (a fence or a signal orders more).
+/// `Clone`, `Send` and `Sync`: any number of threads may call any method. The core receives the operations of one thread to one peer in the
+/// order of the calls that begin them. Their order at the target is that of the protocol (a fence or a signal orders more).
 #[derive(Clone, Debug)]
 pub struct Node {
     engine: Arc<Engine>,
-    life: Arc<Life>,
+    shared: Arc<SharedHandle>,
 }
 
-/// Ends with the last handle.
+/// State that all handles of a node share. Ends with the last handle.
 #[derive(Debug)]
-struct Life {
+struct SharedHandle {
     engine: Arc<Engine>,
     background: Mutex<Option<JoinHandle<()>>>,
-    /// Who speaks to the rack, if the node sits in one of other processes.
+    /// Connection to the supervisor, for a node that has joined a rack of other processes.
     attendant: Option<Attendant>,
-    /// The switches of a local rack live as long as anybody needs them.
+    /// Keeps the switches of a local rack running while one of its nodes needs them.
     _switches: Arc<Switches>,
 }
 
-impl Life {
+impl SharedHandle {
     fn end(&self) {
         self.engine.leave();
         let thread = self.background.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // A waker may drop the last handle on that very thread; it then ends by itself.
+        // A waker may drop the last handle on this very thread. The thread then ends by itself.
         let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
-        // The thread holds nothing but the engine: if it had panicked, there would be nothing left to save.
+        // A panic of the thread is not reported: the thread holds nothing but the engine, which ends here.
         thread.map(JoinHandle::join);
         if let Some(attendant) = &self.attendant {
             attendant.end();
@@ -61,7 +60,7 @@ impl Life {
     }
 }
 
-impl Drop for Life {
+impl Drop for SharedHandle {
     fn drop(&mut self) {
         self.end();
     }
@@ -79,39 +78,43 @@ impl Node {
     ) -> Result<Self, Error> {
         let thread = background::start(&engine).map_err(Error::system("cannot start a node's thread"))?;
         let background = Mutex::new(Some(thread));
-        let life =
-            Life { engine: Arc::clone(&engine), background, attendant, _switches: Arc::clone(switches) };
-        Ok(Self { engine, life: Arc::new(life) })
+        let shared = SharedHandle {
+            engine: Arc::clone(&engine),
+            background,
+            attendant,
+            _switches: Arc::clone(switches),
+        };
+        Ok(Self { engine, shared: Arc::new(shared) })
     }
 
-    /// This node's number in the plan.
+    /// Returns the node's number in the plan.
     #[must_use]
     pub fn id(&self) -> NodeId {
         self.engine.node
     }
 
-    /// Whether a live path leads to this node now.
+    /// Returns `true` if a live path leads to `node` now.
     #[must_use]
     pub fn reaches(&self, node: NodeId) -> bool {
         self.engine.hold().core().member().is_ok_and(|member| member.member().is_reachable(node))
     }
 
-    /// What the node has done so far.
+    /// Returns the node's counters.
     #[must_use]
     pub fn counters(&self) -> NodeCounters {
         self.engine.hold().core().counters()
     }
 
-    /// What the node waits for, one line each: for a watchdog.
+    /// Returns the conditions that the node waits for, one line each, for a watchdog.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<String> {
         self.engine.hold().core().waiting_for()
     }
 
-    /// Wait until a live path leads to each of these nodes, at most for `patience`.
+    /// Waits until a live path leads to each of `peers`, at most for `patience`.
     ///
     /// # Errors
-    /// [`Error::NotUp`] with what the node waits for; [`Error::NoSuchNode`], at once; [`Error::Closed`].
+    /// [`Error::NotUp`] with the conditions that the node waits for; [`Error::NoSuchNode`], at once; [`Error::Closed`].
     pub fn wait_until_reached(&self, peers: &[NodeId], patience: Duration) -> Result<(), Error> {
         self.with_core(|core| core.check_gpu_nodes(peers))?;
         let patience_ns = nanoseconds(patience);
@@ -133,17 +136,17 @@ impl Node {
         })
     }
 
-    /// Leave the fabric in order: wait until everything that was begun here towards peers has ended and every posted store is visible,
-    /// tell all members, and leave. To them this node has left and not died: what they have in flight to it, or begin
-    /// later, ends with [`Error::PeerLeft`]. What this node waits for itself, receives and words, ends with [`Error::Closed`].
-    /// Regions are open to peers until then. A group that still needs this node loses it all the same: meet in a
-    /// barrier first.
+    /// Leaves the fabric in order: waits for all operations of this node towards peers and for all posted stores, sends a departure
+    /// to all members, and leaves.
     ///
-    /// A neighbour that does not hear the farewell, on a wire that loses frames, finds a death.
+    /// Peers see a departure and not a death: their operations on this node, in flight or later, end with [`Error::PeerLeft`]. Receives of
+    /// this node and its waits on words end with [`Error::Closed`]. Regions stay accessible to peers until then. A group that still
+    /// needs this node breaks all the same: call a barrier first. A neighbour that loses the departure, on a wire that loses frames,
+    /// detects a death.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if something has not ended within `patience`, and what [`Node::flush`] says of posted stores; the node
-    /// has not left then, and may try again or [`Node::leave`]. [`Error::Closed`] if it has left before.
+    /// [`Error::TimedOut`] if an operation has not ended within `patience`, and the errors of [`Node::flush`] for posted stores. The node has
+    /// then not left: call this method again, or [`Node::leave`]. [`Error::Closed`] if the node has left before.
     pub fn leave_in_order(&self, patience: Duration) -> Result<(), Error> {
         let until = self.engine.clock.now() + nanoseconds(patience);
         self.flush(None).wait_for(patience)?;
@@ -152,15 +155,15 @@ impl Node {
             let waited_ms = nanoseconds(patience) / 1_000_000;
             return Err(Error::TimedOut { peer: None, waited_ms, goes_on: true });
         }
-        let mut farewell = Farewell::default();
+        let mut departure = Departure::default();
         while let Some(until) = self.with_core(|core| {
             let member = core.member()?;
             let now = member.now();
-            let again = farewell.advance(now, member.member_mut());
-            core.turn();
+            let again = departure.advance(now, member.member_mut());
+            core.poll();
             Ok::<_, Error>(again)
         })? {
-            if self.wait_for(until, |endpoint| endpoint.is_parted()) {
+            if self.wait_for(until, |endpoint| endpoint.has_departed()) {
                 break;
             }
         }
@@ -168,17 +171,17 @@ impl Node {
         Ok(())
     }
 
-    /// Leave the fabric at once, as if the process had died: no farewell, peers find out by themselves. Every operation
+    /// Leaves the fabric at once, as if the process had died. No departure is sent: peers detect the loss by themselves. Every operation
     /// of this node ends with [`Error::Closed`].
     pub fn leave(&self) {
-        self.life.end();
+        self.shared.end();
     }
 
     pub(super) const fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }
 
-    /// Do something under the engine's lock.
+    /// Calls `act` under the engine's lock.
     pub(super) fn with_core<T>(&self, act: impl FnOnce(&mut Core) -> T) -> T {
         act(self.engine.hold().core())
     }
@@ -197,16 +200,16 @@ impl Node {
 
     // ---- regions ---------------------------------------------------------------------------------------------------
 
-    /// A new region of `length` zeroed bytes.
+    /// Allocates a region of `length` zeroed bytes.
     ///
     /// # Errors
-    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::System`] if there is no memory, [`Error::Closed`].
+    /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::System`] if the system has no memory, [`Error::Closed`].
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
         self.announce(options, Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?)
     }
 
-    /// A region made of numbers that the caller hands over; [`Region::deregister`] gives them back.
+    /// Makes a region of `values`. [`Region::deregister`] returns them.
     ///
     /// # Errors
     /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::Closed`].
@@ -214,11 +217,11 @@ impl Node {
         self.announce(options, Bytes::own(values))
     }
 
-    /// A region made of memory that somebody else owns.
+    /// Makes a region of memory that the caller owns.
     ///
     /// # Safety
-    /// The `length` bytes at `base` are valid for reads and writes, and nobody holds a Rust reference to them (other
-    /// than to atomics), until [`Region::deregister`] has returned `Ok`, or [`Node::leave`] has returned and no handle is used any more. Dropping the
+    /// The `length` bytes at `base` are valid for reads and writes, and no Rust reference to them exists (except to atomics), until
+    /// [`Region::deregister`] has returned `Ok`, or until [`Node::leave`] has returned and no handle is used any more. Dropping the
     /// handles is not enough: an operation in flight may still use the bytes.
     ///
     /// # Errors
@@ -229,8 +232,8 @@ impl Node {
         base: *mut u8,
         length: usize,
     ) -> Result<Region, Error> {
-        // SAFETY: needed because the bytes are the caller's. The caller's promise covers the life of the value: the
-        // region's handle, the node's memory and the operations in flight are all gone by the end of the promise.
+        // SAFETY: needed because the bytes are the caller's. The caller's promise covers the lifetime of the value: the
+        // region's handle, the node's memory and the operations in flight all end before the promise does.
         self.announce(options, unsafe { Bytes::borrow(base, length) })
     }
 
@@ -240,7 +243,7 @@ impl Node {
         let mut held = self.engine.hold();
         let core = held.core();
         if core.keeps_retired(region) {
-            // What has ended meanwhile may not have been heard of.
+            // An operation that uses the region may have ended, and its event may not have been handled yet.
             core.visit();
             if core.keeps_retired(region) {
                 return Err(Error::RegionInUse(region));
@@ -259,11 +262,11 @@ impl Node {
         Ok(Region { inner: Arc::new(inner) })
     }
 
-    /// Wait until a name whose region has been dropped is free again: until the operations that still use its bytes have ended,
-    /// at most for `patience`. At once if there is no such region.
+    /// Waits until the number of a dropped region is free again, at most for `patience`: until the operations that still use its bytes have
+    /// ended. Returns at once if there is no such region.
     ///
     /// # Errors
-    /// [`Error::RegionExists`] if a handle of the region is alive, [`Error::RegionInUse`] if patience ran out, [`Error::Closed`].
+    /// [`Error::RegionExists`] if a handle of the region exists, [`Error::RegionInUse`] at the deadline, [`Error::Closed`].
     pub fn wait_until_free(&self, region: RegionId, patience: Duration) -> Result<(), Error> {
         let until = self.engine.clock.now() + nanoseconds(patience);
         let is_free = |core: &mut Core| (!core.keeps_retired(region)).then_some(());
@@ -290,22 +293,22 @@ impl Node {
         Request::new(&self.engine, order)
     }
 
-    /// Write 1 to 16384 bytes at `target`; ends when they are visible there. They are copied when the request begins.
+    /// Writes 1 to 16384 bytes at `target`. Completes when they are visible there. They are copied when the request begins.
     ///
     /// # Errors
-    /// When it ends: [`Error::Invalid`] for another length, [`Error::NoSuchNode`], [`Error::Refused`] by the target,
-    /// [`Error::PeerLost`], [`Error::PeerLeft`], [`Error::Closed`]; [`Error::Busy`] where nothing waits for room ([`Request::submit`]).
-    /// All operations that name an address end in these errors.
+    /// On completion: [`Error::Invalid`] for another length, [`Error::NoSuchNode`], [`Error::Refused`] by the target,
+    /// [`Error::PeerLost`], [`Error::PeerLeft`], [`Error::Closed`]. [`Error::Busy`] from calls that do not wait for room
+    /// ([`Request::submit`]). All operations on a remote address have these errors.
     pub fn store<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
         self.store_at_level(target, data, Level::Visible)
     }
 
-    /// The same, but it ends when the core has accepted it. A failure shows in the next [`Node::flush`]. Short for
-    /// [`Node::store`] and [`Request::posted`], which does the same to other operations.
+    /// Writes 1 to 16384 bytes at `target`, and completes when the core has accepted the store. The next [`Node::flush`] reports a
+    /// failure. Equals [`Node::store`] with [`Request::posted`], which other operations have too.
     ///
     /// # Errors
-    /// When it ends: [`Error::Invalid`], [`Error::NoSuchNode`], [`Error::PeerLost`] or [`Error::PeerLeft`] if the peer is known to be gone, [`Error::Closed`];
-    /// [`Error::Busy`] where nothing waits for room. Whatever goes wrong later, [`Node::flush`] says.
+    /// On completion: [`Error::Invalid`], [`Error::NoSuchNode`], [`Error::PeerLost`] or [`Error::PeerLeft`] if the peer is already known
+    /// to be lost, [`Error::Closed`]. [`Error::Busy`] from calls that do not wait for room. [`Node::flush`] reports later failures.
     pub fn store_posted<'a>(&self, target: RemoteAddress, data: &'a [u8]) -> Request<'a, ()> {
         self.store_at_level(target, data, Level::Accepted)
     }
@@ -320,30 +323,30 @@ impl Node {
         self.request(command, None)
     }
 
-    /// Read 1 to 16384 bytes at `source` into a slice of one's own.
+    /// Reads 1 to 16384 bytes at `source` into a slice of this node.
     ///
     /// # Errors
-    /// As for [`Node::store`]; a slice that does not lie in its region is [`Error::Invalid`].
+    /// Those of [`Node::store`]; [`Error::Invalid`] for a slice outside of its region.
     pub fn load(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
         let command = Command::Load { operation: NAMELESS, target: source, into: into.range };
         self.request(command, Some(&into.region))
     }
 
-    /// Copy a slice of one's own to `target`; ends when it is visible there. Any length from one byte up to that of the
-    /// regions. The bytes are read when they are sent, and again after a loss: they must stay as they are until the operation
-    /// has ended, else the target may see old and new ones mixed.
+    /// Copies a slice of this node to `target`. Completes when it is visible there. The length is at least one byte and at most that of
+    /// the regions. The bytes are read when they are sent, and again for a retransmission: they must not change until the operation has
+    /// ended, or the target may see a mixture of old and new bytes.
     ///
     /// # Errors
-    /// As for [`Node::store`].
+    /// Those of [`Node::store`].
     pub fn put(&self, source: &Slice, target: RemoteAddress) -> Request<'static, ()> {
         self.put_and(source, target, None)
     }
 
-    /// The same, and then update a word of 8 bytes at the target, aligned to 8: whoever sees the word's new value sees the
-    /// data. The slice may be empty.
+    /// Copies a slice of this node to `target`, and then updates a word of 8 bytes at the target, aligned to 8. A reader that sees the
+    /// new value of the word sees the data. The slice may be empty.
     ///
     /// # Errors
-    /// As for [`Node::store`]; a misaligned signal is [`Error::Refused`].
+    /// Those of [`Node::store`]; [`Error::Refused`] for a misaligned signal.
     pub fn put_with_signal(
         &self,
         source: &Slice,
@@ -358,28 +361,28 @@ impl Node {
         self.request(command, Some(&source.region))
     }
 
-    /// Copy bytes at `source` to a slice of one's own. Up to 4 GiB - 1.
+    /// Copies bytes at `source` to a slice of this node, up to 4 GiB - 1.
     ///
     /// # Errors
-    /// As for [`Node::store`]; a slice that does not lie in its region is [`Error::Invalid`].
+    /// Those of [`Node::store`]; [`Error::Invalid`] for a slice outside of its region.
     pub fn get(&self, source: RemoteAddress, into: &Slice) -> Request<'static, ()> {
         let command = Command::Get { operation: NAMELESS, target: source, into: into.range };
         self.request(command, Some(&into.region))
     }
 
-    /// Add to a word of 4 or 8 bytes, wrapping; yields the old value. The offset is a multiple of the width, here and for the
-    /// other atomics.
+    /// Adds to a word of 4 or 8 bytes, wrapping, and returns the old value. The offset is a multiple of the width, for this and all other
+    /// atomics.
     ///
     /// # Errors
-    /// As for [`Node::store`]; a misaligned word is [`Error::Refused`].
+    /// Those of [`Node::store`]; [`Error::Refused`] for a misaligned word.
     pub fn fetch_add(&self, target: RemoteAddress, width: Width, addend: u64) -> Request<'static, u64> {
         self.atomic(target, Atomic { kind: AtomicKind::FetchAdd, width, operand: addend, compare: 0 })
     }
 
-    /// Replace a word if it equals `expected`; yields the old value, which equals `expected` if it was replaced.
+    /// Replaces a word if it equals `expected`. Returns the old value, which equals `expected` if the word was replaced.
     ///
     /// # Errors
-    /// As for [`Node::fetch_add`].
+    /// Those of [`Node::fetch_add`].
     pub fn compare_swap(
         &self,
         target: RemoteAddress,
@@ -390,10 +393,10 @@ impl Node {
         self.atomic(target, Atomic { kind: AtomicKind::CompareSwap, width, operand: new, compare: expected })
     }
 
-    /// Replace a word; yields the old value.
+    /// Replaces a word and returns the old value.
     ///
     /// # Errors
-    /// As for [`Node::fetch_add`].
+    /// Those of [`Node::fetch_add`].
     pub fn swap(&self, target: RemoteAddress, width: Width, new: u64) -> Request<'static, u64> {
         self.atomic(target, Atomic { kind: AtomicKind::Swap, width, operand: new, compare: 0 })
     }
@@ -402,13 +405,14 @@ impl Node {
         self.request(Command::Atomic { operation: NAMELESS, target, atomic }, None)
     }
 
-    /// End when the 8-byte word at `offset`, a multiple of 8, of a region of one's own satisfies the condition; yields the word. It is
-    /// looked at now and whenever a peer has changed the region; a write of the owner's own, by [`Region::write`], wakes
-    /// nobody. The loss of `from` ends the wait, unless a last look finds the condition satisfied.
+    /// Waits until the 8-byte word at `offset`, a multiple of 8, of a region of this node satisfies the condition. Returns the word.
+    ///
+    /// The word is checked now and after each change of the region by a peer. A write by the owner, with [`Region::write`], causes no
+    /// check. The loss of `from` ends the wait, unless a last check finds the condition satisfied.
     ///
     /// # Errors
-    /// When it ends: [`Error::Invalid`] for a word that does not lie in the region, or not at a multiple of 8, [`Error::PeerLost`] or
-    /// [`Error::PeerLeft`] for `from`, [`Error::Failed`] if it was cancelled, [`Error::Closed`].
+    /// On completion: [`Error::Invalid`] for a word outside of the region or not at a multiple of 8, [`Error::PeerLost`] or
+    /// [`Error::PeerLeft`] for `from`, [`Error::Failed`] after [`Node::cancel`], [`Error::Closed`].
     pub fn wait_until(
         &self,
         region: &Region,
@@ -423,46 +427,50 @@ impl Node {
         self.request(command, Some(region))
     }
 
-    /// Whatever is begun later towards `peer` (all if `None`) becomes visible only after what was begun before. Ends as
-    /// soon as the core knows.
+    /// Orders operations to `peer` (to all peers if `None`): those that begin later become visible only after those that began before.
+    /// Completes as soon as the core has accepted it.
     ///
     /// # Errors
-    /// When it ends: [`Error::NoSuchNode`], [`Error::Closed`].
+    /// On completion: [`Error::NoSuchNode`], [`Error::Closed`].
     pub fn fence(&self, peer: Option<NodeId>) -> Request<'static, ()> {
         self.request(Command::Fence { target: peer }, None)
     }
 
-    /// End when everything that was begun before towards `peer` (all if `None`) is visible there, and what was read from there is here.
-    /// Fails if a posted operation before it was refused ([`Error::Refused`]), or is lost with its target
-    /// ([`Error::PeerLost`]), and no flush has said so yet. The error names the target; a flush says one failure, the next flush the next.
+    /// Completes when all operations to `peer` (to all peers if `None`) that began before are visible, and the bytes that they read have
+    /// arrived.
+    ///
+    /// Fails if an earlier posted operation was refused ([`Error::Refused`]) or is lost with its target ([`Error::PeerLost`]), and no flush
+    /// has reported that yet. The error names the target. Each flush reports one failure, the next flush the next one.
     ///
     /// # Errors
-    /// When it ends: [`Error::Refused`], [`Error::PeerLost`] or [`Error::PeerLeft`] with the target of a posted operation that failed,
+    /// On completion: [`Error::Refused`], [`Error::PeerLost`] or [`Error::PeerLeft`] with the target of a posted operation that failed,
     /// [`Error::NoSuchNode`], [`Error::Closed`].
     pub fn flush(&self, peer: Option<NodeId>) -> Request<'static, ()> {
         self.request(Command::Flush { operation: NAMELESS, target: peer }, None)
     }
 
-    /// Send a slice of one's own, of up to 4 GiB - 1 bytes, as a tagged message. A short one ends when the peer holds it, whether
-    /// or not it has asked for it; a long one when the peer has received it. Short is what fits a frame, at most 4096
-    /// bytes, as long as few short ones wait there unasked for. The bytes must stay as they are until the operation has ended.
+    /// Sends a slice of this node, of up to 4 GiB - 1 bytes, as a tagged message.
+    ///
+    /// A short message completes when the peer holds it, with or without a matching receive. A long one completes when the peer has received
+    /// it. A message is short if it fits into a frame, has at most 4096 bytes, and few short messages wait at the peer for a receive. The
+    /// bytes must not change until the operation has ended.
     ///
     /// # Errors
-    /// As for [`Node::store`]. A place too short for it is the receiver's error, not the sender's.
+    /// Those of [`Node::store`]. A receive buffer that is too short is an error of the receiver, not of the sender.
     pub fn send(&self, peer: NodeId, tag: u64, source: &Slice) -> Request<'static, ()> {
         let command = Command::Send { operation: NAMELESS, target: peer, tag, source: source.range };
         self.request(command, Some(&source.region))
     }
 
-    /// Receive the oldest message whose tag equals `tag` in all bits but those of `ignore`, from `source` or, if `None`,
-    /// from anybody. The loss of a named source ends the receive, and so does, if none is named, the loss of the last other
-    /// node that was reached ([`Error::Failed`]). A message that is longer than the slice ends the receive with
-    /// [`Error::Failed`] and [`super::OperationError::MessageTruncated`]; nothing is written, and the message is
-    /// dropped.
+    /// Receives the oldest message whose tag equals `tag` in all bits that `ignore` does not set, from `source`, or from any node if `None`.
+    ///
+    /// The loss of a named source ends the receive. Without a source, the loss of the last other node that was reached ends it
+    /// ([`Error::Failed`]). A message that is longer than the slice ends the receive with [`Error::Failed`] and
+    /// [`super::OperationError::MessageTruncated`]: nothing is written, and the message is dropped.
     ///
     /// # Errors
-    /// When it ends: [`Error::PeerLost`] or [`Error::PeerLeft`] for a named source, [`Error::Failed`] as said above or if it was cancelled,
-    /// [`Error::Invalid`] for a slice that does not lie in its region, [`Error::Closed`].
+    /// On completion: [`Error::PeerLost`] or [`Error::PeerLeft`] for a named source, [`Error::Failed`] as described or after
+    /// [`Node::cancel`], [`Error::Invalid`] for a slice outside of its region, [`Error::Closed`].
     pub fn receive(
         &self,
         source: Option<NodeId>,
@@ -474,11 +482,11 @@ impl Node {
         self.request(command, Some(&into.region))
     }
 
-    /// End a submitted wait or a submitted receive that has not met its message; its completion says cancelled. One that is
-    /// awaited ends when its request is dropped.
+    /// Ends a submitted wait, or a submitted receive that has not matched a message. Its completion reports that it was cancelled. A request
+    /// that is awaited is cancelled by dropping it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such operation any more.
+    /// [`Error::Invalid`] if there is no such operation, or it has ended.
     pub fn cancel(&self, operation: OperationId) -> Result<(), Error> {
         let mut held = self.engine.hold();
         let core = held.core();
@@ -486,27 +494,19 @@ impl Node {
         let now = member.now();
         let result = member.member_mut().handle_command(now, Command::Cancel { operation });
         result.map_err(|refused| Error::from_refusal(refused, None))?;
-        core.turn();
+        core.poll();
         Ok(())
     }
 
-    /// Room for requests that are to begin together, so that they share frames.
+    /// Returns an empty batch, for requests that begin together so that they share frames.
     #[must_use]
     pub fn batch<'a>(&self) -> Batch<'a> {
         Batch::new(Arc::clone(&self.engine))
     }
 
-    /// Take the node into one thread's hands: for a thread that issues operations in a loop and polls in between.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if the node has a driver already.
-    pub fn drive(&self) -> Result<Driver, Error> {
-        Driver::begin(self.clone())
-    }
-
     // ---- completion queues -----------------------------------------------------------------------------------------
 
-    /// The oldest completion of `queue`; if there is none, one turn of this node and another look. Never sleeps.
+    /// Returns the oldest completion of `queue`. If there is none, polls this node once and checks again. Never sleeps.
     pub fn poll(&self, queue: &Queue) -> Option<Completion> {
         queue.pop().or_else(|| {
             self.engine.hold().core().visit();
@@ -514,8 +514,8 @@ impl Node {
         })
     }
 
-    /// The oldest completion of `queue`; while there is none, drive this node and sleep as a blocking operation does,
-    /// at most for `patience`.
+    /// Returns the oldest completion of `queue`. While there is none, drives this node and sleeps like a blocking operation, at most for
+    /// `patience`.
     pub fn poll_wait(&self, queue: &Queue, patience: Duration) -> Option<Completion> {
         let until = self.engine.clock.now() + nanoseconds(patience);
         let mut left = None;
@@ -537,6 +537,3 @@ impl Node {
 fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
-
-/// The name of a request that has not begun.
-pub(super) const NAMELESS: OperationId = OperationId(0);

@@ -1,40 +1,23 @@
-//! Completions for callers who submit much and ask later.
+//! Completion queues, for callers that submit many operations and collect the completions later.
 //!
-//! A queue belongs to nobody's operation: requests of several nodes, even of several fabrics, may end in one queue. It
-//! is filled by whoever drives the node, and emptied by [`super::Node::poll`] or by [`Queue::pop`]. The room of the
-//! queue is reserved once and grows only if more completions wait than it was made for.
+//! A queue is independent of nodes: requests of several nodes, even of several fabrics, may complete in one queue. The thread that drives
+//! a node fills it. [`super::Node::poll`] and [`Queue::pop`] empty it. Its capacity is reserved once, and grows only if more completions
+//! wait than expected.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use rackloom_protocol::OperationId;
+use super::completion::Completion;
 
-use super::error::Error;
-use super::table::Ended;
-
-/// The end of a submitted request.
+/// Completion queue with counters.
 ///
-/// `Send` and `Sync`: plain data.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Completion {
-    /// What the caller gave with the request.
-    pub context: u64,
-    /// The operation's name at its node.
-    pub operation: OperationId,
-    /// How it ended.
-    pub result: Result<Ended, Error>,
-}
-
-/// A completion queue and its counters.
-///
-/// `Send` and `Sync`: any number of threads may submit to it and take from it; each completion is taken once.
+/// `Send` and `Sync`: any number of threads may submit to it and take from it. Each completion is taken once.
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: Mutex<Waiting>,
-    /// How many wait: written under the lock, read without it by those who mostly find none.
+    /// Number of waiting completions. Written under the lock, and read without it, since most reads find 0.
     count: AtomicUsize,
 }
 
@@ -47,14 +30,14 @@ struct Waiting {
 }
 
 impl Queue {
-    /// A queue with room for `capacity` completions.
+    /// Returns an empty queue with room for `capacity` completions.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Arc<Self> {
         let waiting = Waiting { completions: VecDeque::with_capacity(capacity), ..Waiting::default() };
         Arc::new(Self { waiting: Mutex::new(waiting), ..Self::default() })
     }
 
-    /// The oldest completion. Does not drive a node: see [`super::Node::poll`].
+    /// Takes the oldest completion. Does not poll a node: see [`super::Node::poll`].
     pub fn pop(&self) -> Option<Completion> {
         if self.is_empty() {
             return None;
@@ -65,31 +48,31 @@ impl Queue {
         completion
     }
 
-    /// Completions that wait to be taken.
+    /// Returns the number of completions that wait to be taken.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count.load(Ordering::Acquire)
     }
 
-    /// Whether none waits.
+    /// Returns `true` if no completion waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Requests that have ended well, since the queue was made.
+    /// Returns the number of requests that succeeded since the queue was made.
     #[must_use]
     pub fn succeeded(&self) -> u64 {
         self.lock().succeeded
     }
 
-    /// Requests that have ended in an error, since the queue was made.
+    /// Returns the number of requests that failed since the queue was made.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.lock().failed
     }
 
-    /// Add a completion; whom to wake.
+    /// Adds a completion. Returns a waker to be woken.
     pub(super) fn push(&self, completion: Completion) -> Option<Waker> {
         let mut waiting = self.lock();
         let counter = if completion.result.is_ok() { &mut waiting.succeeded } else { &mut waiting.failed };
@@ -99,7 +82,7 @@ impl Queue {
         waiting.wakers.pop()
     }
 
-    /// Wake this one, or another that asked before, at the next completion. Whoever does not wait any more says so:
+    /// Registers a waker for the next completion, which wakes one of the registered wakers. A caller that stops waiting calls
     /// [`Queue::forget`].
     pub(super) fn set_waker(&self, waker: &Waker) {
         let mut waiting = self.lock();
@@ -108,8 +91,8 @@ impl Queue {
         }
     }
 
-    /// This one does not wait any more. If it was chosen for a completion that it has not taken, another has to come: whom to
-    /// wake.
+    /// Removes a waker of a caller that stops waiting. If it was woken for a completion that it has not taken, another one is to be woken
+    /// instead, which is returned.
     pub(super) fn forget(&self, waker: &Waker) -> Option<Waker> {
         let mut waiting = self.lock();
         let known = waiting.wakers.iter().position(|known| known.will_wake(waker));
@@ -124,7 +107,7 @@ impl Queue {
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // A panic while the lock was held cannot have left half a completion: pushes and pops are whole.
+        // A panic while the lock was held cannot have left half a completion: pushes and pops are atomic.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -134,9 +117,12 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::task::Wake;
 
-    use super::*;
+    use rackloom_protocol::OperationId;
 
-    /// Counts how often it was woken.
+    use super::*;
+    use crate::fabric::completion::Ended;
+
+    /// Counts wakes.
     #[derive(Default)]
     struct Woken(AtomicU32);
 
@@ -151,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_no_more_is_not_woken_and_hands_its_turn_on() {
+    fn a_forgotten_waker_is_not_woken_and_its_wake_passes_to_another() {
         let queue = Queue::with_capacity(4);
         let (first, second) = (Arc::new(Woken::default()), Arc::new(Woken::default()));
         let (first_waker, second_waker) = (Waker::from(Arc::clone(&first)), Waker::from(Arc::clone(&second)));
@@ -159,14 +145,14 @@ mod tests {
         queue.set_waker(&second_waker);
         queue.set_waker(&first_waker);
         queue.set_waker(&first_waker);
-        assert!(queue.forget(&first_waker).is_none(), "nothing has come for it");
+        assert!(queue.forget(&first_waker).is_none(), "no completion has arrived for it");
         queue.push(completion()).expect("one waits").wake();
         assert_eq!(woken(), (0, 1));
-        // The first is chosen, and gives up before it has taken anything.
+        // The first waker is chosen, and its owner stops waiting before it has taken the completion.
         queue.set_waker(&second_waker);
         queue.set_waker(&first_waker);
         queue.push(completion()).expect("two wait").wake();
-        queue.forget(&first_waker).expect("the other has to come").wake();
+        queue.forget(&first_waker).expect("the other one is woken instead").wake();
         assert_eq!(woken(), (1, 2));
         assert!(queue.lock().wakers.is_empty());
     }
@@ -179,14 +165,14 @@ mod tests {
         let queue = Queue::with_capacity(1);
         let (is_over, looks) = (AtomicU32::new(0), AtomicU32::new(0));
         std::thread::scope(|scope| {
-            // Somebody else drives, so that the wait below parks again and again.
+            // Another thread drives, so the wait below parks again and again.
             scope.spawn(|| {
                 node.wait_for(rackloom_protocol::Instant::NEVER, |_| {
                     looks.fetch_add(1, Ordering::Relaxed);
                     is_over.load(Ordering::Relaxed) == 1
                 })
             });
-            // It looks once, and from then on as the driver.
+            // It checks once, and afterwards as the driver.
             while looks.load(Ordering::Relaxed) < 2 {
                 std::thread::yield_now();
             }

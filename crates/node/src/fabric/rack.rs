@@ -1,54 +1,52 @@
-//! A whole rack inside one process: every seat and every switch of a plan.
+//! A whole rack inside one process: every node and every switch of a plan.
 //!
-//! Same core, same rings and same frames as between processes; link faults of the plan are applied too. Each node has
-//! its background thread, each switch a thread. For tests, examples and first contact: the members share the process's
-//! fate and its CPUs.
+//! Core, rings and frames are those of a rack of several processes. Link faults of the plan apply. Each node has a background thread, each
+//! switch a thread. It serves tests, examples and first steps: all members end with the process and share its CPUs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
 
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
 
-use super::bytes::RegionMemory;
-use super::engine::Engine;
 use super::error::Error;
 use super::node::Node;
+use super::switches::Switches;
 use crate::clock::Clock;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::memory::bytes::RegionMemory;
 use crate::memory::HostMemory;
 use crate::runtime::Runtime;
 use crate::waiting::WaitPolicy;
 use crate::wires::impaired::{Impaired, Timing};
 use crate::wires::{Device, Doorbell, Ports, shared_memory};
 
-/// A modelled rate below this is slower than the rings are by themselves.
-const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
-/// A modelled delay from this on is longer than software takes by itself.
-const FELT_DELAY_NS: u64 = 10_000;
-/// How long the links may take to come up.
+/// Rate below which a modelled link is slower than the rings.
+const SLOW_RATE_BITS_PER_S: u64 = 20_000_000_000;
+/// Delay from which a modelled link is slower than the software.
+const LONG_DELAY_NS: u64 = 10_000;
+/// Longest time that the links may take to come up.
 const UP_PATIENCE_NS: u64 = 20_000_000_000;
 
-/// A rack inside this process.
+/// Rack inside this process.
 ///
-/// `Send` and `Sync`. Fabrics share nothing: any number of them may live in one process. Nodes outlive the value they
-/// came from; what is dropped last does not matter.
+/// `Send` and `Sync`. Fabrics share nothing: one process may have any number of them. Nodes remain valid after the `Fabric` is dropped, and
+/// may be dropped in any order.
 #[derive(Debug)]
 pub struct Fabric {
     nodes: Vec<Node>,
 }
 
 impl Fabric {
-    /// All nodes and switches of a plan. Returns when every node reaches every other.
+    /// Starts all nodes and switches of a plan. Returns when every node reaches every other node.
     ///
     /// ```
     /// use rackloom::fabric::{Fabric, RegionOptions};
     /// let plan = rackloom::fabric::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?;
     /// let fabric = Fabric::local(&plan)?;
-    /// let [near, far] = fabric.nodes() else { unreachable!("the plan has two nodes") };
-    /// let region = far.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
-    /// near.store(region.address(8), b"hello").wait()?;
+    /// let [initiator, target] = fabric.nodes() else { unreachable!("the plan has two nodes") };
+    /// let region = target.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
+    /// initiator.store(region.address(8), b"hello").wait()?;
     /// let mut seen = [0; 5];
     /// region.read(8, &mut seen)?;
     /// assert_eq!(&seen, b"hello");
@@ -91,7 +89,7 @@ impl Fabric {
 
     fn wait_until_up(&self, clock: Clock) -> Result<(), Error> {
         for node in &self.nodes {
-            if !node.wait_for(clock.now() + UP_PATIENCE_NS, |endpoint| endpoint.reaches_everyone()) {
+            if !node.wait_for(clock.now() + UP_PATIENCE_NS, |endpoint| endpoint.reaches_all()) {
                 return Err(Error::NotUp {
                     node: node.id(),
                     waited_ms: UP_PATIENCE_NS / 1_000_000,
@@ -102,59 +100,22 @@ impl Fabric {
         Ok(())
     }
 
-    /// The GPU nodes, by their number in the plan.
+    /// Returns the GPU nodes, in the order of their numbers in the plan.
     #[must_use]
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// Take the nodes out, for instance to give each to a thread and to let each die by itself.
+    /// Takes the nodes out, for example to move each to a thread or to let each end by itself.
     #[must_use]
     pub fn into_nodes(self) -> Vec<Node> {
         self.nodes
     }
 }
 
-/// Threads that drive switches; they end with the value.
-#[derive(Debug, Default)]
-pub(super) struct Switches {
-    running: Vec<(Arc<AtomicBool>, Doorbell, JoinHandle<()>)>,
-}
-
-impl Switches {
-    fn start(&mut self, mut runtime: Runtime<Switch>, bell: Doorbell) -> Result<(), Error> {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let over = Arc::clone(&is_over);
-        let live = move || {
-            while !over.load(Ordering::Acquire) {
-                if !runtime.turn(runtime.now(), &mut |_| {}) {
-                    runtime.wait_unless(rackloom_protocol::Instant::NEVER, |_| over.load(Ordering::Acquire));
-                }
-            }
-        };
-        let thread = Builder::new().name("rackloom-switch".to_owned()).spawn(live);
-        let thread = thread.map_err(Error::system("cannot start a switch's thread"))?;
-        self.running.push((is_over, bell, thread));
-        Ok(())
-    }
-}
-
-impl Drop for Switches {
-    fn drop(&mut self) {
-        for (is_over, bell, _) in &self.running {
-            is_over.store(true, Ordering::Release);
-            bell.ring();
-        }
-        for (_, _, thread) in self.running.drain(..) {
-            // A switch that has panicked is gone as well.
-            let _ = thread.join();
-        }
-    }
-}
-
 type Wires = (Vec<Doorbell>, Vec<Vec<Option<Box<dyn Device>>>>);
 
-/// A doorbell per member and a device per port, each link a pair of rings.
+/// Makes a doorbell per member and a device per port. Each link is a pair of rings.
 fn wires(plan: &Plan) -> std::io::Result<Wires> {
     let bells = plan.members.iter().map(|_| Doorbell::create()).collect::<std::io::Result<Vec<_>>>()?;
     let graph = plan.graph();
@@ -166,8 +127,8 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
         let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
         let profile = &link.profile;
-        let felt = profile.latency_ns() >= FELT_DELAY_NS
-            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let felt = profile.latency_ns() >= LONG_DELAY_NS
+            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < SLOW_RATE_BITS_PER_S);
         let timing = felt.then(|| Timing::of(profile));
         let mut place = |member: usize, port: usize, device, direction| {
             let is_plain = !felt && !profile.has_faults();

@@ -1,7 +1,7 @@
-//! One request, three ways to end it: [`Request::wait`], `.await`, [`Request::submit`].
+//! One operation that has not begun, and the ways to complete it: [`Request::wait`], `.await`, [`Request::submit`].
 //!
-//! A request does nothing until it is ended in one of the three ways ([`Request::wait_for`] is the first with a bound). All of
-//! them go through [`Core::submit`], which gives the core one command.
+//! A request does nothing until one of these calls ([`Request::wait_for`] is `wait` with a deadline). All of them go through
+//! [`Core::submit`], which gives the core one command.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -12,19 +12,20 @@ use std::time::Duration;
 
 use rackloom_protocol::{Command, Completion as Level, Instant, NodeId, OperationError, OperationId};
 
-use super::core::Core;
-use super::engine::Engine;
+use super::completion::Ended;
 use super::error::Error;
-use super::held::Held;
-use super::order::Order;
 use super::queue::Queue;
-use super::table::{Ended, Sink};
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::held::Held;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::engine::order::Order;
+use crate::fabric::engine::table::Sink;
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// What a request yields when it ends well: nothing, a word, or a [`Received`] message. Sealed.
+/// Result of a request that completes successfully: nothing, a word, or a [`Received`] message. Sealed.
 ///
 /// Outcomes are `Send` and `Sync`: plain data.
 pub trait Outcome: sealed::Sealed {
@@ -44,17 +45,17 @@ impl Outcome for u64 {
     }
 }
 
-/// A message that was received.
+/// Description of a received message. The bytes are in the slice of the receive.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
-    /// Who sent it.
+    /// Sender.
     pub source: NodeId,
-    /// Its tag.
+    /// Tag.
     pub tag: u64,
-    /// Its length in bytes.
+    /// Length in bytes.
     pub length: u64,
 }
 
@@ -66,12 +67,11 @@ impl Outcome for Received {
     }
 }
 
-/// An operation that has not begun. `'a` is the life of the bytes that a store carries; others borrow nothing.
+/// Operation that has not begun. `'a` is the lifetime of the bytes of a store. Other requests borrow nothing.
 ///
-/// `Send` and `Sync`; as a future it needs no particular executor. Dropping a request that has begun does not stop what goes
-/// to a peer: it goes on, its memory stays in place until it ends, and nobody is told. A receive and a wait on a word end with
-/// the request, so that they take nothing from those that come later; a message that a receive had met before is lost with
-/// it.
+/// `Send` and `Sync`. As a future it works on any executor. If a request is dropped after it has begun, an operation to a peer continues
+/// without a completion, and its memory is kept until it ends. A receive or a wait on a word is cancelled, so that it takes nothing from
+/// later ones; a message that a receive has matched already is lost.
 #[must_use = "a request does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct Request<'a, T> {
@@ -87,11 +87,11 @@ impl<'a, T: Outcome> Request<'a, T> {
         Self { engine, order, begun: None, outcome: PhantomData }
     }
 
-    /// Block until the operation has ended. The calling thread drives the node meanwhile. If the queue towards the peer
-    /// is full, this waits for room.
+    /// Blocks until the operation has ended. The calling thread drives the node meanwhile. If the queue towards the peer is full, the call
+    /// waits for room.
     ///
     /// # Errors
-    /// Any of [`Error`] except [`Error::Busy`].
+    /// Any [`Error`] except [`Error::Busy`].
     pub fn wait(mut self) -> Result<T, Error> {
         if let Some(result) = self.post() {
             return result.map(T::of);
@@ -100,11 +100,11 @@ impl<'a, T: Outcome> Request<'a, T> {
         self.wait_in(&engine, engine.hold())
     }
 
-    /// The same, at most for `patience`. If it runs out, a receive or a wait on a word is over and has taken nothing; what
-    /// goes to a peer goes on, its memory stays in place until it ends, and nobody is told.
+    /// Blocks until the operation has ended, at most for `patience`. At the deadline, a receive or a wait on a word is cancelled and has
+    /// taken nothing. An operation to a peer continues without a completion, and its memory is kept until it ends.
     ///
     /// # Errors
-    /// Any of [`Error`] except [`Error::Busy`]; [`Error::TimedOut`] says whether the operation goes on.
+    /// Any [`Error`] except [`Error::Busy`]; [`Error::TimedOut`] contains whether the operation continues.
     pub fn wait_for(mut self, patience: Duration) -> Result<T, Error> {
         if let Some(result) = self.post() {
             return result.map(T::of);
@@ -116,17 +116,17 @@ impl<'a, T: Outcome> Request<'a, T> {
         ended.unwrap_or_else(|| self.give_up(patience_ns / 1_000_000)).map(T::of)
     }
 
-    /// As [`Request::wait`] for somebody who has the node.
+    /// Blocks like [`Request::wait`], for a caller that holds the engine's lock.
     pub(super) fn wait_in(mut self, engine: &Engine, held: Held<'_>) -> Result<T, Error> {
         if !std::ptr::eq(&*self.engine, engine) {
-            // The lock first: a request lets go of an operation under it, if it has one.
+            // The lock is released first, because dropping a request takes the lock of its node.
             drop(held);
             return Err(Error::Invalid("the request belongs to another node"));
         }
         self.end_in(engine, held, Instant::NEVER).unwrap_or(Err(Error::Closed)).map(T::of)
     }
 
-    /// `None` if `until` has come first, or if the node has left.
+    /// Returns `None` if `until` passed first, or if the node has left.
     fn end_in(&mut self, engine: &Engine, held: Held<'_>, until: Instant) -> Option<Result<Ended, Error>> {
         let this = std::cell::RefCell::new(self);
         engine.wait_from(
@@ -137,7 +137,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         )
     }
 
-    /// Patience has run out.
+    /// Ends the request at its deadline.
     fn give_up(&mut self, waited_ms: u64) -> Result<Ended, Error> {
         let peer = self.order.as_ref().ok().and_then(|order| order.peer());
         let timed_out = |goes_on| Err(Error::TimedOut { peer, waited_ms, goes_on });
@@ -148,7 +148,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         let Some(operation) = self.begun else { return timed_out(false) };
         if self.ends_when_dropped() {
             core.cancel(operation);
-            core.turn();
+            core.poll();
         }
         match self.look_again(core) {
             Some(Err(Error::Failed(OperationError::Cancelled))) => timed_out(false),
@@ -157,40 +157,41 @@ impl<'a, T: Outcome> Request<'a, T> {
         }
     }
 
-    /// The same operation, posted: it ends when the core has accepted it, and yields nothing. A failure shows in the next
-    /// [`super::Node::flush`], which also says when it is over. Until then memory that it reads must stay as it is, and memory
-    /// that it writes into is not to be read; the bytes of a store have been copied.
+    /// Returns a request for the same operation, posted: it completes when the core has accepted the operation, and returns nothing.
     ///
-    /// For whatever goes to a peer: stores, puts with and without a signal, gets, loads, sends, and atomics whose old value nobody
-    /// wants. It is what others call an operation without completion, or an implicit one.
+    /// The next [`super::Node::flush`] reports a failure, and completes after the operation. Until then, memory that the operation reads
+    /// must not change, and memory that it writes must not be read. The bytes of a store are copied at once.
+    ///
+    /// Operations to a peer can be posted: stores, puts with and without a signal, gets, loads, sends, and atomics whose old value is not
+    /// needed. Other libraries call this an operation without completion, or an implicit one.
     ///
     /// ```
     /// # use rackloom::fabric::{Fabric, Plan, RegionOptions};
     /// # let fabric = Fabric::local(&Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "example")?)?;
-    /// # let [near, far] = fabric.nodes() else { unreachable!() };
-    /// let rows = near.register(RegionOptions::new(1, 1), vec![7_u64; 512])?;
-    /// let table = far.allocate(RegionOptions::new(1, 2), 8192)?;
+    /// # let [initiator, target] = fabric.nodes() else { unreachable!() };
+    /// let rows = initiator.register(RegionOptions::new(1, 1), vec![7_u64; 512])?;
+    /// let table = target.allocate(RegionOptions::new(1, 2), 8192)?;
     /// for half in [0, 4096] {
-    ///     near.put(&rows.slice(..), table.address(half)).posted().wait()?;
+    ///     initiator.put(&rows.slice(..), table.address(half)).posted().wait()?;
     /// }
-    /// near.flush(Some(far.id())).wait()?; // both are visible, or this says what went wrong
+    ///     initiator.flush(Some(target.id())).wait()?; // both are visible, or the error names the cause
     /// assert_eq!(table.get::<u64>(8184)?, 7);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// When it ends: those of the operation that are known at once. [`Error::Invalid`] for what waits for others: a
+    /// On completion: the errors of the operation that are known at once. [`Error::Invalid`] for a request that waits for other nodes: a
     /// receive, a wait on a word, a flush.
     pub fn posted(mut self) -> Request<'a, ()> {
         let order = self.take_order().and_then(|order| order.posted().map_err(Some));
         Request { engine: Arc::clone(&self.engine), order, begun: None, outcome: PhantomData }
     }
 
-    /// Begin, and leave the completion to `queue`, marked with `context`. Never blocks for long: it only waits for the
-    /// node's lock. A posted operation completes at once.
+    /// Begins the operation. Its completion, with `context`, arrives in `queue`. Does not block, except for the node's lock. A posted
+    /// operation completes at once.
     ///
     /// # Errors
-    /// [`Error::Busy`] if the queue towards the peer is full: poll and try a new request. Else what is known at once.
+    /// [`Error::Busy`] if the queue towards the peer is full: poll and try again with a new request. Other errors that are known at once.
     pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
         let order = self.take_order().map_err(|error| error.unwrap_or(Error::Closed))?;
         let mut held = self.engine.hold();
@@ -202,7 +203,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         result
     }
 
-    /// What it asks for, if it is a request of this engine's that has not begun.
+    /// Returns the order, if it is a request of this engine that has not begun.
     pub(super) fn into_order(mut self, engine: &Arc<Engine>) -> Result<Order<'a>, Error> {
         if !Arc::ptr_eq(&self.engine, engine) {
             return Err(Error::Invalid("the request belongs to another node"));
@@ -217,7 +218,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         std::mem::replace(&mut self.order, Err(None))
     }
 
-    /// What is posted is over as soon as the core has it. `None` if it is something else, or if there is no room.
+    /// Posts the operation, which ends when the core accepts it. `None` if it is not posted, or if there is no room.
     fn post(&mut self) -> Option<Result<Ended, Error>> {
         let order = self.order.as_ref().ok()?;
         let is_posted =
@@ -232,7 +233,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         }
     }
 
-    /// Begin if it has not begun, and take the result if there is one.
+    /// Begins the operation if it has not begun, and takes the result if there is one.
     fn look(&mut self, core: &mut Core) -> Option<Result<Ended, Error>> {
         if let Some(operation) = self.begun {
             let result = core.table.take(operation)?;
@@ -243,7 +244,7 @@ impl<'a, T: Outcome> Request<'a, T> {
             Ok(order) => order,
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
-        let sink = if order.is_posted { Sink::Posted } else { Sink::Asker(None) };
+        let sink = if order.is_posted { Sink::Posted } else { Sink::Request(None) };
         match core.submit(order.command, sink) {
             Ok(_) if order.is_posted => Some(Ok(Ended::default())),
             Ok(operation) => {
@@ -255,7 +256,7 @@ impl<'a, T: Outcome> Request<'a, T> {
         }
     }
 
-    /// A command may have ended while it was given.
+    /// Takes the result of a command that may have ended while it was submitted.
     fn look_again(&mut self, core: &mut Core) -> Option<Result<Ended, Error>> {
         let result = core.table.take(self.begun?)?;
         self.begun = None;
@@ -293,7 +294,7 @@ impl<T: Outcome> Future for Request<'_, T> {
 }
 
 impl<T> Request<'_, T> {
-    /// Whether it waits for what others do, and would take it from those that come later.
+    /// Returns `true` if the operation waits for other nodes, and could take a message or a word from later operations.
     fn ends_when_dropped(&self) -> bool {
         let order = self.order.as_ref();
         order.is_ok_and(|Order { command, .. }| {
@@ -310,8 +311,8 @@ impl<T> Drop for Request<'_, T> {
         core.table.abandon(operation);
         if self.ends_when_dropped() {
             core.cancel(operation);
-            // Its end is heard, and its region free.
-            core.turn();
+            // The poll handles the event of its end, which frees its region.
+            core.poll();
         }
     }
 }

@@ -1,33 +1,33 @@
-//! Which frames a socket gets, as a classic BPF program that the kernel runs for each frame on the interface.
+//! Frame filters of sockets: classic BPF programs that the kernel runs for each frame on the interface.
 //!
-//! A link's socket gets what one neighbour sends to one member, without a VLAN tag; the EtherType is the binding's. So
-//! links that share an interface do not see each other's frames, and a stranger's frames never leave the kernel unless
-//! they bear a neighbour's address: those are for the core to refuse and to count.
+//! A link's socket receives the frames that one neighbour sends to one member, without a VLAN tag. The socket's binding selects the EtherType. Links
+//! that share an interface therefore do not receive each other's frames. Foreign frames stay in the kernel unless they have a neighbour's address;
+//! the core refuses and counts those.
 //!
-//! Where interfaces are ours alone (at a bridge), strangers are to be counted too: there another socket gets everything that no
-//! link gets.
+//! On interfaces that only the rack uses (at a bridge), foreign frames are counted too. There a separate socket receives every frame that no link
+//! receives.
 
 use std::io;
 use std::mem::size_of_val;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
-/// Load a word, or a half word, from this place of the frame.
+/// Opcodes that load a word or a half word at an offset of the frame.
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
-/// Go on, or skip to the end, if what was loaded is something else.
+/// Opcode that compares the loaded value with the operand, and skips a given number of steps for each result.
 const JUMP_IF_EQUAL: u16 = 0x15;
-/// Take so many bytes of the frame.
+/// Opcode that ends the program and accepts the given number of bytes of the frame.
 const RETURN: u16 = 0x06;
-/// Where the kernel shows whether a frame had a VLAN tag (`SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`).
+/// Offset at which the kernel provides whether a frame had a VLAN tag (`SKF_AD_OFF + SKF_AD_VLAN_TAG_PRESENT`).
 const VLAN_TAG_PRESENT: u32 = (-0x1000_i32 + 48) as u32;
-/// All of it.
+/// Number of bytes that accepts the whole frame.
 const WHOLE: u32 = u32::MAX;
 
-/// A comparison: what to load from where, and what it must be.
+/// A comparison: load opcode, offset and expected value.
 type Test = (u16, u32, u32);
 
-/// Frames to `target`, and from `source` if that is given.
+/// Returns a program that accepts untagged frames to `target`, from `source` if given.
 pub(crate) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::sock_filter> {
     let mut tests: Vec<Test> = vec![(LOAD_WORD, VLAN_TAG_PRESENT, 0)];
     tests.extend(address_at(0, target));
@@ -35,7 +35,7 @@ pub(crate) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::s
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut program = Vec::new();
     for (place, (load, at, value)) in tests.iter().enumerate() {
-        // Behind this pair stand those of the remaining tests, the answer "whole", and the answer "nothing".
+        // After this pair come the pairs of the remaining tests, the result "whole", and the result "nothing".
         let to_nothing = (2 * (tests.len() - place - 1) + 1) as u8;
         program.push(step(*load, 0, 0, *at));
         program.push(step(JUMP_IF_EQUAL, 0, to_nothing, *value));
@@ -45,7 +45,7 @@ pub(crate) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::s
     program
 }
 
-/// Everything but what these neighbours send to `target` without a tag.
+/// Returns a program that accepts all frames except the untagged ones that these neighbours send to `target`.
 pub(crate) fn all_but(target: [u8; 6], neighbours: &[[u8; 6]]) -> Vec<libc::sock_filter> {
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut program = vec![
@@ -56,7 +56,7 @@ pub(crate) fn all_but(target: [u8; 6], neighbours: &[[u8; 6]]) -> Vec<libc::sock
     for other in neighbours {
         let tests: Vec<Test> = address_at(0, target).into_iter().chain(address_at(6, *other)).collect();
         for (place, (load, at, value)) in tests.iter().enumerate() {
-            // Behind the remaining tests of this neighbour stands the answer "nothing", and behind that the next one.
+            // After the remaining tests of this neighbour comes the result "nothing", and after that the next neighbour.
             let to_next = (2 * (tests.len() - place - 1) + 1) as u8;
             program.push(step(*load, 0, 0, *at));
             program.push(step(JUMP_IF_EQUAL, 0, to_next, *value));
@@ -74,12 +74,12 @@ fn address_at(place: u32, [a, b, c, d, e, f]: [u8; 6]) -> [Test; 2] {
     ]
 }
 
-/// Let the kernel sort out what comes to a socket.
+/// Attaches a filter program to a socket.
 pub(crate) fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> io::Result<()> {
     let length = u16::try_from(program.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
     let described = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
-    // SAFETY: needed because this option has no safe form. The kernel copies `len` steps of the program, which is borrowed
-    // through the call, and checks them before it runs them.
+    // SAFETY: needed because this option has no safe form. The kernel copies `len` steps of the program, which is borrowed through the call, and
+    // checks them before it runs them.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -96,7 +96,7 @@ pub(crate) fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> io:
 mod tests {
     use super::*;
 
-    /// What the kernel would do, for the few steps that are used here.
+    /// Runs a program as the kernel would, for the few opcodes that are used here.
     fn takes(program: &[libc::sock_filter], frame: &[u8], tagged: bool) -> bool {
         let (mut at, mut loaded) = (0, 0);
         loop {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn who_hears_strangers_hears_everybody_but_the_neighbours() {
+    fn a_socket_for_foreign_frames_receives_all_but_the_neighbours() {
         let (mine, others) = ([2, 3, 4, 5, 6, 7], [[10, 11, 12, 13, 14, 15], [10, 11, 12, 13, 14, 16]]);
         let program = all_but(mine, &others);
         for other in others {

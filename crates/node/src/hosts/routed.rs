@@ -1,7 +1,7 @@
-//! Links and words between machines that share no segment: datagrams, which routers carry.
+//! Links and messages between machines that share no segment: datagrams, which routers forward.
 //!
-//! Addresses and ports come from the rack file, so each machine opens its ends without asking anybody. Words have a port of
-//! their own and go to every other host by itself: no router carries what is addressed to a group.
+//! Addresses and ports come from the rack file, so each machine opens its ends independently. Messages have a port of their own and are sent to each
+//! other host separately, because routers do not forward datagrams to a group.
 
 use std::io;
 use std::net::{SocketAddrV4, UdpSocket};
@@ -9,13 +9,13 @@ use std::net::{SocketAddrV4, UdpSocket};
 use super::HostLinkError;
 use crate::wires::udp::{End, Route, create_routed};
 
-/// What of an IPv4 packet is not the frame.
+/// Bytes of an IPv4 packet that do not belong to the frame.
 const HEADERS_BYTES: usize = 28;
 
-/// This machine's end of a link.
+/// Opens this machine's end of a link.
 ///
 /// # Errors
-/// [`HostLinkError`], with what to do about it.
+/// [`HostLinkError`], with a hint.
 pub fn open_routed_link(route: &Route, frame_bytes_max: u16) -> Result<End, HostLinkError> {
     let failed = |cause| failed(route.mine, Some(route.theirs), cause);
     let end = create_routed(route).map_err(failed)?;
@@ -28,7 +28,7 @@ pub fn open_routed_link(route: &Route, frame_bytes_max: u16) -> Result<End, Host
     Ok(end)
 }
 
-/// A socket on which the supervisors of a rack say short words to each other, each to each.
+/// A socket for short messages between the supervisors of a rack. Each message is sent to each of them.
 ///
 /// `Send` and `Sync`: each call is a few system calls.
 #[derive(Debug)]
@@ -38,10 +38,10 @@ pub struct RoutedWords {
 }
 
 impl RoutedWords {
-    /// Hear what these others say.
+    /// Opens the socket at `mine` for messages to and from `others`.
     ///
     /// # Errors
-    /// [`HostLinkError`], with what to do about it.
+    /// [`HostLinkError`], with a hint.
     pub fn open(mine: SocketAddrV4, others: Vec<SocketAddrV4>) -> Result<Self, HostLinkError> {
         let open = || {
             let socket = UdpSocket::bind(mine)?;
@@ -52,10 +52,10 @@ impl RoutedWords {
         Ok(Self { socket, others })
     }
 
-    /// Say a word to all others. Who cannot be reached loses it, as any network may.
+    /// Sends a message to all others. A host that cannot be reached misses the message, as in any network.
     ///
     /// # Errors
-    /// What the kernel says of the last one that it would not send to.
+    /// The kernel's error for the last host that it could not send to.
     pub fn say(&self, word: &[u8]) -> io::Result<()> {
         let mut all = Ok(());
         for other in &self.others {
@@ -64,15 +64,15 @@ impl RoutedWords {
         all
     }
 
-    /// The next word of one of the others, if one has come. One that is longer than the room is cut off.
+    /// Returns the next message of one of the others, if one has arrived. A message longer than `room` is cut off.
     pub fn hear<'room>(&self, room: &'room mut [u8]) -> Option<&'room [u8]> {
-        // What strangers say is passed over, and a flood of it is left for later: every look ends.
+        // Foreign messages are skipped. Their number per call is limited, so that every call ends.
         for _ in 0..STRANGERS_PER_LOOK_MAX {
             match self.socket.recv_from(room) {
                 Ok((length, std::net::SocketAddr::V4(from))) if self.others.contains(&from) => {
                     return room.get(..length);
                 }
-                // A refusal concerns what was said to somebody who is not there yet.
+                // A refusal concerns an earlier message to a host that has not started yet.
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
                 Err(_) => return None,
@@ -82,7 +82,7 @@ impl RoutedWords {
     }
 }
 
-/// Words of strangers that are passed over at once.
+/// Maximum number of foreign messages that one call skips.
 const STRANGERS_PER_LOOK_MAX: usize = 256;
 
 fn failed(mine: SocketAddrV4, theirs: Option<SocketAddrV4>, cause: io::Error) -> HostLinkError {

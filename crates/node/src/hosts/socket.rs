@@ -1,4 +1,4 @@
-//! The sockets of links between machines, and of the supervisors' words to each other.
+//! Sockets of links between machines, and of the messages between supervisors.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -8,112 +8,112 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use thiserror::Error;
 
 use super::filter::{attach, frames_of};
-use crate::namespaces::{LinkNews, mtu};
+use crate::namespaces::{LinkEvents, mtu};
 use crate::wires::{bind_packet_socket, open_packet_socket, set_option, set_receive_buffer};
 
-/// What a socket for words asks for: room for what a stranger may say between two looks.
+/// Receive buffer that a message socket requests, in bytes. It holds foreign messages that arrive between two reads.
 const RECEIVE_BUFFER_BYTES: usize = 4 << 20;
-/// What of a frame an interface's MTU does not count.
+/// Bytes of a frame that an interface's MTU does not include.
 const ETHERNET_HEADER_BYTES: usize = 14;
 
-/// Why a link between machines cannot be had.
+/// Error of a link between machines.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HostLinkError {
-    /// The right is missing.
+    /// The process lacks the right to open packet sockets.
     #[error(
         "links to other hosts need the right to open packet sockets (CAP_NET_RAW), which this process lacks\n\
          hint: run as root, or give the program that right: `setcap cap_net_raw+ep`"
     )]
     Forbidden,
-    /// There is no such interface.
+    /// The machine has no such interface.
     #[error(
         "this machine has no interface {interface}\n\
          hint: `hosts` of the rack file names the interfaces as `ip link` or /sys/class/net does"
     )]
     Missing {
-        /// What the file calls it.
+        /// Name in the rack file.
         interface: String,
     },
-    /// Frames of the rack are too long.
+    /// The frames of the rack are too long for the interface.
     #[error(
         "interface {interface} carries frames of {carried} bytes, and the rack sends {needed}\n\
          hint: raise its MTU to {} on every host, or lower `frame_bytes_max`",
         needed - ETHERNET_HEADER_BYTES
     )]
     TooShort {
-        /// Its name.
+        /// Name of the interface.
         interface: String,
-        /// Longest frame that it carries.
+        /// Length of the longest frame that it carries, in bytes.
         carried: usize,
-        /// Longest frame of the rack.
+        /// Length of the longest frame of the rack, in bytes.
         needed: usize,
     },
-    /// The address is not one of this machine's.
+    /// The machine does not have this address.
     #[error(
         "this machine has no address {address}\n\
          hint: `hosts` of the rack file names the addresses that `ip address` shows"
     )]
     NoAddress {
-        /// What the file calls it.
+        /// Address in the rack file.
         address: String,
     },
-    /// Somebody else has the port.
+    /// The port is in use by another socket.
     #[error("port {port} of {address} is taken\nhint: write another `udp_port`, the same on every host")]
     PortTaken {
-        /// Of which address.
+        /// Address of the port.
         address: String,
-        /// Which port.
+        /// Number of the port.
         port: u16,
     },
-    /// Nobody knows the way.
+    /// The machine has no route to the address.
     #[error(
         "this machine knows no way to {address}\nhint: `ip route get {address}` says why; a route may be missing"
     )]
     NoRoute {
-        /// Where to.
+        /// Address of the remote host.
         address: String,
     },
-    /// Frames of the rack do not fit the packets of that way.
+    /// The frames of the rack do not fit into the packets of the path.
     #[error(
         "the way to {address} carries frames of {carried} bytes in a packet, and the rack sends {needed}\n\
          hint: raise the MTU to {mtu} on every interface of the way, or write `frame_bytes_max: {carried}B`"
     )]
     PathTooShort {
-        /// Where to.
+        /// Address of the remote host.
         address: String,
-        /// Longest frame that goes into one packet.
+        /// Length of the longest frame that fits into one packet, in bytes.
         carried: usize,
-        /// Longest frame of the rack.
+        /// Length of the longest frame of the rack, in bytes.
         needed: usize,
-        /// What would be enough.
+        /// Sufficient MTU, in bytes.
         mtu: usize,
     },
-    /// Anything else.
+    /// Some other error of the system.
     #[error("cannot use interface {interface}: {cause}")]
     System {
-        /// Its name.
+        /// Name of the interface, or address and port.
         interface: String,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
 }
 
-/// One end of a link to another machine: opened here, used by the member that inherits it.
+/// One end of a link to another machine, opened in this process and used by the member that inherits it.
 ///
 /// `Send` and `Sync`: plain descriptors.
 #[derive(Debug)]
 pub struct HostLink {
     sender: OwnedFd,
     receiver: OwnedFd,
-    /// What becomes of the machine's interfaces.
-    news: LinkNews,
+    /// Notifications about the machine's interfaces.
+    news: LinkEvents,
 }
 
 impl HostLink {
-    /// The descriptors, to be inherited under these numbers: sender, receiver, and news of the interface.
+    /// Returns the descriptors to inherit under these numbers: sender, receiver, and notifications about the interface.
     #[must_use]
     pub fn fds(&self) -> [RawFd; 3] {
         let news = self.news.descriptor().as_raw_fd();
@@ -121,12 +121,12 @@ impl HostLink {
     }
 }
 
-/// Sockets for what `mine` and `theirs` send each other on an interface of this machine.
+/// Opens sockets for the frames between `mine` and `theirs` on an interface of this machine.
 ///
-/// They are bound to nothing yet: the member that inherits them gives the receiver its ring first.
+/// The sockets are not bound yet, because the member that inherits them attaches the receiver's ring first.
 ///
 /// # Errors
-/// [`HostLinkError`], with what to do about it.
+/// [`HostLinkError`], with a hint.
 pub fn open_link(
     interface: &str,
     frame_bytes_max: u16,
@@ -143,11 +143,11 @@ pub fn open_link(
     }
     attach(&receiver, &mut frames_of(mine, Some(theirs))).map_err(failed)?;
     take_in(&receiver, index, libc::PACKET_MR_UNICAST, mine).map_err(failed)?;
-    let news = LinkNews::listen().map_err(failed)?;
+    let news = LinkEvents::listen().map_err(failed)?;
     Ok(HostLink { sender, receiver, news })
 }
 
-/// A socket on which the supervisors of a rack say short words to each other, to all on the segment at once.
+/// A socket for short messages between the supervisors of a rack. Each message is sent to all of them on the segment at once.
 ///
 /// `Send` and `Sync`: each call is one system call.
 #[derive(Debug)]
@@ -156,38 +156,38 @@ pub struct WordSocket {
 }
 
 impl WordSocket {
-    /// Hear frames of this EtherType to this group address on an interface of this machine.
+    /// Opens a socket that receives frames of this EtherType to this group address on an interface of this machine.
     ///
     /// # Errors
-    /// [`HostLinkError`], with what to do about it.
+    /// [`HostLinkError`], with a hint.
     pub fn open(interface: &str, ether_type: u16, group: [u8; 6]) -> Result<Self, HostLinkError> {
         let (socket, index) = open_on(interface)?;
         let failed = |cause| HostLinkError::System { interface: interface.to_owned(), cause };
         attach(&socket, &mut frames_of(group, None)).map_err(failed)?;
-        // Others may speak to that address too; what the kernel does not grant is done without.
+        // Foreign stations may send to this address too. The socket works without the requested buffer size if the kernel refuses it.
         let _ = set_receive_buffer(&socket, RECEIVE_BUFFER_BYTES);
         take_in(&socket, index, libc::PACKET_MR_MULTICAST, group).map_err(failed)?;
         bind_packet_socket(&socket, index, ether_type).map_err(failed)?;
         Ok(Self { socket })
     }
 
-    /// Send a whole frame. An interface that is down or full loses it, as any segment may.
+    /// Sends a whole frame. An interface that is down or full loses it, as any segment may.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn say(&self, frame: &[u8]) -> io::Result<()> {
         send(&self.socket, frame, SendFlags::DONTWAIT)?;
         Ok(())
     }
 
-    /// The next frame, if one has come. One that is longer than the room is cut off.
+    /// Returns the next frame, if one has arrived. A frame longer than `room` is cut off.
     pub fn hear<'room>(&self, room: &'room mut [u8]) -> Option<&'room [u8]> {
         let (length, _) = recv(&self.socket, &mut *room, RecvFlags::DONTWAIT).ok()?;
         room.get(..length)
     }
 }
 
-/// A socket that hears nothing yet, and the number of the interface.
+/// Opens a socket that receives nothing yet. Returns it with the index of the interface.
 fn open_on(interface: &str) -> Result<(OwnedFd, u32), HostLinkError> {
     let failed = |cause: io::Error| HostLinkError::System { interface: interface.to_owned(), cause };
     let socket = open_packet_socket().map_err(|cause| match cause.kind() {
@@ -201,7 +201,7 @@ fn open_on(interface: &str) -> Result<(OwnedFd, u32), HostLinkError> {
     Ok((socket, index))
 }
 
-/// Have the interface take in frames to an address beside its own, as long as the socket lives.
+/// Makes the interface receive frames to an address in addition to its own, as long as the socket exists.
 fn take_in(socket: impl AsFd, index: u32, kind: libc::c_int, address: [u8; 6]) -> io::Result<()> {
     let mut mr_address = [0; 8];
     mr_address[..6].copy_from_slice(&address);

@@ -1,9 +1,9 @@
-//! Regions in the memory of a device: what comes in frames lands there, and is answered when it is visible.
+//! Regions in the memory of a device. Received data is written there, and acknowledged when it is visible.
 //!
-//! The core's requests become writes, reads and atomics of one landing ([`rackloom_gpu::landing`]), which carries them out in the order of
-//! asking; the core's token is the landing's ticket. Bounds are checked here once more, because a wrong range would be a wild
-//! write. Frames that lie in pages which the device can read are not copied by us at all. What leaves in frames is read at once, which
-//! waits for the device; of long transfers what follows is read ahead ([`rackloom_gpu::rows`]).
+//! The core's requests become writes, reads and atomics of one landing ([`rackloom_gpu::landing`]), which performs them in the order of the requests.
+//! The core's token is the landing's ticket. Bounds are checked here once more, because a wrong range would be a wild write. Frames in pages that the
+//! device can read are not copied by this process at all. Data to send in frames is read synchronously, which waits for the device. The rest of a
+//! long transfer is read ahead ([`rackloom_gpu::rows`]).
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -23,7 +23,7 @@ use rackloom_protocol::{
 
 use super::{DeviceChoice, DeviceKind, PoolUsage, TiersInUse, Usage};
 
-/// Regions that others may open lie in blocks of their own: a handle opens the whole block.
+/// Granularity in bytes of regions that other processes may open. They lie in blocks of their own, because a handle opens the whole block.
 const BLOCK_BYTES: u64 = 2 << 20;
 
 /// The regions of one member on one device.
@@ -31,13 +31,13 @@ const BLOCK_BYTES: u64 = 2 << 20;
 pub(crate) struct DeviceRegions {
     kind: DeviceKind,
     landing: Landing<dyn Device>,
-    /// Long transfers that leave.
+    /// Read-ahead of long outgoing transfers.
     rows: Rows,
     regions: Vec<DeviceRegion>,
-    /// From which sizes on bytes of a frame are read where they came in, engines copy, and long transfers are read ahead.
+    /// Minimum sizes from which bytes of a frame are read in place, copy engines are used, and long transfers are read ahead.
     tiers: Tiers,
     is_measured: bool,
-    /// Pages in which frames lie, which the device reads by itself: first address and the one behind the last.
+    /// Pages with frames that the device can read: address of the first byte, and address after the last byte.
     frames: Vec<(usize, usize)>,
 }
 
@@ -46,13 +46,13 @@ struct DeviceRegion {
     region: RegionId,
     address: Address,
     length: u64,
-    /// Somebody else gave the memory, and takes it back.
+    /// Set if the caller owns the memory and frees it.
     is_borrowed: bool,
-    /// Somebody may have opened it: it must not be freed.
+    /// Set if a process may have opened the region: it must not be freed.
     is_exported: bool,
 }
 
-/// What a process of the same server needs to use a region of ours.
+/// Data with which a process of the same server can use a region of this one.
 #[derive(Debug)]
 pub(crate) struct Offer {
     pub(crate) kind: DeviceKind,
@@ -66,7 +66,7 @@ impl DeviceRegions {
         Self::of(device, &name, choice.kind())
     }
 
-    /// Regions on a device that is open.
+    /// Creates the regions of a device that is open.
     fn of(device: Box<dyn Device>, name: &str, kind: DeviceKind) -> io::Result<Self> {
         let mut landing = Landing::new(device).map_err(io::Error::other)?;
         let mut rows = Rows::new(landing.device()).map_err(io::Error::other)?;
@@ -77,11 +77,11 @@ impl DeviceRegions {
         Ok(Self { kind, landing, rows, regions: Vec::new(), tiers, is_measured, frames: Vec::new() })
     }
 
-    /// Let the device read frames in these pages by itself.
+    /// Lets the device read frames in these pages directly.
     ///
     /// # Safety
-    /// The range is mapped until the process ends, and a frame in it that was given to [`Self::execute`] stays as it is until that
-    /// request is answered.
+    /// The range is mapped until the process ends, and a frame in it that was given to [`Self::execute`] does not change until that request is
+    /// answered.
     pub(crate) unsafe fn take_frames_in_place(&mut self, start: usize, bytes: usize) -> io::Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.landing.device().pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
@@ -89,7 +89,7 @@ impl DeviceRegions {
         Ok(())
     }
 
-    /// A region that is mapped by nobody else's accident: in blocks that hold nothing else, or as a part of the pool.
+    /// Allocates a region that other processes can open without access to other regions: in blocks of its own, or as a part of the pool.
     pub(crate) fn allocate_apart(&mut self, region: RegionId, length: u64, of_pool: bool) -> io::Result<()> {
         if of_pool {
             let address = self.landing.device().allocate_from_pool(length).map_err(refused)?;
@@ -103,7 +103,7 @@ impl DeviceRegions {
         Ok(())
     }
 
-    /// The sizes at which the way of bytes changes.
+    /// Returns the sizes at which the method of access changes.
     pub(crate) fn tiers(&self) -> TiersInUse {
         let Tiers { in_place_bytes_min, engine_bytes_min, ahead_bytes_min } = self.tiers;
         TiersInUse { in_place_bytes_min, engine_bytes_min, ahead_bytes_min, is_measured: self.is_measured }
@@ -120,9 +120,9 @@ impl DeviceRegions {
         self.regions.push(DeviceRegion { region, address, length, is_borrowed: false, is_exported: false });
     }
 
-    /// What the device's pool holds, if there is one.
+    /// Returns the usage of the device's pool, if there is one.
     pub(crate) fn pool(&mut self) -> Option<PoolUsage> {
-        // A device that has failed counts nothing any more.
+        // A device that has failed has no statistics.
         let counted = self.landing.device().pool_statistics().ok().flatten()?;
         let usage = |current, high| Usage { current, high };
         Some(PoolUsage {
@@ -131,7 +131,7 @@ impl DeviceRegions {
         })
     }
 
-    /// A region of memory of this device that the caller has allocated and will free.
+    /// Adds a region of memory of this device that the caller has allocated and will free.
     ///
     /// # Safety
     /// The range is memory of this device, or memory that the device may use, until the region is freed.
@@ -146,23 +146,23 @@ impl DeviceRegions {
         });
     }
 
-    /// Where a region lies, for kernels.
+    /// Returns the address of a region, for kernels.
     pub(crate) fn address(&self, region: RegionId) -> Option<u64> {
         self.regions.iter().find(|known| known.region == region).map(|known| known.address.0)
     }
 
-    /// Wait until everything that was asked is done, and visible to everybody.
+    /// Waits until all requests are performed and visible to all other processes and devices.
     pub(crate) fn finish(&mut self) -> Result<(), MemoryFault> {
         self.landing.finish().map_err(fault)
     }
 
-    /// The device itself.
+    /// Returns the device itself.
     pub(crate) fn device(&mut self) -> &mut dyn Device {
         self.landing.device()
     }
 
-    /// Its length, if there is one of this name. An error: a device that has failed gives nothing back before the process ends; the region
-    /// stays where it is.
+    /// Frees a region. Returns its length, or `None` if there is no such region. Returns an error if the device has failed: then nothing is freed
+    /// before the process ends, and the region remains.
     pub(crate) fn free(&mut self, region: RegionId) -> Option<Result<u64, MemoryFault>> {
         let place = self.regions.iter().position(|known| known.region == region)?;
         let DeviceRegion { address, length, is_borrowed, .. } = self.regions[place];
@@ -195,16 +195,16 @@ impl DeviceRegions {
         found.into_iter().for_each(|found| found.is_exported = is_exported);
     }
 
-    /// Let others open a region.
+    /// Lets other processes open a region.
     pub(crate) fn offer(&mut self, region: RegionId) -> io::Result<Offer> {
-        // What was written before it was offered is there for whoever opens it.
+        // Bytes written before the offer are visible to every process that opens the region.
         self.landing.finish().map_err(io::Error::other)?;
         let address = self.range(region, 0, 0).map_err(|_| io::ErrorKind::NotFound)?;
         let Shared { handle, file } = self.landing.device().share(address).map_err(io::Error::other)?;
         Ok(Offer { kind: self.kind, handle, file })
     }
 
-    /// Use memory that another process offers. Its address, which is for the functions below.
+    /// Opens memory that another process offers. Returns its address for the functions below.
     pub(crate) fn open_there(
         &mut self,
         kind: DeviceKind,
@@ -217,13 +217,13 @@ impl DeviceRegions {
         self.landing.device().open(handle, file).map(|address| address.0).map_err(io::Error::other)
     }
 
-    /// Let go of it.
+    /// Closes memory that was opened with `open_there`.
     pub(crate) fn close_there(&mut self, address: u64) {
-        // A device that has failed lets go of everything with the process.
+        // A device that has failed releases everything when the process ends.
         let _ = self.landing.finish().and_then(|()| self.landing.device().close(Address(address)));
     }
 
-    /// Write there, visibly when this returns.
+    /// Writes to opened memory. The bytes are visible when this returns.
     pub(crate) fn write_there(&mut self, address: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.landing.write(Address(address), bytes).and_then(|()| self.landing.finish()).map_err(fault)
     }
@@ -232,16 +232,16 @@ impl DeviceRegions {
         self.landing.read_now(Address(address), out).map_err(fault)
     }
 
-    /// Change a word there, which is aligned; what it was.
+    /// Performs an atomic on an aligned word of opened memory. Returns the previous value, or 0 for an 8-byte `Set`.
     pub(crate) fn change_there(&mut self, address: u64, atomic: &Atomic) -> Result<u64, MemoryFault> {
         if atomic.kind == rackloom_protocol::AtomicKind::Set && atomic.width == Width::Eight {
-            // Nobody asks what was there before, so no kernel is needed.
+            // The previous value is not needed, so no kernel is needed.
             return self.landing.set_now(Address(address), atomic.operand).map(|()| 0).map_err(fault);
         }
         self.landing.atomic_now(Address(address), change(atomic)).map_err(fault)
     }
 
-    /// Copy a range of a region of ours there.
+    /// Copies a range of a local region to opened memory.
     pub(crate) fn copy_there(
         &mut self,
         address: u64,
@@ -252,7 +252,7 @@ impl DeviceRegions {
         self.copy_now(Address(address), own, length)
     }
 
-    /// Copy from there into a range of a region of ours.
+    /// Copies from opened memory into a range of a local region.
     pub(crate) fn copy_here(
         &mut self,
         (region, offset): (RegionId, u64),
@@ -268,7 +268,7 @@ impl DeviceRegions {
         copied.and_then(|()| self.landing.finish()).map_err(fault)
     }
 
-    /// Begin a request. Its answer comes through [`Self::poll_done`], unless it failed at once.
+    /// Begins a request. Its answer is returned by [`Self::poll_done`], unless the request failed at once.
     pub(crate) fn execute(&mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryFault> {
         let (region, ticket) = (request.region, request.token.0);
         let begun = match request.access {
@@ -284,7 +284,7 @@ impl DeviceRegions {
             }
             MemoryAccess::Atomic { offset, atomic } => {
                 if atomic.kind == rackloom_protocol::AtomicKind::Set && atomic.width == Width::Eight {
-                    // Nobody asks what was there before.
+                    // The previous value is not needed.
                     let found = self.range(region, offset, 8).and_then(aligned_to(8));
                     return found
                         .and_then(|at| self.landing.set(ticket, at, atomic.operand).map_err(fault))
@@ -302,7 +302,7 @@ impl DeviceRegions {
         begun.err()
     }
 
-    /// The next answer, in the order of asking.
+    /// Returns the next answer, in the order of the requests.
     pub(crate) fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
         let (ticket, landed) = self.landing.poll()?;
         let done = match landed {
@@ -318,13 +318,13 @@ impl DeviceRegions {
         self.landing.is_busy()
     }
 
-    /// Read at once: waits for the device.
+    /// Reads synchronously: waits for the device.
     pub(crate) fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         let at = self.range(region, offset, out.len())?;
         self.landing.read_now(at, out).map_err(fault)
     }
 
-    /// Work on values that are all on this device. False: some are not.
+    /// Combines values that are all on this device. Returns false if some are not.
     pub(crate) fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
         let Combine { target, source, length, how } = *combine;
         if self.length(target.0).is_none() || self.length(source.0).is_none() {
@@ -343,8 +343,8 @@ impl DeviceRegions {
         self.landing.reduce(work, to, from, length / size).map(|()| true).map_err(fault)
     }
 
-    /// The same for bytes that leave in a frame, and what leaves behind them.
-    pub(crate) fn read_in_row(
+    /// Reads bytes that are sent in a frame. `following` describes the rest of the transfer, for the read-ahead.
+    pub(crate) fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
@@ -354,15 +354,15 @@ impl DeviceRegions {
         let at = self.range(region, offset, out.len())?;
         let left = self.length(region).unwrap_or(0).saturating_sub(offset + out.len() as u64);
         let row = (following.transfer, u64::from(following.bytes).min(left));
-        // What was asked before goes before.
+        // Earlier requests are performed first.
         self.landing.start().map_err(fault)?;
         let behind = self.landing.stream();
         let taken = self.rows.take(self.landing.device(), behind, row, at, out).map_err(fault)?;
         if taken { Ok(()) } else { self.landing.read_now(at, out).map_err(fault) }
     }
 
-    /// Write behind everything that was asked before. Whoever reads through this value sees it; where others may have opened the region,
-    /// they see it when this returns, as they would in pages.
+    /// Writes after all earlier requests. Readers of this value see the bytes at once. If other processes may have opened the region, the bytes are
+    /// visible to them when this returns, as they would be in pages.
     pub(crate) fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.write_behind(region, offset, bytes)?;
         if self.is_exported(region) { self.finish() } else { Ok(()) }
@@ -373,7 +373,7 @@ impl DeviceRegions {
         self.landing.write(at, bytes).map_err(fault)
     }
 
-    /// The same with bytes of a frame, which stay as they are until the request is answered.
+    /// Writes bytes of a frame, which do not change until the request is answered.
     fn land(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let start = bytes.as_ptr().addr();
         let is_within = |(from, to): &(usize, usize)| *from <= start && start + bytes.len() <= *to;
@@ -384,7 +384,7 @@ impl DeviceRegions {
         self.landing.write_in_place(at, Address(start as u64), bytes.len() as u64).map_err(fault)
     }
 
-    /// Address of a range, if it lies within its region.
+    /// Returns the address of a range, if the range lies within its region.
     fn range(&self, region: RegionId, offset: u64, length: usize) -> Result<Address, MemoryFault> {
         let found = self.regions.iter().find(|known| known.region == region).ok_or(MemoryFault::NotMapped)?;
         match offset.checked_add(length as u64) {
@@ -403,10 +403,10 @@ impl Mapper {
         open(choice).map(|(device, _)| Self(Mutex::new(device))).map_err(io::Error::other)
     }
 
-    /// Where kernels find these pages.
+    /// Maps pages for kernels. Returns the address at which kernels find them.
     ///
     /// # Safety
-    /// They are mapped until [`Self::unmap`] has returned, or this value is gone.
+    /// The pages are mapped until [`Self::unmap`] has returned, or this value is dropped.
     pub(crate) unsafe fn map(&mut self, start: usize, bytes: usize) -> io::Result<u64> {
         // SAFETY: the caller's promise.
         unsafe { self.device().pin_pages(start as u64, bytes) }.map_err(io::Error::other)?;
@@ -422,7 +422,7 @@ impl Mapper {
     }
 }
 
-/// A device, and the name under which what was measured on it is kept.
+/// Opens a device. Returns it with the name under which its measurements are kept.
 ///
 /// # Errors
 /// [`GpuError`]: there is no such device, or it cannot be used, with a hint.
@@ -437,7 +437,7 @@ pub fn open(choice: DeviceChoice) -> Result<(Box<dyn Device>, String), GpuError>
     }
 }
 
-/// Out of memory is told from the rest.
+/// Converts an error, and distinguishes a lack of memory from all others.
 fn refused(error: GpuError) -> io::Error {
     let kind = match &error {
         GpuError::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
@@ -470,7 +470,7 @@ const fn element(number: Number) -> Element {
     }
 }
 
-/// The device says more than the core can pass on; the first failure stays in the landing.
+/// Converts an error of the device. The core cannot pass on the details; the landing keeps the first failure.
 fn fault(_error: GpuError) -> MemoryFault {
     MemoryFault::Device
 }
@@ -490,7 +490,7 @@ fn change(atomic: &Atomic) -> WordChange {
 mod tests {
     use super::*;
 
-    /// What a device that has failed keeps is said, and not counted as given back.
+    /// Memory that a failed device does not free is reported as an error, and still counted as used.
     #[test]
     fn a_region_that_the_device_does_not_give_back_is_still_there() {
         let plan = FakePlan { fails_after: Some(1), ..FakePlan::new(1) };

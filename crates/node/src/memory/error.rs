@@ -1,68 +1,68 @@
-//! Why memory was not given, or not taken back: values with the numbers that a person needs to mend it.
+//! Errors of allocating and freeing memory, with the numbers that help to fix them.
 
 use std::io;
 
 use rackloom_protocol::{RegionId, Tenant};
 
-/// A tenant's limit would be exceeded.
+/// Error: an allocation would exceed a tenant's limit.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("quota of {tenant} exceeded: {asked} bytes asked, {used} of {limit} used")]
 pub struct QuotaExceeded {
-    /// Whose.
+    /// Tenant whose limit it is.
     pub tenant: Tenant,
-    /// Bytes asked for; of a pool, rounded as they would have been taken.
+    /// Requested bytes. For a pool, rounded up to granules.
     pub asked: u64,
-    /// Bytes that it has.
+    /// Bytes that the tenant uses.
     pub used: u64,
-    /// Bytes that it may have.
+    /// Limit of the tenant, in bytes.
     pub limit: u64,
 }
 
-/// Why a region was not added. The memory is as it was before.
+/// Error of adding a region. The memory is unchanged.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocateError {
-    /// There is one of this name.
+    /// A region of this number exists already.
     #[error("{0} exists already")]
     Exists(RegionId),
-    /// The member has no more.
+    /// The member's memory limit would be exceeded.
     #[error(
         "{region}: no room in the node's memory: {asked} bytes asked, {used} of {limit} used; hint: give the node more \
          memory or the job less to do"
     )]
     NodeFull {
-        /// Which region.
+        /// Number of the region.
         region: RegionId,
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: u64,
-        /// Bytes of the regions that are there.
+        /// Bytes of the existing regions.
         used: u64,
-        /// Bytes that the member has.
+        /// Limit of the member, in bytes.
         limit: u64,
     },
-    /// The tenant has no more.
+    /// The tenant's limit would be exceeded.
     #[error("{region}: {exceeded}; hint: raise the tenant's `memory_max`")]
     Quota {
-        /// Which region.
+        /// Number of the region.
         region: RegionId,
-        /// Whose limit, and by how much.
+        /// The limit, and the amounts.
         exceeded: QuotaExceeded,
     },
-    /// The system gave no memory, or not as it was demanded.
+    /// The system has no memory, or cannot meet a requirement.
     #[error("{region}: {cause}")]
     System {
-        /// Which region.
+        /// Number of the region.
         region: RegionId,
-        /// What was refused, and why.
+        /// Error of the system, with what was refused.
         cause: io::Error,
     },
 }
 
-/// Why a region was not freed.
+/// Error of freeing a region.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,16 +71,16 @@ pub enum FreeRefused {
     /// There is no such region.
     #[error("{0} does not exist")]
     NoSuchRegion(RegionId),
-    /// Importers free first, then the exporter withdraws, then the owner frees.
+    /// The region is exported. Importers free first, then the exporter withdraws the export, then the owner frees.
     #[error("{0} is exported; hint: withdraw the export first")]
     Exported(RegionId),
-    /// It lies on a device that has failed.
+    /// The region lies on a device that has failed.
     #[error("the device of {0} has failed and gives nothing back; hint: the end of the process frees it")]
     DeviceFailed(RegionId),
 }
 
 impl From<AllocateError> for io::Error {
-    /// For callers that only pass it on.
+    /// Converts the error for callers that only pass it on.
     fn from(error: AllocateError) -> Self {
         let kind = match &error {
             AllocateError::Exists(_) => io::ErrorKind::AlreadyExists,

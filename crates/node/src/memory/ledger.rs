@@ -1,22 +1,22 @@
-//! What a member's memory takes now and took at most, and what it may take.
+//! Accounting of a member's memory: current usage, maximum usage, and limits.
 //!
-//! *Reserved* is what the system was asked for, in whole pages; *used* is what callers asked for. Limits hold for what is
-//! used, because that is what a rack file counts. The same numbers describe a pool on top of the memory.
+//! *Reserved* is the memory requested from the system, in whole pages. *Used* is the memory requested by callers. Limits apply to *used*, because a
+//! rack file counts that. A pool on top of the memory has the same numbers.
 //!
-//! Nothing here allocates; who does asks [`Ledger::check`] first.
+//! This file does not allocate. Callers that allocate call [`Ledger::check`] first.
 
 use rackloom_protocol::{RegionId, Tenant};
 
 use super::error::{AllocateError, QuotaExceeded};
 
-/// An amount in bytes, now and at most since the last reset.
+/// An amount in bytes: current value, and maximum since the last reset.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Now.
+    /// Current value, in bytes.
     pub current: u64,
-    /// At most.
+    /// Maximum since the last reset, in bytes.
     pub high: u64,
 }
 
@@ -36,7 +36,7 @@ impl Usage {
     }
 }
 
-/// Numbers of a memory or of a pool.
+/// Statistics of a memory or of a pool.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,13 +44,13 @@ impl Usage {
 pub struct Statistics {
     /// Bytes taken from the system.
     pub reserved: Usage,
-    /// Bytes that callers hold: of a memory as asked for, of a pool in whole granules.
+    /// Bytes that callers hold: of a memory as requested, of a pool in whole granules.
     pub used: Usage,
-    /// Regions or blocks that are alive.
+    /// Number of existing regions or blocks.
     pub blocks: usize,
-    /// Regions or blocks handed out so far.
+    /// Number of regions or blocks allocated so far.
     pub allocations: u64,
-    /// Regions or blocks taken back so far.
+    /// Number of regions or blocks freed so far.
     pub frees: u64,
 }
 
@@ -68,44 +68,44 @@ impl Statistics {
     }
 }
 
-/// What one tenant may have at this member.
+/// Limit of one tenant at this member.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantLimit {
-    /// Whose regions these are.
+    /// Tenant that owns the regions.
     pub tenant: Tenant,
-    /// Bytes of all of them together.
+    /// Limit of all its regions together, in bytes.
     pub bytes_max: u64,
 }
 
-/// What a member's memory may take. Nothing is limited by default.
+/// Limits of a member's memory. Nothing is limited by default.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryLimits {
-    /// Bytes of all regions of the member together.
+    /// Limit of all regions of the member together, in bytes.
     pub node_bytes_max: Option<u64>,
-    /// What its tenant may have of that.
+    /// Limit of the member's tenant.
     pub tenant: Option<TenantLimit>,
 }
 
 impl MemoryLimits {
-    /// The same with at most so many bytes in all regions of the member together.
+    /// Sets the limit of all regions of the member together, in bytes.
     #[must_use]
     pub const fn node(self, bytes_max: u64) -> Self {
         Self { node_bytes_max: Some(bytes_max), ..self }
     }
 
-    /// The same with a limit for its tenant, or without one.
+    /// Sets or removes the limit of the member's tenant.
     #[must_use]
     pub const fn tenant(self, tenant: Option<TenantLimit>) -> Self {
         Self { tenant, ..self }
     }
 }
 
-/// The count of one member's regions.
+/// Accounts of one member's regions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ledger {
     pub(super) limits: MemoryLimits,
@@ -113,7 +113,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Whether another region may have this many bytes.
+    /// Returns an error if another region of `asked` bytes would exceed a limit.
     pub(super) fn check(&self, region: RegionId, asked: u64) -> Result<(), AllocateError> {
         let used = self.statistics.used.current;
         let is_beyond = |limit: u64| used.checked_add(asked).is_none_or(|sum| sum > limit);

@@ -1,11 +1,11 @@
 //! Host memory of one member: one sealed anonymous file per region, mapped, zeroed, first touched when used.
 //!
-//! A region is a file so that a process of the same server can map it later; sealed so that nobody can shrink it
-//! under us. Because others may map it, its bytes are never a Rust slice: they are copied in and out through raw
-//! pointers, and words that somebody may wait for are touched by CPU atomics only.
+//! A region is a file so that a process of the same server can map it later. It is sealed so that no process can shrink it while it is mapped.
+//! Because other processes may map it, its bytes are never a Rust slice: they are copied in and out through raw pointers, and words that a process
+//! may wait for are accessed by CPU atomics only.
 //!
-//! Who may touch which range is decided by the core before it asks; the bounds are checked here once more, because a
-//! wrong range here would be a wild write. This file knows no keys, tenants or permissions.
+//! The core decides which peer may access which range before it sends a request. The bounds are checked here once more, because a wrong range would
+//! be a wild write. This file does not handle keys, tenants or permissions.
 
 #[cfg(feature = "gpu")]
 mod device;
@@ -22,7 +22,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rackloom_plan::faults::{MemoryConditions, Troubles};
+use rackloom_plan::faults::{MemoryConditions, MemoryFaults};
 use rackloom_protocol::{
     Combine, Following, FrameRange, Instant, LocalRange, Memory, MemoryAccess, MemoryDone, MemoryFault,
     MemoryRequest, MemoryToken, RegionId,
@@ -43,45 +43,46 @@ pub(crate) use options::DeviceKind;
 pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, PoolUsage, TiersInUse};
 use placement::Backing;
 
-/// A device that a memory and what it has imported use together: one row of operations orders what both do.
+/// A device shared by a memory and its imports. One sequence of operations orders the requests of both.
 pub(crate) type SharedDevice = Arc<Mutex<DeviceRegions>>;
 
-/// Where bytes of one's own lie.
+/// Location of local bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Local<'a> {
-    /// Pages, and the first byte within them.
+    /// Pages, and the offset of the first byte within them.
     Pages(Window<'a>, u64),
-    /// A region on a device, and the first byte within it.
+    /// A region on a device, and the offset of the first byte within it.
     Device(&'a SharedDevice, RegionId, u64),
 }
 
-/// The device itself, for as long as the value lives. A panic under the lock would be a bug here; the device itself tells what it has not
-/// done.
+/// Locks the device. A panic under the lock would be a bug here, so a poisoned lock is entered: the device itself reports operations that it has not
+/// performed.
 pub(crate) fn locked(device: &Mutex<DeviceRegions>) -> MutexGuard<'_, DeviceRegions> {
     device.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Most bytes that one read request may ask for.
+/// Maximum number of bytes of one read request.
 const READ_BYTES_MAX: usize = 256;
 
 /// The regions of one member.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct HostMemory {
-    /// Whose kernels use regions in place. Before them, because it goes first: pages that it has are still there then.
+    /// Device whose kernels use regions in place. Declared before the regions, because fields are dropped in order: its pages must exist until it is
+    /// dropped.
     mapper: Option<(DeviceChoice, Mapper)>,
     regions: Regions,
-    /// Those that lie in the memory of a device.
+    /// Regions in the memory of a device.
     on_device: Option<SharedDevice>,
     device: Option<DeviceChoice>,
     ledger: Ledger,
     scratch: Box<[u8; READ_BYTES_MAX]>,
-    /// What a fault script makes of it, and the time.
-    trouble: Option<Box<(Instant, Troubles)>>,
+    /// Faults of a fault script, and the current time.
+    faults: Option<Box<(Instant, MemoryFaults)>>,
 }
 
-/// Sorted by region.
+/// Regions, sorted by number.
 #[derive(Debug, Default)]
 struct Regions(Vec<Region>);
 
@@ -91,7 +92,7 @@ struct Region {
     backing: Backing,
     length: usize,
     options: MemoryOptions,
-    /// Somebody may have mapped it: it must not be freed.
+    /// Set if a process may have mapped the region: it must not be freed.
     is_exported: bool,
 }
 
@@ -102,7 +103,7 @@ impl Default for HostMemory {
 }
 
 impl HostMemory {
-    /// A memory whose regions may take so much and no more.
+    /// Creates a memory with these limits.
     #[must_use]
     pub fn limited(limits: MemoryLimits) -> Self {
         let ledger = Ledger { limits, ..Ledger::default() };
@@ -113,22 +114,22 @@ impl HostMemory {
             device: None,
             ledger,
             scratch: Box::new([0; READ_BYTES_MAX]),
-            trouble: None,
+            faults: None,
         }
     }
 
-    /// Add a zeroed region. An error if there is one of this name, or no memory for it.
+    /// Adds a zeroed region.
     ///
     /// # Errors
-    /// [`AllocateError`]: the name is taken, a limit would be passed, or the system has no memory. Nothing is changed then.
+    /// [`AllocateError`]: the number is in use, a limit would be exceeded, or the system has no memory. Nothing is changed then.
     pub fn allocate(&mut self, region: RegionId, length: u64) -> Result<(), AllocateError> {
         self.allocate_with(region, length, MemoryOptions::default()).map(|_| ())
     }
 
-    /// Add a zeroed region whose pages are as asked for. What was granted, or the demand that failed.
+    /// Adds a zeroed region with these options. Returns the granted options.
     ///
     /// # Errors
-    /// As for [`HostMemory::allocate`]; the system may also refuse what the options demand.
+    /// [`AllocateError`] as for [`HostMemory::allocate`]. The system may also refuse a requirement of the options.
     pub fn allocate_with(
         &mut self,
         region: RegionId,
@@ -157,7 +158,7 @@ impl HostMemory {
         Ok(&self.regions.0[place].backing.granted)
     }
 
-    /// Let kernels of a device use pages in place. Where they find them.
+    /// Lets kernels of a device use pages in place. Returns the address at which kernels find them.
     fn map(&mut self, backing: &Backing, choice: DeviceChoice) -> io::Result<u64> {
         if self.mapper.is_none() {
             self.mapper = Some((choice, Mapper::open(choice)?));
@@ -165,8 +166,8 @@ impl HostMemory {
         match &mut self.mapper {
             Some((known, mapper)) if *known == choice => {
                 let (start, bytes) = (backing.pages.base().expose_provenance(), backing.pages.length());
-                // SAFETY: needed because addresses outlive what Rust knows of them. Pages of a region are unmapped after `unmap` alone, or with
-                // this value, whose device goes first.
+                // SAFETY: needed because addresses outlive the borrows that Rust tracks. Pages of a region are unmapped only after `unmap`, or with
+                // this value, whose device is dropped first.
                 unsafe { mapper.map(start, bytes) }
             }
             _ => {
@@ -178,7 +179,7 @@ impl HostMemory {
         }
     }
 
-    /// Kernels have done with a region. An error: its pages must stay.
+    /// Ends the use of a region by kernels. After an error its pages must stay.
     fn unmap(&mut self, place: usize) -> io::Result<()> {
         let Backing { pages, granted, .. } = &mut self.regions.0[place].backing;
         if let (Some(_), Some((_, mapper))) = (granted.device_address, &mut self.mapper) {
@@ -188,13 +189,13 @@ impl HostMemory {
         Ok(())
     }
 
-    /// The device whose kernels use regions in place, if one does.
+    /// Returns the device whose kernels use regions in place, if there is one.
     #[must_use]
     pub fn mapped_by(&self) -> Option<DeviceChoice> {
         self.mapper.as_ref().map(|(choice, _)| *choice)
     }
 
-    /// Do something with that device: streams and kernels that use the regions.
+    /// Calls `act` with that device, for streams and kernels that use the regions.
     #[cfg(feature = "gpu")]
     pub fn with_mapper<T>(
         &mut self,
@@ -228,14 +229,14 @@ impl HostMemory {
         Ok(&ON_DEVICE)
     }
 
-    /// Let a device that holds regions read frames where the ports keep them, so that they are copied once. Returns the reason for each
-    /// port's frames that it cannot read so; they take one copy more. Memory without a device has nothing to do.
+    /// Lets a device that holds regions read frames in the memory of the ports, so that they are copied once. Returns the reason for each port whose
+    /// frames it cannot read there; those frames are copied once more. Does nothing for memory without a device.
     pub fn take_frames_in_place(&mut self, ports: &mut Ports) -> Vec<io::Error> {
         let Some(mut device) = self.on_device() else { return Vec::new() };
         let take = |(start, bytes)| {
-            // SAFETY: needed because addresses outlive what Rust knows of them. `keep_pages` promises that the pages stay mapped
-            // until the process ends, and that frames given to memory stay as they are until their lease is given back; the
-            // core gives it back when the request is answered.
+            // SAFETY: needed because addresses outlive the borrows that Rust tracks. `keep_pages` promises that the pages stay mapped until the
+            // process ends, and that frames given to memory do not change until their lease is released. The core releases it when the request is
+            // answered.
             unsafe { device.take_frames_in_place(start, bytes) }.err()
         };
         ports.keep_pages().into_iter().filter_map(take).collect()
@@ -245,25 +246,24 @@ impl HostMemory {
         self.on_device.as_deref().map(locked)
     }
 
-    /// The device that holds regions of it, for whoever uses memory of other members by it.
+    /// Returns the device that holds regions, for users of other members' memory on it.
     pub(crate) fn shared_device(&self) -> Option<&SharedDevice> {
         self.on_device.as_ref()
     }
 
-    /// Wait until what this member has done to its own memory on a device is visible to everybody who has opened it. Pages need no such
-    /// thing.
+    /// Waits until this member's accesses to its own memory on a device are visible to all processes that have opened it. Pages do not need this.
     pub fn settle(&self) {
-        // A device that has failed tells it at the next access.
+        // A device that has failed reports the error at the next access.
         let _ = self.on_device().map(|mut device| device.finish());
     }
 
-    /// Let processes of this server open a region that lies on a device. `None`: it does not.
+    /// Lets processes of this server open a region on a device. Returns `None` if the region is not on a device.
     pub(crate) fn offer(&self, region: RegionId) -> Option<io::Result<Offer>> {
         let mut device = self.on_device()?;
         device.length(region).is_some().then(|| device.offer(region))
     }
 
-    /// Where a range lies, if it lies within its region.
+    /// Returns the location of a range, if it lies within its region.
     pub(crate) fn local(&self, range: LocalRange) -> Option<Local<'_>> {
         let length = usize::try_from(range.length).ok()?;
         if let Some(window) = self.window(range.region) {
@@ -278,7 +278,7 @@ impl HostMemory {
             .map(|device| Local::Device(device, range.region, range.offset))
     }
 
-    /// A word of 8 bytes that others may change.
+    /// Reads a word of 8 bytes that peers may change.
     pub(crate) fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault> {
         let mut word = [0; 8];
         match self.regions.found(region) {
@@ -288,7 +288,7 @@ impl HostMemory {
         Ok(u64::from_le_bytes(word))
     }
 
-    /// Unmap a region. Refused as long as it is exported: what a peer has mapped must not be reused under its hands.
+    /// Unmaps and removes a region. Refuses as long as it is exported, because memory that a peer has mapped must not be reused.
     ///
     /// # Errors
     /// [`FreeRefused`]: there is no such region, or it is exported. Nothing is changed then.
@@ -312,38 +312,38 @@ impl HostMemory {
         Ok(())
     }
 
-    /// The device that holds regions of it, if one does.
+    /// Returns the device that holds regions of this memory, if there is one.
     #[must_use]
     pub fn device(&self) -> Option<DeviceChoice> {
         self.device
     }
 
-    /// From which sizes on bytes of regions on a device take another way, if there is a device.
+    /// Returns the sizes at which the method of access to regions on a device changes, if there is a device.
     #[must_use]
     pub fn tiers(&self) -> Option<TiersInUse> {
         self.on_device().map(|device| device.tiers())
     }
 
-    /// What the pool of its device holds, if some of its regions are of one.
+    /// Returns the usage of the device's pool, if some regions were allocated from it.
     #[must_use]
     pub fn pool(&self) -> Option<PoolUsage> {
         let mut device = self.on_device()?;
         device.pool()
     }
 
-    /// What its regions take and took, and how many have come and gone.
+    /// Returns current and maximum usage, and the number of allocations and frees.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.ledger.statistics
     }
 
-    /// What they may take.
+    /// Returns the limits of this memory.
     #[must_use]
     pub fn limits(&self) -> MemoryLimits {
         self.ledger.limits
     }
 
-    /// The regions that are there, in the order of their names.
+    /// Returns the existing regions, in the order of their numbers.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> {
         let mut regions: Vec<_> = self.regions.0.iter().map(|region| region.region).collect();
         regions.extend(self.on_device().into_iter().flat_map(|device| device.regions()));
@@ -351,28 +351,28 @@ impl HostMemory {
         regions.into_iter()
     }
 
-    /// Bytes of a region in whole pages.
+    /// Returns the size of a region in whole pages, in bytes.
     #[must_use]
     pub fn reserved(&self, region: RegionId) -> Option<u64> {
         self.find(region).map(|found| found.backing.pages.length() as u64)
     }
 
-    /// What a region got of what was asked for.
+    /// Returns the options that a region was granted.
     #[must_use]
     pub fn granted(&self, region: RegionId) -> Option<&Granted> {
         self.find(region).map(|found| &found.backing.granted)
     }
 
-    /// What the kernel says about the pages of a region. Reads /proc; not for a hot path.
+    /// Returns the kernel's data about the pages of a region. Reads /proc; not for a hot path.
     ///
     /// # Errors
-    /// Of kind `NotFound` if there is no such region; else what /proc says.
+    /// `NotFound` if there is no such region, else the error of reading /proc.
     pub fn placement(&self, region: RegionId) -> io::Result<Placement> {
         let found = self.find(region).ok_or(io::ErrorKind::NotFound)?;
         found.backing.placement()
     }
 
-    /// Protect a region from being freed, or no longer.
+    /// Protects a region from being freed, or ends the protection.
     pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
         if let Ok(place) = self.position(region) {
             self.regions.0[place].is_exported = is_exported;
@@ -381,7 +381,7 @@ impl HostMemory {
         }
     }
 
-    /// Part from everybody who has mapped this region: the same bytes at the same address in a new file.
+    /// Separates a region from every process that has mapped it: the same bytes at the same address in a new file.
     pub(crate) fn move_to_fresh_file(&mut self, region: RegionId) -> io::Result<()> {
         if self.on_device().is_some_and(|device| device.length(region).is_some()) {
             let text = "revocation of memory on a device is cooperative; hint: wait for its importers, or end their processes";
@@ -398,7 +398,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// After a move. What cannot be had again is not there any more, and the region says so.
+    /// Maps a region for kernels again after a move. If that fails, the region has no device address any more and records the reason.
     fn map_again(&mut self, place: usize, choice: DeviceChoice) {
         let region = self.regions.0.remove(place);
         let mapped = self.map(&region.backing, choice);
@@ -410,61 +410,66 @@ impl HostMemory {
         }
     }
 
-    /// The bytes of a region.
+    /// Returns access to the bytes of a region.
     pub(crate) fn window(&self, region: RegionId) -> Option<Window<'_>> {
         self.find(region).map(Region::window)
     }
 
-    /// Length of a region in bytes.
+    /// Returns the length of a region, in bytes.
     #[must_use]
     pub fn length(&self, region: RegionId) -> Option<u64> {
         let on_device = || self.on_device().and_then(|device| device.length(region));
         self.find(region).map(|found| found.length as u64).or_else(on_device)
     }
 
-    /// Bytes of all regions together.
+    /// Returns the length of all regions together, in bytes.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.ledger.statistics.used.current
     }
 
-    /// The file behind a region, for a process of the same server to map.
+    /// Returns the file of a region, for a process of the same server to map.
     #[must_use]
     pub fn file(&self, region: RegionId) -> Option<BorrowedFd<'_>> {
         self.find(region).map(|found| found.backing.as_fd())
     }
 
-    /// The same bytes for a second user within this thread.
+    /// Returns a second view of the memory, for another user within this thread.
     #[must_use]
     pub fn view(&self) -> HostView<'_> {
         HostView { memory: self, scratch: [0; READ_BYTES_MAX] }
     }
 
-    /// From now on this memory answers requests of others, and gives what is to leave, as a fault script says. Whoever says so has to [say what time it
-    /// is](Self::set_time) from then on.
-    pub fn trouble(&mut self, now: Instant, conditions: &MemoryConditions, new: impl FnOnce() -> Troubles) {
-        self.trouble.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
+    /// Applies the conditions of a fault script to requests of peers and to outgoing data. Afterwards the caller must [set the time](Self::set_time)
+    /// regularly.
+    pub fn set_faults(
+        &mut self,
+        now: Instant,
+        conditions: &MemoryConditions,
+        new: impl FnOnce() -> MemoryFaults,
+    ) {
+        self.faults.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
     }
 
-    /// What time it is, for answers that come late.
+    /// Sets the current time, for delayed answers.
     pub fn set_time(&mut self, now: Instant) {
-        if let Some(trouble) = &mut self.trouble {
-            trouble.0 = now;
+        if let Some(faults) = &mut self.faults {
+            faults.0 = now;
         }
     }
 
-    /// Whether a look at a word of this memory fails now, as a fault script says. It counts as a request.
+    /// Returns whether a poll of a word of this memory fails now because of a fault script. It counts as a request.
     pub fn fails_to_look(&mut self) -> bool {
-        self.trouble.as_mut().is_some_and(|trouble| trouble.1.fails())
+        self.faults.as_mut().is_some_and(|faults| faults.1.fails())
     }
 
-    /// When the next late answer is due; [`Instant::NEVER`] if none is.
+    /// Returns the time of the next delayed answer, or [`Instant::NEVER`] if there is none.
     #[must_use]
     pub fn next_due(&self) -> Instant {
-        self.trouble.as_ref().map_or(Instant::NEVER, |trouble| trouble.1.next_due())
+        self.faults.as_ref().map_or(Instant::NEVER, |faults| faults.1.next_due())
     }
 
-    /// What was asked, whatever a fault script says.
+    /// Performs a request, without the faults of a fault script.
     fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         if self.on_device.is_some()
             && self.find(request.region).is_none()
@@ -476,23 +481,23 @@ impl HostMemory {
         Some(regions.answer(request, frame, scratch))
     }
 
-    /// The same under a fault script.
+    /// Performs a request under the faults of a fault script.
     fn carry_out_under<'m>(
         &'m mut self,
-        mut trouble: Box<(Instant, Troubles)>,
+        mut faults: Box<(Instant, MemoryFaults)>,
         request: &MemoryRequest<'_>,
         frame: &[u8],
     ) -> Option<MemoryDone<'m>> {
-        let (now, troubles) = &mut *trouble;
-        let (fails, delays) = (troubles.fails(), troubles.delays());
+        let (now, memory_faults) = &mut *faults;
+        let (fails, delays) = (memory_faults.fails(), memory_faults.delays());
         let failed = MemoryDone::Failed(MemoryFault::Device);
         if delays && !fails {
             let done = self.carry_out(request, frame);
-            done.into_iter().for_each(|done| troubles.keep(*now, request.token, &done));
-            self.trouble = Some(trouble);
+            done.into_iter().for_each(|done| memory_faults.keep(*now, request.token, &done));
+            self.faults = Some(faults);
             return None;
         }
-        self.trouble = Some(trouble);
+        self.faults = Some(faults);
         if fails { Some(failed) } else { self.carry_out(request, frame) }
     }
 
@@ -507,23 +512,23 @@ impl HostMemory {
 
 impl Memory for HostMemory {
     fn execute<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
-        match self.trouble.take() {
-            Some(trouble) => self.carry_out_under(trouble, request, frame),
+        match self.faults.take() {
+            Some(faults) => self.carry_out_under(faults, request, frame),
             None => self.carry_out(request, frame),
         }
     }
 
     fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.trouble.is_none() && self.regions.write_ranges(region, ranges, frame).is_ok()
+        self.faults.is_none() && self.regions.write_ranges(region, ranges, frame).is_ok()
     }
 
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
-        let Self { trouble, on_device, scratch, .. } = self;
-        if let Some(trouble) = trouble
-            && trouble.1.next_due() <= trouble.0
+        let Self { faults, on_device, scratch, .. } = self;
+        if let Some(faults) = faults
+            && faults.1.next_due() <= faults.0
         {
-            let (now, troubles) = &mut **trouble;
-            return troubles.poll(*now);
+            let (now, memory_faults) = &mut **faults;
+            return memory_faults.poll(*now);
         }
         poll_device(on_device.as_ref()?, &mut scratch[..])
     }
@@ -543,21 +548,21 @@ impl Memory for HostMemory {
         }
     }
 
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,
         out: &mut [u8],
         following: Following,
     ) -> Result<(), MemoryFault> {
-        if let Some(trouble) = &mut self.trouble
-            && trouble.1.fails_to_read()
+        if let Some(faults) = &mut self.faults
+            && faults.1.fails_to_read()
         {
             return Err(MemoryFault::Device);
         }
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
-            Err(fault) => self.on_device().ok_or(fault)?.read_in_row(region, offset, out, following),
+            Err(fault) => self.on_device().ok_or(fault)?.read_ahead(region, offset, out, following),
         }
     }
 
@@ -573,7 +578,7 @@ impl Memory for HostMemory {
     }
 }
 
-/// The next answer of a device; what it has read is copied to `scratch`, because others use the device meanwhile.
+/// Returns the next answer of a device. Bytes that it has read are copied to `scratch`, because other users access the device meanwhile.
 pub(crate) fn poll_device<'s>(
     device: &Mutex<DeviceRegions>,
     scratch: &'s mut [u8],
@@ -595,7 +600,7 @@ pub(crate) fn poll_device<'s>(
     Some((token, done))
 }
 
-/// What a region in the memory of a device got: none of the wishes for pages, and no reasons.
+/// Granted options of a region in the memory of a device: no page option applies, and there are no reasons.
 static ON_DEVICE: Granted = Granted {
     pages: Pages::Ordinary,
     locked: false,
@@ -604,10 +609,10 @@ static ON_DEVICE: Granted = Granted {
     reasons: Vec::new(),
 };
 
-/// The same memory once more, for a job whose commands need it at the same time. Shared pages have many writers anyway;
-/// only the place where a read puts its bytes must be one's own.
+/// A second view of a memory, for a job whose commands need it at the same time. Shared pages have several writers in any case. Only the buffer for
+/// the bytes of a read must not be shared.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct HostView<'a> {
     memory: &'a HostMemory,

@@ -1,4 +1,4 @@
-//! Built without GPUs: there are no regions in the memory of a device, and whoever wants one is told why.
+//! Substitute for builds without GPUs: no region can be in the memory of a device, and requests for one return an error with the reason.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -9,10 +9,10 @@ use rackloom_protocol::{
 
 use super::{DeviceChoice, DeviceKind, PoolUsage, TiersInUse};
 
-/// As with GPUs: bytes of a handle.
+/// Length of a handle in bytes, as with GPUs.
 pub(crate) const HANDLE_BYTES: usize = 64;
 
-/// As with GPUs; never made.
+/// Same type as with GPUs. It is never created.
 #[allow(dead_code, reason = "the same surface as with GPUs")]
 #[derive(Debug)]
 pub(crate) struct Offer {
@@ -21,11 +21,11 @@ pub(crate) struct Offer {
     pub(crate) file: Option<OwnedFd>,
 }
 
-/// Nothing of this kind exists.
+/// Uninhabited: there are no regions on devices.
 #[derive(Debug)]
 pub(crate) enum DeviceRegions {}
 
-/// The same surface as with GPUs, on what does not exist.
+/// Defines the methods that exist with GPUs, on the uninhabited type.
 macro_rules! never {
     (
         looking: $(fn $look:ident($($seen:ty),*) $(-> $told:ty)?;)*
@@ -58,7 +58,7 @@ never! {
     fn execute(&MemoryRequest<'_>, &[u8]) -> Option<MemoryFault>;
     fn poll_done() -> Option<(MemoryToken, MemoryDone<'_>)>;
     fn read(RegionId, u64, &mut [u8]) -> Result<(), MemoryFault>;
-    fn read_in_row(RegionId, u64, &mut [u8], Following) -> Result<(), MemoryFault>;
+    fn read_ahead(RegionId, u64, &mut [u8], Following) -> Result<(), MemoryFault>;
     fn write(RegionId, u64, &[u8]) -> Result<(), MemoryFault>;
     fn combine(&Combine) -> Result<bool, MemoryFault>;
     fn set_exported(RegionId, bool);
@@ -89,7 +89,7 @@ impl DeviceRegions {
     }
 }
 
-/// Nothing of this kind exists either.
+/// Uninhabited: there is no device to map pages.
 #[derive(Debug)]
 pub(crate) enum Mapper {}
 

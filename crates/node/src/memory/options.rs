@@ -1,47 +1,48 @@
-//! What a caller may ask of the pages of a region, what it got, and what the kernel says about them.
+//! Options for the pages of a region, the options granted, and the kernel's data about them.
 //!
-//! Asking and getting differ: huge pages are a wish that falls back (with a reason), locking and binding are demands
-//! that fail. [`Placement`] is read back from the kernel, so an option is never reported as done because it was asked
-//! for. None of this changes what the bytes mean.
+//! Requested and granted options differ. Huge pages are a preference that falls back, with a reason. Locking and binding are requirements that fail.
+//! [`Placement`] is read back from the kernel, so an option is never reported as granted only because it was requested. No option changes the meaning
+//! of the bytes.
 
 use super::ledger::Usage;
 
-/// Wishes and demands for the pages of one region. Nothing by default: ordinary pages, touched when used.
+/// Preferences and requirements for the pages of one region. By default there are none: ordinary pages, touched when used.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryOptions {
-    /// Wish: huge pages from the system's pool; else transparent ones, if the kernel pleases.
+    /// Preference: huge pages from the system's pool, else transparent ones if the kernel provides them.
     pub huge_pages: bool,
-    /// Demand: pages that are never swapped out, from the moment they are first touched. An error if the limit on
-    /// locked memory forbids it.
+    /// Requirement: pages that are never swapped out, from the time at which they are first touched. An error if the limit on locked memory forbids
+    /// it.
     pub lock: bool,
-    /// Demand: pages on this NUMA node only.
+    /// Requirement: pages on this NUMA node only.
     pub numa_node: Option<u32>,
-    /// Demand: every page in place before the first access.
+    /// Requirement: every page is allocated before the first access.
     pub touch: bool,
-    /// Demand: kernels of this device read and write the pages in place, by the address that [`Granted::device_address`] tells.
+    /// Requirement: kernels of this device read and write the pages in place, at the address [`Granted::device_address`].
     pub mapped: Option<DeviceChoice>,
-    /// Demand: memory of this device, to which everything above means nothing.
+    /// Requirement: memory of this device. The options above do not apply to it.
     pub device: Option<DeviceChoice>,
-    /// Demand: out of the device's pool, of which others open a part by the pool's descriptor. Means nothing to memory of the host.
+    /// Requirement: memory from the device's pool. Other processes open a part of the pool through the pool's descriptor. Does not apply to host
+    /// memory.
     pub pool: bool,
 }
 
-/// What holds memory in place of the host.
+/// A device that holds memory or maps it.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DeviceChoice {
-    /// The GPU of this number.
+    /// The GPU with this number.
     Cuda(u32),
-    /// A fake one, which is late and in odd order as this seed says.
+    /// A fake device. Its delays and the order of its operations depend on this seed.
     Fake(u64),
 }
 
-/// Devices of one kind can use each other's memory, in one server.
+/// Kind of a device. Devices of one kind can use each other's memory within one server.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +71,7 @@ impl DeviceChoice {
 }
 
 impl std::fmt::Display for DeviceChoice {
-    /// As rack files name it.
+    /// Formats the device as rack files name it.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Cuda(index) => write!(formatter, "cuda:{index}"),
@@ -80,74 +81,74 @@ impl std::fmt::Display for DeviceChoice {
 }
 
 impl MemoryOptions {
-    /// The same with or without the wish for huge pages.
+    /// Sets or removes the preference for huge pages.
     #[must_use]
     pub const fn huge_pages(self, huge_pages: bool) -> Self {
         Self { huge_pages, ..self }
     }
 
-    /// The same with or without the demand that pages are never swapped out.
+    /// Sets or removes the requirement that pages are never swapped out.
     #[must_use]
     pub const fn lock(self, lock: bool) -> Self {
         Self { lock, ..self }
     }
 
-    /// The same on this NUMA node only, or on any.
+    /// Sets or removes the NUMA node of the pages.
     #[must_use]
     pub const fn numa_node(self, numa_node: Option<u32>) -> Self {
         Self { numa_node, ..self }
     }
 
-    /// The same in memory of a device, or of the host.
+    /// Sets the device that holds the memory, or `None` for host memory.
     #[must_use]
     pub const fn device(self, device: Option<DeviceChoice>) -> Self {
         Self { device, ..self }
     }
 
-    /// The same in pages that kernels of a device use in place, or that none does.
+    /// Sets or removes the device whose kernels use the pages in place.
     #[must_use]
     pub const fn mapped(self, mapped: Option<DeviceChoice>) -> Self {
         Self { mapped, ..self }
     }
 
-    /// The same out of the device's pool, or each by itself.
+    /// Sets or removes the requirement that memory comes from the device's pool.
     #[must_use]
     pub const fn pool(self, pool: bool) -> Self {
         Self { pool, ..self }
     }
 
-    /// The same with or without the demand that every page is in place before the first access.
+    /// Sets or removes the requirement that every page is allocated before the first access.
     #[must_use]
     pub const fn touch(self, touch: bool) -> Self {
         Self { touch, ..self }
     }
 }
 
-/// From which sizes on bytes of a region on a device take another way.
+/// Sizes at which the method of access to a region on a device changes.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TiersInUse {
-    /// Bytes of a frame are read by the device where they came in; shorter ones are staged.
+    /// Minimum size in bytes at which the device reads bytes of a frame in place. Smaller ones are staged.
     pub in_place_bytes_min: u64,
-    /// Ranges are copied by the engines; shorter ones share a launch, where there are many.
+    /// Minimum size in bytes at which the copy engines copy ranges. Smaller ones share a launch, where there are many.
     pub engine_bytes_min: u64,
-    /// What leaves is read ahead in chunks.
+    /// Minimum size in bytes at which outgoing data is read ahead in chunks.
     pub ahead_bytes_min: u64,
-    /// Whether `rackloom calibrate --gpu` has found them on this device.
+    /// Set if `rackloom calibrate --gpu` has measured these sizes on this device.
     pub is_measured: bool,
 }
 
-/// What a pool of a device holds, in bytes.
+/// Usage of a device's pool, in bytes.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolUsage {
-    /// Taken from the device.
+    /// Bytes that the pool has taken from the device.
     pub reserved: Usage,
-    /// Of that: handed out.
+    /// Bytes of the pool that are allocated.
     pub used: Usage,
 }
 
@@ -166,7 +167,7 @@ pub enum Pages {
     Advised,
 }
 
-/// What a region got.
+/// Options granted to a region.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -174,30 +175,30 @@ pub enum Pages {
 pub struct Granted {
     /// Kind of pages.
     pub pages: Pages,
-    /// Whether touched pages stay in memory.
+    /// Set if touched pages stay in memory.
     pub locked: bool,
-    /// The node they are bound to.
+    /// NUMA node that the pages are bound to.
     pub numa_node: Option<u32>,
-    /// Where kernels of the device that has them mapped find the first byte.
+    /// Address of the first byte for kernels of the device that has the pages mapped.
     pub device_address: Option<u64>,
-    /// For every wish that was not granted: what, and why.
+    /// Description and reason of every preference that was not granted.
     pub reasons: Vec<String>,
 }
 
-/// What the kernel says about the pages of a region.
+/// The kernel's data about the pages of a region.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Placement {
-    /// Size of one page of the mapping.
+    /// Size of one page of the mapping, in bytes.
     pub page_bytes: u64,
-    /// Bytes that have a page at the moment.
+    /// Bytes that have a page now.
     pub resident_bytes: u64,
     /// Bytes that cannot be swapped out.
     pub locked_bytes: u64,
-    /// Whether the kernel has been advised to use transparent huge pages.
+    /// Set if the kernel has been advised to use transparent huge pages.
     pub huge_advised: bool,
-    /// The nodes that the pages are bound to; empty if they are not bound.
+    /// NUMA nodes that the pages are bound to. Empty if they are not bound.
     pub numa_nodes: Vec<u32>,
 }

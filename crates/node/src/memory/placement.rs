@@ -1,10 +1,10 @@
-//! The system calls behind [`MemoryOptions`], and the questions that read their effect back.
+//! System calls that implement [`MemoryOptions`], and those that read their effect back.
 //!
-//! A region has one [`Backing`]: a sealed file, its mapping, and what was granted. A backing can be exchanged for a
-//! fresh file *under the same address*, which is how a peer that does not let go of a revoked mapping loses it: the
-//! peer keeps the old pages, the owner goes on in new ones.
+//! A region has one [`Backing`]: a sealed file, its mapping, and the granted options. A backing can be exchanged for a new file *under the same
+//! address*. This is how a peer that does not release a revoked mapping loses access: the peer keeps the old pages, and the owner continues in new
+//! ones.
 //!
-//! Nothing here changes a limit or a setting of the system.
+//! This file changes no limit and no setting of the system.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,15 +16,16 @@ use rustix::process::{Resource, getrlimit};
 
 use super::options::{Granted, MemoryOptions, Pages, Placement};
 use super::system::{
-    default_huge_page_bytes, huge_pages_refused, no_such_numa_node, read_smaps, transparent_ones_are_off,
+    default_huge_page_bytes, huge_pages_refused, no_such_numa_node, read_smaps,
+    transparent_huge_pages_refused,
 };
 use crate::mapping::{Mapping, sealed_memfd_with, whole_pages};
 use crate::window::Window;
 
-/// Words of a NUMA node mask: the kernel knows at most 1024 nodes.
+/// Number of words in a NUMA node mask. The kernel supports at most 1024 nodes.
 const NODE_MASK_WORDS: usize = 16;
 
-/// Ask for the policy of an address rather than of the thread (`linux/mempolicy.h`).
+/// Flag that requests the policy of an address instead of the thread's (`linux/mempolicy.h`).
 const MPOL_F_ADDR: libc::c_ulong = 2;
 
 /// The file and the pages of one region.
@@ -36,7 +37,7 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    /// Zeroed pages for `length` bytes. The error says which demand failed.
+    /// Allocates zeroed pages for `length` bytes. The error names the requirement that failed.
     pub(super) fn new(length: u64, options: MemoryOptions) -> io::Result<Self> {
         let mut reasons = Vec::new();
         if options.huge_pages {
@@ -53,10 +54,10 @@ impl Backing {
         backing.placed(options)
     }
 
-    /// Pages of the system's pool; the outer error is a wish that was not granted, the inner one a demand that failed.
+    /// Allocates pages of the system's pool. The outer error is a preference that was not granted, the inner one a requirement that failed.
     ///
-    /// The pool promises a number of pages and not that they lie where they are bound to, nor that this process may have
-    /// them; a promise that is not kept would end the process at the first touch. So they are put in place now.
+    /// The pool guarantees a number of pages. It does not guarantee that they are on the bound node, or that this process may have them. A missing
+    /// page would end the process at the first touch, so the pages are touched now.
     fn huge(length: u64, options: MemoryOptions) -> io::Result<io::Result<Self>> {
         let backing = huge_file(length).and_then(|file| mapped(file, Pages::Huge))?;
         let placed = match backing.placed(MemoryOptions { touch: false, ..options }) {
@@ -67,9 +68,9 @@ impl Backing {
         Ok(Ok(placed))
     }
 
-    /// Exchange the file for a fresh one with the same bytes, mapped at the same address. Whoever has mapped the old
-    /// file keeps it and no longer shares anything with this process. On an error nothing has changed, except that
-    /// pages that cannot be locked again are not locked (`granted` says so).
+    /// Exchanges the file for a new one with the same bytes, mapped at the same address. Processes that have mapped the old file keep it and no
+    /// longer share memory with this process. After an error nothing has changed. Pages that cannot be locked or bound again remain without that
+    /// option (`granted` contains the reason).
     pub(super) fn move_to_fresh_file(&mut self, options: MemoryOptions) -> io::Result<()> {
         let plain = MemoryOptions { lock: false, touch: false, ..options };
         let fresh = Self::new(self.pages.length() as u64, plain)?;
@@ -87,7 +88,7 @@ impl Backing {
         if self.granted.pages != Pages::Huge && options.huge_pages {
             self.advise_huge();
         }
-        // What is bound to the address rather than to the file did not come along.
+        // Properties of the address instead of the file must be set again.
         if let Some(Err(cause)) = options.numa_node.map(|node| self.bind(node)) {
             self.granted.numa_node = None;
             self.granted.reasons.push(cause.to_string());
@@ -101,7 +102,7 @@ impl Backing {
         Ok(())
     }
 
-    /// Binding before touching, locking before touching: the first touch decides where a page lives.
+    /// Applies the options. Binding and locking come before touching, because the first touch decides on which node a page lies.
     fn placed(mut self, options: MemoryOptions) -> io::Result<Self> {
         if options.huge_pages && self.granted.pages != Pages::Huge {
             self.advise_huge();
@@ -127,7 +128,7 @@ impl Backing {
         match advised {
             Ok(()) => {
                 self.granted.pages = Pages::Advised;
-                self.granted.reasons.extend(transparent_ones_are_off());
+                self.granted.reasons.extend(transparent_huge_pages_refused());
             }
             Err(cause) => self.granted.reasons.push(format!("transparent huge pages: {cause}")),
         }
@@ -164,8 +165,8 @@ impl Backing {
         let word = mask.get_mut((node / bits) as usize);
         *word.ok_or_else(|| no_such_numa_node(node, &io::ErrorKind::InvalidInput.into()))? |=
             1 << (node % bits);
-        // SAFETY: needed because no library we use has this call. The range is this mapping, the mask is as long as
-        // said; only the placement of pages changes. The kernel takes one bit less than the count it is given.
+        // SAFETY: needed because no library we use has this call. The range is this mapping, and the mask has the given length. Only the placement of
+        // pages changes. The kernel uses one bit less than the count passed to it.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_mbind,
@@ -183,7 +184,7 @@ impl Backing {
         Err(no_such_numa_node(node, &io::Error::last_os_error()))
     }
 
-    /// Ask the kernel.
+    /// Reads the placement from the kernel.
     pub(super) fn placement(&self) -> io::Result<Placement> {
         let mut placement = read_smaps(self.pages.base().addr())?;
         placement.numa_nodes = self.bound_nodes().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What the system says about its memory, and the words for what it refused.
+//! The system's data about its memory, and messages for refused requests.
 //!
-//! Files below /proc and /sys, read when something was asked for or refused, never on a hot path. A file that is missing
-//! makes a text shorter; it is no error of its own.
+//! It reads files below /proc and /sys, after a request or a refusal, and never on a hot path. A missing file makes a message shorter. It is not an
+//! error of its own.
 
 use std::io;
 
@@ -10,14 +10,14 @@ use super::options::Placement;
 const NUMA_NODES_ONLINE: &str = "/sys/devices/system/node/online";
 const SHARED_HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
 
-/// Size of one page of the pool that is taken when no size is named.
+/// Returns the size in bytes of one page of the default huge page pool.
 pub(super) fn default_huge_page_bytes() -> io::Result<u64> {
     let text = std::fs::read_to_string("/proc/meminfo")?;
     let size = text.lines().find_map(|line| kilobytes(line, "Hugepagesize:"));
     size.filter(|size| *size > 0).ok_or_else(|| io::Error::other("the system has none"))
 }
 
-/// Why there are no pages of the pool, with its numbers.
+/// Returns a message for refused huge pages, with the numbers of the pool.
 pub(super) fn huge_pages_refused(cause: &io::Error) -> String {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let number = |name: &str| {
@@ -36,8 +36,9 @@ pub(super) fn huge_pages_refused(cause: &io::Error) -> String {
     )
 }
 
-/// Advice is taken even where it will not be followed; what the system does with it is said in one word of a file.
-pub(super) fn transparent_ones_are_off() -> Option<String> {
+/// Returns a message if the system uses no transparent huge pages for shared memory. The kernel accepts the advice in any case; a file contains the
+/// system's setting.
+pub(super) fn transparent_huge_pages_refused() -> Option<String> {
     let text = std::fs::read_to_string(SHARED_HUGE_PAGES).ok()?;
     let chosen = text.split_once('[')?.1.split_once(']')?.0;
     let is_off = matches!(chosen, "never" | "deny");
@@ -48,7 +49,7 @@ pub(super) fn transparent_ones_are_off() -> Option<String> {
     })
 }
 
-/// Binding was refused; which nodes there are says mostly why.
+/// Returns the error of a refused binding, with the existing nodes, because they explain most refusals.
 pub(super) fn no_such_numa_node(node: u32, cause: &io::Error) -> io::Error {
     let online = std::fs::read_to_string(NUMA_NODES_ONLINE).map_or_else(
         |_| "this system has no NUMA nodes".to_owned(),
@@ -60,7 +61,7 @@ pub(super) fn no_such_numa_node(node: u32, cause: &io::Error) -> io::Error {
     io::Error::new(cause.kind(), text)
 }
 
-/// The entry of the mapping that contains `address` in this process's list of mappings.
+/// Reads the entry of the mapping that contains `address` in this process's list of mappings.
 pub(super) fn read_smaps(address: usize) -> io::Result<Placement> {
     let text = std::fs::read_to_string("/proc/self/smaps")?;
     let mut lines = text.lines().skip_while(|line| !covers(line, address)).skip(1).peekable();
@@ -95,7 +96,7 @@ fn covers(line: &str, address: usize) -> bool {
         .is_some_and(|range| range.contains(&address))
 }
 
-/// The number in a line such as `Rss:   12 kB`, in bytes.
+/// Returns the number in a line such as `Rss:   12 kB`, in bytes.
 fn kilobytes(line: &str, name: &str) -> Option<u64> {
     let value = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
     value.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)

@@ -1,4 +1,4 @@
-//! A memory against a model of plain vectors, its bounds, its names, and its limits.
+//! Tests of a memory against a model of plain vectors, and of its bounds, region numbers and limits.
 
 use proptest::prelude::*;
 use rackloom_protocol::memory::vector::VectorMemory;
@@ -72,7 +72,7 @@ proptest! {
 fn nothing_outside_a_region_can_be_reached() {
     let mut memory = HostMemory::default();
     memory.allocate(REGION, 100).unwrap();
-    // The page goes on behind the region; it is out of bounds all the same.
+    // The page continues after the region, but the range is out of bounds.
     for (offset, length) in [(0, 101), (100, 1), (101, 0), (u64::MAX, 1), (u64::MAX - 3, 8), (1 << 40, 8)] {
         assert_eq!(memory.write(REGION, offset, &vec![1; length]), Err(MemoryFault::NotMapped), "{offset}");
         assert_eq!(

@@ -1,10 +1,10 @@
-//! Bridges: Ethernet switches of the kernel, in the namespace of whoever makes them.
+//! Bridges: Ethernet switches of the kernel, in the namespace of the process that creates them.
 //!
-//! A bridge joins interfaces that are plugged into it and learns from what passes where each address is; what it has not
-//! learned goes everywhere. It is made as it comes: no spanning tree, no frame back out of the port that it came in at. It goes with
-//! the namespace, and a port of it with the namespace of the process at the other end of the cable.
+//! A bridge joins the interfaces that are plugged into it. It learns the port of each address from the frames that pass, and floods frames to unknown
+//! addresses. It runs no spanning tree, and no frame leaves through the port at which it arrived. It is removed with its namespace,
+//! and each of its ports with the namespace of the process at the other end of the cable.
 //!
-//! Nothing here knows what a frame means.
+//! This module does not interpret frames.
 
 use std::io;
 
@@ -21,9 +21,9 @@ use super::{NamespaceError, forbidden};
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
-    /// Its name, at most 15 bytes.
+    /// Name of the bridge, at most 15 bytes.
     pub name: String,
-    /// Largest payload of a frame, without the 14 bytes of the Ethernet header.
+    /// Largest payload of a frame in bytes, without the 14 bytes of the Ethernet header.
     pub mtu: u32,
 }
 
@@ -40,11 +40,11 @@ pub struct BridgeCable {
     pub end: CableEnd,
 }
 
-/// Make these bridges and switch them on. Needs the rights that [`super::enter_supervisor_namespaces`] gives.
+/// Creates these bridges and switches them on. Needs the rights that [`super::enter_supervisor_namespaces`] provides.
 ///
 /// # Errors
-/// [`NamespaceError::NoBridge`] where the kernel has none.
-pub fn make_bridges(bridges: &[Bridge]) -> Result<(), NamespaceError> {
+/// [`NamespaceError::NoBridge`] if the kernel has no bridges.
+pub fn create_bridges(bridges: &[Bridge]) -> Result<(), NamespaceError> {
     with_netlink(async |handle| {
         for bridge in bridges {
             let message =
@@ -56,11 +56,11 @@ pub fn make_bridges(bridges: &[Bridge]) -> Result<(), NamespaceError> {
     })
 }
 
-/// Lay these cables. The bridges' ports are switched on here, the other ends by the processes that use them.
+/// Creates these cables and switches on the bridges' ports. The processes that use the other ends switch those on.
 ///
 /// # Errors
-/// [`NamespaceError`], naming the cable.
-pub fn plug_into_bridges(cables: &[BridgeCable]) -> Result<(), NamespaceError> {
+/// [`NamespaceError`], which names the cable.
+pub fn connect_to_bridges(cables: &[BridgeCable]) -> Result<(), NamespaceError> {
     let asker = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
     let asker = asker.map_err(forbidden("a socket to ask about interfaces"))?;
     with_netlink(async |handle| {

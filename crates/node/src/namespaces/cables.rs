@@ -1,8 +1,8 @@
-//! Cables: pairs of virtual Ethernet interfaces, each end born in the namespace of the process that uses it.
+//! Cables: pairs of virtual Ethernet interfaces. Each end is created in the namespace of the process that uses it.
 //!
-//! One netlink message per cable names both ends, their namespaces, addresses and MTU, so an end is never seen
-//! elsewhere under another name, and a rack of hundreds of links is up in a fraction of a second. The supervisor
-//! forgets a cable once it is laid: it goes when either end's namespace goes.
+//! One netlink message per cable names both ends, their namespaces, addresses and MTU. An end therefore never appears elsewhere under another name,
+//! and a rack of hundreds of links is up in a fraction of a second. The supervisor keeps no state of a cable: the kernel removes the cable with the
+//! namespace of either end.
 
 use std::io;
 
@@ -16,11 +16,11 @@ use super::{NamespaceError, forbidden};
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CableEnd {
-    /// The process in whose network namespace this end belongs.
+    /// Process whose network namespace gets this end.
     pub process: u32,
     /// Name of the interface there, at most 15 bytes.
     pub interface: String,
-    /// Its MAC address.
+    /// MAC address of the end.
     pub address: [u8; 6],
 }
 
@@ -31,15 +31,15 @@ pub struct CableEnd {
 pub struct Cable {
     /// Both ends.
     pub ends: [CableEnd; 2],
-    /// Largest payload of a frame, without the 14 bytes of the Ethernet header.
+    /// Largest payload of a frame in bytes, without the 14 bytes of the Ethernet header.
     pub mtu: u32,
 }
 
-/// Lay these cables. Needs the rights that [`super::enter_supervisor_namespaces`] gives.
+/// Creates these cables. Needs the rights that [`super::enter_supervisor_namespaces`] provides.
 ///
 /// # Errors
-/// [`NamespaceError::Cable`] with the first cable that could not be laid; [`NamespaceError::Forbidden`].
-pub fn lay_cables(cables: &[Cable]) -> Result<(), NamespaceError> {
+/// [`NamespaceError::Cable`] with the first cable that could not be created, or [`NamespaceError::Forbidden`].
+pub fn create_cables(cables: &[Cable]) -> Result<(), NamespaceError> {
     with_netlink(async |handle| {
         for cable in cables {
             lay(handle, cable).await?;
@@ -48,7 +48,7 @@ pub fn lay_cables(cables: &[Cable]) -> Result<(), NamespaceError> {
     })
 }
 
-/// Talk to the kernel about the interfaces of this process's namespace.
+/// Runs `work` with a netlink connection for the interfaces of this process's namespace.
 pub(super) fn with_netlink(
     work: impl AsyncFnOnce(&Handle) -> Result<(), NamespaceError>,
 ) -> Result<(), NamespaceError> {
@@ -63,7 +63,7 @@ pub(super) fn with_netlink(
     })
 }
 
-/// What the kernel said.
+/// Returns the kernel's error.
 pub(super) fn cause_of(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
@@ -106,7 +106,7 @@ fn message(cable: &Cable) -> LinkMessage {
         .build()
 }
 
-/// Take an interface of this namespace away, and the other end of its cable with it.
+/// Removes an interface of this namespace, and with it the other end of its cable.
 #[cfg(test)]
 pub(crate) fn remove(interface: &str) -> io::Result<()> {
     let socket = rustix::net::socket(rustix::net::AddressFamily::UNIX, rustix::net::SocketType::DGRAM, None)?;

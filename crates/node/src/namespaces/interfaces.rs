@@ -1,7 +1,7 @@
-//! A child's side of its cables: find the ends, switch them on, wait until both sides are on.
+//! A child's side of its cables: finds the ends, switches them on, and waits until both sides are on.
 //!
-//! The supervisor lays cables after the child has started, and the far end is switched on by another process, so both
-//! are waited for, with an end.
+//! The supervisor creates cables after the child has started, and another process switches the remote end on. The child waits for both, with a
+//! timeout.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketType, socket};
 
-/// How often an interface that is not ready is looked at again.
+/// Interval at which an interface that is not ready is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// "Is there a link?" in the kernel's ethtool interface.
+/// The kernel's ethtool command that reads the link state.
 const ETHTOOL_GLINK: u32 = 0x0a;
 
 /// The kernel's `struct ethtool_value`.
@@ -23,10 +23,10 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Switch these interfaces on as they appear, and wait until all have a carrier; at most `patience`.
+/// Switches these interfaces on as they appear, and waits until all have a carrier, at most `patience`.
 ///
 /// # Errors
-/// The system's, and of kind `TimedOut` with the interfaces whose other ends did not come up.
+/// The error of the system, or `TimedOut` with the interfaces whose other ends did not come up.
 pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let deadline = Instant::now() + patience;
@@ -39,10 +39,10 @@ pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Switch these interfaces on as they appear, at most `patience`, and wait for nobody at the other ends.
+/// Switches these interfaces on as they appear, at most `patience`. Does not wait for the other ends.
 ///
 /// # Errors
-/// The system's, and of kind `TimedOut` with the interfaces that did not appear.
+/// The error of the system, or `TimedOut` with the interfaces that did not appear.
 pub fn switch_on_all(interfaces: &[String], patience: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let deadline = Instant::now() + patience;
@@ -51,10 +51,10 @@ pub fn switch_on_all(interfaces: &[String], patience: Duration) -> io::Result<()
     })
 }
 
-/// Whether an interface is on and the other end of its cable too.
+/// Returns whether an interface and the other end of its cable are on.
 ///
-/// Asked through ethtool, because the flags of an interface follow its carrier up to a second late, and because this
-/// question makes the kernel finish what a new carrier entails: before that, the first frames would be dropped.
+/// It uses ethtool, because the flags of an interface follow its carrier with a delay of up to a second. The ethtool request also makes the kernel
+/// finish the work that a new carrier requires. Before that, the first frames would be dropped.
 pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool> {
     let flags = flags(&socket, interface)?;
     if flags & libc::IFF_UP as libc::c_short == 0 {
@@ -65,7 +65,7 @@ pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool
     request.ifr_ifru.ifru_data = std::ptr::from_mut(&mut answer).cast();
     match exchange(socket, libc::SIOCETHTOOL, &mut request) {
         Ok(()) => Ok(answer.data != 0),
-        // A driver that cannot be asked; its flags have to do.
+        // The driver does not support the request. The flags of the interface are the best substitute.
         Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
             Ok(flags & libc::IFF_RUNNING as libc::c_short != 0)
         }
@@ -73,30 +73,28 @@ pub(crate) fn has_carrier(socket: impl AsFd, interface: &str) -> io::Result<bool
     }
 }
 
-/// The MAC address of an Ethernet interface.
+/// Returns the MAC address of an Ethernet interface.
 pub(crate) fn hardware_address(socket: impl AsFd, interface: &str) -> io::Result<[u8; 6]> {
     let mut request = request(interface)?;
     exchange(socket, libc::SIOCGIFHWADDR, &mut request)?;
-    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFHWADDR fills `ifru_hwaddr`, and every bit
-    // pattern is a valid integer.
+    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFHWADDR fills `ifru_hwaddr`, and every bit pattern is a valid integer.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
     Ok(std::array::from_fn(|place| address[place] as u8))
 }
 
-/// Longest payload that an interface sends in a frame.
+/// Returns the longest payload that an interface sends in a frame, in bytes.
 pub(crate) fn mtu(socket: impl AsFd, interface: &str) -> io::Result<usize> {
     let mut request = request(interface)?;
     exchange(socket, libc::SIOCGIFMTU, &mut request)?;
-    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFMTU fills `ifru_mtu`, and every bit pattern
-    // is a valid integer.
+    // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFMTU fills `ifru_mtu`, and every bit pattern is a valid integer.
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     Ok(usize::try_from(mtu).unwrap_or(0))
 }
 
-/// Change how much an interface carries in a frame, the Ethernet header not counted.
+/// Sets the longest payload of an interface's frames in bytes, without the Ethernet header.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_mtu(interface: &str, mtu: libc::c_int) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let mut request = request(interface)?;
@@ -104,7 +102,7 @@ pub fn set_mtu(interface: &str, mtu: libc::c_int) -> io::Result<()> {
     exchange(socket, libc::SIOCSIFMTU, &mut request)
 }
 
-/// Switch an interface on, without address resolution; `None` if it does not exist yet.
+/// Switches an interface on, without address resolution. Returns `None` if it does not exist yet.
 fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
     let flags = match flags(&socket, interface) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
@@ -116,10 +114,10 @@ fn switch_on(socket: impl AsFd, interface: &str) -> io::Result<Option<()>> {
     Ok(Some(()))
 }
 
-/// Switch an interface off, as somebody does who pulls a cable.
+/// Switches an interface off. This has the effect of an unplugged cable.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn switch_off(interface: &str) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
     let mut request = request(interface)?;
@@ -152,9 +150,9 @@ fn request(interface: &str) -> io::Result<libc::ifreq> {
 
 fn exchange(socket: impl AsFd, command: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
     let (socket, request) = (socket.as_fd().as_raw_fd(), std::ptr::from_mut(request));
-    // SAFETY: needed because these requests have no safe form. `request` is a whole, zero-terminated `ifreq` that
-    // lives through the call. The commands used here touch nothing beyond it but the `EthtoolValue` that an ethtool
-    // request points to, which its caller keeps alive and untouched through the call.
+    // SAFETY: needed because these requests have no safe form. `request` is a whole, zero-terminated `ifreq` that exists through the call. The
+    // commands used here touch nothing beyond it but the `EthtoolValue` that an ethtool request points to, which its caller keeps alive and untouched
+    // through the call.
     let result = unsafe { libc::ioctl(socket, command as _, request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

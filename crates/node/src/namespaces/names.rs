@@ -1,12 +1,12 @@
 //! Names for members' network namespaces, as `ip netns` shows them.
 //!
-//! A namespace that has a name is a file in `/run/netns` on which it is mounted, and it lives as long as that. So a name keeps a
-//! dead member's interfaces alive, and with them its neighbours' carriers: whoever gives a name takes it away as soon as the
-//! process has ended. For that reason names are given only where somebody asked for them, and need root, whose mounts they are.
+//! A named namespace is mounted on a file in `/run/netns`, and exists as long as that mount. A name therefore keeps the interfaces of an ended member
+//! alive, and with them its neighbours' carriers. The process that gives a name must remove it as soon as the member's process has ended. For that
+//! reason names are given only on request. They need root, because they are mounts of the system.
 //!
-//! A supervisor that is killed leaves its names behind. What it has named stands in a file that it holds locked while it lives
-//! (`/run/rackloom-netns`), so whoever sweeps tells the dead from the living: a process that has been set to watch for the
-//! supervisor's end ([`sweep_names_after`]), and the next supervisor that begins, should that process have been killed as well.
+//! A supervisor that is killed leaves its names behind. It records them in a file that it holds locked while it runs (`/run/rackloom-netns`). Two
+//! processes use the lock to distinguish the records of ended supervisors and remove their names: a process that was set to watch for the
+//! supervisor's end ([`sweep_names_after`]), and the next supervisor that starts, in case that process was killed as well.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -21,42 +21,42 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use thiserror::Error;
 
-/// Where `ip netns` looks.
+/// Folder in which `ip netns` finds names.
 const NAMES: &str = "/run/netns";
-/// Who has named what.
+/// Folder of the records: one file per supervisor, with the names that it gave.
 const RECORDS: &str = "/run/rackloom-netns";
 
-/// Why a namespace cannot have a name.
+/// Error of naming a namespace.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum NameError {
-    /// Names are mounts of the system.
+    /// The process is not root. Names are mounts of the system.
     #[error("names that `ip netns` shows need root\nhint: run as root, or leave --netns-names out")]
     NeedsRoot,
-    /// Somebody has that name.
+    /// The name is in use.
     #[error(
         "there is a network namespace named {name} already\n\
-         hint: another rack of this name, or `ip netns del {name}` if nobody uses it"
+         hint: another rack of this name, or `ip netns del {name}` if it is unused"
     )]
     Taken {
-        /// Which one.
+        /// The name.
         name: String,
     },
-    /// Anything else.
+    /// Some other error of the system.
     #[error("cannot name the network namespace {name}: {cause}")]
     System {
-        /// Which one.
+        /// The name.
         name: String,
-        /// What the kernel said.
+        /// The kernel's error.
         cause: io::Error,
     },
 }
 
-/// Names that live as long as this value.
+/// Names that exist as long as this value.
 ///
-/// `Send` and `Sync`: what changes it takes `&mut self`.
+/// `Send` and `Sync`: its changes take `&mut self`.
 #[derive(Debug)]
 pub struct Names {
     rack: String,
@@ -67,10 +67,10 @@ pub struct Names {
 }
 
 impl Names {
-    /// Be ready to name the members of a rack; sweep what dead supervisors have left.
+    /// Prepares names for the members of a rack, and removes the names that ended supervisors left behind.
     ///
     /// # Errors
-    /// [`NameError`], with what to do about it.
+    /// [`NameError`], with a hint.
     pub fn begin(rack: &str) -> Result<Self, NameError> {
         if !geteuid().is_root() {
             return Err(NameError::NeedsRoot);
@@ -78,7 +78,7 @@ impl Names {
         let begin = || {
             fs::create_dir_all(NAMES)?;
             DirBuilder::new().mode(0o700).recursive(true).create(RECORDS)?;
-            // Nobody begins while somebody sweeps.
+            // The lock excludes a concurrent sweep.
             let records = File::open(RECORDS)?;
             flock(&records, FlockOperation::LockExclusive)?;
             sweep(Path::new(RECORDS));
@@ -90,10 +90,10 @@ impl Names {
         begin().map_err(|cause| NameError::System { name: format!("{rack}-*"), cause })
     }
 
-    /// Name the namespace that a member's process is in: the rack's name, `-`, and the member's.
+    /// Names the network namespace of a member's process: the rack's name, `-`, and the member's name.
     ///
     /// # Errors
-    /// [`NameError`], with what to do about it.
+    /// [`NameError`], with a hint.
     pub fn give(&mut self, member: &str, process: u32) -> Result<(), NameError> {
         self.take(member);
         let name = format!("{}-{member}", self.rack);
@@ -102,10 +102,10 @@ impl Names {
             io::ErrorKind::AlreadyExists => NameError::Taken { name: name.clone() },
             _ => NameError::System { name: name.clone(), cause },
         };
-        // What is written first is swept at most once too often.
+        // The record is written before the name exists. At worst a later sweep finds a name that does not exist.
         self.record.write_all(format!("{name}\n").as_bytes()).map_err(failed)?;
         let file = File::options().write(true).create_new(true).open(&path).map_err(|cause| {
-            // It is somebody else's, so it must not be swept with ours.
+            // The name belongs to another process, so it must not be swept with the names of this one.
             let _ = self.rewrite();
             failed(cause)
         })?;
@@ -114,7 +114,7 @@ impl Names {
         mount(Path::new(&format!("/proc/{process}/ns/net")), &path).map_err(failed)
     }
 
-    /// Take a member's name away, if it has one: its process has ended.
+    /// Removes a member's name, if it has one. Call this when the member's process has ended.
     pub fn take(&mut self, member: &str) {
         if let Some(name) = self.given.remove(member) {
             remove(&name);
@@ -137,11 +137,11 @@ impl Drop for Names {
     }
 }
 
-/// Take away what the supervisor `process` has named, now that it is dead, and what others that are dead have left. What is being
-/// done to the record of one that has just died is waited for, and no longer than `patience`.
+/// Removes the names that the ended supervisor `process` gave, and those of other ended supervisors. Waits until the kernel has released the record
+/// of `process`, at most `patience`.
 ///
 /// # Errors
-/// What the kernel says of the records.
+/// The kernel's error for the records.
 pub fn sweep_names_after(process: u32, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     let record_path = Path::new(RECORDS).join(process.to_string());
@@ -150,10 +150,10 @@ pub fn sweep_names_after(process: u32, patience: Duration) -> io::Result<()> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             records => records?,
         };
-        // Nobody begins while somebody sweeps.
+        // The lock excludes a concurrent start and a concurrent sweep.
         flock(&records, FlockOperation::LockExclusive)?;
         sweep(Path::new(RECORDS));
-        // The kernel closes a dead process's files one after another, so its lock may outlive the word of its death.
+        // The kernel closes the files of an ended process one after another, so its lock may outlast the notification of its end.
         if !record_path.exists() || Instant::now() >= deadline {
             return Ok(());
         }
@@ -162,10 +162,10 @@ pub fn sweep_names_after(process: u32, patience: Duration) -> io::Result<()> {
     }
 }
 
-/// How soon to look again at the record of a process that is about to be gone.
+/// Interval at which the record of an ending process is checked again.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Take away what supervisors that live no more have named.
+/// Removes the names given by supervisors that have ended.
 fn sweep(records: &Path) {
     for entry in fs::read_dir(records).into_iter().flatten().flatten() {
         let Ok(record) = File::open(entry.path()) else { continue };
@@ -180,24 +180,24 @@ fn sweep(records: &Path) {
 
 fn remove(name: &str) {
     let path = Path::new(NAMES).join(name);
-    // What is not there any more need not go.
+    // An error means that the mount or the file is already gone.
     let _ = unmount(&path);
     let _ = fs::remove_file(path);
 }
 
-/// Let a namespace be found at a path.
+/// Mounts a namespace at a path.
 fn mount(namespace: &Path, path: &Path) -> io::Result<()> {
     let [namespace, path] = [c_string(namespace)?, c_string(path)?];
     let (none, no_data) = (c"none".as_ptr(), std::ptr::null());
-    // SAFETY: needed because the rest of the crate does without the mounts of `rustix`. All pointers are zero-terminated texts
-    // that live through the call, and a bind mount takes no data.
+    // SAFETY: needed because the rest of the crate does not use the mounts of `rustix`. All pointers are zero-terminated texts that exist through the
+    // call, and a bind mount takes no data.
     let result = unsafe { libc::mount(namespace.as_ptr(), path.as_ptr(), none, libc::MS_BIND, no_data) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn unmount(path: &Path) -> io::Result<()> {
     let path = c_string(path)?;
-    // SAFETY: needed as above. The path is a zero-terminated text that lives through the call. Detaching never waits.
+    // SAFETY: needed for the reason given for `mount`. The path is a zero-terminated text that exists through the call. Detaching never waits.
     let result = unsafe { libc::umount2(path.as_ptr(), libc::MNT_DETACH | libc::UMOUNT_NOFOLLOW) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

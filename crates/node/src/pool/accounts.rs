@@ -1,4 +1,4 @@
-//! Who uses how much, who may use how much, and how much it was at most.
+//! Current usage, limit and maximum usage of each tenant of a pool.
 
 use std::collections::BTreeMap;
 

@@ -1,27 +1,28 @@
-//! Which parts of a range are free: first fit in the order of addresses, neighbours merged at once.
+//! The free parts of a range: first-fit allocation in address order, with adjacent free parts merged at once.
 //!
-//! First fit keeps the high addresses whole, so that a pool that has been used for a while can still give a large block
-//! and can give its last regions back. The list lives beside the memory and not in it: the memory may be mapped by
-//! peers, and what they can overwrite must not steer the owner.
+//! First fit keeps the high addresses whole. A pool that has been used for some time can therefore still allocate a large block and release its last
+//! regions. The list is kept outside the memory that it describes, because peers may map that memory, and bytes that they can overwrite must not
+//! control the allocator.
 
 use std::collections::BTreeMap;
 
 /// The free parts of `0..capacity`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FreeList {
-    /// Start and length; never empty, never touching.
+    /// Start and length of each part. Parts are never empty and never adjacent.
     parts: BTreeMap<u64, u64>,
     capacity: u64,
 }
 
 impl FreeList {
-    /// All free.
+    /// Returns a list in which all `capacity` bytes are free.
     pub(super) fn new(capacity: u64) -> Self {
         let parts = (capacity > 0).then_some((0, capacity)).into_iter().collect();
         Self { parts, capacity }
     }
 
-    /// Take the first `length` bytes that begin at a multiple of `align`, a power of two. `length` is not 0.
+    /// Takes the first `length` bytes that begin at a multiple of `align`, and returns their start. Returns `None` if no free part is large enough.
+    /// `length` is not 0; `align` is a power of two.
     pub(super) fn take(&mut self, length: u64, align: u64) -> Option<u64> {
         debug_assert!(length > 0 && align.is_power_of_two());
         let fits = |(start, free): (&u64, &u64)| {
@@ -36,7 +37,7 @@ impl FreeList {
         Some(begin)
     }
 
-    /// Give a part back that was taken and not given back since.
+    /// Frees a part that was taken and has not been freed since.
     pub(super) fn give(&mut self, start: u64, length: u64) {
         debug_assert!(start + length <= self.capacity);
         let (mut start, mut end) = (start, start + length);
@@ -52,12 +53,12 @@ impl FreeList {
         self.insert(start, end - start);
     }
 
-    /// Whether nothing is taken.
+    /// Returns whether the whole range is free.
     pub(super) fn is_whole(&self) -> bool {
         self.parts.get(&0) == Some(&self.capacity)
     }
 
-    /// The longest part.
+    /// Returns the length of the longest free part, in bytes.
     pub(super) fn largest(&self) -> u64 {
         self.parts.values().copied().max().unwrap_or(0)
     }
@@ -82,7 +83,7 @@ mod tests {
     const CAPACITY: u64 = 4096;
 
     proptest! {
-        /// The list is a row of bytes, free or taken: it finds the first place that fits, whenever there is one.
+        /// Compares the list with a row of flags, one per byte: `take` returns the first range that fits whenever one exists.
         #[test]
         fn a_free_list_is_a_row_of_bytes(
             steps in prop::collection::vec((any::<bool>(), 1_u64..600, 0_u32..9, any::<usize>()), 1..200),

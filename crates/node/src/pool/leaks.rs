@@ -1,28 +1,28 @@
-//! What was allocated and never freed, as a list that a person can read.
+//! Report of the blocks that were allocated and never freed.
 
 use std::fmt;
 
 use rackloom_protocol::{RegionId, Tenant};
 
-/// An allocation that is still alive.
+/// An allocation that has not been freed.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leak {
-    /// Where.
+    /// Region of the block.
     pub region: RegionId,
-    /// First byte.
+    /// Offset of the first byte within the region.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Requested size, in bytes.
     pub bytes: u64,
-    /// Who asked.
+    /// Tenant that allocated the block.
     pub tenant: Tenant,
-    /// What it said it was for.
+    /// Tag that the tenant gave.
     pub tag: String,
 }
 
-/// All of them, in the order of addresses.
+/// All blocks that have not been freed, in address order.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,13 +33,13 @@ pub struct LeakReport {
 }
 
 impl LeakReport {
-    /// Whether everything was freed.
+    /// Returns whether every block was freed.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.leaks.is_empty()
     }
 
-    /// Bytes asked for and not freed.
+    /// Returns the requested bytes that have not been freed.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.leaks.iter().map(|leak| leak.bytes).sum()

@@ -1,11 +1,11 @@
-//! A pool of host memory: regions are reserved from the system, blocks are handed out of them.
+//! A pool of host memory. The pool reserves regions from the system and allocates blocks from them.
 //!
-//! *Reserved* is what the pool holds, *used* is what its callers hold; each is counted now and at most. A pool that may
-//! grow reserves another region when none has room, and gives whole regions back when trimmed. Tenants may have a limit
-//! each. Whatever is still alive at the end is listed with its size and tag.
+//! *Reserved* is the memory that the pool holds; *used* is the memory that its callers hold. The current and the maximum value of each are counted. A
+//! pool that may grow reserves another region when no region has enough free space. Trimming a pool releases its unused regions. Each tenant may have
+//! a limit. Blocks that are never freed are listed with size and tag.
 //!
-//! Because a region is what can be exported, registered and revoked, blocks of tenants that must be apart belong into
-//! pools of their own. The pool knows no keys and no peers. It does not zero what is handed out again.
+//! A region is the unit of export, registration and revocation. Blocks of tenants that must be isolated from each other therefore belong in separate
+//! pools. The pool does not handle keys or peers. It does not zero memory that is allocated again.
 
 mod accounts;
 mod free_list;
@@ -25,126 +25,126 @@ use free_list::FreeList;
 pub use crate::memory::{QuotaExceeded, Statistics, Usage};
 pub use leaks::{Leak, LeakReport};
 
-/// Blocks begin and end at multiples of this: a cache line, so that two blocks never share one.
+/// Granularity of blocks, in bytes. Blocks begin and end at multiples of it: a cache line, so that two blocks never share one.
 pub const GRANULE_BYTES: u64 = 64;
-/// Largest alignment: a region begins at a page.
+/// Largest alignment, in bytes: a region begins at a page boundary.
 pub const ALIGN_BYTES_MAX: u64 = 4096;
 
-/// How a pool reserves memory.
+/// Sizes and page options with which a pool reserves memory.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolOptions {
-    /// Name of the first region; later ones count up from here.
+    /// Number of the first region. Later regions are numbered upwards from it.
     pub first_region: RegionId,
-    /// Smallest region that the pool adds when it has no room; 0: it does not grow.
+    /// Smallest region, in bytes, that the pool adds when it has no free space. 0: the pool does not grow.
     pub growth_bytes: u64,
-    /// Most bytes that the pool ever reserves.
+    /// Maximum number of bytes that the pool reserves.
     pub reserved_bytes_max: u64,
-    /// Pages of the regions.
+    /// Page options of the regions.
     pub memory: MemoryOptions,
 }
 
 impl PoolOptions {
-    /// A pool that keeps its first size.
+    /// Returns the options of a pool that keeps its initial size.
     #[must_use]
     pub fn fixed(first_region: RegionId) -> Self {
         let memory = MemoryOptions::default();
         Self { first_region, growth_bytes: 0, reserved_bytes_max: u64::MAX, memory }
     }
 
-    /// The same, but it adds regions of at least `growth_bytes` when it has no room, up to `reserved_bytes_max` in all.
+    /// Sets the pool to add regions of at least `growth_bytes` when it has no free space, up to a total of `reserved_bytes_max`.
     #[must_use]
     pub const fn growing(self, growth_bytes: u64, reserved_bytes_max: u64) -> Self {
         Self { growth_bytes, reserved_bytes_max, ..self }
     }
 
-    /// The same with these pages.
+    /// Sets the page options of the regions.
     #[must_use]
     pub const fn memory(self, memory: MemoryOptions) -> Self {
         Self { memory, ..self }
     }
 }
 
-/// What a caller wants.
+/// Size, alignment and owner of a block to allocate.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Wanted<'a> {
-    /// On whose account.
+pub struct BlockRequest<'a> {
+    /// Tenant that the block is charged to.
     pub tenant: Tenant,
-    /// Bytes; 0 is a block all the same.
+    /// Size in bytes. 0 is allowed, and still allocates a block.
     pub bytes: u64,
-    /// A power of two, at most [`ALIGN_BYTES_MAX`]. Smaller ones than [`GRANULE_BYTES`] are met anyway.
+    /// Alignment in bytes: a power of two, at most [`ALIGN_BYTES_MAX`]. Every block is aligned to at least [`GRANULE_BYTES`].
     pub align: u64,
-    /// What for; shown if it leaks.
+    /// Purpose of the block. The leak report shows it.
     pub tag: &'a str,
 }
 
-impl<'a> Wanted<'a> {
-    /// Bytes at any address. `tag`: what for.
+impl<'a> BlockRequest<'a> {
+    /// Returns a request for `bytes` at any address. `tag` is the purpose of the block.
     #[must_use]
     pub const fn new(tenant: Tenant, bytes: u64, tag: &'a str) -> Self {
         Self { tenant, bytes, align: 1, tag }
     }
 
-    /// The same at a multiple of `align`.
+    /// Sets the alignment of the block, in bytes.
     #[must_use]
     pub const fn align(self, align: u64) -> Self {
         Self { align, ..self }
     }
 }
 
-/// Bytes handed out by a pool.
+/// A block of memory that a pool allocated.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Which region.
+    /// Region of the block.
     pub region: RegionId,
-    /// First byte.
+    /// Offset of the first byte within the region.
     pub offset: u64,
-    /// Bytes asked for.
+    /// Requested size, in bytes.
     pub bytes: u64,
-    /// Tells this block from an earlier one at the same place.
+    /// Number that distinguishes this block from an earlier one at the same offset.
     serial: u64,
 }
 
-/// Why a pool did not do what was asked. It is as it was before.
+/// Error of a pool. The pool is unchanged after an error.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
-    /// The tenant has no more.
+    /// The block would exceed the tenant's limit.
     #[error(transparent)]
     Quota(#[from] QuotaExceeded),
     /// No free part is large enough, and the pool may not grow that far.
     #[error("no room for {asked} bytes: largest free part {largest}, reserved {reserved} of at most {max}")]
     NoRoom {
-        /// Bytes asked for, rounded.
+        /// Requested bytes, rounded up.
         asked: u64,
-        /// Longest free part.
+        /// Length of the longest free part, in bytes.
         largest: u64,
         /// Bytes reserved now.
         reserved: u64,
-        /// Bytes that may be reserved.
+        /// Bytes that the pool may reserve.
         max: u64,
     },
     /// The alignment is not a power of two, or too large.
     #[error("alignment {0} is not a power of two up to {ALIGN_BYTES_MAX}")]
     BadAlignment(u64),
-    /// This block is not alive: never allocated here, or freed before.
+    /// The block is not allocated: it belongs to another pool, or was freed before.
     #[error("{region} + {offset:#x} is not an allocated block (freed twice?)")]
     NotAllocated {
         /// Region of the block.
         region: RegionId,
-        /// Its offset.
+        /// Offset of the block within the region.
         offset: u64,
     },
-    /// There is no memory for another region.
+    /// The system has no memory for another region.
     #[error("cannot reserve memory: {0}")]
     Memory(#[from] AllocateError),
     /// No region can be that large.
@@ -152,12 +152,12 @@ pub enum PoolError {
     System(#[from] io::Error),
 }
 
-/// A pool. Its regions live in the [`HostMemory`] that every call is given, which must be the same one each time.
+/// A pool of blocks. Its regions belong to the [`HostMemory`] that is passed to each call, which must always be the same one.
 ///
-/// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
+/// `Send`, not `Sync`: one thread uses it at a time, and it may move to another thread.
 pub struct Pool {
     options: PoolOptions,
-    arenas: Vec<Arena>,
+    arenas: Vec<PoolRegion>,
     region_next: u32,
     live: BTreeMap<(RegionId, u64), Live>,
     serial_next: u64,
@@ -169,7 +169,7 @@ pub struct Pool {
 type LeakListener = Box<dyn FnMut(&LeakReport) + Send>;
 
 #[derive(Debug)]
-struct Arena {
+struct PoolRegion {
     region: RegionId,
     free: FreeList,
 }
@@ -184,10 +184,10 @@ struct Live {
 }
 
 impl Pool {
-    /// Reserve `bytes`, rounded up to [`GRANULE_BYTES`], and more when needed, if the options allow it.
+    /// Creates a pool that reserves `bytes`, rounded up to [`GRANULE_BYTES`], and more when needed, if the options allow it.
     ///
     /// # Errors
-    /// [`PoolError::Memory`] if the region cannot be had, [`PoolError::System`] for more bytes than there are addresses.
+    /// [`PoolError::Memory`] if the system cannot provide the region, [`PoolError::System`] if `bytes` exceeds the address space.
     pub fn new(memory: &mut HostMemory, bytes: u64, options: PoolOptions) -> Result<Self, PoolError> {
         let mut pool = Self {
             options,
@@ -204,22 +204,26 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Limit what a tenant may have; `None` lifts the limit. What it has already it keeps.
+    /// Sets the limit of a tenant, in bytes; `None` removes the limit. Blocks that the tenant already has remain allocated.
     pub fn set_quota(&mut self, tenant: Tenant, limit: Option<u64>) {
         self.accounts.set_limit(tenant, limit);
     }
 
-    /// Whom to tell if blocks are alive when the pool is dropped.
+    /// Sets the function that is called with the leak report if blocks are still allocated when the pool is dropped.
     pub fn on_leak(&mut self, listener: impl FnMut(&LeakReport) + Send + 'static) {
         self.on_leak = Some(Box::new(listener));
     }
 
-    /// Hand out a block.
+    /// Allocates a block.
     ///
     /// # Errors
-    /// [`PoolError::BadAlignment`], [`PoolError::Quota`], [`PoolError::NoRoom`], and [`PoolError::Memory`] where the pool had to grow.
-    /// Nothing is handed out then.
-    pub fn allocate(&mut self, memory: &mut HostMemory, wanted: Wanted<'_>) -> Result<Block, PoolError> {
+    /// [`PoolError::BadAlignment`], [`PoolError::Quota`], [`PoolError::NoRoom`], and [`PoolError::Memory`] if the pool had to grow. No block is
+    /// allocated then.
+    pub fn allocate(
+        &mut self,
+        memory: &mut HostMemory,
+        wanted: BlockRequest<'_>,
+    ) -> Result<Block, PoolError> {
         if !wanted.align.is_power_of_two() || wanted.align > ALIGN_BYTES_MAX {
             return Err(PoolError::BadAlignment(wanted.align));
         }
@@ -235,17 +239,17 @@ impl Pool {
         };
         let serial = self.serial_next;
         self.serial_next += 1;
-        let Wanted { tenant, bytes, tag, .. } = wanted;
+        let BlockRequest { tenant, bytes, tag, .. } = wanted;
         self.live.insert((region, offset), Live { serial, bytes, taken, tenant, tag: tag.to_owned() });
         self.accounts.add(tenant, taken);
         self.statistics.hand_out(taken);
         Ok(Block { region, offset, bytes, serial })
     }
 
-    /// Take a block back.
+    /// Frees a block.
     ///
     /// # Errors
-    /// [`PoolError::NotAllocated`] if the block is not of this pool, or was given back before.
+    /// [`PoolError::NotAllocated`] if the block belongs to another pool, or was freed before.
     pub fn free(&mut self, block: Block) -> Result<(), PoolError> {
         let Block { region, offset, serial, .. } = block;
         let not_allocated = PoolError::NotAllocated { region, offset };
@@ -264,8 +268,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Give regions without a block back to the system, the latest first, as long as more than `keep_bytes` stay
-    /// reserved. A region that is exported stays. Returns the bytes given back.
+    /// Releases regions without a block to the system, the latest first, as long as more than `keep_bytes` stay reserved. A region that is exported
+    /// stays. Returns the number of bytes released.
     pub fn trim(&mut self, memory: &mut HostMemory, keep_bytes: u64) -> u64 {
         let before = self.statistics.reserved.current;
         for place in (0..self.arenas.len()).rev() {
@@ -281,31 +285,31 @@ impl Pool {
         before - self.statistics.reserved.current
     }
 
-    /// Numbers.
+    /// Returns the pool's counters.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         self.statistics
     }
 
-    /// What a tenant holds.
+    /// Returns the memory usage of a tenant.
     #[must_use]
     pub fn usage(&self, tenant: Tenant) -> Usage {
         self.accounts.usage(tenant)
     }
 
-    /// From now on "at most" means: since now.
+    /// Resets the recorded maximum values to the current ones.
     pub fn reset_high(&mut self) {
         self.statistics.reserved.reset_high();
         self.statistics.used.reset_high();
         self.accounts.reset_high();
     }
 
-    /// The regions that the pool holds now, to be registered and exported.
+    /// Returns the regions that the pool holds now, for registration and export.
     pub fn regions(&self) -> impl Iterator<Item = RegionId> {
         self.arenas.iter().map(|arena| arena.region)
     }
 
-    /// The blocks that are alive.
+    /// Returns a report of the blocks that are still allocated.
     #[must_use]
     pub fn leaks(&self) -> LeakReport {
         let leak = |(&(region, offset), live): (&(RegionId, u64), &Live)| Leak {
@@ -322,7 +326,7 @@ impl Pool {
         self.arenas.iter_mut().find_map(|arena| Some((arena.region, arena.free.take(bytes, align)?)))
     }
 
-    /// Room for at least `bytes` at the beginning of a new region, where every alignment is met.
+    /// Reserves a region with at least `bytes` free at its start, where every alignment is met.
     fn grow(&mut self, memory: &mut HostMemory, bytes: u64) -> Result<(), PoolError> {
         if self.options.growth_bytes == 0 {
             return Err(self.no_room(bytes));
@@ -343,7 +347,7 @@ impl Pool {
         let region = RegionId(self.region_next);
         memory.allocate_with(region, bytes, self.options.memory)?;
         self.region_next += 1;
-        self.arenas.push(Arena { region, free: FreeList::new(bytes) });
+        self.arenas.push(PoolRegion { region, free: FreeList::new(bytes) });
         self.statistics.reserved.add(bytes);
         Ok(())
     }
@@ -366,7 +370,7 @@ impl fmt::Debug for Pool {
 }
 
 impl Drop for Pool {
-    /// The regions stay with the memory that holds them; only the leak report is due.
+    /// Calls the leak listener if blocks are still allocated. The regions stay in the memory that holds them.
     fn drop(&mut self) {
         let report = self.leaks();
         if let Some(listener) = self.on_leak.as_mut().filter(|_| !report.is_clean()) {
@@ -375,7 +379,7 @@ impl Drop for Pool {
     }
 }
 
-/// Rounded up to whole granules, at least one.
+/// Returns `bytes` rounded up to whole granules, at least one granule.
 fn round(bytes: u64) -> Option<u64> {
     bytes.max(1).checked_next_multiple_of(GRANULE_BYTES)
 }

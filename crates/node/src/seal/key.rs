@@ -1,7 +1,7 @@
-//! The secret of a rack, and what is computed from it: BLAKE2b with a key, cut to eight bytes.
+//! The secret of a rack, and the keys and tags derived from it: keyed BLAKE2b, cut to eight bytes.
 //!
-//! The content of the key file is hashed to the rack key. Every use has a key of its own, derived from the rack key and from what
-//! tells that use from the others.
+//! The contents of the key file are hashed to the rack key. Every use has a key of its own, derived from the rack key and from bytes that distinguish
+//! that use from all others.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,19 +11,18 @@ use std::path::{Path, PathBuf};
 use blake2::digest::consts::{U8, U32};
 use blake2::digest::{FixedOutput, KeyInit, Update};
 use blake2::{Blake2b, Blake2bMac, Digest};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Bytes of a tag.
+/// Length of a tag, in bytes.
 pub(super) const TAG_BYTES: usize = 8;
-/// Least content of a key file.
+/// Minimum size of a key file, in bytes.
 const SECRET_BYTES_MIN: usize = 32;
-/// Most content of a key file: what is longer is some other file.
+/// Maximum size of a key file, in bytes. A longer file is presumably not a key file.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
-/// Permissions that a key file must not give.
+/// Permissions that a key file must not grant.
 const OTHERS: u32 = 0o077;
 
-/// Why there is no key.
+/// Error of reading a key file.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, Error)]
@@ -34,17 +33,17 @@ pub enum KeyError {
         "cannot read the key file {}: {cause}\nhint: `head -c 32 /dev/urandom > {}` makes one; copy it to every host", path.display(), path.display()
     )]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         cause: io::Error,
     },
     /// Other users can read or write the file.
     #[error("other users have access to the key file {} (mode {mode:04o})\nhint: chmod 600 {}", path.display(), path.display())]
     Exposed {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its permissions.
+        /// Permissions of the file.
         mode: u32,
     },
     /// The file is too short to be a secret.
@@ -53,52 +52,20 @@ pub enum KeyError {
         path.display(), path.display()
     )]
     Short {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its length.
+        /// Length of the file, in bytes.
         length: usize,
     },
     /// The file is too long to be a key.
     #[error("the key file {} has more than {SECRET_BYTES_MAX} bytes\nhint: is it another file?", path.display())]
     Long {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
 }
 
-/// Where the key file of a rack is looked for. Made where the rack is started; every process of the rack resolves the same path with it.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub struct KeyPlace {
-    /// The folder of the rack file. A relative path in the file starts there.
-    pub folder: PathBuf,
-    /// What `RACKLOOM_KEY_FILE` says, as an absolute path. It applies if the rack file names no key file.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub environment: Option<PathBuf>,
-}
-
-impl KeyPlace {
-    /// The environment variable that names a key file.
-    pub const VARIABLE: &'static str = "RACKLOOM_KEY_FILE";
-
-    /// The place for a rack file at `file`, with what the environment of this process says.
-    #[must_use]
-    pub fn beside(file: &Path) -> Self {
-        let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let folder = absolute(file.parent().unwrap_or(Path::new("")).join(".").as_path());
-        let named = std::env::var_os(Self::VARIABLE).filter(|named| !named.is_empty());
-        Self { folder, environment: named.map(|named| absolute(Path::new(&named))) }
-    }
-
-    /// The path of the key file, if the rack has a key. `named`: what the rack file says.
-    #[must_use]
-    pub fn resolve(&self, named: Option<&Path>) -> Option<PathBuf> {
-        named.map(|named| self.folder.join(named)).or_else(|| self.environment.clone())
-    }
-}
-
-/// The key of a rack. Its bytes are not shown.
+/// The key of a rack. `Debug` does not show its bytes.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone)]
@@ -112,10 +79,10 @@ impl std::fmt::Debug for RackKey {
 
 // W-90
 impl RackKey {
-    /// Read a key file.
+    /// Reads a key file.
     ///
     /// # Errors
-    /// [`KeyError`], with what to do about it.
+    /// [`KeyError`], with a hint.
     pub fn read(path: &Path) -> Result<Self, KeyError> {
         let unreadable = |cause| KeyError::Unreadable { path: path.to_owned(), cause };
         let file = File::open(path).map_err(unreadable)?;
@@ -132,7 +99,7 @@ impl RackKey {
         }
     }
 
-    /// The key that a secret stands for.
+    /// Derives the rack key from a secret.
     #[must_use]
     pub fn of_secret(secret: &[u8]) -> Self {
         let mut hash = Blake2b::<U32>::new_with_prefix(b"rackloom 2 rack");
@@ -140,19 +107,19 @@ impl RackKey {
         Self(hash.finalize().into())
     }
 
-    /// What makes the tags of the messages of one host's supervisor. `host`: its place in the list of hosts.
+    /// Returns the tagger for the messages of one host's supervisor. `host`: index in the list of hosts.
     #[must_use]
     pub fn messages_of(&self, host: u16) -> Tagger {
         self.derive(&[b"rackloom 2 message", &host.to_le_bytes()])
     }
 
-    /// What the keys of a job's regions follow from. All hosts of the rack derive the same number.
+    /// Returns the number from which the keys of a job's regions are derived. All hosts of the rack derive the same number.
     #[must_use]
     pub fn region_seed(&self) -> u64 {
         u64::from_le_bytes(self.derive(&[b"rackloom 2 regions"]).tag(&[]))
     }
 
-    /// What makes the tags of one use, which `parts` tell from all others.
+    /// Derives the tagger of one use, which `parts` distinguish from all others.
     pub(super) fn derive(&self, parts: &[&[u8]]) -> Tagger {
         let mut hash = keyed::<Blake2bMac<U32>>(&self.0);
         parts.iter().for_each(|part| hash.update(part));
@@ -161,7 +128,7 @@ impl RackKey {
     }
 }
 
-/// Makes and checks tags of one use.
+/// Computes and checks the tags of one use.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone)]
@@ -174,7 +141,7 @@ impl std::fmt::Debug for Tagger {
 }
 
 impl Tagger {
-    /// The tag of these bytes, one part after the other.
+    /// Returns the tag of these bytes, one part after the other.
     #[must_use]
     pub fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {
         let mut hash = self.0.clone();
@@ -182,10 +149,10 @@ impl Tagger {
         hash.finalize_fixed().into()
     }
 
-    /// Whether a tag is that of these bytes.
+    /// Returns whether `tag` is the tag of these bytes.
     #[must_use]
     pub fn fits(&self, parts: &[&[u8]], tag: [u8; TAG_BYTES]) -> bool {
-        // Both are one machine word: the time of the comparison does not depend on which bits differ.
+        // Both are one machine word, so the time of the comparison does not depend on which bits differ.
         u64::from_le_bytes(self.tag(parts)) == u64::from_le_bytes(tag)
     }
 }
@@ -205,7 +172,7 @@ mod tests {
     // W-90
     #[test]
     fn tags_are_those_that_other_implementations_compute() {
-        // Python: hashlib.blake2b, as scripts/example_peer/seal.py uses it.
+        // Computed with Python's `hashlib.blake2b`, as in scripts/example_peer/seal.py.
         let key = RackKey::of_secret(&[7; 32]);
         let tagger = key.messages_of(1);
         assert_eq!(tagger.tag(&[b"abc", b"def"]), tagger.tag(&[b"abcdef"]));
@@ -214,7 +181,7 @@ mod tests {
         assert_ne!(tagger.tag(&[b"abcdef"]), RackKey::of_secret(&[8; 32]).messages_of(1).tag(&[b"abcdef"]));
     }
 
-    /// From Python's standard library.
+    /// Tag computed by Python's standard library.
     const TAG_OF_PYTHON: [u8; 8] = [0x6b, 0x34, 0x51, 0x90, 0xee, 0x1c, 0x39, 0xdc];
 
     #[test]
@@ -240,16 +207,5 @@ mod tests {
             }
         }
         std::fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn the_file_names_the_key_before_the_environment_does() {
-        let environment = Some(PathBuf::from("/other/key"));
-        let place = KeyPlace { folder: PathBuf::from("/racks"), environment };
-        let resolved = |named: Option<&str>| place.resolve(named.map(Path::new));
-        assert_eq!(resolved(Some("key")), Some(PathBuf::from("/racks/key")));
-        assert_eq!(resolved(Some("/etc/key")), Some(PathBuf::from("/etc/key")));
-        assert_eq!(resolved(None), Some(PathBuf::from("/other/key")));
-        assert_eq!(KeyPlace::default().resolve(None), None);
     }
 }

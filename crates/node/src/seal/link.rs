@@ -1,10 +1,10 @@
-//! One end of a link with a key: which run of the neighbour's end it belongs to, and the tags of its frames.
+//! One end of an authenticated link: detects which opening of the neighbour's end it is connected to, and tags and checks frames.
 //!
-//! Each end draws a nonce when it is opened. Greetings carry the sender's own nonce and the one received, under a key of the link's
-//! direction. An end accepts a nonce only from a greeting that holds its own nonce, which no earlier run contains. Both
-//! nonces make the keys of the frames, so a frame of another run has no valid tag. Within a run counters refuse what is repeated.
+//! Each end draws a nonce when it is opened. Greetings carry the sender's own nonce and the one received, under a key of the link's direction. An end
+//! accepts a nonce only from a greeting that holds its own nonce, which no earlier run contains. The keys of the frames are derived from both nonces,
+//! so a frame of another run has no valid tag. Within a run, counters detect repeated frames.
 //!
-//! No socket, and no clock but for the nonce of an end that is opened.
+//! This file uses no socket. It reads no clock except for the nonce of an end that is opened.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,9 +17,9 @@ use rackloom_protocol::{Instant, NodeId, Plane};
 use super::key::{RackKey, TAG_BYTES, Tagger};
 use super::window::ReplayWindow;
 
-/// What a frame is longer by: a counter and a tag.
+/// Number of bytes that a sealed frame is longer: a counter and a tag.
 pub const TRAILER_BYTES: usize = 8 + TAG_BYTES;
-/// Length of a greeting, tag included; more than the shortest Ethernet frame.
+/// Length of a greeting in bytes, tag included. It exceeds the shortest Ethernet frame.
 const GREETING_BYTES: usize = 64;
 
 /// Version 2, kind 12.
@@ -29,24 +29,24 @@ const EPOCH: usize = 18;
 const SENDER_NONCE: usize = 24;
 const RECEIVER_NONCE: usize = 40;
 const TAG: usize = 56;
-/// Flag: the sender has not heard the receiver's own nonce back.
+/// Flag: the sender has not received its own nonce back from the receiver.
 const ANSWER_WANTED: u8 = 1;
 
-/// Time between greetings.
+/// Interval between greetings, in nanoseconds.
 const GREETING_INTERVAL_NS: u64 = 2_000_000;
-/// A later nonce of the neighbour that is not confirmed within this time is forgotten, if there is one that was confirmed.
+/// Time after which an unconfirmed later nonce of the neighbour is discarded, in nanoseconds, if an earlier nonce was confirmed.
 const CANDIDATE_NS: u64 = 1_000_000_000;
-/// Answers that wait at most. Each is also covered by the next periodic greeting.
+/// Maximum number of pending answers. The next periodic greeting covers each of them too.
 const ANSWERS_MAX: usize = 4;
 
-/// Names one opening of a link's end: wall time in nanoseconds, then eight random bytes, both big endian. A later one is larger.
+/// Identity of one opening of a link's end: wall time in nanoseconds, then eight random bytes, both big endian. A later opening has a larger nonce.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct EndNonce([u8; 16]);
 
 impl EndNonce {
-    /// The nonce of an end that is opened at this wall time.
+    /// Creates the nonce of an end that is opened at this wall time.
     #[must_use]
     pub fn new(wall_ns: u64, random: [u8; 8]) -> Self {
         let mut bytes = [0; 16];
@@ -55,10 +55,10 @@ impl EndNonce {
         Self(bytes)
     }
 
-    /// The nonce of an end that is opened now.
+    /// Creates the nonce of an end that is opened now.
     ///
     /// # Errors
-    /// The system's, if it has no random numbers.
+    /// The error of the system, if it has no random numbers.
     pub fn draw() -> io::Result<Self> {
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
@@ -67,16 +67,16 @@ impl EndNonce {
     }
 }
 
-/// Whose end of which link.
+/// Identity of one end of a link.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkEnds {
-    /// The link's place in the plan.
+    /// Index of the link in the plan.
     pub edge: u16,
-    /// The member here.
+    /// Local member.
     pub mine: NodeId,
-    /// The member there.
+    /// Remote member.
     pub theirs: NodeId,
     /// Plane of the link.
     pub plane: Plane,
@@ -86,7 +86,7 @@ pub struct LinkEnds {
     pub epoch: u16,
 }
 
-/// What both nonces make.
+/// State derived from both nonces.
 #[derive(Debug)]
 struct Session {
     theirs: EndNonce,
@@ -96,16 +96,16 @@ struct Session {
     window: ReplayWindow,
 }
 
-/// One end of a link with a key.
+/// One end of an authenticated link.
 #[derive(Debug)]
 pub(crate) struct LinkSeal {
     key: RackKey,
     ends: LinkEnds,
     mine: EndNonce,
-    /// Tags of greetings, by direction.
+    /// Taggers of greetings, by direction.
     greets: [Tagger; 2],
     session: Option<Session>,
-    /// A nonce of the neighbour that no greeting with our own has confirmed yet.
+    /// A nonce of the neighbour that no greeting with the own nonce has confirmed yet, and the time at which it is discarded.
     candidate: Option<(EndNonce, Option<Instant>)>,
     /// Nonces of greetings that are to be answered.
     owed: VecDeque<EndNonce>,
@@ -114,12 +114,12 @@ pub(crate) struct LinkSeal {
     replays: u64,
 }
 
-/// Sender and receiver of a direction.
+/// Direction by sender: this end or the remote end.
 const MINE: usize = 0;
 const THEIRS: usize = 1;
 
 impl LinkSeal {
-    /// An end that has just been opened.
+    /// Creates an end that has just been opened.
     pub(crate) fn new(key: RackKey, ends: LinkEnds, mine: EndNonce) -> Self {
         let greets =
             [MINE, THEIRS].map(|from| key.derive(&[b"rackloom 2 greeting", &direction(&ends, from)]));
@@ -137,17 +137,17 @@ impl LinkSeal {
         }
     }
 
-    /// Frames without a valid tag, and frames that had been received before.
+    /// Returns the number of frames without a valid tag, and the number of frames that had been received before.
     pub(crate) const fn refused(&self) -> (u64, u64) {
         (self.bad_tags, self.replays)
     }
 
-    /// Whether frames can be sent.
+    /// Returns whether frames can be sent.
     pub(crate) const fn is_agreed(&self) -> bool {
         self.session.is_some()
     }
 
-    /// Put the trailer behind the first `length` bytes. Returns the length of the whole; `None` if there is no room, or nothing is agreed.
+    /// Appends the trailer to the first `length` bytes. Returns the total length, or `None` if there is no space or no session.
     // W-92
     pub(crate) fn close(&mut self, room: &mut [u8], length: usize) -> Option<usize> {
         let session = self.session.as_mut()?;
@@ -160,7 +160,7 @@ impl LinkSeal {
         Some(length + TRAILER_BYTES)
     }
 
-    /// The length of the frame in what was received, if it is to be taken. Everything else is over.
+    /// Returns the length of the frame within the received bytes, or `None` if the bytes are a greeting or refused.
     // W-92
     pub(crate) fn open(&mut self, bytes: &[u8]) -> Option<usize> {
         if is_greeting(bytes) {
@@ -183,7 +183,7 @@ impl LinkSeal {
         Some(length)
     }
 
-    /// When [`LinkSeal::greeting`] has something, if nothing is received before.
+    /// Returns the time at which [`LinkSeal::greeting`] has a greeting, if nothing is received before.
     pub(crate) fn next_due(&self) -> Instant {
         if !self.owed.is_empty() {
             return Instant::ZERO;
@@ -195,7 +195,7 @@ impl LinkSeal {
         self.session.is_some() && self.candidate.is_none()
     }
 
-    /// An answer that is owed, as the first [`GREETING_BYTES`] of the room.
+    /// Writes a pending answer into the first [`GREETING_BYTES`] of `room`.
     pub(crate) fn answer(&mut self, room: &mut [u8]) -> Option<usize> {
         let out = room.first_chunk_mut::<GREETING_BYTES>()?;
         let to = self.owed.pop_front()?;
@@ -203,7 +203,7 @@ impl LinkSeal {
         Some(GREETING_BYTES)
     }
 
-    /// The greeting that is due, if one is.
+    /// Writes a greeting into `room`, if one is due.
     pub(crate) fn greeting(&mut self, now: Instant, room: &mut [u8]) -> Option<usize> {
         self.forget_candidate(now);
         if self.is_complete() || now < self.greet_at {
@@ -264,7 +264,7 @@ impl LinkSeal {
                 self.owe(theirs, wants_answer);
             }
             _ => {
-                // Of several the latest: the others are replays of earlier runs.
+                // Of several nonces the latest is kept. The others are replays of earlier runs.
                 if self.candidate.is_none_or(|(known, _)| known < theirs) {
                     self.candidate = Some((theirs, None));
                 }
@@ -279,7 +279,7 @@ impl LinkSeal {
         }
         self.owed.push_back(to);
         if self.owed.len() > ANSWERS_MAX {
-            // The earliest opening is the least likely to be of this run.
+            // The earliest opening is the least likely to belong to this run.
             let earliest = (0..self.owed.len()).min_by_key(|place| self.owed[*place]);
             earliest.map(|place| self.owed.remove(place));
         }
@@ -295,7 +295,7 @@ impl LinkSeal {
     }
 }
 
-/// What tells one direction of one link from all others.
+/// Returns bytes that distinguish one direction of one link from all others.
 fn direction(ends: &LinkEnds, from: usize) -> [u8; 6] {
     let (sender, receiver) = if from == MINE { (ends.mine, ends.theirs) } else { (ends.theirs, ends.mine) };
     let ([a, b], [c, d], [e, f]) =

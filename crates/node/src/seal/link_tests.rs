@@ -1,4 +1,4 @@
-//! Two ends of a link in memory, with a recorder between them.
+//! Tests of two ends of a link in memory, with a recorder between them.
 
 use std::time::Instant as WallInstant;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const STEP_NS: u64 = 1_000_000;
 
-/// One end; a later `run` is a later opening.
+/// Creates one end. A larger `run` is a later opening.
 fn end(key: u8, here: u16, run: u64) -> LinkSeal {
     let ends = LinkEnds {
         edge: 3,
@@ -26,7 +26,7 @@ fn pair(key: u8, run: u64) -> [LinkSeal; 2] {
     [end(key, 0, run), end(key, 1, run)]
 }
 
-/// What an end sends of itself now.
+/// Returns the greetings that an end sends now.
 fn greetings(end: &mut LinkSeal, now: Instant) -> Vec<Vec<u8>> {
     let mut room = [0; GREETING_BYTES];
     let mut sent = Vec::new();
@@ -39,7 +39,7 @@ fn greetings(end: &mut LinkSeal, now: Instant) -> Vec<Vec<u8>> {
     sent
 }
 
-/// Let both ends greet for so many steps; `is_lost` says which greetings do not arrive. Returns all that was sent, by sender.
+/// Exchanges greetings for `steps` steps. `is_lost` decides which greetings do not arrive. Returns all sent greetings, by sender.
 fn greet(ends: &mut [LinkSeal; 2], steps: u64, mut is_lost: impl FnMut() -> bool) -> [Vec<Vec<u8>>; 2] {
     let mut sent = [Vec::new(), Vec::new()];
     for step in 0..steps {
@@ -62,7 +62,7 @@ fn agreed(key: u8, run: u64) -> [LinkSeal; 2] {
     ends
 }
 
-/// A frame that looks like one of version 1.
+/// Seals a frame that resembles one of version 1.
 fn sealed(end: &mut LinkSeal, body: &[u8]) -> Vec<u8> {
     let mut room = [&[0x11; 46], body, &[0; TRAILER_BYTES]].concat();
     let length = end.close(&mut room, 46 + body.len()).expect("both have agreed");
@@ -236,7 +236,7 @@ fn a_greeting_that_is_never_confirmed_ends_nothing() {
 
 proptest! {
     #[test]
-    fn ends_agree_whatever_is_lost(losses in prop::collection::vec(any::<bool>(), 40)) {
+    fn ends_agree_under_every_loss(losses in prop::collection::vec(any::<bool>(), 40)) {
         let mut ends = pair(1, 0);
         let mut losses = losses.into_iter();
         greet(&mut ends, 200, || losses.next().unwrap_or(false));
@@ -254,13 +254,13 @@ proptest! {
     }
 }
 
-/// The figures of `docs/decisions/authentication.md`: `cargo test --release -p rackloom seal_costs -- --ignored --nocapture`.
+/// Measures the figures of `docs/decisions/authentication.md`: `cargo test --release -p rackloom seal_costs -- --ignored --nocapture`.
 #[test]
 #[ignore = "it measures"]
 fn seal_costs() {
     for payload in [64, 4096] {
         let [mut a, mut b] = agreed(1, 0);
-        // Headers of a put beside its payload, and room for the trailer.
+        // Headers of a put, its payload, and space for the trailer.
         let mut room = vec![0x11; 46 + 84 + payload + TRAILER_BYTES];
         let length = room.len() - TRAILER_BYTES;
         let (mut close_ns, mut open_ns) = (u128::MAX, u128::MAX);

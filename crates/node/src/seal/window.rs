@@ -1,18 +1,18 @@
-//! Which counters of a sender have been seen: each is taken once, and none that is far behind the highest one.
+//! Replay protection: accepts each counter of a sender once, and none that is too old.
 
-/// So far behind the highest counter one may still be taken: networks reorder.
+/// Distance from the highest counter at which counters are refused. Smaller distances are accepted, because networks reorder.
 const BEHIND_MAX: u64 = 64;
 
-/// The counters that have been taken.
+/// The counters that have been accepted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReplayWindow {
     highest: u64,
-    /// Bit `i`: whether `highest - i` has been taken.
+    /// Bit `i` is set if `highest - i` has been accepted.
     taken: u64,
 }
 
 impl ReplayWindow {
-    /// Take a counter, from 1 on. Returns whether it is new.
+    /// Accepts a counter, which starts at 1. Returns whether it is new.
     // W-93
     pub(super) fn take(&mut self, counter: u64) -> bool {
         if counter > self.highest {

@@ -1,7 +1,6 @@
-//! One question to a rack's control socket whose answer may bring descriptors along.
+//! One request to a rack's control socket whose response may carry descriptors.
 //!
-//! The caller knows what the lines mean. What the rack says behind the answer is given back unread: a connection on which a
-//! seat was taken goes on as the seat's own.
+//! The caller interprets the lines. Bytes after the response are returned unread: the connection on which a seat was taken becomes the seat's own.
 
 use std::io::{self, Write};
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
@@ -9,28 +8,28 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use super::descriptors;
-use super::grant::Grant;
+use rackloom_control::grant::Grant;
 
-/// A start names the whole rack file.
+/// Maximum length of a line, in bytes. A start request contains the whole rack file.
 const LINE_BYTES_MAX: usize = 64 << 20;
 
-/// What came in answer to a question.
+/// Response to a request.
 ///
 /// `Send` and `Sync`: data, and descriptors that it owns.
 #[derive(Debug)]
 pub struct Answer {
-    /// The line, with its end.
+    /// The line, with its newline.
     pub line: Vec<u8>,
-    /// Descriptors that came with it, or with what follows.
+    /// Descriptors received with the line, or with the bytes after it.
     pub descriptors: Vec<OwnedFd>,
-    /// Bytes behind the line.
+    /// Bytes after the line.
     pub rest: Vec<u8>,
 }
 
-/// Say one line and wait for one; at most `patience` between two pieces of it.
+/// Sends one line and waits for one. `patience` is the timeout for each piece of it.
 ///
 /// # Errors
-/// What the socket says; [`io::ErrorKind::UnexpectedEof`] if the line has no end.
+/// The error of the socket, or [`io::ErrorKind::UnexpectedEof`] if the line has no end.
 pub fn ask(mut stream: &UnixStream, question: &[u8], patience: Duration) -> io::Result<Answer> {
     stream.set_write_timeout(Some(patience))?;
     stream.set_read_timeout(Some(patience))?;
@@ -50,8 +49,8 @@ pub fn ask(mut stream: &UnixStream, question: &[u8], patience: Duration) -> io::
     }
 }
 
-/// The grant under the numbers that its wires have here; they belong to whoever opens it. `names`: the numbers under which
-/// it names them, in their order. `None` if some are missing.
+/// Returns the grant with the local numbers of its wires. The code that opens the grant then owns the descriptors. `names`: the numbers in the grant,
+/// in the order of `wires`. `None` if some are missing.
 #[must_use]
 pub fn renumber(grant: &Grant, names: &[RawFd], wires: Vec<OwnedFd>) -> Option<Grant> {
     if names.len() != wires.len() {

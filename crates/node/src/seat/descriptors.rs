@@ -1,8 +1,7 @@
-//! Descriptors that travel over a Unix socket with the line that names them.
+//! Descriptors that are sent over a Unix socket with the line that names them.
 //!
-//! The kernel attaches descriptors to bytes, at most `BATCH_MAX` to one message, so the first bytes of a line carry
-//! a batch each and the rest of the line carries none. The receiver reads until the line is whole and keeps what came.
-//! Nothing here knows what a descriptor is for.
+//! The kernel attaches descriptors to bytes, at most `BATCH_MAX` to one message. The first bytes of a line therefore carry a batch each, and the rest
+//! of the line carries none. The receiver reads until the line is complete and keeps the received descriptors. This file does not interpret them.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,22 +12,22 @@ use rustix::net::{
     SendFlags, recvmsg, sendmsg,
 };
 
-/// The kernel takes no more in one message.
+/// Maximum number of descriptors that the kernel accepts in one message.
 const BATCH_MAX: usize = 253;
 
-/// The most that one line may carry: a seat of the largest rack needs fewer.
+/// Maximum number of descriptors that one line may carry. A seat of the largest rack needs fewer.
 pub const DESCRIPTORS_MAX: usize = 16 * BATCH_MAX;
 
-/// How many bytes of a line carry descriptors.
+/// Returns the number of bytes of a line that carry descriptors.
 #[must_use]
 pub fn carrying_bytes(descriptors: usize) -> usize {
     descriptors.div_ceil(BATCH_MAX)
 }
 
-/// Send byte `place` of a line with its batch. Does not wait: a full socket is [`io::ErrorKind::WouldBlock`].
+/// Sends byte `place` of a line with its batch. Does not wait: a full socket returns [`io::ErrorKind::WouldBlock`].
 ///
 /// # Errors
-/// What the socket says; [`io::ErrorKind::InvalidInput`] if the line has no such byte.
+/// The error of the socket, or [`io::ErrorKind::InvalidInput`] if the line has no such byte.
 pub fn send_batch(
     socket: impl AsFd,
     line: &[u8],
@@ -46,10 +45,11 @@ pub fn send_batch(
     Ok(())
 }
 
-/// Read some bytes and the descriptors that come with them; they are closed on exec. Zero bytes are the end.
+/// Reads some bytes and the descriptors that were sent with them. The descriptors are closed on exec. Returns the number of bytes; zero means the
+/// end.
 ///
 /// # Errors
-/// What the socket says; [`io::ErrorKind::InvalidData`] if more descriptors came than any seat needs.
+/// The error of the socket, or [`io::ErrorKind::InvalidData`] if more descriptors arrived than any seat needs.
 pub fn receive(socket: impl AsFd, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,15 +1,15 @@
-//! A seat of a rack of several processes: what it is granted, and how it opens that.
+//! A seat of a rack of several processes: the wires that it is granted, and how it opens them.
 //!
-//! The command starts seats and hands out vacant ones; the library takes vacant ones ([`crate::fabric::Node::join`]). Both
-//! speak the same lines (`docs/control-socket.md`) and open the same wires, so it is here once. This is for these two and
-//! follows them; programs use [`crate::fabric`].
+//! The command starts seats and hands out vacant ones. The library takes vacant ones ([`crate::fabric::Node::join`]). Both use the same protocol
+//! (`docs/control-socket.md`) and open the same wires, so the code is here once. This module is for these two and changes with them. Programs use
+//! [`crate::fabric`].
 
 pub mod answer;
-mod conduct;
 pub mod descriptors;
-mod grant;
-pub mod place;
+mod fault_player;
+pub mod report;
+pub mod run_directory;
 pub mod wires;
 
-pub use conduct::{FaultLine, FaultNotices, FaultPlayer};
-pub use grant::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};
+pub use fault_player::{FaultLine, FaultNotices, FaultPlayer};
+pub use rackloom_control::grant::{Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet};

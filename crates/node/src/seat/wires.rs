@@ -1,7 +1,7 @@
-//! The devices of a seat, from what it was granted; and new cables for its ports while it runs.
+//! The devices of a seat, opened from its grant, and new cables for its ports while it runs.
 //!
-//! Each device has the faults of its link around it. In a rack that stays, or whose fault script restarts members, every port
-//! is a jack: the seat at the other end may be vacant, and whoever sits there may change. Identity comes from the plan; a grant only says what to open.
+//! Each device is wrapped in the faults of its link. In a rack that stays, or whose fault script restarts members, every port is a jack, because the
+//! process in the seat at the other end may be absent and may change. The identity comes from the plan. A grant only names what to open.
 
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd, RawFd};
@@ -14,55 +14,54 @@ use rackloom_plan::impair::{Direction, Judge, Verdict};
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{MemberConfig, PortConfig};
 
-use super::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
-use crate::namespaces::{LinkNews, bring_up, switch_on_all};
+use crate::namespaces::{LinkEvents, bring_up, switch_on_all};
 use crate::seal::{EndNonce, LinkEnds, RackKey};
 use crate::wires::impaired::{Impaired, Timing, Watch};
 use crate::wires::jack::{Idle, Inserter, Jack};
 use crate::wires::sealed::Sealed;
 use crate::wires::tapped::Tapped;
 use crate::wires::{Device, Doorbell, packet, shared_memory, udp};
+use rackloom_control::grant::{Grant, NewCable, Outlet, SharedMemoryPort};
 
-/// A modelled rate below this is slower than the wires are by themselves.
-const FELT_RATE_BITS_PER_S: u64 = 20_000_000_000;
-/// A modelled delay from this on is longer than software takes by itself.
-const FELT_DELAY_NS: u64 = 10_000;
-/// How long all neighbours may take to switch on their ends of the cables.
-const CABLE_PATIENCE: Duration = Duration::from_secs(20);
-/// How long an interface that has been laid already may take to appear.
-const APPEAR_PATIENCE: Duration = Duration::from_millis(100);
+/// Rate below which a modelled rate is slower than the wires by themselves, in bits per second.
+const MODELLED_RATE_MAX_BITS_PER_S: u64 = 20_000_000_000;
+/// Delay from which a modelled delay is longer than the software's own, in nanoseconds.
+const MODELLED_DELAY_MIN_NS: u64 = 10_000;
+/// Timeout for all neighbours to switch on their ends of the cables.
+const CABLE_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout for an interface that has been created already to appear.
+const APPEAR_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Gives each port, by its number, somebody who watches what is sent there; asked again for every new cable.
+/// Creates the observer of the frames sent at a port, given by its number. It is called again for every new cable.
 ///
 /// `Send`, not `Sync`: the thread that exchanges cables calls it.
 pub type WatchPort = Box<dyn Fn(usize) -> Watch + Send>;
 
-/// The hand that exchanges cables while the seat runs.
+/// Handle that exchanges cables while the seat runs.
 ///
 /// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Cabling {
     plan: Plan,
     config: MemberConfig,
-    /// Of the rack, if it has one.
+    /// Key of the rack, if it has one.
     key: Option<RackKey>,
-    /// By port; none if cables stay as they are.
+    /// Inserters by port. Empty if cables are not exchanged.
     inserters: Vec<Inserter>,
-    /// The seat's own, on shared memory.
+    /// Doorbell of the seat, on shared memory.
     doorbell: Option<Doorbell>,
-    /// Of the seat's interfaces, on the packet wire.
-    news: Option<Arc<LinkNews>>,
+    /// Notifications about the seat's interfaces, on the packet wire.
+    news: Option<Arc<LinkEvents>>,
     watch_port: Option<WatchPort>,
     /// Links at which a fault script will act.
     scripted: Vec<u16>,
     exchanges: bool,
 }
 
-/// One device per port, and the hand that exchanges what is in them. `exchanges`: cables may be exchanged, because the
-/// rack stays or somebody may follow a member that dies.
-/// `scripted`: links, by index in the plan, at which a fault script will act.
+/// Opens one device per port. Returns them with the handle that exchanges their cables. `exchanges`: cables may be exchanged, because the rack stays
+/// or an ended member may be replaced. `scripted`: links, by index in the plan, at which a fault script will act.
 ///
 /// # Errors
-/// In words, if a wire cannot be opened.
+/// A message, if a wire cannot be opened.
 pub fn open(
     plan: &Plan,
     config: &MemberConfig,
@@ -72,8 +71,9 @@ pub fn open(
     scripted: &[u16],
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
     let news = match grant {
-        // Before the first interface is switched on, so that nothing is missed. Without news carriers are asked for.
-        Grant::Packet { .. } => LinkNews::listen().map(Arc::new).ok(),
+        // The socket is opened before the first interface is switched on, so that no notification is missed. Without notifications carriers are
+        // polled.
+        Grant::Packet { .. } => LinkEvents::listen().map(Arc::new).ok(),
         _ => None,
     };
     let key = plan.security.key_file.as_deref().map(RackKey::read).transpose();
@@ -87,7 +87,7 @@ pub fn open(
         Grant::Packet { interfaces, outlets } => {
             let mut devices = open_packet(plan, config, interfaces, exchanges, news.as_ref())?;
             for outlet in outlets {
-                *place_of(&mut devices, outlet.port)? = Some(open_outlet(plan, config, outlet)?);
+                *device_slot(&mut devices, outlet.port)? = Some(open_outlet(plan, config, outlet)?);
             }
             (devices, None)
         }
@@ -98,7 +98,7 @@ pub fn open(
             let mut devices: Bare = ports.iter().enumerate().map(open).collect::<Result<_, _>>()?;
             for outlet in outlets {
                 let end = udp::End::routed_from_fds(outlet.sockets);
-                *place_of(&mut devices, outlet.port)? = Some(open_udp(plan, config, outlet.port, end)?);
+                *device_slot(&mut devices, outlet.port)? = Some(open_udp(plan, config, outlet.port, end)?);
             }
             (devices, None)
         }
@@ -128,24 +128,24 @@ impl std::fmt::Debug for Cabling {
 }
 
 impl Cabling {
-    /// What wakes this seat, if it is not the devices themselves.
+    /// Returns the doorbell that wakes this seat, or `None` if the devices themselves wake it.
     #[must_use]
     pub const fn doorbell(&self) -> Option<&Doorbell> {
         self.doorbell.as_ref()
     }
 
-    /// Exchange the cable at a port. What cannot be opened leaves the port as it is.
+    /// Exchanges the cable at a port. If the new cable cannot be opened, the port stays as it is.
     ///
     /// # Errors
-    /// In words, why it cannot be opened.
+    /// A message, if the cable cannot be opened.
     pub fn exchange(&self, cable: &NewCable, descriptors: Vec<OwnedFd>) -> Result<(), String> {
         self.exchange_under(cable, descriptors, None)
     }
 
-    /// The same while a fault script acts at this port: these conditions hold on the new cable as well.
+    /// Exchanges the cable at a port while a fault script acts there: these conditions apply to the new cable as well.
     ///
     /// # Errors
-    /// In words, why it cannot be opened.
+    /// A message, if the cable cannot be opened.
     pub fn exchange_under(
         &self,
         cable: &NewCable,
@@ -159,7 +159,7 @@ impl Cabling {
                 .map_err(|error| format!("cannot open the new wires of port {port}: {error}"))?,
             (NewCable::Packet { interface, .. }, None) => {
                 let interface = std::slice::from_ref(interface);
-                switch_on_all(interface, APPEAR_PATIENCE).map_err(|error| error.to_string())?;
+                switch_on_all(interface, APPEAR_TIMEOUT).map_err(|error| error.to_string())?;
                 open_interface(&self.plan, &self.config, port, &interface[0], self.news.as_ref())?
             }
             (NewCable::Udp { .. }, None) => {
@@ -186,7 +186,7 @@ impl Cabling {
         Ok(Box::new(jack))
     }
 
-    /// Wrap a bare device in what the link has: the seal next to the device, faults and watchers around it.
+    /// Wraps a bare device in the layers of its link: the seal next to the device, faults and observers around it.
     fn finish(&self, port: usize, device: Box<dyn Device>) -> Result<Box<dyn Device>, String> {
         let Some(key) = &self.key else { return Ok(self.impair(port, device)) };
         let MemberConfig { node: mine, ether_type, epoch, .. } = self.config;
@@ -196,14 +196,16 @@ impl Cabling {
         Ok(self.impair(port, Box::new(Sealed::new(device, key.clone(), ends, nonce))))
     }
 
-    /// The faults of a link are applied where a frame is sent, so each direction has one judge. Rate and delay are modelled
-    /// only where they would be felt: a model of what is faster than its own arithmetic only costs time.
+    /// Wraps a device in the faults of its link. They are applied where a frame is sent, so each direction has one judge. Rate and delay are modelled
+    /// only where they have an effect: a model of what is faster than its own arithmetic only costs time.
     fn impair(&self, port: usize, device: Box<dyn Device>) -> Box<dyn Device> {
         let edge = self.config.ports[port].edge;
         let link = &self.plan.links[usize::from(edge)];
         let profile = &link.profile;
-        let felt = profile.latency_ns() >= FELT_DELAY_NS
-            || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < FELT_RATE_BITS_PER_S);
+        let felt = profile.latency_ns() >= MODELLED_DELAY_MIN_NS
+            || profile
+                .rate_bits_per_s
+                .is_some_and(|rate_bits_per_s| rate_bits_per_s < MODELLED_RATE_MAX_BITS_PER_S);
         let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
         if !felt && !profile.has_faults() && !self.scripted.contains(&edge) {
             return match watch {
@@ -218,16 +220,16 @@ impl Cabling {
         let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
         let impaired = Impaired::new(device, judge, felt.then(|| Timing::of(profile)));
         let impaired = impaired.with_profile(profile);
-        // A rack that stays has the wrapper for faults that may be injected; it is to cost nothing until then.
+        // A rack that stays has the wrapper for faults that may be injected later. Until then the wrapper should cost nothing.
         let sleeps = !felt && !profile.has_faults() && watch.is_none() && self.exchanges;
         Box::new(if sleeps { impaired.dormant() } else { impaired.watched_by(watch) })
     }
 }
 
-/// Devices by port; nothing where there is no cable.
+/// Devices by port. `None` where there is no cable.
 type Bare = Vec<Option<Box<dyn Device>>>;
 
-fn place_of(devices: &mut Bare, port: usize) -> Result<&mut Option<Box<dyn Device>>, String> {
+fn device_slot(devices: &mut Bare, port: usize) -> Result<&mut Option<Box<dyn Device>>, String> {
     devices.get_mut(port).ok_or_else(|| format!("the plan has no port {port}"))
 }
 
@@ -248,7 +250,7 @@ fn open_shared_memory(
     Ok((devices, mine))
 }
 
-/// The end of a link and the neighbour's doorbell, as they came along with the order.
+/// Opens the end of a link and the neighbour's doorbell from the descriptors sent with the message.
 fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<Box<dyn Device>> {
     let [send, receive, carrier, theirs] =
         <[OwnedFd; 4]>::try_from(descriptors).map_err(|_| io::ErrorKind::InvalidData)?;
@@ -257,24 +259,25 @@ fn plug_shared_memory(mine: &Doorbell, descriptors: Vec<OwnedFd>) -> io::Result<
     Ok(Box::new(shared_memory::End::from_fds(end)?.open(mine, &theirs)?))
 }
 
-/// Where cables may be exchanged nobody waits for the other ends: a neighbour that is busy or stopped must hold up nobody.
+/// Opens the interfaces of a seat. Where cables may be exchanged it does not wait for the other ends, because a busy or stopped neighbour must not
+/// delay the seat.
 fn open_packet(
     plan: &Plan,
     config: &MemberConfig,
     interfaces: &[Option<String>],
     exchanges: bool,
-    news: Option<&Arc<LinkNews>>,
+    news: Option<&Arc<LinkEvents>>,
 ) -> Result<Bare, String> {
     let present: Vec<_> = interfaces.iter().flatten().cloned().collect();
     let bring_up = if exchanges { switch_on_all } else { bring_up };
-    bring_up(&present, CABLE_PATIENCE).map_err(|error| format!("cannot use the packet wire: {error}"))?;
+    bring_up(&present, CABLE_TIMEOUT).map_err(|error| format!("cannot use the packet wire: {error}"))?;
     let open = |(port, interface): (usize, &Option<String>)| {
         interface.as_ref().map(|interface| open_interface(plan, config, port, interface, news)).transpose()
     };
     interfaces.iter().enumerate().map(open).collect()
 }
 
-/// A port that leaves the machine. News of its interface come along: they are not heard within the seat's namespace.
+/// Opens a port that leaves the machine. Its sockets include notifications about its interface, which do not reach the seat's namespace.
 fn open_outlet(plan: &Plan, config: &MemberConfig, outlet: &Outlet) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(plan, config, outlet.port)?;
     let device = packet::open_inherited(&outlet.interface, &settings, outlet.sockets);
@@ -289,7 +292,7 @@ fn packet_settings(plan: &Plan, config: &MemberConfig, port: usize) -> Result<pa
     Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
 }
 
-/// Who else has links at the interface of a port: at a bridge everybody in the plane.
+/// Returns the addresses on the segment of a port: at a bridge, those of all members of the plane. Returns `None` without bridges.
 fn segment(plan: &Plan, config: &MemberConfig, port: usize) -> Option<packet::Segment> {
     if !plan.has_bridges() {
         return None;
@@ -311,7 +314,7 @@ fn open_interface(
     config: &MemberConfig,
     port: usize,
     interface: &str,
-    news: Option<&Arc<LinkNews>>,
+    news: Option<&Arc<LinkEvents>>,
 ) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(plan, config, port)?;
     let device = match segment(plan, config, port) {
@@ -335,5 +338,5 @@ fn open_udp(
     let settings = udp::Settings { frame_bytes_max: plan.wire_bytes_max(), credits: link.credits };
     let device = end.and_then(|end| end.open(&settings));
     let device = device.map_err(|error| format!("cannot open the udp wire of port {port}: {error}"))?;
-    Ok(Box::new(if plan.is_sealed() { device.without_refusals() } else { device }))
+    Ok(Box::new(if plan.is_sealed() { device.ignoring_refusals() } else { device }))
 }

@@ -1,33 +1,33 @@
-//! What the bytes of an imported region are: pages that are mapped, or memory of a device that is opened.
+//! The bytes of an imported region: mapped pages, or opened memory of a device.
 //!
-//! Both are used by the same few verbs, within a range that was checked before. Pages are touched by this processor; what lies on a
-//! device is moved by the importer's own device, behind everything that it was asked before, and is visible there when the verb
-//! returns. Bytes that lie in pages on one side and on a device on the other go through a buffer, piece by piece.
+//! Both have the same operations, on a range that was checked before. This processor accesses pages. The importer's own device moves memory of a
+//! device, after all earlier requests to it; the bytes are visible there when the operation returns. A copy between pages and a device goes
+//! through a buffer, piece by piece.
 //!
-//! Who may do what, and whether the owner still lives, is not known here.
+//! Permissions and the state of the owner are not checked here.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
 use rackloom_protocol::{Atomic, AtomicKind, MemoryFault, SignalKind, Width};
 
-use super::imported::AccessError;
+use super::access::AccessError;
 use super::message::OnDevice;
 use crate::mapping::Mapping;
 use crate::memory::{Local, SharedDevice, locked};
 use crate::window::Window;
 
-/// A piece of what goes through a buffer.
+/// Size of a piece that goes through a buffer.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// All bytes of an imported region. Dropping it unmaps or closes them.
+/// Bytes of an imported region. Dropping the value unmaps or closes them.
 #[derive(Debug)]
 pub(super) enum Backing {
     Pages(Mapping),
     Device(Opened),
 }
 
-/// Memory of another process's device.
+/// Memory on a device of another process.
 #[derive(Debug)]
 pub(super) struct Opened {
     device: SharedDevice,
@@ -36,7 +36,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Open what an owner offers, by one's own device.
+    /// Opens an owner's offer with the importer's device.
     pub(super) fn new(
         device: Option<&SharedDevice>,
         offer: &OnDevice,
@@ -69,14 +69,14 @@ impl Backing {
         }
     }
 
-    /// A range of them, which the caller has checked to lie within.
+    /// Returns a range, which the caller has checked to lie within the region.
     #[inline(always)]
     pub(super) fn span(&self, offset: u64, length: u64) -> Span<'_> {
         match self {
             Self::Pages(pages) => {
                 let base = pages.base().wrapping_add(offset as usize);
-                // SAFETY: needed because shared pages are not a slice. The range lies within the mapping, which lives as long as `self`,
-                // and nobody holds references into it but to atomics.
+                // SAFETY: needed because shared pages are not a slice. The range lies within the mapping, which exists as long as `self`,
+                // and no references into it exist except to atomics.
                 Span::Pages(unsafe { Window::over(base, length as usize) })
             }
             Self::Device(opened) => Span::Device(&opened.device, opened.address + offset),
@@ -84,7 +84,7 @@ impl Backing {
     }
 }
 
-/// The bytes of one access.
+/// Bytes of one access.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Span<'a> {
     Pages(Window<'a>),
@@ -95,7 +95,7 @@ impl Span<'_> {
     #[inline(always)]
     pub(super) fn read(self, out: &mut [u8]) -> Result<(), AccessError> {
         match self {
-            Self::Pages(window) => window.read(0, out).map_err(crooked),
+            Self::Pages(window) => window.read(0, out).map_err(misaligned),
             Self::Device(device, address) => locked(device).read_there(address, out).map_err(failed),
         }
     }
@@ -103,7 +103,7 @@ impl Span<'_> {
     #[inline(always)]
     pub(super) fn write(self, bytes: &[u8]) -> Result<(), AccessError> {
         match self {
-            Self::Pages(window) => window.write(0, bytes).map_err(crooked),
+            Self::Pages(window) => window.write(0, bytes).map_err(misaligned),
             Self::Device(device, address) => locked(device).write_there(address, bytes).map_err(failed),
         }
     }
@@ -111,17 +111,17 @@ impl Span<'_> {
     #[inline(always)]
     pub(super) fn atomic(self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
         match self {
-            Self::Pages(window) => window.atomic(0, atomic).map_err(crooked),
+            Self::Pages(window) => window.atomic(0, atomic).map_err(misaligned),
             Self::Device(..) if !offset.is_multiple_of(atomic.width.bytes()) => Err(AccessError::Misaligned),
             Self::Device(device, address) => locked(device).change_there(address, atomic).map_err(failed),
         }
     }
 
-    /// Update an 8-byte word after everything that was written before.
+    /// Updates an 8-byte word after all earlier writes.
     #[inline(always)]
     pub(super) fn signal(self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
         if let Self::Pages(window) = self {
-            return window.signal(0, kind, value).map_err(crooked);
+            return window.signal(0, kind, value).map_err(misaligned);
         }
         let kind = match kind {
             SignalKind::Set => AtomicKind::Set,
@@ -130,12 +130,12 @@ impl Span<'_> {
         self.atomic(offset, &Atomic { kind, width: Width::Eight, operand: value, compare: 0 }).map(|_| ())
     }
 
-    /// Copy bytes of one's own in.
+    /// Copies local bytes in.
     #[inline(always)]
     pub(super) fn copy_from(self, local: Local<'_>, length: usize) -> Result<(), AccessError> {
         match (self, local) {
             (Self::Pages(window), Local::Pages(own, offset)) => {
-                window.copy_from(0, own, offset, length).map_err(crooked)
+                window.copy_from(0, own, offset, length).map_err(misaligned)
             }
             (Self::Device(device, address), Local::Device(own, region, offset))
                 if SharedDevice::ptr_eq(device, own) =>
@@ -149,12 +149,12 @@ impl Span<'_> {
         }
     }
 
-    /// Copy bytes out to one's own.
+    /// Copies bytes out to local memory.
     #[inline(always)]
     pub(super) fn copy_to(self, local: Local<'_>, length: usize) -> Result<(), AccessError> {
         match (self, local) {
             (Self::Pages(window), Local::Pages(own, offset)) => {
-                own.copy_from(offset, window, 0, length).map_err(crooked)
+                own.copy_from(offset, window, 0, length).map_err(misaligned)
             }
             (Self::Device(device, address), Local::Device(own, region, offset))
                 if SharedDevice::ptr_eq(device, own) =>
@@ -168,7 +168,7 @@ impl Span<'_> {
         }
     }
 
-    /// The same without its first bytes.
+    /// Returns the span without its first `done` bytes.
     fn after(self, done: usize) -> Self {
         match self {
             Self::Pages(window) => Self::Pages(window.after(done)),
@@ -209,8 +209,8 @@ fn in_pieces(
     })
 }
 
-/// A window is as long as its access, so the only fault left is an atomic on a crooked address.
-fn crooked(_fault: MemoryFault) -> AccessError {
+/// Converts a fault of a window. The window has the length of the access, so the only possible fault is a misaligned atomic.
+fn misaligned(_fault: MemoryFault) -> AccessError {
     AccessError::Misaligned
 }
 

@@ -1,17 +1,16 @@
-//! The control pages of one export: which generation of it is alive, and who is inside right now.
+//! The control pages of one export: its current generation, and the importers that access it now.
 //!
-//! Word 0 is the generation. Then comes one cache line per importer with two words, each of which counts two things: in
-//! its lower half the accesses that are under way, in its upper half all accesses ever begun. An importer first announces
-//! itself in its own line and then looks at the generation; an owner that revokes first raises the generation and then
-//! looks at the lines. With a barrier between each of the two, one of the two sees the other: an access either is seen by
-//! the owner or sees that it must not happen.
+//! Word 0 is the generation. It is followed by one cache line per importer, with two words. The lower half of each word counts accesses
+//! in progress, the upper half all accesses ever begun. An importer first announces an access in its line and then reads the generation. An
+//! owner that revokes first raises the generation and then reads the lines. With a barrier between each of the two steps, at least one side
+//! sees the other: either the owner sees the access, or the importer sees that it must not happen.
 //!
-//! Accesses are many and revocations few, so where both sides can, the owner pays for both barriers (`barrier`). What is
-//! then left of an announcement is a plain store, if only one thread ever writes the word: the first of the line's words
-//! belongs to one thread of the importer, and all other threads share the second, which they change by atomic additions.
+//! Accesses are frequent and revocations rare, so the owner runs the barriers of both sides where the kernel supports it (`barrier`). An
+//! announcement is then a plain store, if only one thread writes the word: the first word of the line belongs to one thread of the
+//! importer. All other threads share the second word, which they change by atomic additions.
 //!
-//! The pages are writable for every importer, so an owner takes them for a courtesy: a line that never comes down costs
-//! it a bounded wait, nothing more.
+//! Every importer can write to the pages, so an owner does not depend on them: a line that never returns to zero costs it a bounded wait, and
+//! nothing else.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,30 +21,30 @@ use crate::mapping::{Mapping, sealed_length, sealed_memfd};
 
 const LINE_BYTES: usize = 64;
 const CONTROL_BYTES: usize = 64 * 1024;
-/// Most importers of one export.
+/// Largest number of importers of one export.
 pub(super) const SLOTS_MAX: u32 = (CONTROL_BYTES / LINE_BYTES) as u32 - 1;
 
-/// Set in a generation whose owner wants to be asked in frames for a while. It lies in the word that every access looks at anyway, so
-/// that asking costs nothing.
+/// Bit of a generation whose owner requires frames for a while. It is in the word that every access reads anyway, so the check costs
+/// nothing.
 pub(super) const WITHHELD: u64 = 1 << 63;
 
-/// Offset of the word that says whether the owner has barriers for both sides; in the generation's line.
+/// Offset, in the generation's line, of the word that tells if the owner runs the barriers of both sides.
 const HAS_BARRIERS: usize = 8;
-/// Offset of the word that threads share, within an importer's line.
+/// Offset, in an importer's line, of the word that threads share.
 const SHARED: usize = 8;
 
 const BEGUN: u64 = 1 << 32;
 const ACCESS: u64 = 1 | BEGUN;
-const UNDER_WAY: u64 = 0xffff_ffff;
+const IN_PROGRESS: u64 = 0xffff_ffff;
 
-/// Control pages, as seen from either side.
+/// Mapped control pages of an owner or an importer.
 #[derive(Debug)]
 pub(super) struct Control {
     pages: Mapping,
     barrier: Barrier,
 }
 
-/// The line of one importer.
+/// Line of one importer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     offset: usize,
@@ -59,7 +58,7 @@ impl Slot {
 }
 
 impl Control {
-    /// New control pages and their file.
+    /// Creates control pages and their file.
     pub(super) fn create(generation: u64) -> io::Result<(Self, OwnedFd)> {
         let file = sealed_memfd("rackloom-control", CONTROL_BYTES as u64)?;
         let barrier = if barrier::can_be_sent() { Barrier::Sent } else { Barrier::Own };
@@ -69,7 +68,7 @@ impl Control {
         Ok((control, file))
     }
 
-    /// Map the control pages of a peer.
+    /// Maps the control pages of a peer.
     pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
         if sealed_length(file)? < CONTROL_BYTES as u64 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "control pages are too short"));
@@ -81,25 +80,25 @@ impl Control {
         Ok(control)
     }
 
-    /// Whether a thread may announce accesses in a word of its own.
+    /// Returns `true` if a thread may announce accesses in a word of its own.
     pub(super) fn has_barriers(&self) -> bool {
         self.barrier == Barrier::Sent
     }
 
-    /// The generation that is alive.
+    /// Returns the current generation.
     #[inline(always)]
     pub(super) fn generation(&self) -> u64 {
         self.word(0).load(Ordering::SeqCst)
     }
 
-    /// From now on no access of an earlier generation begins. Returns whether announcements can be relied on: without the
-    /// barrier that the importers leave to the owner, they cannot.
+    /// Raises the generation: no access of an earlier generation begins from now on. Returns `false` if announcements are not reliable,
+    /// because the barrier of the importers, which the owner runs, was refused.
     pub(super) fn raise(&self, generation: u64) -> bool {
         self.word(0).store(generation, Ordering::SeqCst);
         self.barrier == Barrier::Own || barrier::send()
     }
 
-    /// The thread that has the first word to itself begins an access, where there are barriers. Returns what the word held.
+    /// Begins an access of the thread that owns the first word, with barriers of the owner. Returns the previous value of the word.
     #[inline(always)]
     pub(super) fn begin(&self, slot: Slot) -> u64 {
         debug_assert!(self.has_barriers());
@@ -110,29 +109,29 @@ impl Control {
         before
     }
 
-    /// The same thread ends it.
+    /// Ends an access of the thread that owns the first word.
     #[inline(always)]
     pub(super) fn end(&self, slot: Slot, before: u64) {
         self.word(slot.offset).store(before.wrapping_add(BEGUN), Ordering::Release);
     }
 
-    /// Any thread of an importer begins an access. Returns what the word held.
+    /// Begins an access of any thread of an importer. Returns the previous value of the word.
     pub(super) fn enter(&self, slot: Slot) -> u64 {
         self.word(slot.offset + SHARED).fetch_add(ACCESS, Ordering::SeqCst)
     }
 
-    /// Any thread of an importer ends an access.
+    /// Ends an access of any thread of an importer.
     pub(super) fn leave(&self, slot: Slot) {
         self.word(slot.offset + SHARED).fetch_sub(1, Ordering::Release);
     }
 
-    /// Accesses under way, as this importer says.
-    pub(super) fn under_way(&self, slot: Slot) -> u64 {
-        let count = |at| self.word(at).load(Ordering::SeqCst) & UNDER_WAY;
+    /// Returns the number of accesses in progress, according to the importer.
+    pub(super) fn in_progress(&self, slot: Slot) -> u64 {
+        let count = |at| self.word(at).load(Ordering::SeqCst) & IN_PROGRESS;
         count(slot.offset) + count(slot.offset + SHARED)
     }
 
-    /// The importer is gone, and whatever it was doing with it.
+    /// Clears the line of an importer that has ended.
     pub(super) fn clear(&self, slot: Slot) {
         self.word(slot.offset).store(0, Ordering::SeqCst);
         self.word(slot.offset + SHARED).store(0, Ordering::SeqCst);
@@ -147,7 +146,7 @@ impl Control {
     }
 }
 
-/// How many accesses had been begun when a word of a line held this.
+/// Returns the number of accesses that had begun when a word of a line had this value.
 #[inline(always)]
 pub(super) const fn begun(word: u64) -> u64 {
     word / BEGUN
@@ -158,40 +157,40 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_see_one_generation_and_every_line_of_its_own() {
+    fn both_sides_share_the_generation_and_the_lines() {
         let (owner, file) = Control::create(5).unwrap();
         let importer = Control::open(file.as_fd()).unwrap();
         assert_eq!(importer.generation(), 5);
         for slot in [0, 1, SLOTS_MAX - 1].map(Slot::new) {
-            assert_eq!(owner.under_way(slot), 0);
+            assert_eq!(owner.in_progress(slot), 0);
             assert_eq!(begun(importer.enter(slot)), 0);
             assert_eq!(begun(importer.enter(slot)), 1);
-            assert_eq!(owner.under_way(slot), 2);
+            assert_eq!(owner.in_progress(slot), 2);
             importer.leave(slot);
             importer.leave(slot);
-            assert_eq!(owner.under_way(slot), 0);
-            assert_eq!(begun(importer.enter(slot)), 2, "the count of accesses goes on");
+            assert_eq!(owner.in_progress(slot), 0);
+            assert_eq!(begun(importer.enter(slot)), 2, "the count of accesses continues");
             if importer.has_barriers() {
                 let before = importer.begin(slot);
-                assert_eq!((begun(before), owner.under_way(slot)), (0, 2), "a word of its own");
+                assert_eq!((begun(before), owner.in_progress(slot)), (0, 2), "a word of its own");
                 importer.end(slot, before);
-                assert_eq!(owner.under_way(slot), 1);
+                assert_eq!(owner.in_progress(slot), 1);
                 let before = importer.begin(slot);
-                assert_eq!((begun(before), owner.under_way(slot)), (1, 2));
+                assert_eq!((begun(before), owner.in_progress(slot)), (1, 2));
             } else {
                 println!("no barriers here: words of one thread are not tested");
             }
             owner.clear(slot);
-            assert_eq!(owner.under_way(slot), 0);
+            assert_eq!(owner.in_progress(slot), 0);
         }
         assert!(owner.raise(6), "announcements can be relied on");
         assert_eq!(importer.generation(), 6);
     }
 
-    /// Both sides speak and then look, at the same moment; at least one sees the other. Without barriers neither does, one
-    /// time in some hundred.
+    /// Both sides store and then load at the same time. At least one sees the other. Without barriers, neither does in about one of a
+    /// hundred rounds.
     #[test]
-    fn an_announcement_is_seen_or_sees() {
+    fn the_owner_sees_an_announcement_or_the_importer_sees_the_revocation() {
         const ROUNDS: u64 = 20_000;
         let (owner, file) = Control::create(1).unwrap();
         let importer = Control::open(file.as_fd()).unwrap();
@@ -201,7 +200,7 @@ mod tests {
         }
         let (slot, rounds) = (Slot::new(0), [(); 2].map(|()| AtomicU64::new(0)));
         let saw = AtomicU64::new(0);
-        // Says that a side has come to a round, and waits for the other; gives up when time is over.
+        // Marks that a side has reached a round, and waits for the other side, until the deadline.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(1);
         let meet = |side: usize, round: u64| {
             rounds[side].store(round, Ordering::SeqCst);
@@ -232,12 +231,12 @@ mod tests {
                     return round;
                 }
                 assert!(owner.raise(round + 1));
-                let seen = owner.under_way(slot);
+                let seen = owner.in_progress(slot);
                 if !meet(1, 2 * round + 1) {
                     return round;
                 }
                 let sees = saw.load(Ordering::SeqCst) == round + 1;
-                assert!(seen == 1 || sees, "round {round}: nobody has seen anybody");
+                assert!(seen == 1 || sees, "round {round}: neither side has seen the other");
             }
             ROUNDS
         });
@@ -245,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_control_file_is_refused() {
+    fn a_short_control_file_is_refused() {
         let short = sealed_memfd("short", 4096).unwrap();
         assert!(Control::open(short.as_fd()).is_err());
     }

@@ -1,19 +1,18 @@
-//! The operations of the wire, carried out on mapped memory.
+//! The operations of the wire, executed on mapped memory.
 //!
-//! A caller offers each command to [`Direct`] first. What concerns a region that was imported is done here, within the
-//! call, and ends in the same [`Event::Completed`] with the same errors; everything else goes to the endpoint. A run
-//! that is to use the wire only does not make a [`Direct`], and nothing else changes.
+//! A caller offers each command to [`Direct`] first. A command on an imported region is executed here, within the call, and ends with the
+//! [`Event::Completed`] and the errors of the wire. All other commands go to the endpoint. A run that uses only the wire makes no
+//! [`Direct`].
 //!
-//! *Order.* An operation is visible at its target when the call returns, so direct operations to one node are seen in
-//! the order of the calls. A put's signal is a release store (or add) after the data, and whoever waits reads it with
-//! acquire: who sees the signal sees the data. Flushes and fences only have to order what is on the wire, so they are
-//! passed on. What is *not* ordered without a flush: an operation that went through the wire before a direct one.
+//! *Order.* An operation is visible at its target when the call returns, so direct operations to one node are visible in the order of
+//! the calls. The signal of a put is a release store (or add) after the data, and a wait reads it with acquire: a reader that sees the
+//! signal sees the data. Flushes and fences only order operations on the wire, so they are passed on. An operation on the wire is *not* ordered
+//! before a later direct one without a flush.
 //!
-//! *Waits.* A word that peers change directly changes without a frame, so the endpoint cannot know; with a [`Direct`],
-//! all waits are kept here and looked at by [`Direct::poll`]. The wire's stores change the same words and end the
-//! same waits.
+//! *Waits.* Peers change a word directly without a frame, so the endpoint does not notice. With a [`Direct`], all waits are kept here
+//! and checked by [`Direct::poll`]. Stores of the wire change the same words and end the same waits.
 //!
-//! This file moves no bytes itself and never waits.
+//! This file moves no bytes itself and never blocks.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{Ordering, fence};
@@ -24,43 +23,44 @@ use rackloom_protocol::{
 };
 use rustix::event::PollFlags;
 
-use super::imported::{AccessError, ImportedRegion, Need};
+use super::access::{AccessError, Need};
+use super::imported::ImportedRegion;
 use super::socket;
 use crate::memory::HostMemory;
 
-/// How often the owners' connections are looked at, which costs a system call.
+/// Interval between checks of the owners' connections, each of which costs a system call.
 const LOOK_INTERVAL_NS: u64 = 5_000_000;
 
-/// How often words that lie on a device are looked at.
+/// Interval between reads of words on a device.
 const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
 
-/// Who carries a command out.
+/// Handler of a command.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Taken {
-    /// It was carried out or is kept here.
+    /// The command was executed, or is kept as a wait.
     Here,
-    /// Give it to the endpoint.
+    /// The command is to be given to the endpoint.
     NotHere,
 }
 
-/// The imported regions of one member, and its waits.
+/// Imported regions of one member, and its waits.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug, Default)]
 pub struct Direct {
     /// Sorted by owner and region.
     regions: Vec<ImportedRegion>,
     waits: Vec<Wait>,
-    /// Nodes that have withheld a region. All they have is reached in frames from then on: a store in a frame and a direct one behind it
-    /// would not be seen in this order.
+    /// Nodes that have withheld a region. Operations to all their regions use frames from then on: the order of a store in a frame and a
+    /// later direct one would not be kept.
     withheld: Vec<NodeId>,
     /// Nodes to which a posted store has failed since the last flush.
     failed: Vec<NodeId>,
     look_due: Instant,
-    /// When words on a device are looked at next.
+    /// Time of the next read of words on a device.
     word_due: Instant,
 }
 
@@ -75,7 +75,7 @@ struct Wait {
 }
 
 impl Direct {
-    /// From now on operations on this region are direct. An earlier import of the same region is dropped.
+    /// Makes operations on this region direct. An earlier import of the region is dropped.
     pub fn add(&mut self, imported: ImportedRegion) {
         match self.place(imported.owner(), imported.region()) {
             Ok(place) => self.regions[place] = imported,
@@ -83,41 +83,40 @@ impl Direct {
         }
     }
 
-    /// Drop all imports from a node: the importer's half of the order of frees, or the end of a lost owner. Operations
-    /// to it go to the wire again.
+    /// Drops all imports from a node, before the owner frees memory or after the owner was lost. Operations to the node use the wire again.
     pub fn forget(&mut self, node: NodeId) {
         self.regions.retain(|imported| imported.owner() != node);
         self.withheld.retain(|withheld| *withheld != node);
         self.failed.retain(|failed| *failed != node);
     }
 
-    /// Drop the import of one region. Returns whether there was one.
+    /// Drops the import of one region. Returns `true` if there was one.
     pub fn forget_region(&mut self, node: NodeId, region: RegionId) -> bool {
         self.place(node, region).map(|place| self.regions.remove(place)).is_ok()
     }
 
-    /// Whether operations on this region are direct.
+    /// Returns `true` if operations on this region are direct.
     #[must_use]
     pub fn reaches(&self, node: NodeId, region: RegionId) -> bool {
         self.place(node, region).is_ok()
     }
 
-    /// Whether a node wants to be asked in frames, as an access has found out.
+    /// Returns `true` if the node requires frames, as an access has detected.
     #[must_use]
     pub fn is_withheld(&self, node: NodeId) -> bool {
         self.withheld.contains(&node)
     }
 
-    /// Whether the owner of an imported region is known to have ended.
+    /// Returns `true` if the owner of an imported region is known to have ended.
     #[must_use]
     pub fn is_lost(&self, node: NodeId) -> bool {
         self.regions.iter().any(|imported| imported.owner() == node && imported.is_owner_gone())
     }
 
-    /// Carry out a command if it concerns mapped memory. Completions go to `events` within the call.
+    /// Executes a command if it concerns mapped memory. Completions go to `events` within the call.
     ///
     /// # Errors
-    /// As the core refuses: the command cannot be carried out by anybody.
+    /// The errors of the core: the command is not valid.
     pub fn handle_command(
         &mut self,
         memory: &HostMemory,
@@ -155,14 +154,14 @@ impl Direct {
         Ok(Taken::Here)
     }
 
-    /// Look at the words that are waited for, and now and then at the owners' connections. Returns whether anything ended.
+    /// Checks the words of waits and, at intervals, the owners' connections. Returns `true` if an operation ended.
     pub fn poll(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(Event)) -> bool {
         if now >= self.look_due {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.look_at_owners();
         }
         if memory.shared_device().is_some() {
-            // Looking at a word on a device takes microseconds, in which nothing else happens.
+            // A read of a word on a device blocks for microseconds.
             if now < self.word_due {
                 return false;
             }
@@ -180,7 +179,7 @@ impl Direct {
         self.waits.len() < before
     }
 
-    /// The endpoint says that a node is lost or has been restarted: waits that depend on it end.
+    /// Ends waits that depend on a node that is lost or has restarted, according to the endpoint.
     pub fn node_lost(&mut self, node: NodeId, events: &mut impl FnMut(Event)) {
         self.waits.retain(|wait| {
             let is_over = wait.depends_on == Some(node);
@@ -192,7 +191,7 @@ impl Direct {
         });
     }
 
-    /// The words of a region cannot be read: waits on them end with [`OperationError::MemoryFailed`].
+    /// Ends waits on the words of a region, which cannot be read, with [`OperationError::MemoryFailed`].
     pub fn fail_waits(&mut self, region: RegionId, events: &mut impl FnMut(Event)) {
         self.waits.retain(|wait| {
             let is_over = wait.region == region;
@@ -204,13 +203,13 @@ impl Direct {
         });
     }
 
-    /// Whether somebody waits for a word.
+    /// Returns `true` if there is a wait.
     #[must_use]
     pub fn has_waits(&self) -> bool {
         !self.waits.is_empty()
     }
 
-    /// Whether [`Direct::poll`] would end a wait now. For a caller that is about to sleep.
+    /// Returns `true` if [`Direct::poll`] would end a wait now. For a caller that is about to sleep.
     pub fn is_ready(&self, memory: &HostMemory) -> bool {
         self.waits.iter().any(|wait| wait.look(memory, false).is_some())
     }
@@ -229,7 +228,7 @@ impl Direct {
         }
         let Some(region) = self.find(target.node, target.region) else { return Ok(None) };
         if target.key != region.key() {
-            // The wire has the owner's word for it.
+            // The wire reports the owner's error.
             return Ok(None);
         }
         let result = match *command {
@@ -254,7 +253,7 @@ impl Direct {
         Ok(Some(Done { operation, target: target.node, result, completion }))
     }
 
-    /// The region of a put's signal, if there is one; `None` if it is not imported.
+    /// Returns the region of a put's signal, if there is one. `None` if it is not imported.
     #[expect(clippy::option_option, reason = "no signal and a signal elsewhere are two answers")]
     fn signal_region(
         &self,
@@ -293,7 +292,7 @@ impl Direct {
         Taken::Here
     }
 
-    /// Direct operations are over when they return, so a flush is the wire's, unless a posted store has failed here.
+    /// Handles a flush. Direct operations have ended when they return, so the flush goes to the wire, unless a posted store has failed here.
     fn flush(
         &mut self,
         operation: OperationId,
@@ -316,7 +315,7 @@ impl Direct {
         let connections: Vec<BorrowedFd<'_>> = self.regions.iter().map(ImportedRegion::connection).collect();
         let gone = socket::wait(&connections, PollFlags::empty(), 0);
         for (imported, _) in self.regions.iter().zip(gone).filter(|(_, gone)| *gone) {
-            // The imported region remembers it for the next access.
+            // The imported region keeps the error for the next access.
             let _ = imported.fail_for_good();
         }
     }
@@ -338,7 +337,7 @@ struct Done {
 }
 
 impl Wait {
-    /// How the wait ends, if it does.
+    /// Returns the result of the wait, if it has ended.
     fn look(&self, memory: &HostMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
         let Ok(word) = memory.word(self.region, self.offset) else {
             return Some(Err(OperationError::MemoryFailed));
@@ -350,7 +349,7 @@ impl Wait {
     }
 }
 
-/// Data, then the signal; both are checked before the first byte moves.
+/// Writes the data, then the signal. Both are checked before the first byte moves.
 fn put(
     region: &ImportedRegion,
     target: RemoteAddress,

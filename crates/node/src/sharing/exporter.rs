@@ -1,12 +1,11 @@
-//! The owner's side: who asked, may they, and which importers are there now.
+//! The owner's side of shared memory: checks of requests, and the list of importers.
 //!
-//! An exporter listens on a named local socket and does everything from [`Exporter::serve`], which never waits, so it
-//! fits into an event loop. One connection is one import, and it lasts as long as the importer's mapping. The checks
-//! come in this order, so that a stranger learns nothing about regions: user, seat, server; then region, tenant, key,
-//! revoked. User and process are those that the kernel reports for the connection; seat, tenant and server follow
-//! from them by the supervisor's table. The message is not asked.
+//! An exporter listens on a named local socket. [`Exporter::serve`] does all work and never blocks, so it fits into an event loop. One
+//! connection is one import, and lasts as long as the importer's mapping. The checks have this order, so that an unknown process learns nothing
+//! about regions: user, seat, server; then region, tenant, key, revoked. The kernel reports user and process of the connection. Seat,
+//! tenant and server follow from them by the supervisor's table. The message is not used for identification.
 //!
-//! What a granted importer does with the pages is not checked by anybody: see `docs/decisions/revocation.md`.
+//! Nothing checks the accesses of a granted importer: see `docs/decisions/revocation.md`.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,21 +17,21 @@ use rustix::event::epoll;
 use rustix::net::{SocketFlags, accept_with};
 
 use super::control::{Control, SLOTS_MAX, Slot};
-use super::message::{Grant, OnDevice, QUESTION_BYTES, Question, Refusal, emit_answer};
+use super::message::{Grant, ImportRequest, OnDevice, REQUEST_BYTES, Refusal, emit_answer};
 use super::seats::Seats;
 use super::socket::{self, DESCRIPTORS_MAX};
 use crate::memory::{HostMemory, Offer};
 use crate::wires::Doorbell;
 
 const LISTENER: u64 = 0;
-/// Connections accepted and events looked at per call.
+/// Number of connections that are accepted, and of events that are handled, per call.
 const EVENTS_PER_SERVE_MAX: usize = 32;
-/// Connections that have not asked yet.
-const ASKERS_MAX: usize = 256;
-/// How long a connection may exist without a question.
-const QUESTION_PATIENCE_NS: u64 = 1_000_000_000;
+/// Largest number of connections without a request.
+const REQUESTERS_MAX: usize = 256;
+/// Longest time between a connection and its request, in nanoseconds. On a busy host, a process may wait seconds for a processor in between.
+const REQUEST_TIMEOUT_NS: u64 = 10_000_000_000;
 
-/// What happened at an exporter.
+/// Event of an exporter.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,67 +39,67 @@ const QUESTION_PATIENCE_NS: u64 = 1_000_000_000;
 pub enum ExportEvent {
     /// A peer has mapped a region.
     Imported {
-        /// Which.
+        /// Region that was mapped.
         region: RegionId,
-        /// Who.
+        /// Importer.
         by: NodeId,
     },
-    /// Somebody was told no.
+    /// A request was refused.
     Refused {
-        /// The asker's process, as the kernel says.
+        /// Process of the requester, as reported by the kernel.
         process: u32,
-        /// What it asked for, if it got so far.
+        /// Requested region, if the request was read.
         region: Option<RegionId>,
-        /// Why not.
+        /// Reason of the refusal.
         reason: Refusal,
     },
-    /// A peer has unmapped a region, or ended.
+    /// A peer has unmapped a region, or has ended.
     Released {
-        /// Which.
+        /// Region that was unmapped.
         region: RegionId,
-        /// Who.
+        /// Importer.
         by: NodeId,
-        /// It ended in the middle of an access.
+        /// The importer ended during an access.
         was_inside: bool,
     },
 }
 
-/// Why a region was not exported, or an export not withdrawn.
+/// Reason why a region was not exported, or an export not withdrawn.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The memory has no such region, or not of this length.
+    /// The memory has no such region, or the region has another length.
     #[error("{0} does not exist with this length")]
     NoSuchRegion(RegionId),
-    /// It is exported already; a revoked export counts until it is withdrawn.
+    /// The region is exported already. A revoked export counts until it is withdrawn.
     #[error("{0} is exported already")]
     AlreadyExported(RegionId),
-    /// It is not exported.
+    /// The region is not exported.
     #[error("{0} is not exported")]
     NotExported(RegionId),
-    /// Importers free first.
+    /// Importers still map the region.
     #[error("{region} is still mapped by {importers} importers; hint: they free first, or revoke")]
     StillImported {
-        /// Which region.
+        /// Region of the export.
         region: RegionId,
-        /// How many imports are open.
+        /// Number of open imports.
         importers: usize,
     },
     /// The system refused a step.
     #[error("{region} cannot be exported: {cause}")]
     System {
-        /// Which region.
+        /// Region of the export.
         region: RegionId,
-        /// What it said.
+        /// Error of the system.
         cause: io::Error,
     },
 }
 
-/// Everything that one member exports.
+/// All exports of one member.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct Exporter {
     node: NodeId,
@@ -120,26 +119,26 @@ pub(super) struct Export {
     pub(super) config: RegionConfig,
     pub(super) control: Control,
     control_file: OwnedFd,
-    /// What opens the region, if it lies on a device.
+    /// Handle that opens the region, if it is on a device.
     offer: Option<Offer>,
     pub(super) generation: u64,
     pub(super) is_revoked: bool,
     /// The last raise of the generation came without a barrier for the importers.
-    pub(super) is_unheard: bool,
+    pub(super) is_unconfirmed: bool,
 }
 
-/// A peer that asks or imports.
+/// Connection of a requester or an importer.
 #[derive(Debug)]
 pub(super) struct Connection {
     number: u64,
     pub(super) socket: OwnedFd,
     process: u32,
-    asker: Result<Asker, Refusal>,
+    requester: Result<Requester, Refusal>,
     pub(super) state: State,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asker {
+struct Requester {
     node: NodeId,
     tenant: Tenant,
 }
@@ -151,11 +150,11 @@ pub(super) enum State {
 }
 
 impl Exporter {
-    /// Listen for the importers of `node` in the rack's private run directory. `doorbell`: what importers ring after
-    /// a signal, if the node sleeps on one.
+    /// Listens for the importers of `node` in the rack's private run directory. Importers ring `doorbell` after a signal, if the node
+    /// sleeps at one.
     ///
     /// # Errors
-    /// The system's: the directory cannot be used, or there are no descriptors.
+    /// Errors of the system: the directory cannot be used, or there are no descriptors.
     pub fn listen(
         node: NodeId,
         directory: &Path,
@@ -180,21 +179,21 @@ impl Exporter {
         })
     }
 
-    /// Who sits where, to be told of changes.
+    /// Returns the seats, to be updated when processes start and end.
     pub fn seats_mut(&mut self) -> &mut Seats {
         &mut self.seats
     }
 
-    /// Becomes readable when there is something to serve.
+    /// Returns the descriptor that is readable when [`Exporter::serve`] has work.
     #[must_use]
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// Offer a region under the same terms as on the wire. From now on `memory` refuses to free it.
+    /// Exports a region under its terms on the wire. From now on `memory` refuses to free it.
     ///
     /// # Errors
-    /// [`ExportError`]: exported already, no such region of this length, or no memory for the control page.
+    /// [`ExportError`]: the region is exported already, does not exist with this length, or there is no memory for the control page.
     pub fn export(&mut self, memory: &mut HostMemory, config: RegionConfig) -> Result<(), ExportError> {
         let region = config.region;
         if self.exported(region).is_some() {
@@ -216,15 +215,15 @@ impl Exporter {
             offer,
             generation,
             is_revoked: false,
-            is_unheard: false,
+            is_unconfirmed: false,
         });
         Ok(())
     }
 
-    /// Take an export back that nobody imports any more; `memory` may then free the region.
+    /// Withdraws an export without importers. `memory` may then free the region.
     ///
     /// # Errors
-    /// [`ExportError::NotExported`]; [`ExportError::StillImported`], and nothing is changed.
+    /// [`ExportError::NotExported`]; [`ExportError::StillImported`], and nothing changes.
     pub fn withdraw(&mut self, memory: &mut HostMemory, region: RegionId) -> Result<(), ExportError> {
         let place = self.exports.iter().position(|export| export.config.region == region);
         let place = place.ok_or(ExportError::NotExported(region))?;
@@ -238,31 +237,33 @@ impl Exporter {
         Ok(())
     }
 
-    /// Number of imports of a region.
+    /// Returns the number of imports of a region.
     #[must_use]
     pub fn importers(&self, region: RegionId) -> usize {
         self.slots(region).count()
     }
 
-    /// Who imports a region, one entry per import.
+    /// Returns the importers of a region, one entry per import.
     pub fn imported_by(&self, region: RegionId) -> impl Iterator<Item = NodeId> {
-        self.connections.iter().filter_map(move |connection| match (connection.state, connection.asker) {
-            (State::Importing { region: imported, .. }, Ok(asker)) if imported == region => Some(asker.node),
+        self.connections.iter().filter_map(move |connection| match (connection.state, connection.requester) {
+            (State::Importing { region: imported, .. }, Ok(requester)) if imported == region => {
+                Some(requester.node)
+            }
             _ => None,
         })
     }
 
-    /// Number of connections, importing or still asking.
+    /// Returns the number of connections, with and without an import.
     #[must_use]
     pub fn connections_open(&self) -> usize {
         self.connections.len()
     }
 
-    /// Answer who asks, notice who left. Never waits; costs one system call when nothing happened.
+    /// Answers requests and handles importers that have left. Never blocks. Costs one system call when nothing happened.
     pub fn serve(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
         let mut space = [MaybeUninit::uninit(); EVENTS_PER_SERVE_MAX];
-        let none = crate::wires::timespec(0);
-        // Interrupted or failed: the next turn asks again.
+        let none = crate::clock::timespec(0);
+        // After an interruption or a failure, the next call tries again.
         if let Ok((ready, _)) = epoll::wait(&self.epoll, &mut space, Some(&none)) {
             for event in ready {
                 match event.data.u64() {
@@ -280,14 +281,15 @@ impl Exporter {
     fn accept(&mut self, now: Instant) {
         for _ in 0..EVENTS_PER_SERVE_MAX {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            // Nobody there, or no descriptor left: in both cases the next turn tries again.
+            // There is no connection, or no descriptor is left. In both cases the next call tries again.
             let Ok(socket) = accept_with(&self.listener, flags) else { return };
             let asking =
                 self.connections.iter().filter(|one| matches!(one.state, State::Asking { .. })).count();
             let Ok(found) = socket::credentials(socket.as_fd()) else { continue };
             let number = self.connection_next;
             let data = epoll::EventData::new_u64(number);
-            if asking >= ASKERS_MAX || epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN).is_err()
+            if asking >= REQUESTERS_MAX
+                || epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN).is_err()
             {
                 continue;
             }
@@ -296,13 +298,13 @@ impl Exporter {
                 number,
                 socket,
                 process: found.process,
-                asker: self.identify(found),
-                state: State::Asking { until: now + QUESTION_PATIENCE_NS },
+                requester: self.identify(found),
+                state: State::Asking { until: now + REQUEST_TIMEOUT_NS },
             });
         }
     }
 
-    fn identify(&self, found: socket::Credentials) -> Result<Asker, Refusal> {
+    fn identify(&self, found: socket::Credentials) -> Result<Requester, Refusal> {
         if found.user != rustix::process::geteuid().as_raw() {
             return Err(Refusal::WrongUser);
         }
@@ -310,7 +312,7 @@ impl Exporter {
         if !self.seats.share_a_server(self.node, seat.node) {
             return Err(Refusal::OtherServer);
         }
-        Ok(Asker { node: seat.node, tenant: seat.tenant })
+        Ok(Requester { node: seat.node, tenant: seat.tenant })
     }
 
     fn attend(
@@ -323,69 +325,69 @@ impl Exporter {
         let Some(place) = self.connections.iter().position(|one| one.number == number) else { return };
         match self.connections[place].state {
             _ if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) => {
-                self.part(place, events);
+                self.release(place, events);
             }
-            State::Asking { .. } => self.hear(place, memory, events),
+            State::Asking { .. } => self.handle_request(place, memory, events),
             State::Importing { .. } => {
-                // An importer has nothing more to say; its bytes are thrown away so that they do not wake us again.
+                // An importer sends nothing after its request. Its bytes are dropped, so that they do not wake the owner again.
                 let _ = socket::receive(self.connections[place].socket.as_fd(), &mut [0; 64]);
             }
         }
     }
 
-    /// A peer has closed its connection or ended.
-    fn part(&mut self, place: usize, events: &mut impl FnMut(ExportEvent)) {
+    /// Handles a peer that has closed its connection or ended.
+    fn release(&mut self, place: usize, events: &mut impl FnMut(ExportEvent)) {
         let gone = self.connections.swap_remove(place);
-        let (State::Importing { region, slot }, Ok(asker)) = (gone.state, gone.asker) else { return };
+        let (State::Importing { region, slot }, Ok(requester)) = (gone.state, gone.requester) else { return };
         let control = self.exported(region).map(|export| &export.control);
-        let was_inside = control.is_some_and(|control| control.under_way(Slot::new(slot)) > 0);
+        let was_inside = control.is_some_and(|control| control.in_progress(Slot::new(slot)) > 0);
         if let Some(control) = control {
             control.clear(Slot::new(slot));
         }
-        events(ExportEvent::Released { region, by: asker.node, was_inside });
+        events(ExportEvent::Released { region, by: requester.node, was_inside });
     }
 
-    /// A question has come.
-    fn hear(&mut self, place: usize, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
+    /// Handles a request.
+    fn handle_request(&mut self, place: usize, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
         let connection = &self.connections[place];
-        let mut bytes = [0; QUESTION_BYTES + 1];
+        let mut bytes = [0; REQUEST_BYTES + 1];
         let Ok((length, _)) = socket::receive(connection.socket.as_fd(), &mut bytes) else { return };
-        let question = Question::parse(&bytes[..length]);
-        let (process, asker) = (connection.process, connection.asker);
-        let judged = asker.and_then(|asker| Ok((asker, self.judge(asker, question)?)));
-        let answered = judged.and_then(|(asker, grant)| {
-            self.answer(place, question, grant, memory)?;
-            Ok((asker, grant))
+        let request = ImportRequest::parse(&bytes[..length]);
+        let (process, requester) = (connection.process, connection.requester);
+        let judged = requester.and_then(|requester| Ok((requester, self.judge(requester, request)?)));
+        let answered = judged.and_then(|(requester, grant)| {
+            self.answer(place, request, grant, memory)?;
+            Ok((requester, grant))
         });
-        let region = question.map(|question| question.region);
+        let region = request.map(|request| request.region);
         match (answered, region) {
-            (Ok((asker, grant)), Some(region)) => {
+            (Ok((requester, grant)), Some(region)) => {
                 self.connections[place].state = State::Importing { region, slot: grant.slot };
-                events(ExportEvent::Imported { region, by: asker.node });
+                events(ExportEvent::Imported { region, by: requester.node });
             }
             (refused, region) => {
                 let reason = refused.err().unwrap_or(Refusal::Malformed);
                 let connection = self.connections.swap_remove(place);
-                // If even this cannot be sent, the end of the connection is the answer.
+                // If the refusal cannot be sent, the end of the connection replaces it.
                 let _ = socket::send(connection.socket.as_fd(), &emit_answer(Err(reason)), &[]);
                 events(ExportEvent::Refused { process, region, reason });
             }
         }
     }
 
-    fn judge(&self, asker: Asker, question: Option<Question>) -> Result<Grant, Refusal> {
-        let question = question.ok_or(Refusal::Malformed)?;
-        let export = self.exported(question.region).ok_or(Refusal::NoSuchRegion)?;
-        if export.config.tenant != asker.tenant {
+    fn judge(&self, requester: Requester, request: Option<ImportRequest>) -> Result<Grant, Refusal> {
+        let request = request.ok_or(Refusal::Malformed)?;
+        let export = self.exported(request.region).ok_or(Refusal::NoSuchRegion)?;
+        if export.config.tenant != requester.tenant {
             return Err(Refusal::WrongTenant);
         }
-        if export.config.key != question.key {
+        if export.config.key != request.key {
             return Err(Refusal::BadKey);
         }
         if export.is_revoked {
             return Err(Refusal::Revoked);
         }
-        let taken: Vec<u32> = self.slots(question.region).collect();
+        let taken: Vec<u32> = self.slots(request.region).collect();
         let slot = (0..SLOTS_MAX).find(|slot| !taken.contains(slot)).ok_or(Refusal::TooManyImporters)?;
         let RegionConfig { length, access, .. } = export.config;
         let on_device = export.offer.as_ref().map(|offer| OnDevice {
@@ -399,11 +401,11 @@ impl Exporter {
     fn answer(
         &self,
         place: usize,
-        question: Option<Question>,
+        request: Option<ImportRequest>,
         grant: Grant,
         memory: &HostMemory,
     ) -> Result<(), Refusal> {
-        let export = question.and_then(|question| self.exported(question.region));
+        let export = request.and_then(|request| self.exported(request.region));
         let export = export.ok_or(Refusal::NoSuchRegion)?;
         let file = match &export.offer {
             Some(offer) => offer.file.as_ref().map(AsFd::as_fd),
@@ -412,7 +414,7 @@ impl Exporter {
         let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
         descriptors.push(export.control_file.as_fd());
         descriptors.extend(file);
-        // Last, because either of the two may be missing: the importer knows by the grant whether there is a file.
+        // The doorbell comes last, because file and doorbell may be missing. The grant contains if there is a file.
         descriptors.extend(self.doorbell.as_ref().map(Doorbell::as_fd));
         let socket = self.connections[place].socket.as_fd();
         socket::send(socket, &emit_answer(Ok(grant)), &descriptors).map_err(|_| Refusal::OwnerFailed)
@@ -422,7 +424,7 @@ impl Exporter {
         self.exports.iter().find(|export| export.config.region == region)
     }
 
-    /// The slots of a region's importers.
+    /// Returns the slots of a region's importers.
     pub(super) fn slots(&self, region: RegionId) -> impl Iterator<Item = u32> {
         self.connections.iter().filter_map(move |connection| match connection.state {
             State::Importing { region: imported, slot } if imported == region => Some(slot),
@@ -430,12 +432,12 @@ impl Exporter {
         })
     }
 
-    /// Notice importers that have left without waiting for the next turn.
+    /// Removes importers that have left, without waiting for the next call of `serve`.
     pub(super) fn drop_departed(&mut self) {
         let sockets: Vec<BorrowedFd<'_>> = self.connections.iter().map(|one| one.socket.as_fd()).collect();
         let gone = socket::wait(&sockets, rustix::event::PollFlags::empty(), 0);
         for place in (0..gone.len()).rev().filter(|place| gone[*place]) {
-            self.part(place, &mut |_| ());
+            self.release(place, &mut |_| ());
         }
     }
 
@@ -446,7 +448,7 @@ impl Exporter {
 }
 
 impl Drop for Exporter {
-    /// Importers see an end of the connection; the name is free again.
+    /// Closes the connections of the importers and frees the name.
     fn drop(&mut self) {
         let _ = rustix::fs::unlink(&self.path);
     }

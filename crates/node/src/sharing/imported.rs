@@ -1,20 +1,19 @@
-//! A peer's region in this process's address space, or opened by its device: loads, stores, copies and atomics without a frame.
+//! A peer's region, mapped into this process or opened by its device: loads, stores, copies and atomics without a frame.
 //!
-//! Every access is bracketed: announce it, see that the generation still lives, do it, see that it still lives, take
-//! the announcement back. So an owner that revokes knows when the last access is over, and an access that overlapped a
-//! revocation says [`AccessError::Revoked`]: it may or may not have happened. The bracket costs the first thread that
-//! uses a region two plain stores, and other threads two atomic additions (`control`); bytes are moved by plain copies.
+//! Every access has five steps: announce it, check the generation, access, check the generation, withdraw the announcement. So an owner that
+//! revokes detects the end of the last access, and an access that overlapped a revocation returns [`AccessError::Revoked`]: it
+//! may or may not have happened. The steps cost the first thread that uses a region two plain stores, and other threads two atomic
+//! additions (`control`). Bytes are moved by plain copies.
 //!
-//! The bounds and the owner's permissions are checked here, on the importer's side, which is help against mistakes and
-//! no protection against malice: whoever can map these pages can do with them as it likes.
+//! The importer checks the bounds and the owner's permissions here. That protects against mistakes and not against malice: a process that
+//! can map these pages can access them without checks.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Key, LocalRange, NodeId, OperationError, RegionId, SignalKind, Width,
-};
+use rackloom_protocol::{Access, Atomic, AtomicKind, Key, LocalRange, NodeId, RegionId, SignalKind, Width};
 
+use super::access::{AccessError, Need};
 use super::backing::{Backing, Span};
 use super::control::{Control, Slot, WITHHELD, begun};
 use super::lone::LoneThread;
@@ -23,74 +22,18 @@ use super::socket;
 use crate::memory::{HostMemory, Local};
 use crate::wires::Doorbell;
 
-/// An importer that never asks learns of its owner's end at the latest after this many accesses of a thread's.
+/// Number of accesses of a thread after which it checks if the owner has ended.
 const ACCESSES_PER_LOOK: u64 = 1024;
-/// Owners count up from 1.
+/// Generation that matches none. Owners count up from 1.
 const NO_GENERATION: u64 = u64::MAX;
 
-/// Why an access to a peer's memory failed.
+/// Mapped region of a peer. Dropping it unmaps the pages and then notifies the owner.
 ///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-#[non_exhaustive]
-pub enum AccessError {
-    /// The range leaves the region. Nothing was done.
-    #[error("out of bounds")]
-    OutOfBounds,
-    /// An atomic on an address that is not a multiple of its width. Nothing was done.
-    #[error("misaligned address")]
-    Misaligned,
-    /// The owner does not allow this kind of access. Nothing was done.
-    #[error("permission denied")]
-    PermissionDenied,
-    /// The region was revoked. If that happened during this very access, part of it may have been done.
-    #[error("the region was revoked")]
-    Revoked,
-    /// The owner wants to be asked in frames. Nothing was done.
-    #[error("the owner withholds the region")]
-    Withheld,
-    /// The owner's process has ended. Nothing was done.
-    #[error("the owner has ended")]
-    OwnerGone,
-    /// The importer's own region does not hold the range. Nothing was done.
-    #[error("the local range leaves its region")]
-    LocalRange,
-    /// The importer's device has failed. Part of it may have been done.
-    #[error("the device has failed; hint: the log of the device says at which call")]
-    DeviceFailed,
-}
-
-impl AccessError {
-    /// What the same failure is called when the operation goes through the wire.
-    #[must_use]
-    pub const fn as_operation_error(self) -> OperationError {
-        match self {
-            Self::OutOfBounds => OperationError::OutOfBounds,
-            Self::Misaligned => OperationError::Misaligned,
-            Self::PermissionDenied => OperationError::PermissionDenied,
-            Self::Revoked => OperationError::Revoked,
-            Self::OwnerGone => OperationError::Unreachable,
-            Self::LocalRange | Self::Withheld | Self::DeviceFailed => OperationError::MemoryFailed,
-        }
-    }
-}
-
-/// Kinds of access, as permissions distinguish them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
-    Read,
-    Write,
-    Atomic,
-}
-
-/// A mapped region of a peer. Dropping it unmaps the pages and then tells the owner.
-///
-/// `Send` and `Sync`. Every access may be made from any thread, without a lock; two that touch the same bytes at the same time see or
-/// leave a mixture, except for aligned words of 4 or 8 bytes. The first thread that uses it has the cheapest way (see above).
+/// `Send` and `Sync`. Any thread may make any access, without a lock. Two accesses to the same bytes at the same time read or
+/// leave a mixture, except for aligned words of 4 or 8 bytes. The first thread that uses the region has the cheapest accesses (see above).
 #[derive(Debug)]
 pub struct ImportedRegion {
-    // In this order, because that is the order of dropping: the owner may take the end of the connection for the end
-    // of the mapping.
+    // Fields are dropped in this order: the owner may take the end of the connection for the end of the mapping.
     bytes: Backing,
     control: Control,
     connection: OwnedFd,
@@ -102,13 +45,13 @@ pub struct ImportedRegion {
     owner: NodeId,
     region: RegionId,
     key: Key,
-    /// The generation of which accesses may begin: none once the owner is known to be gone.
+    /// Generation whose accesses may begin. None after the owner has ended.
     generation_open: AtomicU64,
-    /// Who announces its accesses in the importer's first word.
+    /// Thread that announces its accesses in the importer's first word.
     lone: LoneThread,
 }
 
-/// What an import is made of.
+/// Parts from which an import is made.
 pub(super) struct Parts {
     pub(super) bytes: Backing,
     pub(super) control: Control,
@@ -141,31 +84,31 @@ impl ImportedRegion {
         }
     }
 
-    /// Whose memory it is.
+    /// Returns the owner.
     #[must_use]
     pub const fn owner(&self) -> NodeId {
         self.owner
     }
 
-    /// Which of the owner's regions it is.
+    /// Returns the number of the owner's region.
     #[must_use]
     pub const fn region(&self) -> RegionId {
         self.region
     }
 
-    /// The key it was imported with.
+    /// Returns the key of the import.
     #[must_use]
     pub const fn key(&self) -> Key {
         self.key
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub const fn length(&self) -> u64 {
         self.length as u64
     }
 
-    /// Whether it can still be used. Asks the kernel, so that the owner's end is noticed at once and not only after
+    /// Checks that the region can still be used. Makes a system call, so that an end of the owner is detected at once and not only after
     /// some more accesses.
     ///
     /// # Errors
@@ -180,7 +123,7 @@ impl ImportedRegion {
         self.is_granted()
     }
 
-    /// What the generation says.
+    /// Checks the generation.
     #[cold]
     fn is_granted(&self) -> Result<(), AccessError> {
         match self.control.generation() {
@@ -190,7 +133,7 @@ impl ImportedRegion {
         }
     }
 
-    /// Begin several accesses under one announcement. A revocation waits for the end of it, within its patience.
+    /// Begins several accesses under one announcement. A revocation waits for its end, at most for its timeout.
     ///
     /// # Errors
     /// [`AccessError::Revoked`], [`AccessError::OwnerGone`], [`AccessError::Withheld`].
@@ -201,46 +144,45 @@ impl ImportedRegion {
         Ok(inside)
     }
 
-    /// Copy bytes out of the region. A lone aligned word of 4 or 8 bytes is read whole, and what was written before
-    /// it is seen by later loads.
+    /// Copies bytes out of the region. A single aligned word of 4 or 8 bytes is read atomically. Later loads see bytes that were written
+    /// before the word.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     #[inline]
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
         self.once(Need::Read, offset, out.len() as u64, |span| span.read(out))
     }
 
-    /// Copy bytes into the region. A lone aligned word of 4 or 8 bytes is written whole, after everything that was
-    /// written before it.
+    /// Copies bytes into the region. A single aligned word of 4 or 8 bytes is written atomically, after all earlier writes.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         self.once(Need::Write, offset, bytes.len() as u64, |span| span.write(bytes))
     }
 
-    /// Carry out an atomic; the old value.
+    /// Executes an atomic. Returns the old value.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
         self.once(Need::Atomic, offset, atomic.width.bytes(), |span| span.atomic(offset, atomic))
     }
 
-    /// Add to a word, wrapping; the old value.
+    /// Adds to a word, wrapping. Returns the old value.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn fetch_add(&self, offset: u64, width: Width, operand: u64) -> Result<u64, AccessError> {
         self.atomic(offset, &Atomic { kind: AtomicKind::FetchAdd, width, operand, compare: 0 })
     }
 
-    /// Replace a word that equals `compare`; the old value.
+    /// Replaces a word that equals `compare`. Returns the old value.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn compare_swap(
         &self,
         offset: u64,
@@ -251,50 +193,50 @@ impl ImportedRegion {
         self.atomic(offset, &Atomic { kind: AtomicKind::CompareSwap, width, operand, compare })
     }
 
-    /// Replace a word; the old value.
+    /// Replaces a word. Returns the old value.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn swap(&self, offset: u64, width: Width, operand: u64) -> Result<u64, AccessError> {
         self.atomic(offset, &Atomic { kind: AtomicKind::Swap, width, operand, compare: 0 })
     }
 
-    /// Update an 8-byte word after everything that was written before, and wake the owner if it sleeps.
+    /// Updates an 8-byte word after all earlier writes, and wakes the owner if it sleeps.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
         self.once(Need::Write, offset, 8, |span| span.signal(offset, kind, value))?;
         self.ring();
         Ok(())
     }
 
-    /// Copy from this member's own memory into the region (a put).
+    /// Copies from this member's own memory into the region (a put).
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, source)?;
         self.once(Need::Write, offset, source.length, |span| span.copy_from(local, length))
     }
 
-    /// Copy from the region into this member's own memory (a get).
+    /// Copies from the region into this member's own memory (a get).
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, into)?;
         self.once(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
 
-    /// Wake the owner if it sleeps and has a doorbell. Accesses alone wake nobody, except [`Self::signal`].
+    /// Wakes the owner if it sleeps and has a doorbell. Accesses do not wake it, except [`Self::signal`].
     pub fn ring(&self) {
         if let Some(doorbell) = &self.doorbell {
             doorbell.ring();
         }
     }
 
-    /// One access under an announcement of its own. Written into each caller, where most of what it asks is known.
+    /// Makes one access under an announcement of its own. Inlined into each caller, which knows most arguments at compile time.
     #[inline(always)]
     fn once<T>(
         &self,
@@ -332,7 +274,7 @@ impl ImportedRegion {
         Ok(Announced::Shared)
     }
 
-    /// Whether an access that has just been announced in a word may go on; `before` is what the word held.
+    /// Checks that an access that was just announced may continue. `before` is the previous value of the word.
     #[inline(always)]
     fn is_open(&self, before: u64) -> Result<(), AccessError> {
         let is_open = self.control.generation() == self.generation_open.load(Ordering::Relaxed);
@@ -342,7 +284,7 @@ impl ImportedRegion {
         self.check()
     }
 
-    /// What lies within bounds and an announcement.
+    /// Makes an access within bounds, under an announcement.
     #[inline(always)]
     fn act<T>(
         &self,
@@ -353,11 +295,11 @@ impl ImportedRegion {
         if self.control.generation() != self.generation && self.is_granted() == Err(AccessError::Revoked) {
             return Err(AccessError::Revoked);
         }
-        // What the owner withholds since the access began was done before.
+        // If the owner has withheld the region since the access began, the access came before.
         Ok(done)
     }
 
-    /// The bytes of an access that passes the checks of bounds and permission.
+    /// Returns the bytes of an access that passes the checks of bounds and permission.
     #[inline(always)]
     fn span(&self, need: Need, offset: u64, length: u64) -> Result<Span<'_>, AccessError> {
         self.allows(need, offset, length)?;
@@ -365,7 +307,7 @@ impl ImportedRegion {
         Ok(self.bytes.span(offset, length))
     }
 
-    /// Whether an access would pass the checks of bounds, alignment and permission.
+    /// Checks bounds, alignment and permission of an access.
     #[inline(always)]
     pub(super) fn allows(&self, need: Need, offset: u64, length: u64) -> Result<(), AccessError> {
         let is_allowed = match need {
@@ -388,7 +330,7 @@ impl ImportedRegion {
         self.generation_open.load(Ordering::Relaxed) == NO_GENERATION
     }
 
-    /// The connection has ended. An owner that revokes raises the generation before it closes anything.
+    /// Handles the end of the connection. An owner that revokes raises the generation before it closes anything.
     pub(super) fn fail_for_good(&self) -> Result<(), AccessError> {
         if self.is_granted() == Err(AccessError::Revoked) {
             return Err(AccessError::Revoked);
@@ -398,69 +340,69 @@ impl ImportedRegion {
     }
 }
 
-/// How an access was announced.
+/// Form of an announcement.
 #[derive(Clone, Copy, Debug)]
 enum Announced {
-    /// In the lone thread's word, which held this.
+    /// In the lone thread's word. Contains its previous value.
     Alone(u64),
     /// In the word that threads share.
     Shared,
 }
 
-/// An announced series of accesses. Keep it short: a revocation waits for it.
+/// Announced series of accesses. Keep it short: a revocation waits for it.
 ///
-/// `Send` and `Sync`. It may be ended by another thread than the one that began it.
+/// `Send` and `Sync`. Another thread than the one that began it may end it.
 #[derive(Debug)]
 pub struct Inside<'a> {
     region: &'a ImportedRegion,
 }
 
 impl Inside<'_> {
-    /// See [`ImportedRegion::load`].
+    /// Copies bytes out of the region, like [`ImportedRegion::load`].
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
         self.access(Need::Read, offset, out.len() as u64, |span| span.read(out))
     }
 
-    /// See [`ImportedRegion::store`].
+    /// Copies bytes into the region, like [`ImportedRegion::store`].
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         self.access(Need::Write, offset, bytes.len() as u64, |span| span.write(bytes))
     }
 
-    /// See [`ImportedRegion::atomic`].
+    /// Executes an atomic, like [`ImportedRegion::atomic`].
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn atomic(&self, offset: u64, atomic: &Atomic) -> Result<u64, AccessError> {
         self.access(Need::Atomic, offset, atomic.width.bytes(), |span| span.atomic(offset, atomic))
     }
 
-    /// See [`ImportedRegion::signal`]; does not wake the owner.
+    /// Updates a signal's word like [`ImportedRegion::signal`], without waking the owner.
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn signal(&self, offset: u64, kind: SignalKind, value: u64) -> Result<(), AccessError> {
         self.access(Need::Write, offset, 8, |span| span.signal(offset, kind, value))
     }
 
-    /// See [`ImportedRegion::copy_from`].
+    /// Copies from this member's own memory, like [`ImportedRegion::copy_from`].
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, source)?;
         self.access(Need::Write, offset, source.length, |span| span.copy_from(local, length))
     }
 
-    /// See [`ImportedRegion::copy_to`].
+    /// Copies into this member's own memory, like [`ImportedRegion::copy_to`].
     ///
     /// # Errors
-    /// [`AccessError`], which says whether anything was done.
+    /// [`AccessError`]; each variant documents if anything was done.
     pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, into)?;
         self.access(Need::Read, offset, into.length, |span| span.copy_to(local, length))

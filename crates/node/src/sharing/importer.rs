@@ -1,8 +1,8 @@
-//! The asking side: find the owner, make sure that it is the owner, ask, map.
+//! The importer's side of shared memory: find the owner, verify its process, request the region, map it.
 //!
 //! An import never blocks by itself: two members that import from each other would wait for each other's event loop.
-//! [`PendingImport::poll`] goes a step further whenever it can; [`PendingImport::wait`] polls for a bounded time and
-//! lets the caller serve its own importers meanwhile.
+//! [`PendingImport::poll`] advances as far as possible. [`PendingImport::wait`] polls for a bounded time and lets the caller serve its
+//! own importers meanwhile.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use rustix::event::PollFlags;
 use super::backing::{Backing, Opened};
 use super::control::Control;
 use super::imported::{ImportedRegion, Parts};
-use super::message::{ANSWER_BYTES, Grant, Question, Refusal, parse_answer};
+use super::message::{ANSWER_BYTES, Grant, ImportRequest, Refusal, parse_answer};
 use super::seats::Seats;
 use super::socket;
 use crate::mapping::{Mapping, sealed_length};
@@ -24,59 +24,59 @@ use crate::wires::Doorbell;
 
 const SLICE_NS: u64 = 1_000_000;
 
-/// Why an import failed.
+/// Reason why an import failed.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The owner said no.
+    /// The owner refused.
     #[error("{owner} does not export {region}: {reason}")]
     Refused {
-        /// Whose memory it is.
+        /// Owner of the region.
         owner: NodeId,
-        /// Which region.
+        /// Requested region.
         region: RegionId,
-        /// What it said.
+        /// Reason of the refusal.
         reason: Refusal,
     },
     /// The two seats are not in one server, or one of them is not a seat.
     #[error("{0} is not in this server; hint: go through the wire")]
     OtherServer(NodeId),
-    /// Somebody who is not the owner listens in its place.
+    /// Another process listens at the owner's address.
     #[error("process {process} of user {user} listens in the place of {owner}")]
     Impostor {
-        /// Whose place it is.
+        /// Owner of the address.
         owner: NodeId,
-        /// Who listens.
+        /// Process that listens.
         process: u32,
-        /// As whom.
+        /// User of that process.
         user: u32,
     },
-    /// The owner ended, or closed the connection, before it had answered.
+    /// The owner ended, or closed the connection, before its answer.
     #[error("{0} closed the connection without an answer")]
     OwnerGone(NodeId),
-    /// No answer within the patience.
+    /// No answer arrived before the deadline.
     #[error("{owner} does not answer: {cause}")]
     NoAnswer {
-        /// Whose memory it is.
+        /// Owner of the region.
         owner: NodeId,
-        /// What the last attempt met.
+        /// Error of the last attempt.
         cause: io::Error,
     },
-    /// What the owner handed over cannot be used.
+    /// The descriptors or the answer of the owner cannot be used.
     #[error("what {owner} handed over cannot be mapped: {cause}")]
     Unusable {
-        /// Whose memory it is.
+        /// Owner of the region.
         owner: NodeId,
-        /// Why.
+        /// Cause.
         cause: io::Error,
     },
 }
 
-/// Where a member asks for the memory of its peers.
+/// Importer of peers' memory.
 ///
-/// `Send` and `Sync`. Imports may be begun by any thread; the seats are changed through `&mut self`.
+/// `Send` and `Sync`. Any thread may begin imports. Changes of the seats take `&mut self`.
 #[derive(Clone, Debug)]
 pub struct Importer {
     node: NodeId,
@@ -86,25 +86,25 @@ pub struct Importer {
 }
 
 impl Importer {
-    /// For the member on seat `node`; `directory` is the rack's private run directory.
+    /// Returns an importer for the member on seat `node`. `directory` is the rack's private run directory.
     #[must_use]
     pub fn new(node: NodeId, directory: &Path, seats: Seats) -> Self {
         Self { node, directory: directory.to_owned(), seats, device: None }
     }
 
-    /// The same for a member whose memory lies on a device: that device opens what owners have on devices of its kind, and copies between
-    /// the two are its own.
+    /// Sets the device of the member's memory. This device opens regions that owners have on devices of its kind, and copies between
+    /// the two.
     #[must_use]
     pub fn with_device_of(self, memory: &HostMemory) -> Self {
         Self { device: memory.shared_device().cloned(), ..self }
     }
 
-    /// Who sits where, to be told of changes.
+    /// Returns the seats, to be updated when processes start and end.
     pub fn seats_mut(&mut self) -> &mut Seats {
         &mut self.seats
     }
 
-    /// Begin to import a region. Nothing has been sent yet.
+    /// Begins to import a region. Sends nothing yet.
     ///
     /// # Errors
     /// [`ImportError::OtherServer`].
@@ -116,28 +116,28 @@ impl Importer {
             path: socket::address(&self.directory, owner),
             process: self.seats.seat(owner).and_then(|seat| seat.process),
             owner,
-            question: Question { region, key },
+            request: ImportRequest { region, key },
             connection: None,
             device: self.device.clone(),
         })
     }
 }
 
-/// An import under way.
+/// Import in progress.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct PendingImport {
     path: PathBuf,
     process: Option<u32>,
     owner: NodeId,
-    question: Question,
+    request: ImportRequest,
     connection: Option<OwnedFd>,
     device: Option<SharedDevice>,
 }
 
 impl PendingImport {
-    /// Go as far as possible without waiting. `None`: not there yet. After an answer or an error, it is over.
+    /// Advances as far as possible without blocking. `None`: not finished. After a result or an error, the import has ended.
     ///
     /// # Errors
     /// [`ImportError`]: the owner refuses, has ended, is another process than the rack says, or offers what cannot be mapped.
@@ -149,11 +149,11 @@ impl PendingImport {
         }
     }
 
-    /// Poll until there is an answer, at most for `patience`. `meanwhile` is called again and again, so that the
-    /// caller can serve those who import from *it*. An owner that does not listen yet is waited for.
+    /// Polls until there is a result, at most for `patience`. Calls `meanwhile` repeatedly, so that the caller can serve its own importers.
+    /// Waits for an owner that does not listen yet.
     ///
     /// # Errors
-    /// As for [`PendingImport::poll`]; [`ImportError::NoAnswer`] when `patience` ran out.
+    /// Those of [`PendingImport::poll`]; [`ImportError::NoAnswer`] at the deadline.
     pub fn wait(
         mut self,
         patience: Duration,
@@ -203,14 +203,14 @@ impl PendingImport {
             None => Err(unusable(io::Error::other("the answer makes no sense"))),
             Some(Err(reason)) => Err(Step::Failed(ImportError::Refused {
                 owner: self.owner,
-                region: self.question.region,
+                region: self.request.region,
                 reason,
             })),
             Some(Ok(grant)) => self.open(connection, grant, descriptors).map_err(unusable),
         }
     }
 
-    /// Connect, see who is there, and ask.
+    /// Connects, verifies the process at the other end, and sends the request.
     fn ask(&self) -> Result<OwnedFd, Step> {
         let connection = socket::connect_to(&self.path).map_err(Step::NotYet)?;
         let found = socket::credentials(connection.as_fd()).map_err(Step::NotYet)?;
@@ -218,7 +218,7 @@ impl PendingImport {
             let (process, user) = (found.process, found.user);
             return Err(Step::Failed(ImportError::Impostor { owner: self.owner, process, user }));
         }
-        socket::send(connection.as_fd(), &self.question.emit(), &[]).map_err(Step::NotYet)?;
+        socket::send(connection.as_fd(), &self.request.emit(), &[]).map_err(Step::NotYet)?;
         Ok(connection)
     }
 
@@ -248,13 +248,13 @@ impl PendingImport {
             doorbell,
             grant,
             owner: self.owner,
-            region: self.question.region,
-            key: self.question.key,
+            region: self.request.region,
+            key: self.request.key,
         }))
     }
 }
 
-/// Map the file of a region.
+/// Maps the file of a region.
 fn map(file: &OwnedFd, grant: &Grant) -> io::Result<Mapping> {
     let file_length = sealed_length(file.as_fd())?;
     if grant.length > file_length {

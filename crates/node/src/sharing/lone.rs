@@ -1,34 +1,34 @@
-//! One thread's privilege: what only it touches needs no atomic instruction.
+//! The first thread that uses a region, which needs no atomic instructions for data that only it changes.
 //!
-//! The first thread that asks gets it and keeps it, because most programs use a thing from one thread. All others are told
-//! no and take the way that threads share.
+//! The first thread that checks becomes the lone thread and stays it, because most programs use a region from one thread. All other threads use
+//! the shared data.
 
 use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 thread_local! {
-    /// Only its address matters.
+    /// Only the address is used.
     static HERE: u64 = const { 0 };
 }
 
-/// No thread has its own variable at an address that is not even.
+/// Value that matches no thread: thread-local variables have even addresses.
 const DENIED: usize = usize::MAX;
 
-/// Who has the privilege.
+/// Identity of the lone thread.
 #[derive(Debug, Default)]
 pub(super) struct LoneThread {
-    /// An address that is the thread's own as long as it lives; 0 is nobody yet. A thread that comes to the address of one
-    /// that has ended inherits the privilege, and sees what that one did: memory of threads passes through the system's locks.
+    /// Address of a thread-local variable, unique while the thread exists; 0 before the first thread. A thread that gets the address of one
+    /// that has ended becomes the lone thread, and sees its writes: the memory of threads passes through the system's locks.
     holder: AtomicUsize,
 }
 
 impl LoneThread {
-    /// Nobody, ever.
+    /// Returns an identity that no thread has.
     pub(super) const fn denied() -> Self {
         Self { holder: AtomicUsize::new(DENIED) }
     }
 
-    /// Whether this thread has it.
+    /// Returns `true` if the calling thread is the lone thread. The first caller becomes it.
     #[inline(always)]
     pub(super) fn is_here(&self) -> bool {
         let here = HERE.with(|here| ptr::from_ref(here).addr());

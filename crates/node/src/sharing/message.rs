@@ -1,8 +1,7 @@
-//! What an importer asks and what an owner answers: one packet each way on a local socket.
+//! The request of an importer and the answer of an owner: one packet each on a local socket.
 //!
-//! The question names a region and its key and nothing else, in particular not the asker. The answer grants or says
-//! why not; a grant travels together with the descriptors. All numbers are little endian, because a recorded
-//! conversation should mean the same everywhere.
+//! The request names a region and its key. It does not name the importer. The answer is a grant, which comes with descriptors, or a refusal with
+//! its reason. All numbers are little endian, so that a recorded exchange has the same meaning on every machine.
 
 use rackloom_protocol::{Access, Key, RegionId};
 
@@ -14,42 +13,42 @@ const READ: u8 = 1;
 const WRITE: u8 = 2;
 const ATOMIC: u8 = 4;
 
-/// Length of a question.
-pub(super) const QUESTION_BYTES: usize = 24;
+/// Length of a request.
+pub(super) const REQUEST_BYTES: usize = 24;
 /// Length of an answer.
 pub(super) const ANSWER_BYTES: usize = 32 + HANDLE_BYTES;
 
-/// Why an owner does not export a region to an asker.
+/// Reason why an owner does not export a region to a requester.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// The asker runs as another user.
-    #[error("the asker runs as another user")]
+    /// The requester runs as another user.
+    #[error("the requester runs as another user")]
     WrongUser,
-    /// No seat of the rack is held by the asker's process.
-    #[error("the asker's process holds no seat of this rack")]
+    /// The requester's process holds no seat of the rack.
+    #[error("the requester's process holds no seat of this rack")]
     NoSeat,
-    /// The asker's seat is in another server.
-    #[error("the asker's seat is in another server; hint: go through the wire")]
+    /// The requester's seat is in another server.
+    #[error("the requester's seat is in another server; hint: go through the wire")]
     OtherServer,
     /// There is no such export.
     #[error("no such region is exported")]
     NoSuchRegion,
-    /// The asker's seat belongs to another tenant.
+    /// The requester's seat belongs to another tenant.
     #[error("the region belongs to another tenant")]
     WrongTenant,
-    /// The key does not open the region.
+    /// The key does not match the region.
     #[error("wrong key")]
     BadKey,
     /// The region was revoked.
     #[error("the region was revoked")]
     Revoked,
-    /// The owner has no room for another importer.
+    /// The owner has no slot for another importer.
     #[error("too many importers")]
     TooManyImporters,
-    /// The question made no sense to the owner.
+    /// The owner cannot parse the request.
     #[error("the owner did not understand; hint: both sides must be of one version")]
     Malformed,
     /// The owner's system refused a step.
@@ -80,16 +79,16 @@ impl Refusal {
     }
 }
 
-/// What an importer wants.
+/// Region and key of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Question {
+pub(super) struct ImportRequest {
     pub(super) region: RegionId,
     pub(super) key: Key,
 }
 
-impl Question {
-    pub(super) fn emit(self) -> [u8; QUESTION_BYTES] {
-        let mut bytes = [0; QUESTION_BYTES];
+impl ImportRequest {
+    pub(super) fn emit(self) -> [u8; REQUEST_BYTES] {
+        let mut bytes = [0; REQUEST_BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.region.0.to_le_bytes());
@@ -98,7 +97,7 @@ impl Question {
     }
 
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; QUESTION_BYTES] = bytes.try_into().ok()?;
+        let bytes: &[u8; REQUEST_BYTES] = bytes.try_into().ok()?;
         if !is_ours(bytes) {
             return None;
         }
@@ -107,26 +106,26 @@ impl Question {
     }
 }
 
-/// Kinds of devices, as they are numbered; 0 is none.
+/// Kinds of devices, in the order of their numbers from 1; 0 is none.
 const KINDS: [DeviceKind; 2] = [DeviceKind::Cuda, DeviceKind::Fake];
 
-/// What opens a region on a device.
+/// Handle that opens a region on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnDevice {
     pub(super) kind: DeviceKind,
     pub(super) handle: [u8; HANDLE_BYTES],
-    /// A descriptor travels beside it.
+    /// A descriptor comes with the answer.
     pub(super) has_file: bool,
 }
 
-/// What goes with the descriptors.
+/// Parameters of a grant, besides its descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Grant {
     pub(super) length: u64,
     pub(super) generation: u64,
     pub(super) slot: u32,
     pub(super) access: Access,
-    /// Where the bytes lie, if not in a file.
+    /// Handle of the bytes, if they are on a device and not in a file.
     pub(super) on_device: Option<OnDevice>,
 }
 
@@ -153,7 +152,7 @@ pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] 
     bytes
 }
 
-/// `None` if these bytes are no answer.
+/// Parses an answer. `None` if the bytes are not one.
 pub(super) fn parse_answer(bytes: &[u8]) -> Option<Result<Grant, Refusal>> {
     let bytes: &[u8; ANSWER_BYTES] = bytes.try_into().ok()?;
     if !is_ours(bytes) {
@@ -198,13 +197,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn questions_and_grants_survive_the_journey(
+        fn requests_and_grants_are_parsed_after_emission(
             region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
             slot in any::<u32>(), rights in any::<[bool; 3]>(), place in 0..3_usize, byte in any::<u8>(),
             has_file in any::<bool>(),
         ) {
-            let question = Question { region: RegionId(region), key: Key(key) };
-            prop_assert_eq!(Question::parse(&question.emit()), Some(question));
+            let request = ImportRequest { region: RegionId(region), key: Key(key) };
+            prop_assert_eq!(ImportRequest::parse(&request.emit()), Some(request));
             let [read, write, atomic] = rights;
             let on_device = place.checked_sub(1).map(|place| OnDevice { kind: KINDS[place], handle: [byte; HANDLE_BYTES], has_file });
             let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, on_device };
@@ -218,13 +217,13 @@ mod tests {
                 bytes[..4].copy_from_slice(&MAGIC);
                 bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
             }
-            prop_assert!(bytes.len() == QUESTION_BYTES || Question::parse(&bytes).is_none());
+            prop_assert!(bytes.len() == REQUEST_BYTES || ImportRequest::parse(&bytes).is_none());
             prop_assert!(bytes.len() == ANSWER_BYTES || parse_answer(&bytes).is_none());
         }
     }
 
     #[test]
-    fn every_refusal_survives_the_journey() {
+    fn refusals_are_parsed_after_emission() {
         for refusal in Refusal::ALL {
             assert_ne!(refusal.code(), 0);
             assert_eq!(parse_answer(&emit_answer(Err(refusal))), Some(Err(refusal)));

@@ -1,18 +1,18 @@
 //! Memory that members of one server share by mapping it, beside the wire.
 //!
-//! An owner offers regions through an [`Exporter`]; a peer maps one with an [`Importer`] and uses the
-//! [`ImportedRegion`] by loads, stores, copies and atomics; [`Direct`] makes the operations of the wire of that. Who may
-//! map what is decided by the kernel's word for the asking process and the supervisor's [`Seats`], never by a message.
+//! An owner exports regions with an [`Exporter`]. A peer maps one with an [`Importer`] and uses the [`ImportedRegion`] by loads, stores,
+//! copies and atomics. [`Direct`] executes the operations of the wire on it. The identity of a requester comes from the kernel and from
+//! the supervisor's [`Seats`], never from a message.
 //!
-//! The order of an export's life: export, import, use; then the importer drops, the owner withdraws, the owner frees.
-//! An owner that cannot wait for that revokes ([`Exporter::revoke`]). The end of either process closes the connection
-//! of the import, and the other side notices.
+//! An export has this order: export, import, use; then the importer drops, the owner withdraws, the owner frees. An owner that cannot wait for
+//! that revokes ([`Exporter::revoke`]). The end of either process closes the connection of the import, which the other side detects.
 //!
-//! A region on a GPU is exported as a handle, which the importer's own device opens: the importer says which
-//! ([`Importer::with_device_of`]), and everything else is the same.
+//! A region on a GPU is exported as a handle, which the importer's device opens ([`Importer::with_device_of`]). Otherwise it is used like
+//! any other region.
 //!
-//! Mapping is for peers that trust each other. What that means is said in `docs/decisions/revocation.md`.
+//! Mapping is for peers that trust each other. `docs/decisions/revocation.md` describes the limits.
 
+mod access;
 mod backing;
 mod control;
 mod direct;
@@ -25,9 +25,10 @@ mod revocation;
 mod seats;
 mod socket;
 
+pub use access::AccessError;
 pub use direct::{Direct, Taken};
 pub use exporter::{ExportError, ExportEvent, Exporter};
-pub use imported::{AccessError, ImportedRegion, Inside};
+pub use imported::{ImportedRegion, Inside};
 pub use importer::{ImportError, Importer, PendingImport};
 pub use message::Refusal;
 pub use revocation::{Cut, Revoked};

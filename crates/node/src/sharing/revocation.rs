@@ -1,16 +1,14 @@
-//! Taking mapped memory back.
+//! Revocation of mapped memory.
 //!
-//! Three steps, each of which is also there alone for a caller that must not wait: [`Exporter::raise`] the generation,
-//! so that no access begins any more; look how many importers are still [`Exporter::inside`] one; and, when patience
-//! is over, [`Exporter::cut_off`] those who do not let go, by moving the owner to a fresh file. [`Exporter::revoke`]
-//! does all three and waits boundedly in between.
+//! It has three steps, which a caller that must not block can make one by one: [`Exporter::raise`] raises the generation, so that no access
+//! begins any more; [`Exporter::inside`] counts the importers in an access; and, at the deadline, [`Exporter::cut_off`] moves the owner
+//! to a fresh file. [`Exporter::revoke`] makes all three, with a bounded wait in between.
 //!
-//! An importer that respects the generation is harmless once it is not inside, although its pages stay mapped until
-//! it drops them. Who does not want to rely on that cuts always.
+//! An importer that checks the generation is harmless once its access has ended, although its pages stay mapped until it drops them. An
+//! owner that does not rely on that always cuts off.
 //!
-//! What a cut-off importer wrote before the move is kept; what it writes *during* the move may be kept or lost, word by
-//! word; what it writes later reaches nobody. This file revokes mappings; revoking on the wire is the core's part, and
-//! belongs before it.
+//! Bytes that an importer wrote before the move are kept. Bytes that it writes *during* the move may be kept or lost, word by word. Bytes that it
+//! writes later reach no other process. This file revokes mappings. The core revokes a region on the wire, which must come first.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -26,48 +24,48 @@ use crate::memory::HostMemory;
 const SLICE_NS_MIN: u64 = 50_000;
 const SLICE_NS_MAX: u64 = 1_000_000;
 
-/// When a revocation moves the owner to a fresh file.
+/// Condition under which a revocation moves the owner to a fresh file.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cut {
-    /// If an importer is still inside when patience is over.
+    /// If an importer is still in an access at the deadline.
     #[default]
     IfSilent,
-    /// If there is an importer at all: it may not respect the generation.
+    /// If there is an importer: it may not check the generation.
     Always,
 }
 
-/// How a revocation went.
+/// Result of a revocation.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Revoked {
-    /// Every importer has let go; its pages stay mapped until it drops them.
+    /// All accesses have ended. Importers keep their pages until they drop them.
     Quiet {
-        /// Importers that still hold a mapping.
+        /// Number of importers that still have a mapping.
         importers: usize,
     },
-    /// The owner has moved; importers keep stale pages.
+    /// The owner has moved. Importers keep stale pages.
     CutOff {
-        /// Importers that were cut off.
+        /// Number of importers that were cut off.
         importers: usize,
-        /// How many of them were inside an access.
+        /// Number of those that were in an access.
         inside: usize,
     },
 }
 
 impl Exporter {
-    /// Take an export back. When this returns `Ok`, nothing that an importer does through this library can reach the
-    /// region any more. It can be withdrawn at once after a cut, else once the importers have dropped it.
+    /// Revokes an export. After `Ok`, no access by this library reaches the region. It can be withdrawn at once after a cut-off, otherwise
+    /// when the importers have dropped it.
     ///
-    /// On [`ExportError::System`] the region could not be moved (no memory for a second copy): no new access begins,
-    /// but a silent importer still shares the pages.
+    /// After [`ExportError::System`] the region was not moved (no memory for a second copy): no new access begins, but an importer in an
+    /// access still shares the pages.
     ///
     /// # Errors
-    /// [`ExportError::NotExported`]; [`ExportError::System`] as said above.
+    /// [`ExportError::NotExported`]; [`ExportError::System`] as described above.
     pub fn revoke(
         &mut self,
         memory: &mut HostMemory,
@@ -76,7 +74,7 @@ impl Exporter {
         cut: Cut,
     ) -> Result<Revoked, ExportError> {
         self.raise(region)?;
-        let inside = self.wait_until_nobody_is_inside(region, patience);
+        let inside = self.wait_until_accesses_end(region, patience);
         let importers = self.importers(region);
         if importers == 0 || (inside == 0 && cut == Cut::IfSilent) {
             return Ok(Revoked::Quiet { importers });
@@ -85,16 +83,16 @@ impl Exporter {
         Ok(Revoked::CutOff { importers, inside })
     }
 
-    /// From now on importers ask in frames, until this is taken back: they find that out at their next access
-    /// ([`super::AccessError::Withheld`]), which does nothing. Accesses that are under way go on. What is revoked stays revoked.
+    /// Sets whether importers have to use frames. Their next access fails with [`super::AccessError::Withheld`] and does nothing. Accesses in
+    /// progress continue. Revoked regions stay revoked.
     pub fn withhold(&mut self, is_withheld: bool) {
         let mark = if is_withheld { WITHHELD } else { 0 };
         for export in &mut self.exports {
-            export.is_unheard |= !export.control.raise(export.generation | mark);
+            export.is_unconfirmed |= !export.control.raise(export.generation | mark);
         }
     }
 
-    /// Raise the generation: from now on no access begins, and no import is granted. Once is enough.
+    /// Raises the generation: no access begins and no import is granted from now on. Repeated calls change nothing.
     ///
     /// # Errors
     /// [`ExportError::NotExported`].
@@ -104,21 +102,21 @@ impl Exporter {
         let export = export.ok_or(ExportError::NotExported(region))?;
         export.is_revoked = true;
         export.generation = generation;
-        export.is_unheard = !export.control.raise(generation);
+        export.is_unconfirmed = !export.control.raise(generation);
         Ok(())
     }
 
-    /// Number of importers that say they are in the middle of an access; all of them if the system has refused the barrier
-    /// without which what they say cannot be relied on.
+    /// Returns the number of importers in an access. Returns the number of all importers if the system has refused the barrier, because their
+    /// announcements are not reliable then.
     #[must_use]
     pub fn inside(&self, region: RegionId) -> usize {
         let Some(export) = self.exported(region) else { return 0 };
         self.slots(region)
-            .filter(|slot| export.is_unheard || export.control.under_way(Slot::new(*slot)) > 0)
+            .filter(|slot| export.is_unconfirmed || export.control.in_progress(Slot::new(*slot)) > 0)
             .count()
     }
 
-    /// Move the owner to a fresh file at the same address and close the importers' connections.
+    /// Moves the owner to a fresh file at the same address, and closes the importers' connections.
     ///
     /// # Errors
     /// [`ExportError::NotExported`]; [`ExportError::System`] if there is no memory for a second copy.
@@ -132,8 +130,8 @@ impl Exporter {
         Ok(())
     }
 
-    /// Returns how many were still inside when patience was over. An importer that ends is not inside.
-    fn wait_until_nobody_is_inside(&mut self, region: RegionId, patience: Duration) -> usize {
+    /// Returns the number of importers that were still in an access at the deadline. An importer that has ended is not in an access.
+    fn wait_until_accesses_end(&mut self, region: RegionId, patience: Duration) -> usize {
         let begun = Instant::now();
         let mut slice_ns = SLICE_NS_MIN;
         loop {

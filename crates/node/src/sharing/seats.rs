@@ -1,12 +1,11 @@
-//! Who sits where: the only source of an asker's identity.
+//! The process of each seat: the only source of a requester's identity.
 //!
-//! The plan names the seats with their tenant and server; the supervisor, who starts the processes, knows which one
-//! sits on which seat. A peer that asks for memory is looked up here by the process number that the *kernel* reports
-//! for its socket. Whatever it says about itself is not asked for.
+//! The plan names the seats with their tenant and server. The supervisor, which starts the processes, sends the process number of each seat. An owner
+//! looks up a requester by the process number that the *kernel* reports for its socket. The request contains no identity.
 //!
-//! A process number can be used again after its process has ended, by a process of the same user. So a seat must be
-//! vacated when its process ends; between the two there is a moment in which a newcomer of the same user could pass
-//! for the dead one. Processes of one user can read each other's memory anyway.
+//! A process number can be used again after its process has ended, by a process of the same user. So a seat must be vacated when its
+//! process ends. In between, a new process of the same user could pass for the old one. Processes of one user can read each other's
+//! memory anyway.
 
 use rackloom_plan::Plan;
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
@@ -16,17 +15,17 @@ use rackloom_protocol::{MemberRole, NodeId, Tenant};
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seat {
-    /// Its node.
+    /// Node of the seat.
     pub node: NodeId,
-    /// Its partition.
+    /// Tenant of the node.
     pub tenant: Tenant,
-    /// The server it is in. Members of one server may share memory.
+    /// Server of the node. Members of one server may share memory.
     pub server: String,
-    /// The process that sits on it.
+    /// Process that holds the seat.
     pub process: Option<u32>,
 }
 
-/// The seats of a rack. Every process holds its own copy and is told of changes by the supervisor.
+/// Seats of a rack. Every process has its own copy, which the supervisor updates.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,7 +35,7 @@ pub struct Seats {
 }
 
 impl Seats {
-    /// The seats of a plan, all vacant.
+    /// Returns the seats of a plan, all vacant.
     #[must_use]
     pub fn of_plan(plan: &Plan) -> Self {
         let nodes = plan.members.iter().enumerate().filter(|(_, member)| member.role == MemberRole::Endpoint);
@@ -50,8 +49,8 @@ impl Seats {
             .collect()
     }
 
-    /// A process takes a seat. Whoever sat there does no longer, and the process sits nowhere else. Returns whether
-    /// there is such a seat.
+    /// Assigns a seat to a process. An earlier process loses the seat, and the process loses its earlier seat. Returns `true` if the seat
+    /// exists.
     pub fn occupy(&mut self, node: NodeId, process: u32) -> bool {
         for seat in &mut self.seats {
             if seat.process == Some(process) {
@@ -61,24 +60,24 @@ impl Seats {
         self.set(node, Some(process))
     }
 
-    /// Nobody sits there any more. Returns whether there is such a seat.
+    /// Makes a seat vacant. Returns `true` if it exists.
     pub fn vacate(&mut self, node: NodeId) -> bool {
         self.set(node, None)
     }
 
-    /// The seat of a node.
+    /// Returns the seat of a node.
     #[must_use]
     pub fn seat(&self, node: NodeId) -> Option<&Seat> {
         self.place(node).map(|place| &self.seats[place])
     }
 
-    /// The seat that a process sits on.
+    /// Returns the seat of a process.
     #[must_use]
     pub fn of_process(&self, process: u32) -> Option<&Seat> {
         self.seats.iter().find(|seat| seat.process == Some(process))
     }
 
-    /// Whether two nodes may share memory at all.
+    /// Returns `true` if two nodes are in one server and may share memory.
     #[must_use]
     pub fn share_a_server(&self, one: NodeId, other: NodeId) -> bool {
         match (self.seat(one), self.seat(other)) {
@@ -123,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_sits_on_one_seat_and_a_seat_holds_one_process() {
+    fn a_process_holds_one_seat_and_a_seat_has_one_process() {
         let rack = "name: s\nshape: {ring: {nodes: 3}}\n";
         let mut seats = Seats::of_plan(&Plan::parse(rack, "test").unwrap());
         assert!(seats.occupy(NodeId(0), 100) && seats.occupy(NodeId(1), 101));

@@ -1,12 +1,11 @@
-//! The local socket under an export: where it is, who is at the other end, and descriptors that travel through it.
+//! The local socket of an export: its address, the credentials of its other end, and the descriptors that it carries.
 //!
-//! One connection is one import: it opens with a question and stays open as long as the mapping lives. When a process
-//! ends, however it ends, the kernel tears down its mappings first and then its descriptors; so an end of the
-//! connection says that the mapping is gone, too.
+//! One connection is one import: it opens with a request and stays open while the mapping exists. When a process ends, in any manner, the
+//! kernel removes its mappings first and then closes its descriptors. So the end of a connection proves the end of the mapping.
 //!
-//! The socket has a name in the rack's private run directory, because a name is reachable from every network
-//! namespace of the host (an abstract one is not), and because the credentials of a *named* connection are those of
-//! the two processes and not those of whoever made a pair.
+//! The socket has a name in the rack's private run directory, because a name is reachable from every network namespace of the host (an
+//! abstract name is not), and because the credentials of a *named* connection are those of the two processes and not those of the process
+//! that made a socket pair.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -24,23 +23,23 @@ use rustix::net::{
     sendmsg, socket_with,
 };
 
-/// Most descriptors that one message carries: region, control page, doorbell.
+/// Largest number of descriptors of one message: region, control page, doorbell.
 pub(super) const DESCRIPTORS_MAX: usize = 3;
 const BACKLOG: i32 = 128;
 
-/// Process and user at the other end, as the kernel reports them.
+/// Process and user at the other end, as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Credentials {
     pub(super) process: u32,
     pub(super) user: u32,
 }
 
-/// Where the owner of `node`'s memory listens.
+/// Returns the path of the socket on which the owner of `node`'s memory listens.
 pub(super) fn address(directory: &Path, node: NodeId) -> PathBuf {
     directory.join(format!("memory-{}.sock", node.0))
 }
 
-/// Listen at a path. What a dead process left there is swept; a living one is an error.
+/// Listens at a path. Removes the socket of a dead process. A socket of a live process is an error.
 pub(super) fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     let name = name_of(path)?;
     let listener = new_socket()?;
@@ -56,7 +55,7 @@ pub(super) fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Connect to a path without waiting.
+/// Connects to a path without blocking.
 pub(super) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     let socket = new_socket()?;
     connect(&socket, &name_of(path)?)?;
@@ -75,7 +74,7 @@ fn name_of(path: &Path) -> io::Result<SocketAddrUnix> {
     })
 }
 
-/// Who is at the other end: for an accepted connection, who connected; for one's own, who listened.
+/// Returns the credentials of the other end: of the process that connected, or of the process that listened.
 pub(super) fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -96,7 +95,7 @@ pub(super) fn credentials(socket: BorrowedFd<'_>) -> io::Result<Credentials> {
     Ok(Credentials { process: u32::try_from(found.pid).unwrap_or(0), user: found.uid })
 }
 
-/// Send one message, whole or not at all.
+/// Sends one message, whole or not at all.
 pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -108,7 +107,7 @@ pub(super) fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[Borrowed
     Ok(())
 }
 
-/// Receive one message with its descriptors. Longer messages are cut to the buffer, which then holds no valid one.
+/// Receives one message with its descriptors. A longer message is cut to the buffer and is then not valid.
 pub(super) fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -123,17 +122,17 @@ pub(super) fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> io::Result<(u
     Ok((received.bytes, descriptors))
 }
 
-/// Whether the other end of a connection is gone.
+/// Returns `true` if the other end of a connection is closed.
 pub(super) fn is_gone(socket: BorrowedFd<'_>) -> bool {
     wait(&[socket], PollFlags::empty(), 0).contains(&true)
 }
 
-/// Wait at most `timeout_ns` for one of the flags or for the end of a connection. Says for which sockets it came.
+/// Waits at most `timeout_ns` for one of the flags or for the end of a connection. Returns the sockets with an event.
 pub(super) fn wait(sockets: &[BorrowedFd<'_>], flags: PollFlags, timeout_ns: u64) -> Vec<bool> {
     let mut polled: Vec<PollFd<'_>> =
         sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), flags)).collect();
-    let timeout: Timespec = crate::wires::timespec(timeout_ns);
-    // Interrupted or timed out: nothing came, and the caller has an end of its own.
+    let timeout: Timespec = crate::clock::timespec(timeout_ns);
+    // After an interruption or a timeout no socket has an event. The caller has a deadline of its own.
     match poll(&mut polled, Some(&timeout)) {
         Ok(_) => polled.iter().map(|one| !one.revents().is_empty()).collect(),
         Err(_) => vec![false; sockets.len()],

@@ -1,6 +1,6 @@
-//! What becomes of an interface is felt at once, and a port is as before when the interface is.
+//! Tests that a port notices every change of its interface at once, and that it works again after the interface has recovered.
 //!
-//! Nothing here waits for a time to pass: a sleeping node is woken by what the test does to the interface.
+//! The tests do not wait for a time to pass: each change of the interface wakes the sleeping node.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::in_namespaces::{in_namespaces, lay};
 use super::packet::{self, Settings};
 use super::{Device, FRAME_BYTES_MAX, Ports};
 use crate::clock::Clock;
-use crate::namespaces::{LinkNews, bring_up, remove, set_mtu, switch_off};
+use crate::namespaces::{LinkEvents, bring_up, remove, set_mtu, switch_off};
 use crate::waiting::{SLEEP_NS_MAX, Traffic, WaitPolicy, wait};
 
 const FRAME_BYTES: usize = 1514;
@@ -33,7 +33,7 @@ struct Bench {
 
 impl Bench {
     fn new(number: u8) -> Self {
-        let news = Arc::new(LinkNews::listen().unwrap());
+        let news = Arc::new(LinkEvents::listen().unwrap());
         let names = lay(number);
         let near = packet::open(&names[0], &SETTINGS).unwrap().with_news(&news);
         let far = packet::open(&names[1], &SETTINGS).unwrap();
@@ -44,7 +44,7 @@ impl Bench {
         bench
     }
 
-    /// Sleep while `act` is done elsewhere, until there is news that make the carrier `expected`.
+    /// Runs `act` on another thread and sleeps until a link notification has changed the carrier to `expected`.
     fn felt(&mut self, expected: bool, what: &str, act: impl FnOnce() + Send) {
         std::thread::scope(|scope| {
             scope.spawn(act);
@@ -65,7 +65,7 @@ impl Bench {
         });
     }
 
-    /// A frame passes from the far end.
+    /// Sends a frame from the neighbour's device to the port.
     fn carries(&mut self) {
         let mut frame = [7; FRAME_BYTES];
         frame[..6].copy_from_slice(&super::in_namespaces::address(self.number, 0));

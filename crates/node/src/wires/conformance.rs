@@ -1,7 +1,7 @@
-//! What every wire must do, as one suite: order, full devices, sizes, batches, leases, the neighbour's end, long runs.
+//! Conformance suite that every wire must pass: order, full devices, sizes, batches, leases, the neighbour's end, long runs.
 //!
-//! A wire that may lose frames when its receiver does not read (`lossless: false`) is held to less there, and only
-//! there: what arrives is unspoilt and in order. The packet wire runs in namespaces of its own.
+//! A wire that may lose frames when its receiver does not read (`lossless: false`) may lose frames in those tests only. The frames that arrive are
+//! intact and in order. The packet wire runs in namespaces of its own.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallInstant};
@@ -16,7 +16,7 @@ use super::jack::{Idle, Jack};
 use super::links_under_test::{
     ETHER_TYPE, JUMBO, Link, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
 };
-use super::packet_received::Reception;
+use super::packet::received::Reception;
 use super::sealed::Sealed;
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
@@ -51,7 +51,7 @@ fn a_sealed_udp_wire_conforms() {
     suite(&mut || sealed(udp_link()));
 }
 
-/// With a seal at both ends, which have agreed.
+/// Seals both ends of a link and completes their handshake.
 fn sealed(link: Link) -> Link {
     let end = |device, mine: u16| {
         let (mine, theirs) = (NodeId(mine), NodeId(1 - mine));
@@ -64,7 +64,7 @@ fn sealed(link: Link) -> Link {
         let now = Instant(begun.elapsed().as_nanos() as u64);
         near.flush(now);
         far.flush(now);
-        assert!(near.receive().is_none() && far.receive().is_none(), "greetings are nobody's frames");
+        assert!(near.receive().is_none() && far.receive().is_none(), "greetings are not passed on as frames");
     }
     Link { near: Box::new(near), far: Box::new(far), ..link }
 }
@@ -118,7 +118,7 @@ fn packet_conforms_across_a_bridge() {
     });
 }
 
-/// With a judge that condemns nothing in between.
+/// Wraps the near end in an impaired device whose profile has no faults.
 fn impaired(link: Link) -> Link {
     let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
     Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
@@ -192,7 +192,7 @@ fn both_directions_are_apart(mut link: Link) {
     }
 }
 
-/// Nobody reads: the sender sees a full device or loses frames, and afterwards all is well again.
+/// While the receiver does not read, the sender finds the device full or loses frames. Afterwards the link works as before.
 fn a_full_wire_recovers(mut link: Link) {
     let mut sent = 0;
     while sent < 20_000 && link.near.slot().is_some() {
@@ -219,8 +219,8 @@ fn a_full_wire_recovers(mut link: Link) {
     expect(&mut *link.far, 77, 64);
 }
 
-/// Nobody reads, and the sender sends what credits allow and the control frames that need none: all of it arrives, because a
-/// wire without back-pressure has room for it. Sizes are those that the kernel rounds up most, among others.
+/// While the receiver does not read, the sender sends the frames that the credits allow and the control frames that need no credits. All of them
+/// arrive, because a wire without back-pressure has space for them. The sizes include those that the kernel rounds up most.
 fn what_credits_admit_waits_for_a_receiver_that_has_stopped(make: &mut dyn FnMut() -> Link) {
     let Link { mut near, mut far, credits, .. } = make();
     for length in [60, 110, 160, 300, 580, 1600, 3660, 4240, 7800, JUMBO] {
@@ -229,7 +229,7 @@ fn what_credits_admit_waits_for_a_receiver_that_has_stopped(make: &mut dyn FnMut
         let lengths: Vec<_> = lengths.collect();
         for (number, length) in lengths.iter().enumerate() {
             if near.slot().is_none() {
-                // Back-pressure is as good as room.
+                // Back-pressure is as good as space.
                 near.flush(Instant::ZERO);
                 return;
             }
@@ -253,7 +253,7 @@ fn leases_come_back_in_any_order(mut link: Link) {
         link.near.flush(Instant::ZERO);
         let mut leases: Vec<(u32, DeviceLease)> =
             numbers.iter().map(|&number| (number, receive(&mut *link.far))).collect();
-        // A stride that is coprime to 40 visits all of them, far from order.
+        // A stride that is coprime to 40 visits every lease, in an order unlike the order of arrival.
         for step in 0..leases.len() {
             let (number, lease) = leases[step * 17 % 40];
             assert_eq!(link.far.leased(lease), frame(number, 300));
@@ -265,7 +265,7 @@ fn leases_come_back_in_any_order(mut link: Link) {
     }
 }
 
-/// The core holds one frame while many times the device's capacity passes behind it.
+/// The core holds one frame while the link carries many times the device's capacity after it.
 fn one_old_lease_stops_nothing(mut link: Link) {
     send(&mut *link.near, 9_999, 700);
     link.near.flush(Instant::ZERO);
@@ -325,7 +325,7 @@ fn mistakes_of_the_caller_are_harmless(mut link: Link) {
     expect(&mut *link.far, 6, 64);
 }
 
-/// Frames wait on both sides, some are leased, some committed and not sent: a device that goes takes nothing else along.
+/// Closing a device while frames are queued, leased or committed does not invalidate the other device's leases.
 fn an_end_goes_in_the_middle_of_traffic(link: Link) {
     let Link { mut near, mut far, .. } = link;
     for number in 0..50 {
@@ -352,7 +352,7 @@ fn an_end_goes_in_the_middle_of_traffic(link: Link) {
     drop(near);
 }
 
-/// The neighbour ends with frames on their way, and another one comes on a cable of its own.
+/// The neighbour ends with frames in flight, and a new neighbour arrives on a cable of its own.
 fn who_follows_a_neighbour_gets_nothing_of_his(old: Link, new: Link) {
     let (mut near, inserter) = Jack::new(Some(old.near), Idle::silence().unwrap());
     for number in 0..20 {
@@ -397,8 +397,8 @@ fn the_neighbours_end_is_noticed(link: Link) {
     }
 }
 
-/// A frame of our EtherType whose bytes follow from its number, which is part of an address that one station may have: bridges
-/// look at that.
+/// Returns a frame of the test EtherType whose bytes are computed from its number. The number is the last four bytes of the source address. The first
+/// two bytes of that address are constant, and the address is unicast, so bridges accept it.
 fn frame(number: u32, length: usize) -> Vec<u8> {
     let mut frame: Vec<u8> = (0..length).map(|at| (number as usize * 31 + at * 7) as u8).collect();
     frame[..8].fill(0x02);

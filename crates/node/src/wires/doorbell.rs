@@ -1,29 +1,25 @@
-//! How a node that sleeps learns that a neighbour has written into one of its rings.
+//! Doorbell: wakes a sleeping node when a neighbour has written into one of its rings.
 //!
-//! Every node has one doorbell, not one per link: a word in a small shared file that says "asleep" or not. A sender
-//! that has published frames looks at the word; only if the owner sleeps does it pay for a system call. A busy pair
-//! of nodes never does.
+//! Every node has one doorbell for all its links: a word in a small shared file that contains "asleep" or "awake". A sender that has published frames
+//! reads the word. It makes a system call only if the owner sleeps, so a busy pair of nodes makes none.
 //!
-//! Both sides write before they look (the sender: frames, then reads the word; the owner: the word, then looks at its
-//! rings), with a full fence between. So at least one of them sees the other, and no wake-up is lost.
+//! [`super::doorbell_word`] has the order in which both sides write and read, so that no wake-up is lost.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering, fence};
+use std::sync::atomic::AtomicU32;
 
 use rustix::thread::futex;
 
-use super::adopt;
+use super::descriptors::adopt;
+use super::doorbell_word::{self, ASLEEP};
 use crate::mapping::{Mapping, sealed_length, sealed_memfd, whole_pages};
 use crate::slack::Slack;
 
-const AWAKE: u32 = 0;
-const ASLEEP: u32 = 1;
-
-/// The doorbell of one node. Clones are the same doorbell.
+/// The doorbell of one node. Clones refer to the same doorbell.
 ///
-/// `Send` and `Sync`. Any thread may ring; the owner alone sleeps on it.
+/// `Send` and `Sync`. Any thread may ring. Only the owner sleeps on it.
 #[derive(Clone, Debug)]
 pub struct Doorbell {
     shared: Arc<Shared>,
@@ -44,36 +40,36 @@ impl PartialEq for Doorbell {
 impl Eq for Doorbell {}
 
 impl Doorbell {
-    /// A new doorbell, owner awake.
+    /// Creates a doorbell whose owner is awake.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn create() -> io::Result<Self> {
         let length = whole_pages(4).ok_or(io::ErrorKind::OutOfMemory)?;
         Self::open(sealed_memfd("rackloom-doorbell", length)?)
     }
 
-    /// The descriptor that other processes need; stays owned by the doorbell. Closed on exec unless
-    /// [`super::keep_across_exec`] says otherwise.
+    /// Returns the descriptor that other processes need. The doorbell keeps ownership. The descriptor is closed on exec unless
+    /// [`super::keep_across_exec`] is called for it.
     #[must_use]
     pub fn fd(&self) -> RawFd {
         self.shared.file.as_raw_fd()
     }
 
-    /// The file, to be sent through a socket.
+    /// Returns the file, to send it through a socket.
     pub(crate) fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.file.as_fd()
     }
 
-    /// Take over a descriptor that this process was started with.
+    /// Takes over a descriptor that this process inherited.
     ///
     /// # Errors
-    /// The system's; of kind `InvalidData` if the file is too short for a doorbell.
+    /// The error of the system. Its kind is `InvalidData` if the file is too short for a doorbell.
     pub fn from_fd(fd: RawFd) -> io::Result<Self> {
         Self::open(adopt(fd)?)
     }
 
-    /// Take over the file of a doorbell that came through a socket.
+    /// Takes over the file of a doorbell that was received through a socket.
     pub(crate) fn open(file: OwnedFd) -> io::Result<Self> {
         if sealed_length(file.as_fd())? < 4 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "doorbell file is too short"));
@@ -82,39 +78,47 @@ impl Doorbell {
         Ok(Self { shared: Arc::new(Shared { file, page }) })
     }
 
-    /// Wake the owner if it sleeps. Call after the frames have been published.
+    /// Wakes the owner if it sleeps. Call this after the frames have been published.
     pub fn ring(&self) {
-        fence(Ordering::SeqCst);
-        let word = self.word();
-        if word.load(Ordering::Relaxed) != AWAKE && word.swap(AWAKE, Ordering::AcqRel) != AWAKE {
-            // Waking cannot fail in a way that the sender could mend; the owner's sleep has an end in any case.
-            // Several threads of the owner may sleep on it; each looks for itself.
+        doorbell_word::ring(self.word(), |word| {
+            // The sender could not repair a failed wake-up, and the owner's sleep ends at its timeout in any case. Several threads of the owner may
+            // sleep on the doorbell. Each checks its own rings.
             let _ = futex::wake(word, futex::Flags::empty(), i32::MAX as u32);
-        }
+        });
     }
 
-    /// Announce that the owner is about to sleep. It must look at all its rings once more before it does.
+    /// Announces that the owner is about to sleep. The owner must check all its rings once more before it sleeps.
     pub fn arm(&self) {
-        self.word().store(ASLEEP, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
+        doorbell_word::arm(self.word());
     }
 
-    /// The owner is awake.
+    /// Marks the owner as awake.
     pub fn disarm(&self) {
-        self.word().store(AWAKE, Ordering::Relaxed);
+        doorbell_word::disarm(self.word());
     }
 
-    /// Sleep until somebody rings, at most `timeout_ns`. Returns at once if somebody has rung since [`Self::arm`].
+    /// Sleeps until a sender rings, at most `timeout_ns()` nanoseconds. Does not sleep if `is_ready`, which is called after the doorbell is armed,
+    /// returns `true`.
+    pub(crate) fn park(&self, is_ready: impl FnOnce() -> bool, timeout_ns: impl FnOnce() -> u64) {
+        doorbell_word::park(self.word(), is_ready, || {
+            let timeout_ns = timeout_ns();
+            if timeout_ns > 0 {
+                self.sleep(timeout_ns);
+            }
+        });
+    }
+
+    /// Sleeps until a sender rings, at most `timeout_ns` nanoseconds. Returns at once if a sender has rung since [`Self::arm`].
     pub fn sleep(&self, timeout_ns: u64) {
-        let timeout = super::timespec(timeout_ns);
+        let timeout = crate::clock::timespec(timeout_ns);
         let _slack = Slack::for_sleep(timeout_ns);
-        // Woken, rung already, interrupted or timed out: the owner looks at its rings in every case.
+        // The owner checks its rings in every case: woken, rung before the sleep, interrupted or timed out.
         let _ = futex::wait(self.word(), futex::Flags::empty(), ASLEEP, Some(&timeout));
     }
 
     fn word(&self) -> &AtomicU32 {
-        // SAFETY: needed because the word lives in pages shared with other processes. The page is mapped at least 4
-        // bytes long, page aligned and for as long as `self`; every process touches the word only as an atomic.
+        // SAFETY: needed because the word lies in pages shared with other processes. The mapping is at least 4 bytes long, page aligned, and exists
+        // as long as `self`. Every process accesses the word only as an atomic.
         unsafe { AtomicU32::from_ptr(self.shared.page.base().cast()) }
     }
 }

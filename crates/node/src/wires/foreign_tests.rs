@@ -1,7 +1,7 @@
-//! Foreign frames on the segment of a packet port: who counts them, and that ours still come.
+//! Tests of foreign frames on the segment of a packet port: they are counted, and the port still receives its own frames.
 //!
-//! The stranger sits on the neighbour's interface with a raw socket of its own. Whatever has our EtherType and is not cut off or
-//! tagged goes to the core, which knows addresses and checks; everything else ends here.
+//! A foreign station uses the neighbour's interface with a raw socket of its own. The port passes every frame of its EtherType that is neither cut
+//! off nor tagged to the core, which checks addresses. The port discards all other frames.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant as WallInstant};
@@ -11,9 +11,9 @@ use rustix::net::netdevice::name_to_index;
 
 use super::Device;
 use super::in_namespaces::{address, in_namespaces, lay};
+use super::packet::received::Reception;
+use super::packet::socket::{self, send_batch};
 use super::packet::{self, PacketDevice, Settings};
-use super::packet_received::Reception;
-use super::packet_socket::{self, send_batch};
 
 const FRAME_BYTES_MAX: usize = 1514;
 const SETTINGS: Settings = Settings {
@@ -32,12 +32,12 @@ impl Segment {
     fn new(number: u8, reception: Reception) -> Self {
         let [near, far] = lay(number);
         let port = packet::open_with(&near, &SETTINGS, reception).unwrap();
-        let stranger = packet_socket::open().unwrap();
-        packet_socket::bind(&stranger, name_to_index(&stranger, &far).unwrap(), 0).unwrap();
+        let stranger = socket::open().unwrap();
+        socket::bind(&stranger, name_to_index(&stranger, &far).unwrap(), 0).unwrap();
         Self { port, stranger, number }
     }
 
-    /// A frame to the port, or to somebody else, with this behind the addresses.
+    /// Returns a frame to the port or to another address, with `rest` after the addresses.
     fn frame(&self, to_us: bool, rest: &[u8], length: usize) -> Vec<u8> {
         let mut frame = address(self.number, if to_us { 0 } else { 9 }).to_vec();
         frame.extend(address(self.number, 1));
@@ -50,7 +50,7 @@ impl Segment {
         assert_eq!(send_batch(&self.stranger, [frame].into_iter()).unwrap(), 1);
     }
 
-    /// Everything that comes up to and including a frame of ours that closes the list.
+    /// Returns every received frame up to a marker frame. This function sends the marker, and does not return it.
     fn received(&mut self) -> Vec<Vec<u8>> {
         let last = self.frame(true, &[0x88, 0xb5, 0xee], 60);
         self.send(&last);
@@ -108,7 +108,7 @@ fn frames_for_others_go_to_the_core(mut segment: Segment) {
     assert_eq!(segment.received(), [strange], "which knows who we are on this link");
 }
 
-/// More than fits, from somebody who has no credits: what is lost is counted, and the port is as before.
+/// A station without credits sends more frames than fit. The lost frames are counted, and the port works as before.
 fn a_flood_is_survived(mut segment: Segment) {
     const FLOOD: u64 = 100_000;
     let frame = segment.frame(true, &[0x88, 0xb5, 2], 1000);

@@ -1,11 +1,11 @@
-//! Faults and, if asked for, modelled timing on any wire: what a link profile says, applied on the sending side.
+//! Fault injection on any wire, and optionally modelled timing: applies a link profile on the sending side.
 //!
-//! What befalls which frame is the plan's judge's business, and the simulator asks the same judge. This wrapper does
-//! it to real frames: it leaves them out, flips a bit, sends them twice, or lets others pass first. A frame that waits
-//! to be overtaken goes after [`HOLD_NS_MAX`] in any case: late, never lost.
+//! The plan's judge decides which fault each frame suffers. The simulator uses the same judge. This wrapper applies the decision to real frames: it
+//! drops them, flips a bit, sends them twice, or lets later frames overtake them. A frame that waits to be overtaken is sent after [`HOLD_NS_MAX`] at
+//! the latest. It is late, but never lost.
 //!
-//! Rate and delay are off unless asked for. In wall time anything below some 50 microseconds drowns in what the host
-//! does anyway, and a run that is to show correctness only becomes slower.
+//! Rate and delay are not modelled unless the caller requests it. In wall time, delays below about 50 microseconds are lost in the noise of the host,
+//! and timing would only slow down a run that checks correctness.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -17,15 +17,15 @@ use rackloom_protocol::Instant;
 
 use super::{Device, DeviceCounters, DeviceLease, FaultHand, Offered, WakeSource};
 
-/// Longest time that a frame waits to be overtaken.
+/// Longest time that a frame waits to be overtaken, in nanoseconds.
 pub const HOLD_NS_MAX: u64 = 200_000;
 
-/// Frames that a modelled cable holds before the device is full.
+/// Number of frames that a modelled cable holds before the device is full.
 const IN_FLIGHT_MAX: usize = 4096;
-/// Longest time that a frame waits for its turn on a modelled cable. A longer queue would hold heartbeats and link acknowledgements
-/// behind data; a shorter one would leave the cable idle while a host wakes the sender.
+/// Longest queueing time of a frame on a modelled cable, in nanoseconds. A longer queue would delay heartbeats and link acknowledgements behind data.
+/// A shorter one would leave the cable idle while the host wakes the sender.
 const QUEUE_NS_MAX: u64 = 200_000;
-/// When the device was full, how soon to try again.
+/// Delay before the next attempt after the device was full, in nanoseconds.
 const RETRY_NS: u64 = 100_000;
 
 /// Modelled timing of a link.
@@ -33,14 +33,14 @@ const RETRY_NS: u64 = 100_000;
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// Bits per second; `None` is as fast as the device.
+    /// Rate in bits per second, or `None` for the device's own speed.
     pub rate_bits_per_s: Option<u64>,
-    /// Propagation delay.
+    /// Propagation delay, in nanoseconds.
     pub delay_ns: u64,
 }
 
 impl Timing {
-    /// The timing that a profile states.
+    /// Returns the timing that a profile states.
     #[must_use]
     pub fn of(profile: &LinkProfile) -> Self {
         Self { rate_bits_per_s: profile.rate_bits_per_s, delay_ns: profile.latency_ns() }
@@ -53,57 +53,57 @@ impl Timing {
     }
 }
 
-/// A copy of a frame that does not go at once.
+/// A copied frame that is sent later.
 #[derive(Debug)]
 struct Kept {
     frame: Vec<u8>,
     doorbell: bool,
-    /// When it goes; unknown until the flush after its commit, because a commit has no time.
+    /// Time at which the frame is sent. `None` until the flush after its commit, because a commit has no time.
     due: Option<Instant>,
-    /// Frames that still have to pass first.
+    /// Number of frames that still have to overtake this one.
     overtakers_left: u8,
 }
 
-/// Called for every frame that is judged: as it goes on, with its flipped bit, and what befalls it.
+/// Callback for every frame that is judged. It receives the frame as sent, including a flipped bit, and the verdict.
 ///
 /// `Send`, not `Sync`: the thread that drives the device calls it.
 pub type Watch = Box<dyn FnMut(&[u8], &Verdict) + Send>;
 
-/// A device whose sent frames meet the faults of a link.
+/// A device that applies the faults of a link to the frames that it sends.
 ///
 /// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Impaired<D> {
     device: D,
     judge: Judge,
-    /// What the profile asks for.
+    /// Timing that the caller requested at creation, without faults.
     usual_timing: Option<Timing>,
-    /// What holds now.
+    /// Timing that is in effect now.
     timing: Option<Timing>,
     conditions: Conditions,
-    /// What the profile says, whether that is felt or not: faults change it.
+    /// Timing of the profile, whether it is in effect or not. Fault actions modify it.
     modelled: Timing,
-    /// When the modelled cable has taken its last bit.
+    /// Time at which the modelled cable has accepted the last bit.
     busy_until: Instant,
-    /// Serialisation time of frames that were committed since the last flush.
+    /// Serialisation time of the frames committed since the last flush, in nanoseconds.
     committed_ns: u64,
     flushed_at: Instant,
-    /// The queue was too long for a frame since the last flush.
+    /// Set if the queue was too long for a frame since the last flush.
     has_refused: bool,
-    /// When a frame that was refused should be offered again.
+    /// Time at which a frame that was refused should be offered again.
     room_due: Option<Instant>,
-    /// Frames on the modelled cable, or that found the device full; first in, first out.
+    /// Frames on the modelled cable, and frames that found the device full. First in, first out.
     in_flight: VecDeque<Kept>,
     /// Frames that wait to be overtaken.
     held: Vec<Kept>,
     buffers: Vec<Vec<u8>>,
     counters: DeviceCounters,
     watch: Option<Watch>,
-    /// Nothing befalls any frame until a fault script begins.
+    /// Set until a fault script begins, on a link without faults of its own. Frames are neither judged nor counted.
     is_dormant: bool,
 }
 
 impl<D: Device> Impaired<D> {
-    /// Let `judge` decide over what is sent on `device`; `timing` only if rate and delay shall be modelled too.
+    /// Wraps `device` so that `judge` decides on every sent frame. Pass `timing` only if rate and delay are to be modelled too.
     pub fn new(device: D, judge: Judge, timing: Option<Timing>) -> Self {
         Self {
             device,
@@ -126,33 +126,33 @@ impl<D: Device> Impaired<D> {
         }
     }
 
-    /// Let a fault script change the timing of a link whose own is too short to be felt.
+    /// Sets the timing that fault actions modify, for a link whose timing is not modelled otherwise.
     #[must_use]
     pub fn with_profile(mut self, profile: &LinkProfile) -> Self {
         self.modelled = Timing::of(profile);
         self
     }
 
-    /// Let every frame pass unseen until a fault script begins: for links that have no faults of their own.
+    /// Passes every frame through, unjudged, until a fault script begins. For links that have no faults of their own.
     #[must_use]
     pub fn dormant(mut self) -> Self {
         self.is_dormant = true;
         self
     }
 
-    /// Show every frame and its fate to `watch`.
+    /// Sets the callback that receives every frame and its verdict.
     #[must_use]
     pub fn watched_by(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
     }
 
-    /// Whether frames take their time: on a cable that has just become fast again they stay behind those still on it.
+    /// Returns whether frames go through the modelled cable. On a cable that has just become fast again they stay behind the frames still on it.
     fn is_timed(&self) -> bool {
         self.timing.is_some() || !self.in_flight.is_empty()
     }
 
-    /// Copy the frame that lies in the device's room.
+    /// Copies the frame in the device's slot.
     fn copy(&mut self, length: usize, doorbell: bool) -> Option<Kept> {
         let mut frame = self.buffers.pop().unwrap_or_default();
         frame.clear();
@@ -160,14 +160,14 @@ impl<D: Device> Impaired<D> {
         Some(Kept { frame, doorbell, due: None, overtakers_left: 0 })
     }
 
-    /// Whether the modelled cable has enough to send. Like the small queue of a network card, so that the member decides which frame is next
-    /// when it can leave, and not long before.
+    /// Returns whether the modelled cable has enough frames queued. The queue is short, like that of a network card, so that the member chooses the
+    /// next frame only shortly before the frame can leave.
     fn has_long_queue(&self) -> bool {
         self.timing.is_some()
             && self.busy_until.since(self.flushed_at).saturating_add(self.committed_ns) > QUEUE_NS_MAX
     }
 
-    /// Notes when a frame that found the queue too long should be offered again.
+    /// Records the time at which a frame that found the queue too long should be offered again.
     fn note_room(&mut self, now: Instant) {
         self.flushed_at = now;
         if std::mem::take(&mut self.has_refused) {
@@ -178,7 +178,7 @@ impl<D: Device> Impaired<D> {
         }
     }
 
-    /// A copy sets out: onto the modelled cable if there is one, else onto the device as soon as it has room.
+    /// Sends a copy: to the modelled cable if there is one, else to the device as soon as it has space.
     fn depart(&mut self, kept: Kept) {
         if self.is_timed() || !self.send(&kept) {
             let timing = self.timing.unwrap_or_default();
@@ -189,7 +189,7 @@ impl<D: Device> Impaired<D> {
         }
     }
 
-    /// Put a copy on the device, if there is room.
+    /// Puts a copy on the device. Returns whether there was space for it.
     fn send(&mut self, kept: &Kept) -> bool {
         let length = kept.frame.len();
         let Some(room) = self.device.slot().and_then(|room| room.get_mut(..length)) else { return false };
@@ -198,7 +198,7 @@ impl<D: Device> Impaired<D> {
         true
     }
 
-    /// The frame in the device's room sets out, `copies` times; without a modelled cable the first goes as it lies.
+    /// Sends the frame in the device's slot `copies` times. Without a modelled cable the first copy is committed in place.
     fn depart_from_room(&mut self, length: usize, doorbell: bool, copies: usize) {
         let in_place = usize::from(!self.is_timed());
         let kept: [Option<Kept>; 2] = std::array::from_fn(|copy| {
@@ -212,7 +212,7 @@ impl<D: Device> Impaired<D> {
         }
     }
 
-    /// A frame has passed: whoever has waited for enough of them follows.
+    /// Counts one passed frame for every held frame, and releases the held frames that have been overtaken often enough.
     fn overtake(&mut self) {
         for kept in &mut self.held {
             kept.overtakers_left = kept.overtakers_left.saturating_sub(1);
@@ -227,7 +227,7 @@ impl<D: Device> Impaired<D> {
         }
     }
 
-    /// Give a time to what was committed since the last flush.
+    /// Sets the due time of frames that were committed since the last flush.
     fn stamp(&mut self, now: Instant) {
         for kept in self.held.iter_mut().filter(|kept| kept.due.is_none()) {
             kept.due = Some(now + HOLD_NS_MAX);
@@ -240,7 +240,7 @@ impl<D: Device> Impaired<D> {
         self.committed_ns = 0;
     }
 
-    /// Hand the device what has reached the end of the cable.
+    /// Passes the frames that have reached the end of the cable to the device.
     fn arrive(&mut self, now: Instant) {
         while self.in_flight.front().is_some_and(|kept| kept.due <= Some(now)) {
             let Some(mut kept) = self.in_flight.pop_front() else { return };
@@ -445,7 +445,7 @@ mod tests {
         far.flush(Instant::ZERO);
     }
 
-    /// Send numbered frames one per microsecond, wait out what is held back; what has arrived, and the counters.
+    /// Sends numbered frames, one per microsecond, and waits until no frame is held back. Returns the received frames and the counters.
     fn run(profile: &LinkProfile) -> (Vec<Vec<u8>>, DeviceCounters) {
         let (mut near, mut far) = link(profile, None);
         let mut arrived = Vec::new();
@@ -480,7 +480,7 @@ mod tests {
 
     #[test]
     fn a_slow_cable_takes_no_more_than_it_can_send_soon_and_says_when_it_has_room() {
-        // 100 bytes last 800 us at 1 Mbit/s.
+        // Serialising 100 bytes at 1 Mbit/s takes 800 us.
         let slow = Timing { rate_bits_per_s: Some(1_000_000), delay_ns: 0 };
         let (mut near, _far) = link(&LinkProfile::default(), Some(slow));
         near.flush(Instant(0));
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_sees_every_frame_as_it_goes_on_and_what_befalls_it() {
+    fn an_observer_sees_every_frame_and_its_fault() {
         let profile = LinkProfile { loss: 0.1, corrupt: 0.1, duplicate: 0.1, ..LinkProfile::default() };
         let (near, mut far) = link(&profile, None);
         let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_nobody_overtakes_goes_after_its_time() {
+    fn a_reordered_frame_without_a_successor_leaves_after_its_time() {
         let (mut near, mut far) = link(&LinkProfile { reorder: 1.0, ..LinkProfile::default() }, None);
         send(&mut near, 1);
         near.flush(Instant(500));
@@ -570,7 +570,7 @@ mod tests {
 
     #[test]
     fn a_modelled_cable_takes_its_time() {
-        // 100 bytes at 100 Mb/s last 8 microseconds; the cable is 1 millisecond long.
+        // Serialising 100 bytes at 100 Mbit/s takes 8 microseconds; the cable has a delay of 1 millisecond.
         let timing = Timing { rate_bits_per_s: Some(100_000_000), delay_ns: 1_000_000 };
         let (mut near, mut far) = link(&LinkProfile::default(), Some(timing));
         for number in 0..3 {

@@ -1,12 +1,12 @@
-//! A port whose cable can be exchanged while its node runs, and that may have none.
+//! A port whose cable can be exchanged while its node runs, or that has no cable.
 //!
-//! The seat at the other end of a link may be vacant, or its process may have died and another one may take its place: the
-//! old cable is then of no use to anybody, and a new one comes. Whoever brings it holds an [`Inserter`]; the device takes
-//! the cable when it is next asked for its carrier, so the path of a frame knows nothing of all this.
+//! The seat at the other end of a link may be vacant, or its process may have died and another process may take the seat. The old cable is then
+//! useless, and a new one is supplied through an [`Inserter`]. The device takes the new cable when its carrier is polled next, so the data path is
+//! not affected.
 //!
-//! Between two cables the carrier is absent for at least one look, so that the core notices that it is another link. Frames
-//! of the old cable that the core still holds stay readable until it gives them back: one bit of a lease says which of
-//! the two cables it belongs to, and a third one waits until the first holds nothing more.
+//! Between two cables the carrier is absent for at least one poll of the carrier, so that the core notices the new link. Frames of the old cable that
+//! the core still holds stay readable until the core releases them. One bit of a lease selects one of two cables. A third cable waits until the core
+//! holds no frame of the first.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,26 +15,26 @@ use rackloom_protocol::{Instant, Write};
 
 use super::{Device, DeviceCounters, DeviceLease, Doorbell, FaultHand, Offered, WakeSource};
 
-/// Which of the two cables a lease belongs to.
+/// Bit of a lease that selects one of the two cables.
 const SIDE_BIT: u32 = 1 << 19;
 
-/// What a node sleeps on at a port without a cable.
+/// Wake source of a port without a cable.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Idle {
-    /// The node's own doorbell: its ports share it.
+    /// The node's own doorbell, which its ports share.
     Doorbell(Doorbell),
-    /// A descriptor that never becomes readable, for wires that are waited for by descriptor.
+    /// A descriptor that never becomes readable, for wires that wake by descriptor.
     Descriptor(OwnedFd),
 }
 
 impl Idle {
-    /// A descriptor on which nothing will ever be heard.
+    /// Creates a descriptor that never becomes readable.
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn silence() -> std::io::Result<Self> {
         Ok(Self::Descriptor(rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC)?))
     }
@@ -42,9 +42,9 @@ impl Idle {
 
 type Mailbox = Arc<Mutex<Option<Box<dyn Device>>>>;
 
-/// The hand that exchanges the cable of a [`Jack`].
+/// Handle that exchanges the cable of a [`Jack`].
 ///
-/// `Send` and `Sync`. Any thread may exchange the cable; the jack takes it at its next turn.
+/// `Send` and `Sync`. Any thread may exchange the cable. The jack takes it at its next poll.
 #[derive(Clone)]
 pub struct Inserter {
     mailbox: Mailbox,
@@ -57,24 +57,24 @@ impl std::fmt::Debug for Inserter {
 }
 
 impl Inserter {
-    /// Exchange the cable, soon. A cable that is still on its way is replaced by this one. All cables of a jack must
-    /// wake the node as its [`Idle`] does.
+    /// Exchanges the cable at the next poll. Replaces a cable that was inserted and not yet taken. All cables of a jack must wake the node through
+    /// the source that its [`Idle`] names.
     pub fn insert(&self, device: Box<dyn Device>) {
         *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 }
 
-/// One cable, and how many of its frames the core holds.
+/// One cable, and the number of its frames that the core holds.
 struct Cable {
     device: Box<dyn Device>,
     frames_out: usize,
 }
 
 impl Cable {
-    /// Name a frame of this cable for the core.
+    /// Returns the core's lease for a frame of this cable.
     fn give(&mut self, lease: DeviceLease, side: u32) -> Option<DeviceLease> {
         if lease.0 & SIDE_BIT != 0 {
-            // Half a million frames are out at once: this one is dropped, as any device may drop one.
+            // The core holds half a million frames. This one is dropped, as any device may drop a frame.
             self.device.release(lease);
             return None;
         }
@@ -87,17 +87,17 @@ impl Cable {
 ///
 /// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
 pub struct Jack {
-    /// The cable in use and the one before it, in changing places.
+    /// The cable in use, at index `current`, and the one before it.
     cables: [Option<Cable>; 2],
     current: usize,
     mailbox: Mailbox,
     idle: Idle,
-    /// What cables that are gone have counted.
+    /// Sum of the counters of removed cables.
     past: DeviceCounters,
 }
 
 impl Jack {
-    /// A port with this cable, or without one yet.
+    /// Creates a port with this cable, or without one.
     #[must_use]
     pub fn new(device: Option<Box<dyn Device>>, idle: Idle) -> (Self, Inserter) {
         let mailbox = Mailbox::default();
@@ -115,8 +115,8 @@ impl Jack {
         self.cables[self.current].as_mut()
     }
 
-    /// Take the cable that has been brought, if there is one and the place for it is free. Returns whether there is one,
-    /// taken or not: the old one counts for nothing then.
+    /// Takes the inserted cable, if there is one and the other slot is free. Returns whether a cable was inserted, taken or not: the old one is no
+    /// longer valid in both cases.
     fn exchange(&mut self) -> bool {
         let mailbox = Arc::clone(&self.mailbox);
         let mut brought = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -146,7 +146,7 @@ impl Jack {
     }
 }
 
-/// The place of a lease's cable, and the lease there.
+/// Splits a lease into the index of its cable and the lease there.
 fn split(lease: DeviceLease) -> (usize, DeviceLease) {
     (usize::from(lease.0 & SIDE_BIT != 0), DeviceLease(lease.0 & !SIDE_BIT))
 }
@@ -213,7 +213,7 @@ impl Device for Jack {
     }
 
     fn flush(&mut self, now: Instant) {
-        // The old cable as well: its far end may wait for room that the core has just given back.
+        // The old cable is flushed too: its remote end may wait for space that the core has just released.
         self.cables.iter_mut().flatten().for_each(|cable| cable.device.flush(now));
     }
 
@@ -222,7 +222,7 @@ impl Device for Jack {
     }
 
     fn carrier(&mut self) -> bool {
-        // Absent while cables are exchanged, at least for this look.
+        // The carrier is absent at the poll that exchanges cables, and at every poll until the exchange is possible.
         !self.exchange() && self.cable_mut().is_some_and(|cable| cable.device.carrier())
     }
 

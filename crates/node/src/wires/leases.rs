@@ -1,19 +1,19 @@
-//! Frames that the core still refers to, on a device that stores frames in a ring.
+//! Leases of a device that stores frames in a ring: frames that the core still refers to.
 //!
-//! A ring gives room back in the order of arrival, but leases come back in any order: a frame that waits for a hole
-//! before it is held while a hundred later ones pass. One held frame must not stop the ring, least of all the control
-//! frames behind it. So when more than half of the ring is held, the oldest held frames move to the heap; the lease
-//! stays the same, only its bytes live elsewhere. The heap is bounded too: beyond it the ring does fill, and the
-//! sender feels it. A frame that a device reads where it lies is not moved; such a device gives it back soon, or fails.
+//! A ring frees space in the order of arrival, but leases are released in any order: a frame that waits for a gap before it is held while a hundred
+//! later ones pass. One held frame must not block the ring, least of all the control frames behind it. When more than half of the ring is held, the
+//! oldest held frames therefore move to the heap. The lease stays the same; only its bytes move. The heap is bounded too. Beyond that bound the ring
+//! fills up, and the sender finds it full. A frame that a hardware device reads in place is not moved. Such a device releases the frame soon, or
+//! fails.
 //!
-//! Nothing is allocated in steady state: slots and heap buffers are used again.
+//! Steady state allocates nothing: slots and heap buffers are reused.
 
 use std::collections::VecDeque;
 
 use super::DeviceLease;
 use super::ring::{Consumer, Record};
 
-/// Bytes on the heap, as a multiple of the ring's, beyond which nothing more is moved there.
+/// Limit of the bytes on the heap, as a multiple of the ring's size.
 const HEAP_BYTES_MAX_FACTOR: u64 = 4;
 
 #[derive(Debug)]
@@ -22,11 +22,11 @@ enum Place {
     Free,
     /// In the ring, read by the core.
     Ring(Record),
-    /// The same, and not to be moved: a device reads it there.
+    /// In the ring, read in place by a hardware device. It must not be moved.
     Held(Record),
-    /// In the ring, given back, waiting for older ones.
+    /// In the ring, released, waiting for older ones.
     Returned(Record),
-    /// On the heap; the ring has forgotten it.
+    /// On the heap. Its space in the ring is free.
     Heap(Vec<u8>),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Leases {
 }
 
 impl Leases {
-    /// Lease the record that was read last.
+    /// Leases the record that was read last.
     pub(super) fn take(&mut self, record: Record) -> DeviceLease {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Place::Free);
@@ -54,7 +54,7 @@ impl Leases {
         DeviceLease(slot)
     }
 
-    /// The record that was read last needs no lease: its room goes back at once, or behind that of older ones.
+    /// Frees the record that was read last without a lease: at once, or after the older records.
     #[inline]
     pub(super) fn pass(&mut self, ring: &mut Consumer, record: Record) {
         if self.order.is_empty() {
@@ -65,7 +65,7 @@ impl Leases {
         }
     }
 
-    /// The bytes under a lease; empty if there is no such lease.
+    /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes<'a>(&'a self, ring: &'a Consumer, lease: DeviceLease) -> &'a [u8] {
         match self.slots.get(lease.0 as usize) {
             Some(Place::Ring(record) | Place::Held(record)) => ring.bytes(*record),
@@ -74,7 +74,7 @@ impl Leases {
         }
     }
 
-    /// From now on the bytes under a lease stay where they are, even if the ring is full meanwhile. Whoever asks for it is quick.
+    /// Pins the bytes of a lease in the ring, even if the ring fills up meanwhile. The caller must release the lease soon.
     pub(super) fn hold(&mut self, lease: DeviceLease) {
         if let Some(place) = self.slots.get_mut(lease.0 as usize)
             && let Place::Ring(record) = *place
@@ -83,7 +83,7 @@ impl Leases {
         }
     }
 
-    /// Give a lease back. A lease that is not out is left alone.
+    /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, ring: &mut Consumer, lease: DeviceLease) {
         let Some(place) = self.slots.get_mut(lease.0 as usize) else { return };
         match std::mem::replace(place, Place::Free) {
@@ -100,7 +100,7 @@ impl Leases {
         }
     }
 
-    /// Move the oldest held frames to the heap until at most half of the ring is held.
+    /// Moves the oldest held frames to the heap until at most half of the ring is held.
     pub(super) fn evacuate(&mut self, ring: &mut Consumer) {
         let heap_bytes_max = ring.body_bytes() * HEAP_BYTES_MAX_FACTOR;
         while ring.held_bytes() > ring.body_bytes() / 2 && self.heap_bytes < heap_bytes_max {
@@ -123,12 +123,12 @@ impl Leases {
         }
     }
 
-    /// How many frames were moved to the heap so far.
+    /// Returns the number of frames moved to the heap so far.
     pub(super) fn evacuated(&self) -> u64 {
         self.evacuated
     }
 
-    /// Give the oldest records back to the ring as long as they have been returned.
+    /// Frees the oldest records of the ring as long as they have been released.
     fn give_back(&mut self, ring: &mut Consumer) {
         while let Some(&slot) = self.order.front() {
             let place = &mut self.slots[slot as usize];

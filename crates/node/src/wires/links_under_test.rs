@@ -1,36 +1,36 @@
-//! The links that the conformance suite is held against: one of each wire, at the edge of what it admits.
+//! The links that the conformance suite runs on: one of each wire, with the smallest buffers that it accepts.
 
 use rackloom_protocol::CreditConfig;
 
 use super::in_namespaces::{bridge_port, lay, lay_at_bridge};
-use super::packet_received::Reception;
+use super::packet::received::Reception;
 use super::shared_memory::{self, RING_BYTES_MIN};
 use super::{Device, Doorbell, packet, udp};
 use crate::namespaces::switch_off;
 use crate::seal::TRAILER_BYTES;
 
 pub(super) const ETHER_TYPE: u16 = 0x88b5;
-/// An MTU of 9000 and the Ethernet header.
+/// Frame size for an MTU of 9000 bytes, with the Ethernet header.
 pub(super) const JUMBO: usize = 9014;
-/// What a rack file that says nothing gets on a wire with kernel buffers.
+/// Default credits of a rack file on a wire with kernel buffers.
 const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
 const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
-/// What an ordinary user is granted on a system where nobody has changed anything.
+/// Socket buffer that an unprivileged user gets on a system with default settings, in bytes.
 const BUFFER_BYTES: usize = 425_984;
-/// A packet wire without a ring, with no more buffer than that.
+/// Reception of a packet wire without a ring, with the default socket buffer.
 pub(super) const TIGHT: Reception = Reception::Batches { buffer_bytes: BUFFER_BYTES };
-/// The same through the portable channel.
+/// Reception of a packet wire through the portable channel, with the default socket buffer.
 pub(super) const PORTABLE: Reception = Reception::Portable { buffer_bytes: BUFFER_BYTES };
 
 /// Two devices joined by a link.
 pub(super) struct Link {
     pub(super) near: Box<dyn Device>,
     pub(super) far: Box<dyn Device>,
-    /// A receiver that does not read makes the sender wait, not lose.
+    /// Set if a receiver that does not read makes the sender wait instead of losing frames.
     pub(super) lossless: bool,
-    /// What the sender may have under way.
+    /// Credits of the sender: what it may have in flight.
     pub(super) credits: CreditConfig,
-    /// End the neighbour, or what it is reached by.
+    /// Ends the neighbour, or disables its interface.
     pub(super) sever: fn(Box<dyn Device>),
 }
 
@@ -47,7 +47,7 @@ pub(super) fn shared_memory_link() -> Link {
     }
 }
 
-/// With no more buffer than everybody gets.
+/// Returns a UDP link with the default socket buffer.
 pub(super) fn udp_link() -> Link {
     let (near, far) = udp::create().unwrap();
     let frame_bytes_max = (JUMBO + TRAILER_BYTES) as u16;
@@ -65,8 +65,8 @@ pub(super) fn packet_link(number: u8, reception: Reception) -> Link {
     Link { near, far, lossless: false, credits: CREDITS, sever }
 }
 
-/// Ends of a link that are joined by a bridge. What becomes of the far one does not show at the near one's interface, but what
-/// becomes of the bridge's port does.
+/// Returns a link whose ends are joined by a bridge. The near end's interface does not show the state of the remote end, but it shows the state of
+/// the bridge's port.
 pub(super) fn bridge_link(number: u8) -> Link {
     let settings =
         packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
@@ -75,7 +75,7 @@ pub(super) fn bridge_link(number: u8) -> Link {
     Link { near, far, lossless: false, credits: CREDITS, sever }
 }
 
-/// All the links of a test; the one that is severed is among them.
+/// Switches the interfaces of all links of a test off. The severed link is among them.
 fn switch_all_off(interface: impl Fn(u8) -> String) {
     for number in 1..=u8::MAX {
         let _ = switch_off(&interface(number));

@@ -1,19 +1,21 @@
 //! Wires: frame devices, one per port.
 //!
-//! A device carries whole Ethernet frames between two neighbours. The contract is weak on purpose, because the core
-//! above repairs everything: a device may drop, duplicate, reorder and corrupt. What it may not do: block, invent a
-//! frame, panic, or stop for good because one received frame is still referred to.
+//! A device carries whole Ethernet frames between two neighbours. The contract is deliberately weak, because the core repairs every error: a device
+//! may drop, duplicate, reorder and corrupt frames. A device must not block, invent a frame, panic, or stop for ever because one received frame is
+//! still leased.
 //!
-//! [`shared_memory`] is the default and needs nothing but Linux; [`packet`] puts the same bytes on real interfaces; [`udp`] puts
-//! them into datagrams. [`impaired`] wraps any of them and applies a link profile; [`tapped`] wraps any and shows what is sent;
-//! [`sealed`] wraps any and authenticates frames; [`jack`] holds any and lets it be exchanged. [`Ports`]
-//! makes one [`rackloom_protocol::Wires`] of a node's devices. All pass one conformance suite.
+//! [`shared_memory`] is the default and needs only Linux. [`packet`] sends the same bytes over real interfaces. [`udp`] sends them in datagrams.
+//! [`impaired`] wraps any device and applies a link profile. [`tapped`] wraps any device and shows the frames that are sent. [`sealed`] wraps any
+//! device and authenticates frames. [`jack`] holds any device and lets it be exchanged. [`Ports`] combines the devices of a node into one
+//! [`rackloom_protocol::Wires`]. All of them pass one conformance suite.
 
 #[cfg(test)]
 mod carrier_tests;
 #[cfg(test)]
 mod conformance;
+mod descriptors;
 mod doorbell;
+mod doorbell_word;
 #[cfg(test)]
 mod foreign_tests;
 pub mod impaired;
@@ -24,83 +26,74 @@ mod leases;
 #[cfg(test)]
 mod links_under_test;
 pub mod packet;
-mod packet_batches;
-mod packet_outgoing;
-mod packet_portable;
-mod packet_received;
-mod packet_ring;
-mod packet_socket;
-mod packet_strangers;
 mod ports;
 mod ring;
+mod ring_memory;
+#[cfg(test)]
+mod ring_tests;
 pub mod sealed;
 pub mod shared_memory;
 mod socket;
 pub mod tapped;
 mod truesize;
 pub mod udp;
-mod udp_outgoing;
-mod udp_received;
-mod udp_routed;
-mod udp_socket;
 
-use std::io;
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::BorrowedFd;
 
 use rackloom_plan::faults::Conditions;
 use rackloom_protocol::{Instant, Write};
-use rustix::fs::Timespec;
 
+pub use descriptors::keep_across_exec;
 pub use doorbell::Doorbell;
-pub(crate) use packet_socket::{bind as bind_packet_socket, open as open_packet_socket};
+pub(crate) use packet::socket::{bind as bind_packet_socket, open as open_packet_socket};
 pub use ports::{Ports, PortsError};
 pub(crate) use socket::{set_option, set_receive_buffer};
 
-/// Largest frame, Ethernet header included, that every device carries: an MTU of 9000 with room to spare.
+/// Size of the largest frame that every device carries, in bytes, with the Ethernet header. It exceeds an MTU of 9000.
 pub const FRAME_BYTES_MAX: usize = 9216;
 
-/// A received frame that a device still holds. The number is the device's own.
+/// A received frame that a device still holds. The device chooses the number.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceLease(pub u32);
 
-/// What became of a frame that was offered.
+/// Result of offering a received frame.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Offered {
-    /// It is over.
+    /// The receiver has finished with the frame, and it was released.
     Taken,
-    /// It stays, until [`Device::release`].
+    /// The frame stays valid until [`Device::release`].
     Leased(DeviceLease),
 }
 
-/// What a node sleeps on until a device has something.
+/// Source that wakes a sleeping node when a device has something.
 ///
 /// `Send` and `Sync`: borrowed.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum WakeSource<'a> {
-    /// The node's doorbell; neighbours ring it.
+    /// The node's doorbell. Neighbours ring it.
     Doorbell(&'a Doorbell),
     /// A descriptor that becomes readable.
     Descriptor(BorrowedFd<'a>),
 }
 
-/// What a device did that the core cannot see.
+/// Counters of a device: events that the core cannot see.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounters {
-    /// Frames that the device took but could not send.
+    /// Frames that the device accepted but could not send.
     pub send_errors: u64,
-    /// Frames that arrived and could not be handed up (too long for a buffer).
+    /// Received frames that were too long for a buffer and could not be passed on.
     pub receive_errors: u64,
-    /// Frames with the tag of a VLAN, of which this wire has none.
+    /// Frames with a VLAN tag. This wire has no VLANs.
     pub tagged: u64,
-    /// What others than the neighbour sent, and what was not looked at.
+    /// Frames that stations other than the neighbour sent. Their contents were not examined.
     pub strangers: u64,
     /// Frames that the kernel dropped before this process could take them.
     pub kernel_drops: u64,
@@ -108,7 +101,7 @@ pub struct DeviceCounters {
     pub bad_tags: u64,
     /// Frames with a valid tag that had been received before.
     pub replays: u64,
-    /// Times that there was no room for a frame.
+    /// Number of times that the device had no space for a frame.
     pub full: u64,
     /// Received frames that were moved to the heap because the core kept them long.
     pub evacuated: u64,
@@ -126,10 +119,10 @@ pub struct DeviceCounters {
 ///
 /// Devices are `Send`, not `Sync`: one thread drives a device at a time, and it may move to another.
 pub trait Device: Send {
-    /// The next received frame. Its bytes stay readable until [`Device::release`].
+    /// Returns the next received frame. Its bytes stay readable until [`Device::release`].
     fn receive(&mut self) -> Option<DeviceLease>;
-    /// Offer the next received frame to somebody who may be done with it at once: true says so, and then it is given back. For the others
-    /// this is [`Device::receive`].
+    /// Offers the next received frame to `take`. If `take` returns true, it has finished with the frame, and the frame is released. Otherwise this is
+    /// the same as [`Device::receive`].
     fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
         let lease = self.receive()?;
         if !take(self.leased(lease)) {
@@ -138,74 +131,74 @@ pub trait Device: Send {
         self.release(lease);
         Some(Offered::Taken)
     }
-    /// The bytes of a frame; empty if the lease is not out.
+    /// Returns the bytes of a frame, or an empty slice if the lease does not exist.
     fn leased(&self, lease: DeviceLease) -> &[u8];
-    /// Where received frames lie, as address and length, if that is one place; it then stays mapped until the process ends, so that
-    /// something else than this processor can read them there.
+    /// Returns the address and length of the memory that contains the received frames, if it is one range. The range then stays mapped until the
+    /// process ends, so that hardware other than this processor can read frames in place.
     fn keep_pages(&mut self) -> Option<(usize, usize)> {
         None
     }
-    /// Somebody reads this frame where it lies: it stays there until it is given back. Only for devices that keep pages.
+    /// Pins a frame at its present address until it is released, because hardware reads it in place. Only for devices that keep pages.
     fn hold(&mut self, lease: DeviceLease) {
         let _ = lease;
     }
-    /// Give a frame back, in any order.
+    /// Releases a frame. Frames may be released in any order.
     fn release(&mut self, lease: DeviceLease);
-    /// Whether [`Device::receive`] would give a frame.
+    /// Returns whether [`Device::receive`] would return a frame.
     fn ready(&mut self) -> bool;
-    /// Room for a frame of [`FRAME_BYTES_MAX`] bytes; `None` while full. Asking twice without a commit gives the same
-    /// room with the same bytes.
+    /// Returns space for a frame of [`FRAME_BYTES_MAX`] bytes, or `None` while the device is full. Repeated calls without a commit return the same
+    /// space with the same bytes.
     fn slot(&mut self) -> Option<&mut [u8]>;
-    /// Take the first `length` bytes of the room as a frame. The neighbour may see it at once and must be able to see
-    /// it after the next [`Device::flush`]. `doorbell`: wake it if it sleeps.
+    /// Commits the first `length` bytes of the slot as a frame. The neighbour may see it at once, and must be able to see it after the next
+    /// [`Device::flush`]. `doorbell`: wake the neighbour if it sleeps.
     fn commit(&mut self, length: usize, doorbell: bool);
-    /// Send frames as `write` writes them, until it writes none or there is no room; each wakes a neighbour that sleeps.
+    /// Sends frames that `write` writes, until it writes none or there is no space. Each frame wakes a sleeping neighbour.
     fn fill(&mut self, write: &mut Write<'_>) {
         while let Some(length) = self.slot().and_then(&mut *write) {
             self.commit(length, true);
         }
     }
-    /// Let the neighbour see what was committed, if that costs next to nothing; it need not be woken before the next [`Device::flush`].
+    /// Publishes committed frames to the neighbour if that costs next to nothing. The neighbour need not be woken before the next [`Device::flush`].
     fn show(&mut self) {}
-    /// Send what was committed and is due; give back to the neighbour what was released.
+    /// Sends the committed frames that are due, and returns the space of released frames to the neighbour.
     fn flush(&mut self, now: Instant);
-    /// When [`Device::flush`] must be called even if nothing was committed; [`Instant::NEVER`] if the device holds
-    /// nothing back.
+    /// Returns the time at which [`Device::flush`] must be called even if nothing was committed, or [`Instant::NEVER`] if the device holds nothing
+    /// back.
     fn next_due(&self) -> Instant {
         Instant::NEVER
     }
-    /// Whether the neighbour is still there, as far as the device can tell. May cost a system call.
+    /// Returns whether the neighbour is present, as far as the device can detect. May make a system call.
     fn carrier(&mut self) -> bool;
-    /// What to sleep on.
+    /// Returns the source to sleep on.
     fn wake_source(&self) -> WakeSource<'_>;
-    /// What becomes readable when [`Device::carrier`] may give another answer than before; several devices may share it.
+    /// Returns a descriptor that becomes readable when the result of [`Device::carrier`] may have changed. Several devices may share it.
     fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
         None
     }
-    /// What happened so far.
+    /// Returns the counters so far.
     fn counters(&self) -> DeviceCounters;
-    /// Pull this end of the cable out, or put it back, at devices that have one to pull. [`Device::carrier`] then tells, here and
-    /// at the neighbour.
+    /// Unplugs this end of the cable, or plugs it in again, at devices that have a cable. [`Device::carrier`] then reports the change, here and at
+    /// the neighbour.
     fn plug(&mut self, is_plugged: bool) {
         let _ = is_plugged;
     }
-    /// The hand of a fault script, at devices that have one.
+    /// Returns the interface for fault scripts, at devices that have one.
     fn faults(&mut self) -> Option<&mut dyn FaultHand> {
         None
     }
 }
 
-/// Changes what befalls the frames that a device sends, while it sends.
+/// Interface for fault scripts: changes the faults of the frames that a device sends, while it sends.
 ///
-/// `Send`, not `Sync`: it is the device's own.
+/// `Send`, not `Sync`: it belongs to the device.
 pub trait FaultHand: Send {
-    /// Faults may come from now on: frames are counted and judged where they were not before.
+    /// Prepares the device for faults: it counts and judges frames from now on.
     fn begin(&mut self);
-    /// From now on these conditions hold on top of the link's profile.
+    /// Sets the conditions that apply from now on, in addition to the link's profile.
     fn set(&mut self, conditions: &Conditions);
-    /// Lose the data frames with these numbers, counted from one for the next.
+    /// Drops the data frames with these numbers. The next data frame has number 1.
     fn drop_from_now(&mut self, numbers: &[u64]);
-    /// Data frames that were sent, those that were lost included.
+    /// Returns the number of data frames sent, including those dropped.
     fn data_frames(&self) -> u64;
 }
 
@@ -266,43 +259,5 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn faults(&mut self) -> Option<&mut dyn FaultHand> {
         (**self).faults()
-    }
-}
-
-/// Let a descriptor survive the next `exec` of this process. For the child side of a spawn: it only makes system
-/// calls, so it may run between fork and exec.
-///
-/// # Errors
-/// The system's.
-pub fn keep_across_exec(fd: RawFd) -> io::Result<()> {
-    if fd < 0 {
-        return Err(rustix::io::Errno::BADF.into());
-    }
-    // SAFETY: needed because the descriptor is known by number only, on the child's side of a fork. It is borrowed for
-    // this one call; a number that is not open yields an error.
-    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::empty())?;
-    Ok(())
-}
-
-/// Take over a descriptor that this process was started with, and do not pass it on.
-fn adopt(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(rustix::io::Errno::BADF.into());
-    }
-    // SAFETY: needed because inherited descriptors are known by number only. It is borrowed for the next call, which
-    // refuses a number that is not open before anything owns it.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    rustix::io::fcntl_setfd(borrowed, rustix::io::FdFlags::CLOEXEC)?;
-    // SAFETY: the descriptor is open; by the contract of the callers' `from_fd` functions it was inherited for this
-    // purpose and nothing else in the process owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// A duration as the kernel wants it.
-pub(crate) fn timespec(nanoseconds: u64) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(nanoseconds / 1_000_000_000).unwrap_or(i64::MAX),
-        tv_nsec: (nanoseconds % 1_000_000_000) as _,
     }
 }

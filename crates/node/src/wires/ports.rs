@@ -1,7 +1,6 @@
-//! A node's devices as the core sees them: ports with numbers, and one numbering for all leases.
+//! A node's devices as the core uses them: numbered ports, and one numbering for all leases.
 //!
-//! A [`LeaseId`] is the port in its upper bits and the device's own lease below, so that finding a frame is two
-//! shifts and no table.
+//! A [`LeaseId`] has the port in its upper bits and the device's own lease in its lower bits. Finding a frame takes two shifts and no table.
 
 use rackloom_protocol::{Instant, LeaseId, PortId, Wires, Write};
 use thiserror::Error;
@@ -11,28 +10,28 @@ use super::{Device, DeviceCounters, DeviceLease, Doorbell, FRAME_BYTES_MAX, Faul
 const DEVICE_LEASE_BITS: u32 = 20;
 const DEVICE_LEASE_MASK: u32 = (1 << DEVICE_LEASE_BITS) - 1;
 
-/// Most ports that one member can have.
+/// Maximum number of ports of one member.
 pub(super) const PORTS_MAX: usize = 1 << (u32::BITS - DEVICE_LEASE_BITS);
 
-/// Why devices do not make a set of ports.
+/// Error of a set of devices that cannot be the ports of one member.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PortsError {
-    /// More devices than lease numbers can tell apart.
+    /// There are more devices than lease numbers can distinguish.
     #[error("a member has {count} ports, at most {PORTS_MAX} are possible")]
     TooMany {
-        /// How many there were.
+        /// Number of devices.
         count: usize,
     },
-    /// The plan wants larger frames than devices carry.
+    /// The plan has larger frames than devices carry.
     #[error("frames of {frame_bytes_max} bytes are too large, wires carry at most {FRAME_BYTES_MAX}")]
     FrameTooLarge {
-        /// What the plan wants.
+        /// Frame size of the plan, in bytes.
         frame_bytes_max: usize,
     },
-    /// Some ports ring one doorbell, others another or none: no single sleep would hear them all.
+    /// Some ports use one doorbell, others another or none. A single sleep could not wait for all of them.
     #[error("the ports of a member must share one doorbell, or have none")]
     SeveralWakeSources,
 }
@@ -44,15 +43,15 @@ pub struct Ports {
     devices: Vec<Box<dyn Device>>,
     scratch: Vec<u8>,
     doorbell: Option<Doorbell>,
-    /// Memory reads what it is given where it lies.
+    /// Set if memory reads frames in place.
     holds: bool,
 }
 
 impl Ports {
-    /// Devices in port order, for frames of at most `frame_bytes_max` bytes.
+    /// Combines devices, given in port order, for frames of at most `frame_bytes_max` bytes.
     ///
     /// # Errors
-    /// [`PortsError`]: too many devices, frames too long for one of them, or devices that wake in different ways.
+    /// [`PortsError`]: too many devices, frames too long for one of them, or devices with different wake sources.
     pub fn new(devices: Vec<Box<dyn Device>>, frame_bytes_max: u16) -> Result<Self, PortsError> {
         let frame_bytes_max = usize::from(frame_bytes_max);
         if devices.len() > PORTS_MAX {
@@ -65,19 +64,19 @@ impl Ports {
         Ok(Self { devices, doorbell, scratch: Vec::with_capacity(FRAME_BYTES_MAX), holds: false })
     }
 
-    /// Number of ports.
+    /// Returns the number of ports.
     #[must_use]
     pub fn count(&self) -> usize {
         self.devices.len()
     }
 
-    /// The next frame received on a port.
+    /// Returns the next frame received on a port.
     pub fn receive(&mut self, port: PortId) -> Option<LeaseId> {
         Some(name(port, self.devices.get_mut(port.index())?.receive()?))
     }
 
-    /// Offer the next frame received on a port to somebody who may be done with it at once. The lease, if it is not; `None` if there is no
-    /// frame.
+    /// Offers the next frame received on a port to `take`, which returns whether it has finished with it. Returns `None` if there is no frame, the
+    /// lease if `take` has not finished, else `Some(None)`.
     #[inline]
     pub(crate) fn offer(
         &mut self,
@@ -90,58 +89,58 @@ impl Ports {
         }
     }
 
-    /// Where received frames lie, as addresses and lengths, as far as they lie in one place. From now on what memory is given
-    /// stays there until it is given back.
+    /// Returns addresses and lengths of the memory that contains received frames, for each device whose frames lie in one range. From now on, frames
+    /// passed to memory stay there until they are released.
     pub(crate) fn keep_pages(&mut self) -> Vec<(usize, usize)> {
         self.holds = true;
         self.devices.iter_mut().filter_map(|device| device.keep_pages()).collect()
     }
 
-    /// Send what is due on every port.
+    /// Sends what is due on every port.
     pub fn flush(&mut self, now: Instant) {
         for device in &mut self.devices {
             device.flush(now);
         }
     }
 
-    /// When [`Ports::flush`] must be called next even if nothing is sent.
+    /// Returns the time at which [`Ports::flush`] must be called next even if nothing is sent.
     #[must_use]
     pub fn next_due(&self) -> Instant {
         self.devices.iter().map(|device| device.next_due()).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Whether this port has a frame.
+    /// Returns whether this port has received a frame.
     pub(crate) fn port_ready(&mut self, port: PortId) -> bool {
         self.devices.get_mut(port.index()).is_some_and(|device| device.ready())
     }
 
-    /// Whether any port has a frame.
+    /// Returns whether any port has received a frame.
     pub fn ready(&mut self) -> bool {
         self.devices.iter_mut().any(|device| device.ready())
     }
 
-    /// Whether the neighbour at a port is there.
+    /// Returns whether the neighbour at a port is present.
     pub fn carrier(&mut self, port: PortId) -> bool {
         self.devices.get_mut(port.index()).is_some_and(|device| device.carrier())
     }
 
-    /// The hand of a fault script at a port, if its device has one.
+    /// Returns the interface for fault scripts at a port, if its device has one.
     pub fn faults(&mut self, port: PortId) -> Option<&mut dyn FaultHand> {
         self.devices.get_mut(port.index())?.faults()
     }
 
-    /// What the device at a port did that the core cannot see.
+    /// Returns the counters of the device at a port: events that the core cannot see.
     #[must_use]
     pub fn counters(&self, port: PortId) -> DeviceCounters {
         self.devices.get(port.index()).map_or_else(DeviceCounters::default, |device| device.counters())
     }
 
-    /// The doorbell that wakes this member, if its ports have one.
+    /// Returns the doorbell that wakes this member, if its ports have one.
     pub(crate) fn doorbell(&self) -> Option<&Doorbell> {
         self.doorbell.as_ref()
     }
 
-    /// The devices, to wait on.
+    /// Returns the devices, to wait on.
     pub(crate) fn devices(&self) -> &[Box<dyn Device>] {
         &self.devices
     }
@@ -153,7 +152,7 @@ impl std::fmt::Debug for Ports {
     }
 }
 
-/// The doorbell of all devices; `None` if all have descriptors instead.
+/// Returns the doorbell of all devices, or `None` if all have descriptors instead.
 fn common_doorbell(devices: &[Box<dyn Device>]) -> Result<Option<Doorbell>, PortsError> {
     let doorbell_of = |device: &dyn Device| match device.wake_source() {
         WakeSource::Doorbell(doorbell) => Some(doorbell.clone()),
@@ -186,7 +185,7 @@ impl Wires for Ports {
         if let Ok([source, target]) = self.devices.get_disjoint_mut([source, port.index()]) {
             copy_range(source.leased(lease), target.slot(), at, length);
         } else if let Some(device) = self.devices.get_mut(port.index()).filter(|_| source == port.index()) {
-            // Back out of the port it came from: through a copy, because room and frame are the same device's.
+            // The frame leaves through the port at which it arrived. It is copied twice, because slot and frame belong to the same device.
             self.scratch.clear();
             self.scratch.extend_from_slice(device.leased(lease));
             copy_range(&self.scratch, device.slot(), at, length);

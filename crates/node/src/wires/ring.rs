@@ -1,110 +1,42 @@
-//! A byte ring in shared memory that carries whole frames one way, from one process to another.
+//! A byte ring in shared memory that carries whole frames in one direction, from one process to another.
 //!
-//! Frames are shown in batches, and a batch is shown where it lies: the first of its records says how many bytes follow, written last.
-//! A consumer that has read everything looks at that place and at no index, so what it waits for comes in the line
-//! that it needs next. Where a batch ends, the producer has put a zero before it showed the batch.
+//! Frames are published in batches, and each batch is published in place. The first record of a batch contains the size of the batch in bytes. This
+//! size is written last. A consumer that has read everything polls that size and no index, so the cache line that it waits for is the line that it
+//! needs next. The producer writes a zero at the end of a batch before it publishes the batch.
 //!
-//! One side only writes `tail`, the other only `head`; both count bytes since the beginning and never wrap. Nobody reads `tail`
-//! but who opens the ring anew. The producer reads `head` when it knows of no more room, and the consumer moves it in large pieces. Lines that will
-//! be needed soon are asked for some records ahead. The body is mapped twice in a row, so a record that runs over the end needs no
-//! special case.
+//! One side only writes `tail`, the other only `head`. Both count bytes since the start and never wrap. `tail` is read only when a process opens an
+//! existing ring. The producer reads `head` when it knows of no more space, and the consumer advances it in large steps. Cache lines are prefetched
+//! some records ahead. The body is mapped twice in a row, so a record that crosses the end needs no special case.
 //!
-//! Layout of the file: page 0 holds `tail` (byte 64), `starved` (byte 72) and `head` (byte 128); the body follows.
-//! A record is its length (4 bytes, little endian), the bytes of the batch that begins with it (4 bytes, anything in other records), the
-//! frame, and padding to 8 bytes.
+//! Layout of the file: page 0 holds `tail` (byte 64), `starved` (byte 72) and `head` (byte 128); the body follows. A record is its length (4 bytes,
+//! little endian), the size of the batch that begins with it in bytes (4 bytes, undefined in other records), the frame, and padding to 8 bytes.
 //!
-//! What the other side wrote is not believed: an index or a length that cannot be makes the ring [`Broken`], for
-//! good. Nothing here knows about sleeping neighbours or about who still reads a frame.
+//! Values that the other side wrote are checked: an impossible index or length makes the ring [`Broken`], permanently. The ring does not wake
+//! sleeping neighbours, and does not track which frames are still being read.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::slice;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use super::ring_memory::{HEAD_AT, Shared, TAIL_AT};
 use crate::fetch::{fetch, fetch_to_write};
-use crate::mapping::{Mapping, sealed_length};
+use crate::sync::{Ordering, fence};
 
-/// Bytes before the body.
-pub(super) const HEADER_BYTES: usize = 4096;
-const TAIL_AT: usize = 64;
-const STARVED_AT: usize = 72;
-const HEAD_AT: usize = 128;
 const RECORD_HEADER_BYTES: usize = 8;
-/// Where in a record's header the bytes of its batch stand.
-const BATCH_AT: u64 = 4;
 const LINE_BYTES: u64 = 64;
-/// How far ahead of the record at hand lines are asked for: some five small frames. A line takes as long to come as a small frame takes
-/// work, so a few are enough, and more would be taken away from a neighbour that is still busy with them.
+/// Prefetch distance ahead of the current record, in bytes: about five small frames. Loading a line takes as long as processing a small frame, so a
+/// few lines are enough. More would take lines away from a neighbour that still uses them.
 const AHEAD_BYTES: u64 = 1024;
-/// The consumer gives room back in pieces of the body: so many of them.
+/// Number of pieces of the body. The consumer returns space one piece at a time.
 const PIECES: u64 = 8;
 
-/// The other side wrote an index or a length that cannot be.
+/// Error: the other side wrote an impossible index or length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// Bytes that a frame takes in the ring.
+/// Returns the number of bytes that a frame takes in the ring.
 pub(super) const fn record_bytes(frame_bytes: usize) -> usize {
     (RECORD_HEADER_BYTES + frame_bytes).next_multiple_of(8)
-}
-
-/// Length of the file for a body of this many bytes.
-pub(super) const fn file_bytes(body_bytes: u32) -> u64 {
-    HEADER_BYTES as u64 + body_bytes as u64
-}
-
-#[derive(Debug)]
-struct Shared {
-    mapping: Mapping,
-    body_bytes: usize,
-}
-
-impl Shared {
-    fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let length = sealed_length(file)?;
-        let body = length.checked_sub(HEADER_BYTES as u64).and_then(|body| usize::try_from(body).ok());
-        match body {
-            Some(body) if body.is_power_of_two() && (4096..=1 << 31).contains(&body) => {
-                Ok(Self { mapping: Mapping::mirrored(file, HEADER_BYTES, body)?, body_bytes: body })
-            }
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "ring file has an impossible length")),
-        }
-    }
-
-    fn index(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at.is_multiple_of(8) && at < HEADER_BYTES);
-        // SAFETY: needed because indices live in shared pages. `at` is a multiple of 8 within the page-aligned
-        // header, mapped as long as `self`; both processes touch it only as an atomic.
-        unsafe { AtomicU64::from_ptr(self.mapping.base().add(at).cast()) }
-    }
-
-    fn starved(&self) -> &AtomicU32 {
-        // SAFETY: as for `index`; 4 bytes at a multiple of 4 that no index overlaps.
-        unsafe { AtomicU32::from_ptr(self.mapping.base().add(STARVED_AT).cast()) }
-    }
-
-    /// The length word of the record at a byte count, which is a multiple of 8.
-    fn length_word(&self, position: u64) -> &AtomicU32 {
-        self.word(position)
-    }
-
-    /// The word at which the record at a byte count says how many bytes its batch has.
-    fn batch_word(&self, position: u64) -> &AtomicU32 {
-        self.word(position + BATCH_AT)
-    }
-
-    fn word(&self, position: u64) -> &AtomicU32 {
-        debug_assert!(position.is_multiple_of(4));
-        // SAFETY: needed because records live in shared pages. `body` stays in the first copy of the body and is a
-        // multiple of 4; both processes touch the word only as an atomic.
-        unsafe { AtomicU32::from_ptr(self.body(position).cast()) }
-    }
-
-    /// Address of a byte count; `body_bytes` bytes from there on are mapped, thanks to the second copy.
-    fn body(&self, position: u64) -> *mut u8 {
-        let offset = position as usize & (self.body_bytes - 1);
-        self.mapping.base().wrapping_add(HEADER_BYTES + offset)
-    }
 }
 
 /// The writing side.
@@ -114,14 +46,18 @@ pub(super) struct Producer {
     tail: u64,
     tail_published: u64,
     head_seen: u64,
-    /// Lines before this byte count have been asked for.
+    /// Position up to which lines have been prefetched.
     fetched: u64,
     starved: bool,
 }
 
 impl Producer {
     pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let shared = Shared::open(file)?;
+        Self::of(Shared::open(file)?)
+    }
+
+    /// Takes over the writing side of a ring in this memory.
+    pub(super) fn of(shared: Shared) -> io::Result<Self> {
         let tail = shared.index(TAIL_AT).load(Ordering::Acquire);
         let head_seen = shared.index(HEAD_AT).load(Ordering::Acquire);
         if head_seen > tail || tail - head_seen > shared.body_bytes as u64 || !tail.is_multiple_of(8) {
@@ -130,38 +66,38 @@ impl Producer {
         Ok(Self { shared, tail, tail_published: tail, head_seen, fetched: tail, starved: false })
     }
 
-    /// Room for a frame of at most `frame_bytes`; `None` while the ring is full. The consumer then sees that this
-    /// side is starved, and rings when it has made room.
+    /// Returns space for a frame of at most `frame_bytes`, or `None` while the ring is full. In that case the starved flag is set, and the consumer
+    /// rings when it has freed space.
     pub(super) fn slot(&mut self, frame_bytes: usize) -> Result<Option<&mut [u8]>, Broken> {
         let needed = record_bytes(frame_bytes);
         if !self.has_room(needed) && !self.look_again(needed)? {
             return Ok(None);
         }
         let start = self.shared.body(self.tail).wrapping_add(RECORD_HEADER_BYTES);
-        // SAFETY: needed to let the core write frames in place. `needed` bytes from `tail` are free (checked above
-        // against the consumer's index) and mapped in one piece (`body`). Until `publish` no well-behaved consumer
-        // looks at them (it looks at the header before them at most); a neighbour that scribbles there all the same is a
-        // process of the same user and the same rack, and can only spoil the bytes of frames, which the receiver checks.
+        // SAFETY: needed to let the core write frames in place. `needed` bytes from `tail` are free (checked above against the consumer's index) and
+        // mapped in one piece (`body`). Until `publish` no well-behaved consumer reads them (it reads at most the header before them). A neighbour
+        // that writes there all the same is a process of the same user and the same rack, and can only corrupt the bytes of frames, which the
+        // receiver checks.
         Ok(Some(unsafe { slice::from_raw_parts_mut(start, frame_bytes) }))
     }
 
-    /// Make the first `length` bytes of the room a record. `length` is at most what [`Self::slot`] was asked for.
+    /// Commits the first `length` bytes of the slot as a record. `length` is at most the length passed to [`Self::slot`].
     pub(super) fn commit(&mut self, length: usize) {
         self.shared.length_word(self.tail).store((length as u32).to_le(), Ordering::Relaxed);
         self.tail += record_bytes(length) as u64;
-        // A long copy writes whole lines and need not be given what was in them.
+        // A long copy writes whole lines and does not need their old contents.
         if length as u64 <= AHEAD_BYTES {
             self.fetch_ahead();
         }
     }
 
-    /// Show the consumer everything committed. Returns whether there was anything new.
+    /// Publishes everything committed to the consumer. Returns whether there was anything new.
     pub(super) fn publish(&mut self) -> bool {
         let (begin, end) = (self.tail_published, self.tail);
         if begin == end {
             return false;
         }
-        // The consumer may come to the end of the batch as soon as it sees the batch.
+        // The consumer may reach the end of the batch as soon as it sees the batch.
         self.shared.batch_word(end).store(0, Ordering::Relaxed);
         self.shared.batch_word(begin).store(((end - begin) as u32).to_le(), Ordering::Release);
         self.shared.index(TAIL_AT).store(end, Ordering::Release);
@@ -169,13 +105,13 @@ impl Producer {
         true
     }
 
-    /// Whether so many bytes are free, and behind them the header in which the end of a batch is marked.
+    /// Returns whether this many bytes are free, and after them the header that marks the end of a batch.
     fn has_room(&self, needed: usize) -> bool {
         (self.tail - self.head_seen) as usize + needed + RECORD_HEADER_BYTES <= self.shared.body_bytes
     }
 
-    /// Have the lines come that are written next, as far as they are free: the consumer had them last. That at `tail` stays where it
-    /// is, the consumer looks at it.
+    /// Prefetches the lines that are written next, as far as they are free, because the consumer had them last. The line at `tail` is excluded,
+    /// because the consumer polls it.
     fn fetch_ahead(&mut self) {
         let end = (self.tail + AHEAD_BYTES).min(self.head_seen + self.shared.body_bytes as u64);
         let mut at = self.fetched.max(self.tail.next_multiple_of(LINE_BYTES));
@@ -186,7 +122,7 @@ impl Producer {
         self.fetched = at;
     }
 
-    /// The cached index says full: read the consumer's, and leave word before giving up.
+    /// Reads the consumer's index after the cached index has indicated a full ring. Sets the starved flag before giving up.
     fn look_again(&mut self, needed: usize) -> Result<bool, Broken> {
         self.refresh_head()?;
         if !self.has_room(needed) {
@@ -217,11 +153,11 @@ impl Producer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     position: u64,
-    length: u32,
+    pub(super) length: u32,
 }
 
 impl Record {
-    /// The byte count at which the next record begins.
+    /// Returns the position at which the next record begins.
     pub(super) fn end(self) -> u64 {
         self.position + record_bytes(self.length as usize) as u64
     }
@@ -230,20 +166,24 @@ impl Record {
 /// The reading side.
 #[derive(Debug)]
 pub(super) struct Consumer {
-    shared: Shared,
-    read: u64,
+    pub(super) shared: Shared,
+    pub(super) read: u64,
     head: u64,
     head_published: u64,
     tail_seen: u64,
-    /// Lines before this byte count have been asked for.
+    /// Position up to which lines have been prefetched.
     fetched: u64,
 }
 
 impl Consumer {
     pub(super) fn open(file: BorrowedFd<'_>) -> io::Result<Self> {
-        let shared = Shared::open(file)?;
+        Self::of(Shared::open(file)?)
+    }
+
+    /// Takes over the reading side of a ring in this memory.
+    pub(super) fn of(shared: Shared) -> io::Result<Self> {
         let head = shared.index(HEAD_AT).load(Ordering::Acquire);
-        // What was shown before is known from here; where a batch began need not be known.
+        // `tail` marks the end of everything published so far. The starts of the published batches are not needed.
         let tail_seen = shared.index(TAIL_AT).load(Ordering::Acquire);
         let is_possible = tail_seen >= head && tail_seen - head < shared.body_bytes as u64;
         if !is_possible || !head.is_multiple_of(8) || !tail_seen.is_multiple_of(8) {
@@ -252,7 +192,7 @@ impl Consumer {
         Ok(Self { shared, read: head, head, head_published: head, tail_seen, fetched: head })
     }
 
-    /// Whether a record can be read.
+    /// Returns whether a record can be read.
     pub(super) fn ready(&mut self) -> Result<bool, Broken> {
         if self.read != self.tail_seen {
             return Ok(true);
@@ -272,7 +212,7 @@ impl Consumer {
         Ok(true)
     }
 
-    /// Have the lines come that are read next, as far as they have been shown.
+    /// Prefetches the lines that are read next, as far as they have been published.
     fn fetch_ahead(&mut self) {
         let end = (self.read + AHEAD_BYTES).min(self.tail_seen);
         let mut at = self.fetched.max(self.read) & !(LINE_BYTES - 1);
@@ -283,7 +223,7 @@ impl Consumer {
         self.fetched = at;
     }
 
-    /// The next record. It stays readable until the head moves past it.
+    /// Returns the next record. It stays readable until the head moves past it.
     pub(super) fn next(&mut self) -> Result<Option<Record>, Broken> {
         if !self.ready()? {
             return Ok(None);
@@ -298,42 +238,40 @@ impl Consumer {
         Ok(Some(record))
     }
 
-    /// The frame of a record between head and tail.
+    /// Returns the frame of a record between head and tail.
     pub(super) fn bytes(&self, record: Record) -> &[u8] {
         debug_assert!(record.position >= self.head && record.end() <= self.tail_seen);
         let start = self.shared.body(record.position).wrapping_add(RECORD_HEADER_BYTES);
-        // SAFETY: needed to let the core parse frames in place. The record was checked to lie between the head, which
-        // only this side moves, and a published tail, so it is mapped in one piece and a well-behaved producer does
-        // not touch it. A neighbour that does is a process of the same user and the same rack: the bytes may then
-        // change under the parser. The core reads each header field once into a value before it decides on it, and
-        // no length is taken from here twice, so the harm is a spoilt frame, not a wild access. Rust gives no such
-        // promise for a slice; where neighbours do not trust each other, the packet wire is the one to take.
+        // SAFETY: needed to let the core parse frames in place. The record was checked to lie between the head, which only this side moves, and a
+        // published tail, so it is mapped in one piece and a well-behaved producer does not touch it. A neighbour that does is a process of the same
+        // user and the same rack: the bytes may then change under the parser. The core reads each header field once into a value before it decides on
+        // it, and no length is read from here twice, so the harm is a corrupted frame, not a wild access. Rust gives no such promise for a slice.
+        // Neighbours that do not trust each other should use the packet wire.
         unsafe { slice::from_raw_parts(start, record.length as usize) }
     }
 
-    /// Where every record lies, from now on until the process ends: address and length.
+    /// Returns address and length of the memory that contains every record. It stays mapped until the process ends.
     pub(super) fn keep_pages(&mut self) -> (usize, usize) {
-        self.shared.mapping.keep();
-        (self.shared.mapping.base().expose_provenance(), self.shared.mapping.length())
+        self.shared.keep_pages()
     }
 
-    /// Bytes read and not given back yet.
+    /// Returns the number of bytes read and not returned yet.
     pub(super) fn held_bytes(&self) -> u64 {
         self.read - self.head
     }
 
-    /// Bytes of the body.
+    /// Returns the size of the body, in bytes.
     pub(super) fn body_bytes(&self) -> u64 {
         self.shared.body_bytes as u64
     }
 
-    /// Give back everything before `position`, the end of a record that was read.
+    /// Returns all space before `position`, which is the end of a record that was read.
     pub(super) fn advance(&mut self, position: u64) {
         debug_assert!(position >= self.head && position <= self.read);
         self.head = position;
     }
 
-    /// Show the producer what was given back, if it is worth a transfer of the line. Returns whether it waits for room.
+    /// Publishes returned space to the producer, if it is worth a transfer of the cache line. Returns whether the producer waits for space.
     ///
     /// The producer never lacks the rest: a piece is an eighth of the body, and a ring holds several of the largest frames.
     pub(super) fn publish(&mut self) -> bool {
@@ -344,187 +282,5 @@ impl Consumer {
         self.head_published = self.head;
         fence(Ordering::SeqCst);
         self.shared.starved().load(Ordering::Relaxed) != 0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-    use std::os::fd::AsFd;
-
-    use proptest::prelude::*;
-
-    use super::super::DeviceLease;
-    use super::super::leases::Leases;
-    use super::*;
-    use crate::mapping::sealed_memfd;
-
-    const BODY_BYTES: u32 = 4096;
-
-    fn ring() -> (Producer, Consumer) {
-        let file = sealed_memfd("ring", file_bytes(BODY_BYTES)).unwrap();
-        (Producer::open(file.as_fd()).unwrap(), Consumer::open(file.as_fd()).unwrap())
-    }
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Send { length: usize },
-        Publish,
-        Receive,
-        Release { which: usize },
-        Flush,
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            4 => (0_usize..1500).prop_map(|length| Step::Send { length }),
-            2 => Just(Step::Publish),
-            4 => Just(Step::Receive),
-            3 => any::<usize>().prop_map(|which| Step::Release { which }),
-            2 => Just(Step::Flush),
-        ]
-    }
-
-    proptest! {
-        /// The ring with its leases is a queue of frames: nothing is lost, doubled, moved or spoilt, whatever is held.
-        #[test]
-        fn a_ring_with_leases_is_a_queue(steps in prop::collection::vec(step(), 1..400)) {
-            let (mut producer, mut consumer) = ring();
-            let mut leases = Leases::default();
-            let mut committed = VecDeque::new();
-            let mut published = VecDeque::new();
-            let mut held: Vec<(DeviceLease, Vec<u8>)> = Vec::new();
-            for (number, step) in steps.into_iter().enumerate() {
-                match step {
-                    Step::Send { length } => {
-                        let frame: Vec<u8> = (0..length).map(|at| (number * 13 + at) as u8).collect();
-                        if let Some(room) = producer.slot(length).unwrap() {
-                            room.copy_from_slice(&frame);
-                            producer.commit(length);
-                            committed.push_back(frame);
-                        }
-                    }
-                    Step::Publish => {
-                        prop_assert_eq!(producer.publish(), !committed.is_empty());
-                        published.append(&mut committed);
-                    }
-                    Step::Receive => {
-                        let record = consumer.next().unwrap();
-                        prop_assert_eq!(record.is_some(), !published.is_empty());
-                        if let (Some(record), Some(frame)) = (record, published.pop_front()) {
-                            prop_assert_eq!(consumer.bytes(record), &frame[..]);
-                            held.push((leases.take(record), frame));
-                        }
-                    }
-                    Step::Release { which } => {
-                        if !held.is_empty() {
-                            let (lease, _) = held.swap_remove(which % held.len());
-                            leases.release(&mut consumer, lease);
-                        }
-                    }
-                    Step::Flush => {
-                        leases.evacuate(&mut consumer);
-                        consumer.publish();
-                        let heap_is_full = held.iter().map(|(_, frame)| frame.len()).sum::<usize>() >= 4 * BODY_BYTES as usize;
-                        prop_assert!(heap_is_full || consumer.held_bytes() <= u64::from(BODY_BYTES) / 2);
-                    }
-                }
-                for (lease, frame) in &held {
-                    prop_assert_eq!(leases.bytes(&consumer, *lease), &frame[..]);
-                }
-            }
-        }
-
-        /// A neighbour that writes anything at all into the shared file breaks the ring, not the process.
-        #[test]
-        fn nonsense_in_the_shared_pages_is_found_out(
-            tail in any::<u64>(),
-            head in any::<u64>(),
-            length in any::<u32>(),
-            batch in any::<u32>(),
-            small in any::<bool>(),
-        ) {
-            let (mut producer, mut consumer) = ring();
-            producer.slot(100).unwrap().unwrap();
-            producer.commit(100);
-            producer.publish();
-            let (tail, head) = if small { (tail % 8192, head % 8192) } else { (tail, head) };
-            let batch = if small { batch % 8192 } else { batch };
-            consumer.shared.length_word(0).store(length, Ordering::Relaxed);
-            consumer.shared.batch_word(0).store(batch, Ordering::Relaxed);
-            consumer.shared.index(TAIL_AT).store(tail, Ordering::Relaxed);
-            consumer.shared.index(HEAD_AT).store(head, Ordering::Relaxed);
-            while let Ok(Some(record)) = consumer.next() {
-                prop_assert!(consumer.bytes(record).len() <= BODY_BYTES as usize);
-            }
-            while let Ok(Some(room)) = producer.slot(1000) {
-                room.fill(1);
-                producer.commit(1000);
-            }
-        }
-    }
-
-    #[test]
-    fn a_batch_is_seen_whole_or_not_at_all() {
-        let (mut producer, mut consumer) = ring();
-        for lap in 0..100_u8 {
-            for length in [0, 1, 700, 63] {
-                // What lies here from the lap before is no header.
-                producer.slot(length).unwrap().unwrap().fill(lap | 1);
-                producer.commit(length);
-                assert!(!consumer.ready().unwrap(), "a record that was not shown was seen");
-            }
-            producer.publish();
-            let lengths = std::iter::from_fn(|| consumer.next().unwrap()).map(|record| record.length);
-            assert_eq!(lengths.collect::<Vec<_>>(), [0, 1, 700, 63]);
-            consumer.advance(consumer.read);
-            consumer.publish();
-        }
-    }
-
-    /// Whoever takes over one side finds what the other has shown, though not where its batches began.
-    #[test]
-    fn either_side_can_be_opened_anew() {
-        let file = sealed_memfd("ring", file_bytes(BODY_BYTES)).unwrap();
-        let mut producer = Producer::open(file.as_fd()).unwrap();
-        let send = |producer: &mut Producer, byte: u8| {
-            producer.slot(40).unwrap().unwrap().fill(byte);
-            producer.commit(40);
-            producer.publish();
-        };
-        send(&mut producer, 1);
-        let mut producer = Producer::open(file.as_fd()).unwrap();
-        send(&mut producer, 2);
-        let mut consumer = Consumer::open(file.as_fd()).unwrap();
-        send(&mut producer, 3);
-        for byte in 1..=3 {
-            let record = consumer.next().unwrap().unwrap();
-            assert_eq!(consumer.bytes(record), [byte; 40]);
-        }
-        assert_eq!(consumer.next(), Ok(None));
-    }
-
-    #[test]
-    fn a_full_ring_asks_to_be_told_of_room() {
-        let (mut producer, mut consumer) = ring();
-        while producer.slot(500).unwrap().is_some() {
-            producer.commit(500);
-            producer.publish();
-        }
-        let first = consumer.next().unwrap().unwrap();
-        consumer.advance(first.end());
-        assert!(consumer.publish(), "the producer waits");
-        let second = consumer.next().unwrap().unwrap();
-        assert!(producer.slot(500).unwrap().is_some());
-        consumer.advance(second.end());
-        assert!(!consumer.publish(), "the producer no longer waits");
-    }
-
-    #[test]
-    fn a_file_of_an_impossible_length_is_refused() {
-        for length in [0, 4096, 4097, 4096 + 5000, 4096 + 2048] {
-            let file = sealed_memfd("ring", length).unwrap();
-            assert!(Consumer::open(file.as_fd()).is_err(), "{length}");
-        }
     }
 }

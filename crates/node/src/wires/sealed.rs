@@ -1,7 +1,7 @@
 //! A device whose frames carry a counter and a keyed tag: the innermost wrapper, next to the real device.
 //!
-//! What an impairment above it drops, repeats or damages is sealed as it is, so faults of a link profile are found and counted where they
-//! are without a key. Before both ends have agreed on a session, frames are lost, as any device may lose them.
+//! Frames that an impairment above this wrapper drops, repeats or damages are sealed afterwards. Faults of a link profile are therefore detected and
+//! counted as without a key. Before both ends have agreed on a session, frames are lost, as any device may lose them.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,12 +10,12 @@ use rackloom_protocol::Instant;
 use super::{Device, DeviceCounters, DeviceLease, Offered, WakeSource};
 use crate::seal::{EndNonce, LinkEnds, LinkSeal, RackKey, TRAILER_BYTES};
 
-/// Refused frames that one call passes over: a flood must not keep a node from its own work.
+/// Number of refused frames that one call skips. A flood of such frames must not keep a node from its own work.
 const REFUSED_PER_CALL_MAX: usize = 64;
 
-/// A device that seals what is sent and opens what is received.
+/// A device that seals sent frames and opens received frames.
 ///
-/// `Send` and `Sync` as far as the device is. What changes it takes `&mut self`.
+/// `Send` and `Sync` as far as the device is. Its changes take `&mut self`.
 #[derive(Debug)]
 pub struct Sealed<D> {
     device: D,
@@ -23,17 +23,17 @@ pub struct Sealed<D> {
 }
 
 impl<D: Device> Sealed<D> {
-    /// Seal this end of a link. `nonce` names this opening of the end and is never used twice.
+    /// Seals this end of a link. `nonce` identifies this opening of the end and is never used twice.
     pub fn new(device: D, key: RackKey, ends: LinkEnds, nonce: EndNonce) -> Self {
         Self { device, seal: LinkSeal::new(key, ends, nonce) }
     }
 
-    /// Whether both ends have agreed on a session, so that frames pass.
+    /// Returns whether both ends have agreed on a session, so that frames pass.
     pub const fn is_agreed(&self) -> bool {
         self.seal.is_agreed()
     }
 
-    /// Send the answers that are owed. They leave before the next frame, so that the neighbour can open that.
+    /// Sends the pending answers of the handshake. They leave before the next frame, so that the neighbour can open that frame.
     fn send_answers(&mut self) {
         while let Some(length) = self.device.slot().and_then(|room| self.seal.answer(room)) {
             self.device.commit(length, true);
@@ -94,7 +94,7 @@ impl<D: Device> Device for Sealed<D> {
         }
         match self.device.slot().and_then(|room| self.seal.close(room, length)) {
             Some(length) => self.device.commit(length, doorbell),
-            // The device counts what it cannot take.
+            // The device counts frames that it cannot accept.
             None => self.device.commit(length.saturating_add(TRAILER_BYTES), doorbell),
         }
     }

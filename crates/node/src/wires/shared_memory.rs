@@ -1,15 +1,14 @@
-//! The default wire: two rings in shared memory, one per direction, and a pair of connected sockets that nobody
-//! writes to.
+//! The default wire: two rings in shared memory, one per direction, and a pair of connected sockets that carry no data.
 //!
-//! The supervisor creates a link with [`create`] and gives one [`End`] to each of two processes, as three inherited
-//! descriptors. The sockets are the carrier: when a process ends, however it ends, the kernel closes its socket and
-//! the neighbour reads end-of-file. Nothing has a name in the file system, so nothing is left behind.
+//! The supervisor creates a link with [`create`] and gives one [`End`] to each of two processes, as three inherited descriptors. The sockets are the
+//! carrier: when a process ends for any reason, the kernel closes its socket, and the neighbour reads end-of-file. Nothing has a name in the file
+//! system, so nothing is left behind.
 //!
-//! For that to work each socket must be open in one process only: descriptors are closed on exec unless
-//! [`super::keep_across_exec`] says otherwise, and the supervisor drops its ends once the processes run.
+//! Each socket must therefore be open in one process only. Descriptors are closed on exec unless [`super::keep_across_exec`] is called, and the
+//! supervisor drops its ends once the processes run.
 //!
-//! This wire trusts its neighbours not to write into frames that the core is reading; both are processes of one rack
-//! started by one user. It does not trust indices and lengths.
+//! This wire trusts its neighbours not to write into frames that the core is reading. Both are processes of one rack, started by one user. It does
+//! not trust indices and lengths.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -17,17 +16,19 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use rackloom_protocol::Instant;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+use super::descriptors::adopt;
 use super::leases::Leases;
-use super::ring::{Broken, Consumer, Producer, file_bytes};
+use super::ring::{Broken, Consumer, Producer};
+use super::ring_memory::file_bytes;
 use super::socket::has_peer;
-use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource, adopt};
+use super::{Device, DeviceCounters, DeviceLease, FRAME_BYTES_MAX, Offered, WakeSource};
 use crate::mapping::{duplicate, sealed_memfd};
 
 pub use super::doorbell::Doorbell;
 
-/// Smallest ring that still holds a few frames of the largest size.
+/// Size of the smallest ring, in bytes. It still holds a few frames of the largest size.
 pub const RING_BYTES_MIN: u32 = 64 * 1024;
-/// Largest ring.
+/// Size of the largest ring, in bytes.
 pub const RING_BYTES_MAX: u32 = 64 * 1024 * 1024;
 
 /// One end of a link, not opened yet: the ring to send, the ring to receive, the carrier.
@@ -40,11 +41,10 @@ pub struct End {
     carrier: OwnedFd,
 }
 
-/// A new link. `ring_bytes` is the size of one direction: a power of two from [`RING_BYTES_MIN`] to
-/// [`RING_BYTES_MAX`].
+/// Creates a link. `ring_bytes` is the size of one direction: a power of two from [`RING_BYTES_MIN`] to [`RING_BYTES_MAX`].
 ///
 /// # Errors
-/// The system's.
+/// The error of the system, or `InvalidInput` for another size.
 pub fn create(ring_bytes: u32) -> io::Result<(End, End)> {
     if !ring_bytes.is_power_of_two() || !(RING_BYTES_MIN..=RING_BYTES_MAX).contains(&ring_bytes) {
         return Err(io::Error::new(
@@ -63,25 +63,25 @@ pub fn create(ring_bytes: u32) -> io::Result<(End, End)> {
 }
 
 impl End {
-    /// The descriptors, still owned by this end: to be inherited by the process that will open it.
+    /// Returns the descriptors, for the process that will inherit and open them. This end keeps ownership.
     #[must_use]
     pub fn fds(&self) -> [RawFd; 3] {
         [self.send.as_raw_fd(), self.receive.as_raw_fd(), self.carrier.as_raw_fd()]
     }
 
-    /// Take over the descriptors that this process was started with, in the order of [`End::fds`].
+    /// Takes over inherited descriptors, in the order of [`End::fds`].
     ///
     /// # Errors
-    /// The system's.
+    /// The error of the system.
     pub fn from_fds(fds: [RawFd; 3]) -> io::Result<Self> {
         let [send, receive, carrier] = fds;
         Ok(Self { send: adopt(send)?, receive: adopt(receive)?, carrier: adopt(carrier)? })
     }
 
-    /// Map the rings. `my_doorbell` wakes this node, `peer_doorbell` the neighbour.
+    /// Maps the rings. `my_doorbell` wakes this node, `peer_doorbell` the neighbour.
     ///
     /// # Errors
-    /// The system's; of kind `InvalidData` if a file is no ring.
+    /// The error of the system. Its kind is `InvalidData` if a file is not a ring.
     pub fn open(self, my_doorbell: &Doorbell, peer_doorbell: &Doorbell) -> io::Result<SharedMemoryDevice> {
         Ok(SharedMemoryDevice {
             producer: Producer::open(self.send.as_fd())?,
@@ -99,11 +99,10 @@ impl End {
     }
 }
 
-/// Two devices joined by a link within one process: for tests and for racks of threads. All devices of a member
-/// share its doorbell.
+/// Creates two devices joined by a link within one process, for tests and for racks of threads. All devices of a member share its doorbell.
 ///
 /// # Errors
-/// The system's.
+/// The error of the system.
 pub fn pair(
     ring_bytes: u32,
     first: &Doorbell,
@@ -115,7 +114,7 @@ pub fn pair(
 
 /// A port on a shared-memory link.
 ///
-/// `Send` and `Sync`. What changes it takes `&mut self`, so one thread drives it at a time.
+/// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
 #[derive(Debug)]
 pub struct SharedMemoryDevice {
     producer: Producer,
@@ -125,7 +124,7 @@ pub struct SharedMemoryDevice {
     my_doorbell: Doorbell,
     peer_doorbell: Doorbell,
     ring_peer: bool,
-    /// Frames have been shown since the last flush, which is to wake the neighbour.
+    /// Set if frames were published since the last flush, which then wakes the neighbour.
     is_shown: bool,
     has_slot: bool,
     broken: bool,
@@ -133,7 +132,7 @@ pub struct SharedMemoryDevice {
 }
 
 impl SharedMemoryDevice {
-    /// A neighbour that writes nonsense into indices is as good as gone.
+    /// Marks the link as broken if the neighbour wrote impossible indices. The neighbour then counts as absent.
     fn believe<T>(&mut self, result: Result<T, Broken>) -> Option<T> {
         self.broken |= result.is_err();
         result.ok()
@@ -248,7 +247,7 @@ mod tests {
     const FRAMES: u32 = 200_000;
     const NAP_NS: u64 = 20_000_000_000;
 
-    /// Sleep until `look` finds something. A lost wake-up would cost the whole nap.
+    /// Sleeps until `look` finds something. A lost wake-up would make the sleep last until its timeout.
     fn nap_until<T>(bell: &Doorbell, mut look: impl FnMut() -> Option<T>) -> T {
         loop {
             bell.arm();
@@ -308,7 +307,7 @@ mod tests {
     fn an_end_travels_as_three_descriptors() {
         let (near, far) = create(RING_BYTES_MIN).unwrap();
         let copies = far.fds().map(|fd| {
-            // SAFETY: the descriptor belongs to `far`, which lives.
+            // SAFETY: the descriptor belongs to `far`, which exists until after the call.
             let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
             std::os::fd::IntoRawFd::into_raw_fd(duplicate(fd).unwrap())
         });

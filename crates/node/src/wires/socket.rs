@@ -1,4 +1,4 @@
-//! What packet sockets and datagram sockets have in common: options that have no safe form elsewhere.
+//! Socket options that have no safe form elsewhere, for packet sockets and datagram sockets.
 
 use std::io;
 use std::mem::size_of;
@@ -8,7 +8,7 @@ use std::ptr;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-/// Set an option whose value is plain data of the kernel's: an integer, or a structure of integers.
+/// Sets an option whose value is plain data of the kernel: an integer, or a structure of integers.
 pub(crate) fn set_option<T: Copy>(
     socket: impl AsFd,
     level: libc::c_int,
@@ -24,8 +24,8 @@ pub(crate) fn set_option<T: Copy>(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Ask for a receive buffer of this size, as the kernel counts: twice what the option says. More than the system's limit
-/// needs a right that only real root has; the plain option is cut to the limit. Returns what there is.
+/// Requests a receive buffer of this size in bytes as the kernel counts them: twice the option's value. More than the system's limit needs a right
+/// that only real root has. Without it the kernel cuts the size to the limit. Returns the granted size.
 pub(crate) fn set_receive_buffer(socket: &OwnedFd, bytes: usize) -> io::Result<usize> {
     let half = libc::c_int::try_from(bytes.div_ceil(2)).unwrap_or(libc::c_int::MAX);
     if set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, half).is_err() {
@@ -34,7 +34,7 @@ pub(crate) fn set_receive_buffer(socket: &OwnedFd, bytes: usize) -> io::Result<u
     Ok(rustix::net::sockopt::socket_recv_buffer_size(socket)?)
 }
 
-/// Whether somebody holds the other end of a connected pair to which nobody writes.
+/// Returns whether a process holds the other end of a connected pair that carries no data.
 pub(super) fn has_peer(socket: &OwnedFd) -> bool {
     let mut byte = [0; 1];
     match recv(socket, &mut byte, RecvFlags::DONTWAIT | RecvFlags::PEEK) {

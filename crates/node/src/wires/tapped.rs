@@ -1,6 +1,6 @@
-//! A device whose sent frames somebody watches: captures, and tests that compare what two engines put on a link.
+//! A device that shows its sent frames to an observer: for captures, and for tests that compare the frames of two engines on a link.
 //!
-//! It shows frames as the member committed them, before an impairment underneath spoils them. It changes nothing.
+//! It shows frames as the member committed them, before an impairment below it damages them. It changes nothing.
 
 use std::os::fd::BorrowedFd;
 
@@ -10,7 +10,7 @@ use super::{Device, DeviceCounters, DeviceLease, WakeSource};
 
 /// A device that shows each committed frame to `watch`.
 ///
-/// `Send` and `Sync` as far as the device and the watcher are. What changes it takes `&mut self`.
+/// `Send` and `Sync` as far as the device and the observer are. Its changes take `&mut self`.
 #[derive(Debug)]
 pub struct Tapped<D, W> {
     device: D,
@@ -18,7 +18,7 @@ pub struct Tapped<D, W> {
 }
 
 impl<D: Device, W: FnMut(&[u8]) + Send> Tapped<D, W> {
-    /// Watch what is sent on `device`.
+    /// Passes each frame that is sent on `device` to `watch`.
     pub fn new(device: D, watch: W) -> Self {
         Self { device, watch }
     }

@@ -1,50 +1,49 @@
-//! What frames cost in the currency of a socket's receive buffer.
+//! Cost of frames in a socket's receive buffer.
 //!
-//! The kernel does not count bytes of frames against a receive buffer but the memory that it took for them, their
-//! *truesize*: the frame, room in front of it and bookkeeping behind it, all rounded up to a power of two, and a
-//! descriptor. A frame of 4240 bytes counts as 8448. A packet or datagram socket has no back-pressure; what does not fit
-//! is gone. So the buffer must hold what the link's credits admit, counted this way, and control frames on top, which take
-//! no credits.
+//! The kernel charges a receive buffer not with the bytes of a frame but with the memory allocated for it, its *truesize*: the frame, headroom before
+//! it and bookkeeping after it, all rounded up to a power of two, and a descriptor. A frame of 4240 bytes counts as 8448. A packet or datagram socket
+//! has no back-pressure; frames that do not fit are lost. The buffer must therefore hold the frames that the link's credits admit, counted this way,
+//! and control frames in addition, which take no credits.
 //!
-//! This is a bound from above; a test holds it to what the kernel says.
+//! The result is an upper bound. A test compares it with the kernel's own count.
 
 use std::io;
 
 use rackloom_protocol::CreditConfig;
 
-/// The kernel's bookkeeping behind the bytes of every frame.
+/// The kernel's bookkeeping after the bytes of every frame, in bytes.
 const BOOKKEEPING_BYTES: usize = 320;
-/// Room in front of a frame, headers of a datagram included.
+/// Headroom before a frame, in bytes, including the headers of a datagram.
 const HEADROOM_BYTES: usize = 128;
-/// The descriptor of a frame.
+/// Descriptor of a frame, in bytes.
 const DESCRIPTOR_BYTES: usize = 256;
-/// The least that the kernel takes for the bytes of a frame; it has smaller pieces, but not always.
+/// Smallest allocation of the kernel for the bytes of a frame, in bytes. It has smaller ones, but does not always use them.
 const PIECE_BYTES_MIN: usize = 1024;
-/// Shortest frame that there is a cost for.
+/// Shortest frame for which a cost is computed, in bytes.
 const FRAME_BYTES_MIN: usize = 46;
-/// Control frames that may wait beside what credits admit: acknowledgements, heartbeats, reports.
+/// Number of control frames that may wait in addition to what credits admit: acknowledgements, heartbeats, reports.
 pub(super) const CONTROL_FRAMES_MAX: usize = 64;
 
-/// At most this much of a receive buffer is taken by a frame.
+/// Returns an upper bound of the space that a frame takes in a receive buffer, in bytes.
 pub(super) const fn truesize(frame_bytes: usize) -> usize {
     let piece = (HEADROOM_BYTES + frame_bytes + BOOKKEEPING_BYTES).next_power_of_two();
     DESCRIPTOR_BYTES + if piece < PIECE_BYTES_MIN { PIECE_BYTES_MIN } else { piece }
 }
 
-/// Frames that can be under way at once: as many as the credits admit of the cheapest ones, and control frames.
+/// Returns the number of frames that can be in flight at once: the cheapest data frames that the credits admit, and control frames.
 pub(super) fn frames_max(credits: &CreditConfig) -> usize {
     data_frames_max(credits, FRAME_BYTES_MIN) + CONTROL_FRAMES_MAX
 }
 
-/// Receive buffer that is enough for everything that may be under way on a link whose frames have these sizes at most.
+/// Returns the size in bytes of a receive buffer that holds everything that may be in flight on a link with frames of at most this size.
 pub(super) fn buffer_bytes(credits: &CreditConfig, frame_bytes_max: usize) -> usize {
-    // A frame is dearest just above a power of two, so each size is tried; the kernel's steps are multiples of this.
+    // A frame is most expensive just above a power of two, so each size is tried. The kernel's steps are multiples of this step.
     let sizes = (FRAME_BYTES_MIN..frame_bytes_max).step_by(16).chain([frame_bytes_max]);
     let data = sizes.map(|bytes| data_frames_max(credits, bytes).saturating_mul(truesize(bytes))).max();
     data.unwrap_or(0).saturating_add(CONTROL_FRAMES_MAX * truesize(FRAME_BYTES_MIN))
 }
 
-/// An error if a receive buffer is too small for what may be under way.
+/// Returns an error if a receive buffer is too small for the frames that may be in flight.
 pub(super) fn check(granted_bytes: usize, credits: &CreditConfig, frame_bytes_max: usize) -> io::Result<()> {
     let needed_bytes = buffer_bytes(credits, frame_bytes_max);
     if granted_bytes >= needed_bytes {
@@ -66,9 +65,9 @@ fn data_frames_max(credits: &CreditConfig, frame_bytes: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What a rack on a wire with kernel buffers gets if its file says nothing.
+    /// Default credits of a rack on a wire with kernel buffers.
     const DEFAULT: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
-    /// What Linux grants an ordinary user who asks for the most, on a machine where nobody has changed anything.
+    /// Largest receive buffer that Linux grants an unprivileged user on a machine with default settings, in bytes.
     const GRANTED_BY_DEFAULT: usize = 2 * 212_992;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Racks in this process, and an executor that is as small as possible.
+//! Racks in this process, and a minimal executor.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use rackloom::fabric::{Completion, Fabric, Node, Queue};
 use rackloom_plan::Plan;
 
-/// A rack from the text of its file. Its nodes believe in each other for five seconds of silence, so that a machine that is busy
-/// elsewhere kills none; what dies here leaves, and that is told by the end of its wires. Unless the file says otherwise.
+/// Returns a rack from the text of its file. Unless the file has timers, its nodes tolerate five seconds of silence, so that a busy machine causes no
+/// loss. Nodes that end in a test leave, and the end of their wires reports that at once.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn local(text: &str) -> Fabric {
     let timers = if text.contains("timers:") { "" } else { "timers: {heartbeat_interval: 1s}\n" };
@@ -19,20 +19,20 @@ pub(crate) fn local(text: &str) -> Fabric {
     Fabric::local(&Plan::parse(&text, "test").unwrap()).unwrap()
 }
 
-/// Two nodes and a cable.
+/// Returns two nodes joined by a link.
 #[allow(dead_code, reason = "each test file uses its own part of the rig")]
 pub(crate) fn pair() -> (Node, Node) {
     let nodes = local("name: two\nshape: {ring: {nodes: 2}}\n").into_nodes();
     <[Node; 2]>::try_from(nodes).unwrap().into()
 }
 
-/// The next completion; it is an error of the test if none comes.
+/// Returns the next completion. The test fails if none arrives.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn ended(node: &Node, queue: &Queue) -> Completion {
     node.poll_wait(queue, Duration::from_secs(30)).expect("a completion comes")
 }
 
-/// Run a future on this thread.
+/// Runs a future on this thread.
 #[allow(dead_code, reason = "as above")]
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     struct Unpark(Thread);

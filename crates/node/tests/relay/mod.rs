@@ -1,4 +1,4 @@
-//! A member without a protocol: what comes in at one port goes out at the next. It writes down what it is asked.
+//! A member without a protocol: it forwards each received frame to the next port. It logs the calls that it receives.
 
 use std::collections::VecDeque;
 
@@ -8,26 +8,26 @@ use rackloom_protocol::{
     Command, CommandRefused, Event, Instant, LeaseId, Member, MemoryDone, MemoryRequest, MemoryToken, PortId,
 };
 
-/// Forwards every frame to the next port.
+/// A member that forwards every frame to the next port.
 #[derive(Debug, Default)]
 pub(crate) struct Relay {
     ports: usize,
     queued: Vec<VecDeque<(LeaseId, usize)>>,
     returned: VecDeque<LeaseId>,
     counters: PortCounters,
-    /// What it was asked, if it keeps a log.
+    /// Calls received so far, if it keeps a log.
     pub(crate) log: Option<Vec<String>>,
-    /// When it wants to be told the time.
+    /// Time of the member's next timeout.
     pub(crate) timeout: Option<Instant>,
 }
 
 impl Relay {
-    /// A relay with this many ports.
+    /// Creates a relay with this many ports.
     pub(crate) fn new(ports: usize) -> Self {
         Self { ports, queued: vec![VecDeque::new(); ports], ..Self::default() }
     }
 
-    /// Write a line of the log.
+    /// Writes a line of the log.
     pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
         if let Some(log) = &mut self.log {
             log.push(line());

@@ -1,4 +1,4 @@
-//! What one process does to the memory of another: seen, contended, ordered, allowed.
+//! Tests of accesses of one process to the memory of another: visibility, contention, order, permission.
 
 use std::time::{Duration, Instant};
 
@@ -86,7 +86,7 @@ fn who_sees_the_signal_sees_the_data() {
             owner.serve();
             direct.poll(rackloom_protocol::Instant::ZERO, &owner.memory, &mut |event| ended.push(event));
             assert!(Instant::now() < deadline);
-            // On a busy machine the putter needs this processor.
+            // On a busy machine the process that puts needs this processor.
             std::thread::yield_now();
         }
         assert_eq!(ended, [Event::Completed { operation: OperationId(round), result: Ok(round) }]);

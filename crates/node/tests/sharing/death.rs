@@ -1,4 +1,4 @@
-//! Processes end, in the middle of an access or ten thousand times in good order; nothing stays behind.
+//! Tests of processes that end, during an access or after ten thousand imports. No resource remains.
 
 use std::process::Command as Process;
 use std::time::{Duration, Instant};
@@ -56,7 +56,7 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
         let mut seats = seats(std::process::id());
         seats.occupy(FRIEND, other.process());
         assert_eq!(other.hear(&mut here), "listening");
-        // The owner takes everybody for whom the table says so; the parent's seat is in it.
+        // The owner accepts each process that its table contains. The parent's seat is in the table.
         let importer = Importer::new(PARENT_NODE, directory.path(), seats).with_device_of(&here.memory);
         let import = || importer.import(FRIEND, REGION, KEY).unwrap().wait(PATIENCE, || ()).unwrap();
         let (asked, used, imported) = (import(), import(), import());
@@ -93,7 +93,7 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
 #[test]
 fn ten_thousand_imports_leave_no_descriptor_and_no_mapping() {
     if std::env::var_os(ALONE).is_none() {
-        // Other tests of this process open and close files of their own: count in a process where nobody else does.
+        // Other tests of this process open and close files. The count is taken in a process that runs only this test.
         let mut alone = Process::new("/proc/self/exe");
         alone.args(["--exact", "death::ten_thousand_imports_leave_no_descriptor_and_no_mapping"]);
         return assert!(alone.env(ALONE, "1").status().unwrap().success());

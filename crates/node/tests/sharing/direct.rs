@@ -1,4 +1,5 @@
-//! The commands of the wire on mapped memory, or memory that a device has opened: which are carried out, how they end, and which are left to the wire.
+//! Tests of the wire's commands on mapped memory, or on memory that a device has opened: which are performed, their results, and which are left to
+//! the wire.
 
 use rackloom::memory::MemoryOptions;
 use rackloom::sharing::{Cut, Direct, Taken};
@@ -32,7 +33,7 @@ impl Bench {
         Self { _directory: directory, owner, direct, memory }
     }
 
-    /// How the command ended, if it did within the call.
+    /// Returns the result of the command, if it ended within the call.
     fn run(&mut self, command: Command<'_>) -> Option<Result<u64, OperationError>> {
         let mut ended = None;
         let mut hear = |event| match event {
@@ -44,7 +45,7 @@ impl Bench {
         ended
     }
 
-    /// Whether the command is left to the wire.
+    /// Returns whether the command is left to the wire.
     fn leaves(&mut self, command: Command<'_>) -> bool {
         let taken = self.direct.handle_command(&self.memory, &command, &mut |event| panic!("{event:?}"));
         taken == Ok(Taken::NotHere)
@@ -155,7 +156,7 @@ fn what_is_not_imported_is_left_to_the_wire() {
         assert!(bench.direct.reaches(PARENT_NODE, REGION));
         bench.direct.forget(PARENT_NODE);
         assert!(bench.leaves(store(0, b"x", Completion::Visible)));
-        // The closing of a socket is news that the owner hears at one of its next looks.
+        // The owner detects a closed socket at one of its next polls.
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
         while bench.owner.exporter.importers(REGION) > 0 {
             assert!(std::time::Instant::now() < deadline, "forgetting is dropping");

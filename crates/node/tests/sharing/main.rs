@@ -1,4 +1,4 @@
-//! Memory shared by two processes: seen, contended, taken back, and given up by death.
+//! Tests of memory shared by two processes: access, contention, revocation, and lost processes.
 
 mod access;
 mod death;

@@ -1,4 +1,4 @@
-//! Regions on devices of two members: what is different from pages.
+//! Tests of regions on devices of two members: the differences from pages.
 
 #![cfg(feature = "gpu")]
 
@@ -12,7 +12,7 @@ use rackloom_protocol::{Access, LocalRange, Memory, RegionConfig, RegionId, Sign
 use super::rig::*;
 
 const OWN: RegionId = RegionId(7);
-/// More than one piece of what goes through a buffer.
+/// More than one piece of a transfer through a buffer.
 const BYTES: u64 = 150_000;
 
 fn on(seed: u64) -> MemoryOptions {
@@ -48,7 +48,7 @@ fn what_is_stored_loaded_and_copied_is_seen_by_both_whatever_the_seed() {
         assert_eq!(&found, b"of owner");
         let bytes: Vec<u8> = (0..251).cycle().take(BYTES as usize).collect();
         own.write(OWN, 0, &bytes).unwrap();
-        // What was asked of the device before goes before, without waiting for it.
+        // Earlier requests to the device are performed first, without waiting for the device.
         let source = LocalRange { region: OWN, offset: 1, length: BYTES - 1 };
         there.copy_from(100, &own, source).unwrap();
         there.signal(0, SignalKind::Add, 2).unwrap();
@@ -99,7 +99,7 @@ fn importers_close_before_the_owner_frees_and_revocation_is_cooperative() {
     let own = memory(on(9));
     let there = imported_by(&own, &mut owner, &directory).unwrap();
     assert_eq!(owner.memory.free(REGION), Err(FreeRefused::Exported(REGION)));
-    // Whoever sits inside cannot be cut off: a driver knows no way to take a mapping back.
+    // A process inside an access cannot be cut off: a driver cannot revoke a mapping.
     let inside = there.enter().unwrap();
     let outcome = owner.exporter.revoke(&mut owner.memory, REGION, Duration::from_millis(5), Cut::IfSilent);
     assert!(matches!(outcome, Err(ExportError::System { .. })), "{outcome:?}");
@@ -135,7 +135,7 @@ fn regions_of_a_pool_are_parts_of_it_that_are_opened_apart() {
     let pool = owner.memory.pool().expect("a pool");
     assert_eq!((pool.used.current, pool.used.high), (2 * LENGTH, 2 * LENGTH));
     assert!(pool.reserved.current >= pool.used.current);
-    // One region goes, and the other stays as it is.
+    // One region is freed, and the other stays as it is.
     drop(second);
     owner.serve_until(|owner| owner.exporter.importers(other) == 0);
     owner.exporter.withdraw(&mut owner.memory, other).unwrap();

@@ -1,4 +1,4 @@
-//! What the other process does, by name of the part.
+//! The parts of the other process, by name.
 
 use rackloom::sharing::{AccessError, Direct, Importer};
 use rackloom_protocol::{
@@ -15,15 +15,15 @@ use super::rig::{
     import, say, told,
 };
 
-/// Adds that each process makes in the contest.
+/// Number of additions that each process makes in the contest.
 pub(crate) const ADDS: u64 = 200_000;
-/// Rounds of put-with-signal.
+/// Number of rounds of put-with-signal.
 pub(crate) const ROUNDS: u64 = 300;
-/// Where the data of a round lies, its signal, and the owner's answer.
+/// Data of a round, offset of its signal, and offset of the owner's answer.
 pub(crate) const DATA: LocalRange = LocalRange { region: REGION, offset: 4096, length: 10_007 };
 pub(crate) const SIGNAL_AT: u64 = 64;
 pub(crate) const ANSWER_AT: u64 = 128;
-/// Imports opened and closed.
+/// Number of imports opened and closed.
 pub(crate) const CYCLES: usize = 10_000;
 
 pub(crate) fn play(part: &str) {
@@ -90,7 +90,7 @@ fn node_of_part() -> NodeId {
     NodeId(told().parse().unwrap())
 }
 
-/// A put with its signal per round, through the commands of the wire; then wait for the owner's answer.
+/// Performs a put with its signal per round, through the commands of the wire, and waits for the owner's answer.
 fn put() {
     let mut direct = Direct::default();
     direct.add(import(FRIEND, REGION, KEY).unwrap());
@@ -122,7 +122,7 @@ fn put() {
     told();
 }
 
-/// Store until the region is revoked, and not once after that.
+/// Stores until the region is revoked, and not once after that.
 fn work() {
     let region = import(FRIEND, REGION, KEY).unwrap();
     say("working");
@@ -141,7 +141,7 @@ fn work() {
     told();
 }
 
-/// Sit inside an access and say nothing.
+/// Stays inside an access and sends nothing.
 fn sleep() {
     let region = import(FRIEND, REGION, KEY).unwrap();
     let inside = region.enter().unwrap();
@@ -152,12 +152,12 @@ fn sleep() {
     told();
 }
 
-/// Write into the mapped pages without asking anybody, as anyone can who has the descriptor.
+/// Writes into the mapped pages without any check, as every process with the descriptor can.
 fn scribble() {
     let _region = import(FRIEND, REGION, KEY).unwrap();
     let path = told();
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
-    // SAFETY: a fresh mapping at a place of the kernel's choice.
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
     let pages = unsafe {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         mmap(std::ptr::null_mut(), LENGTH as usize, protection, MapFlags::SHARED, &file, 0).unwrap()
@@ -175,13 +175,13 @@ fn scribble() {
     told();
 }
 
-/// Ask for what one is told to ask for, and report the answer.
+/// Requests the imports that the parent names, and reports the answers.
 fn ask() {
     loop {
         let line = told();
         let words: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
         let [region, key] = words[..] else { return };
-        // The asker lies to itself about its own seat, so that the owner has to find out.
+        // This process uses a false seat in its own table, so that the owner has to detect it.
         let answer = import(FRIEND, RegionId(region as u32), rackloom_protocol::Key(key));
         match answer {
             Ok(_) => say("granted"),
@@ -190,7 +190,7 @@ fn ask() {
     }
 }
 
-/// Ask by hand, without looking who listens.
+/// Sends a request by hand, without checking which process listens.
 fn trespass() {
     let name = SocketAddrUnix::new(child_directory().join("memory-0.sock")).unwrap();
     let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
@@ -202,7 +202,7 @@ fn trespass() {
     told();
 }
 
-/// A question, byte by byte.
+/// Returns a request, byte by byte.
 pub(crate) fn question(region: RegionId, key: Key) -> Vec<u8> {
     let mut bytes = b"RLMI".to_vec();
     bytes.extend([3, 0, 0, 0]);
@@ -213,7 +213,7 @@ pub(crate) fn question(region: RegionId, key: Key) -> Vec<u8> {
 }
 
 fn cycle() {
-    // Once before counting, so that what is made at first use is there.
+    // One import before counting, so that everything created at first use exists.
     drop(import(FRIEND, REGION, KEY).unwrap());
     let before = held();
     for number in 0..CYCLES as u64 {
@@ -234,7 +234,7 @@ fn hold() {
     told();
 }
 
-/// Export until killed.
+/// Exports until killed.
 fn own() {
     let mut seats = child_seats();
     seats.occupy(FRIEND, std::process::id());
@@ -243,7 +243,7 @@ fn own() {
     owner.serve_until(|_| false);
 }
 
-/// Export and import at the same time.
+/// Exports and imports at the same time.
 fn partner() {
     let mut seats = child_seats();
     seats.occupy(FRIEND, std::process::id());

@@ -1,4 +1,4 @@
-//! Who may not map what, and how each of them is told.
+//! Tests of refused imports, and of the error that each importer gets.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -68,11 +68,11 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(FRIEND, other.process());
     other.tell(&format!("{} {}", REGION.0, KEY.0));
-    // The asker finds out first: whoever listens there is not of its own user.
+    // The importer detects first that the listening process belongs to another user.
     let said = other.hear(&mut owner);
     assert!(said.contains("of user 0 listens in the place of m0"), "{said}");
     drop(other);
-    // One that does not look is refused by the owner.
+    // An importer that does not check is refused by the owner.
     owner.events.clear();
     let mut command = Other::command("trespasser", &directory);
     command.uid(65_534);
@@ -83,7 +83,7 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
 }
 
-/// A connection made by hand.
+/// Opens a connection by hand.
 fn knock(directory: &RunDirectory) -> OwnedFd {
     let name = SocketAddrUnix::new(directory.path().join("memory-0.sock")).unwrap();
     let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();

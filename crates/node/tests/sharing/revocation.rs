@@ -1,4 +1,4 @@
-//! Mapped memory taken back, from those who listen, those who do not, and those who never ask.
+//! Tests of revoked memory: importers that answer, importers that do not, and importers that access without a check.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ fn an_importer_that_respects_the_generation_stops_before_the_revocation_returns(
     owner.memory.free(REGION).unwrap();
 }
 
-/// Two threads of one importer announce themselves in two ways; both are seen or see.
+/// Two threads of one importer announce themselves in two different ways. Each is seen by the owner or sees the revocation.
 #[test]
 fn no_store_of_any_thread_lands_after_a_quiet_revocation() {
     let directory = RunDirectory::new("race");
@@ -51,7 +51,7 @@ fn no_store_of_any_thread_lands_after_a_quiet_revocation() {
             for (begun, offset) in begun.iter().zip([0, LENGTH / 2]) {
                 let imported = &imported;
                 scope.spawn(move || {
-                    // Long enough to be in the middle of one when the owner revokes.
+                    // Long enough to be inside a store when the owner revokes.
                     let mut bytes = vec![0; LENGTH as usize / 2];
                     while imported.store(offset, &bytes).is_ok() {
                         begun.store(true, Ordering::Relaxed);
@@ -69,7 +69,7 @@ fn no_store_of_any_thread_lands_after_a_quiet_revocation() {
             last = owner.bytes();
             assert_eq!(outcome, Revoked::Quiet { importers: 1 });
         });
-        // Both threads have ended by their first store that was refused.
+        // Both threads ended at their first refused store.
         assert!(owner.bytes() == last, "round {round}");
         drop(imported);
         owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
@@ -101,7 +101,7 @@ fn an_importer_that_stays_silent_is_cut_off_and_its_late_store_reaches_nobody() 
     owner.exporter.withdraw(&mut owner.memory, REGION).unwrap();
 }
 
-/// The library cannot stop a process that writes without asking. Moving away can.
+/// The library cannot stop a process that writes without a check, but moving the region away can.
 #[test]
 fn an_importer_that_writes_without_asking_is_cut_off_by_always_moving() {
     let directory = RunDirectory::new("scribble");

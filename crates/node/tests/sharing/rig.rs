@@ -1,7 +1,7 @@
 //! Two processes for a test: this one, and one that runs a named part of the same binary.
 //!
-//! They talk in lines, the child on its standard output, the parent on the child's standard input. Whoever waits for a
-//! line serves its exporter meanwhile. Every wait has an end.
+//! They exchange lines: the child on its standard output, the parent on the child's standard input. A process that waits for a line serves its
+//! exporter meanwhile. Every wait has a timeout.
 
 use std::fs::read_dir;
 use std::io::{BufRead, BufReader, Write};
@@ -23,10 +23,10 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const PART: &str = "RACKLOOM_TEST_PART";
 const DIRECTORY: &str = "RACKLOOM_TEST_DIRECTORY";
 const PARENT: &str = "RACKLOOM_TEST_PARENT";
-/// Set for a child whose memory lies on a fake device.
+/// Environment variable that is set for a child whose memory is on a fake device.
 pub(crate) const ON_DEVICE: &str = "RACKLOOM_TEST_ON_DEVICE";
 
-/// Where memory lies in a test: with the host, and on fake devices, late and in odd order by two seeds, each by itself and in a pool.
+/// Returns the kinds of memory in a test: host memory, and fake devices with two seeds, one without and one with a pool.
 pub(crate) fn places() -> Vec<MemoryOptions> {
     let on = |seed| MemoryOptions::default().device(Some(DeviceChoice::Fake(seed)));
     let mut places = vec![MemoryOptions::default()];
@@ -34,20 +34,20 @@ pub(crate) fn places() -> Vec<MemoryOptions> {
     places
 }
 
-/// Where a child has its memory.
+/// Returns the kind of memory of a child.
 fn place_of_child() -> MemoryOptions {
     let seed = std::env::var(ON_DEVICE).ok().and_then(|seed| seed.parse().ok());
     MemoryOptions::default().device(seed.map(DeviceChoice::Fake))
 }
 
-/// The parent's seat, and those that a child may be given.
+/// The parent's seat, and those that a child may get.
 pub(crate) const PARENT_NODE: NodeId = NodeId(0);
 pub(crate) const FRIEND: NodeId = NodeId(1);
 pub(crate) const STRANGER: NodeId = NodeId(2);
 pub(crate) const ELSEWHERE: NodeId = NodeId(3);
 pub(crate) const SECOND_FRIEND: NodeId = NodeId(4);
 
-/// A rack of five seats in which only the parent sits.
+/// Returns a rack of five seats in which only the parent holds a seat.
 pub(crate) fn seats(parent: u32) -> Seats {
     let seat = |node, tenant, server: &str| Seat {
         node,
@@ -70,7 +70,7 @@ pub(crate) fn config(access: Access) -> RegionConfig {
     RegionConfig { region: REGION, length: LENGTH, key: KEY, access, tenant: Tenant(1) }
 }
 
-/// A directory that goes away with its owner.
+/// A directory that is removed with this value.
 pub(crate) struct RunDirectory(PathBuf);
 
 impl RunDirectory {
@@ -127,7 +127,7 @@ impl Owner {
         self.exporter.serve(now, &self.memory, &mut |event| events.push(event));
     }
 
-    /// Sleep a moment or until somebody asks or leaves, then serve.
+    /// Sleeps until a peer sends a request or leaves, at most 1 ms, then serves.
     pub(crate) fn serve_a_while(&mut self) {
         let mut sources = [PollFd::from_borrowed_fd(self.exporter.descriptor(), PollFlags::IN)];
         let _ = poll(&mut sources, Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
@@ -155,7 +155,7 @@ impl Owner {
     }
 }
 
-/// The other process, as the parent sees it.
+/// The other process, as used by the parent.
 pub(crate) struct Other {
     pub(crate) child: Child,
     lines: Receiver<String>,
@@ -181,7 +181,7 @@ impl Other {
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                // The first line may follow something of the test harness's own.
+                // The first line may follow output of the test harness.
                 if let Some((_, line)) = line.split_once("> ") {
                     let _ = sender.send(line.to_owned());
                 }
@@ -191,7 +191,7 @@ impl Other {
         Self { child, lines, input }
     }
 
-    /// The next line that the other says; `owner` is served meanwhile.
+    /// Returns the next line of the other process, and serves `owner` meanwhile.
     pub(crate) fn hear(&mut self, owner: &mut Owner) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -222,7 +222,7 @@ impl Other {
         self.child.wait().unwrap();
     }
 
-    /// The other ends by itself, and well.
+    /// Waits until the other process ends by itself and without an error.
     pub(crate) fn finish(mut self, owner: &mut Owner) {
         drop(self.input.take());
         let deadline = Instant::now() + PATIENCE;
@@ -243,7 +243,7 @@ impl Drop for Other {
     }
 }
 
-/// This process as owner, and another one on the friend's seat.
+/// Starts this process as owner, and another one in the friend's seat.
 pub(crate) fn with_friend(part: &str, directory: &RunDirectory) -> (Owner, Other) {
     let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(std::process::id()));
     let other = Other::start(part, directory);
@@ -251,13 +251,12 @@ pub(crate) fn with_friend(part: &str, directory: &RunDirectory) -> (Owner, Other
     (owner, other)
 }
 
-/// A region of this process, imported by this process: the owner's table says that it is the friend, the importer's
-/// that it is the owner.
+/// Imports a region of this process into this process. In the owner's table the process is the friend, in the importer's table it is the owner.
 pub(crate) fn imported_here(owner: &mut Owner, directory: &RunDirectory) -> ImportedRegion {
     imported_by(&HostMemory::default(), owner, directory).unwrap()
 }
 
-/// The same by the device of a memory, if it has one.
+/// Imports a region of this process by the device of a memory, if the memory has one.
 pub(crate) fn imported_by(
     memory: &HostMemory,
     owner: &mut Owner,
@@ -268,12 +267,12 @@ pub(crate) fn imported_by(
     importer.import(PARENT_NODE, REGION, KEY)?.wait(PATIENCE, || owner.serve())
 }
 
-/// Said by a child.
+/// Sends a line from a child to its parent.
 pub(crate) fn say(line: &str) {
     println!("> {line}");
 }
 
-/// Heard by a child. Empty when the parent has nothing more to say.
+/// Returns the next line that a child receives from its parent. Empty after the last line.
 pub(crate) fn told() -> String {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
@@ -288,13 +287,13 @@ pub(crate) fn child_seats() -> Seats {
     seats(std::env::var(PARENT).unwrap().parse().unwrap())
 }
 
-/// What a child asks its parent for.
+/// Imports a region of the parent into a child.
 pub(crate) fn import(node: NodeId, region: RegionId, key: Key) -> Result<ImportedRegion, ImportError> {
     let importer = Importer::new(node, &child_directory(), child_seats());
     importer.import(PARENT_NODE, region, key)?.wait(PATIENCE, || ())
 }
 
-/// Open descriptors, and mappings of shared files, of this process.
+/// Returns the number of open descriptors, and of mappings of shared files, of this process.
 pub(crate) fn held() -> (usize, usize) {
     let descriptors = read_dir("/proc/self/fd").unwrap().count();
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();

@@ -1,12 +1,12 @@
-//! Virtual channels: lanes without gaps, lists of the right length, credits for every channel, and no circle of waiting.
+//! Checks virtual channels: lanes without gaps, lengths of lists, credits of every channel, and deadlock.
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
-use crate::check::Inspection;
-use crate::deadlock::{self, Safety};
-use crate::mistake::Complaint;
+use crate::check::deadlock::{self, Safety};
+use crate::check::inspection::Inspection;
+use crate::read::mistake::Complaint;
 
-/// What a file says of channels, by itself.
+/// Checks the channel settings alone.
 pub(super) fn settings(check: &mut Inspection<'_>) {
     let channels = &check.plan.channels;
     let config = &channels.config;
@@ -45,10 +45,10 @@ pub(super) fn settings(check: &mut Inspection<'_>) {
     idle(check);
 }
 
-/// Keys that mean nothing beside the others.
+/// Reports keys that have no effect in combination with the others.
 fn idle(check: &mut Inspection<'_>) {
     let config = &check.plan.channels.config;
-    let written = |check: &Inspection<'_>, path| check.places.first_written(&[path]).is_some();
+    let written = |check: &Inspection<'_>, path| check.positions.first_written(&[path]).is_some();
     if config.arbiter != ArbiterKind::Weighted && written(check, "channels.weights") {
         let complaint = Complaint::about("`channels.weights` mean nothing without `arbiter: weighted`");
         check.complain(&["channels.weights"], complaint.hint("add it, or leave the weights out"));
@@ -66,8 +66,8 @@ fn idle(check: &mut Inspection<'_>) {
     }
 }
 
-/// Whether the rack can stand still for ever. Only of a plan that is whole otherwise.
-pub(super) fn circles(check: &mut Inspection<'_>) {
+/// Reports a rack that can deadlock. Only for a plan without other mistakes.
+pub(super) fn cycles(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let paths = [
         "forwarding.deadlock",
@@ -90,13 +90,13 @@ pub(super) fn circles(check: &mut Inspection<'_>) {
     if !check.mistakes.is_empty() || plan.forwarding.allows_deadlock || !check.intact(&paths) {
         return;
     }
-    if let Safety::Circle(circle) = deadlock::judge(plan) {
+    if let Safety::Cycle(cycle) = deadlock::judge(plan) {
         let message = format!(
-            "this rack can stand still for ever: full buffers may wait for each other in a circle\n       {}",
-            circle.words()
+            "this rack can deadlock: full buffers may wait for each other in a cycle\n       {}",
+            cycle.description()
         );
-        let hint = circle.hint();
-        let of_links = circle.undivided().iter().map(|edge| &plan.links[usize::from(*edge)].name);
+        let hint = cycle.hint();
+        let of_links = cycle.undivided().iter().map(|edge| &plan.links[usize::from(*edge)].name);
         let mut paths: Vec<String> = of_links.map(|name| format!("links.{name}.channels")).collect();
         let others = ["forwarding.bubble", "channels.rise", "channels.datelines", "channels", "shape"];
         let of_all = if paths.is_empty() { None } else { Some("link.channels") };

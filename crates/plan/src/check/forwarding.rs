@@ -1,11 +1,11 @@
-//! Members that pass frames on: what they share, and what they mark.
+//! Checks forwarding: shared buffers and marks.
 
 use rackloom_protocol::SharedBufferConfig;
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::plan::WireKind;
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::model::wire::WireKind;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 const BUFFER: &str = "forwarding.buffer";
@@ -22,12 +22,12 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     fine &= check.within(&schema::BUFFER, "private", buffer.private_bytes);
     if fine && check.intact_below(BUFFER) && check.intact(&["frame_bytes_max"]) {
         frame(check, buffer);
-        who_pauses(check);
+        credits_beside(check);
         ring(check, buffer);
     }
 }
 
-/// What a channel may hold that is alone.
+/// Returns the number of bytes that a single active channel may hold.
 fn alone_bytes(buffer: SharedBufferConfig) -> u64 {
     let alpha = u128::from(buffer.alpha_thousandths);
     let share = u128::from(buffer.bytes) * alpha / (1_000 + alpha);
@@ -48,8 +48,8 @@ fn frame(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
     check.complain(&["forwarding.buffer.bytes", BUFFER], Complaint::about(message).hint(hint));
 }
 
-/// Credits say beforehand how much a channel may hold.
-fn who_pauses(check: &mut Inspection<'_>) {
+/// Credits limit in advance how much a channel may hold.
+fn credits_beside(check: &mut Inspection<'_>) {
     if check.plan.links.iter().any(|link| link.profile.pause.is_some()) || !check.intact(&["link.pfc"]) {
         return;
     }
@@ -59,7 +59,7 @@ fn who_pauses(check: &mut Inspection<'_>) {
     check.complain(&[BUFFER], Complaint::about(message).hint(hint));
 }
 
-/// Frames that wait to be passed on stay in the ring by which they came.
+/// Frames that wait for forwarding stay in the ring on which they arrived.
 fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
     let plan = check.plan;
     if plan.wire != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {

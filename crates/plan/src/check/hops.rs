@@ -1,44 +1,24 @@
-//! How far apart members are, and whether a frame lives that long.
+//! Checks distances of members against the hop limit of frames.
 //!
-//! A frame crosses [`HOPS_MAX`] links. In a rack of that many members or fewer, no path is longer; in larger ones the
-//! longest of all shortest paths counts, and the way round each link, which a cut of that link forces. Several cuts at
-//! once are not judged.
-
-use std::collections::VecDeque;
+//! A frame crosses at most [`HOPS_MAX`] links. In a rack with no more members than that, no path is longer. In larger racks this
+//! file checks the longest of all shortest paths, and the detour around each link, which a cut of that link forces. Several
+//! concurrent cuts are not checked.
 
 use rackloom_protocol::NodeId;
 
-use crate::check::Inspection;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::Plan;
+use crate::check::inspection::Inspection;
+use crate::model::plan::distances::{Neighbours, from, search};
+use crate::read::mistake::{Complaint, quoted};
 use crate::schema::HOPS_MAX;
 
-/// Neighbours of each member, one entry per link.
-pub(crate) type Neighbours = [Vec<NodeId>];
-
-/// Neighbours of each member.
-pub(crate) fn neighbours(plan: &Plan) -> Vec<Vec<NodeId>> {
-    let mut neighbours = vec![Vec::new(); plan.members.len()];
-    for link in &plan.links {
-        neighbours[link.edge.a.index()].push(link.edge.b);
-        neighbours[link.edge.b.index()].push(link.edge.a);
-    }
-    neighbours
-}
-
-/// Links on the shortest path from one member to each; `None` where there is no path.
-pub(crate) fn from(neighbours: &Neighbours, source: NodeId) -> Vec<Option<u64>> {
-    search(neighbours, source, |_, _| true, |_| false)
-}
-
-/// Judge a rack in which every member can be reached.
+/// Checks a rack in which every member can be reached.
 pub(super) fn check(check: &mut Inspection<'_>, neighbours: &Neighbours) {
     let plan = check.plan;
     if plan.members.len() as u64 <= HOPS_MAX + 1 {
         return;
     }
-    // All members hang on a tree of this height. Without one of its links it is two trees of that height at most, which
-    // another link may join: if twice both ways and that link are short enough, every path and every detour is.
+    // All members are in a tree of this height. Without one of its links it is at most two trees of that height, which
+    // another link may join. If twice both heights and that link are short enough, every path and every detour is.
     let height = from(neighbours, NodeId(0)).into_iter().flatten().max().unwrap_or(0);
     if 4 * height < HOPS_MAX {
         return;
@@ -59,7 +39,7 @@ pub(super) fn check(check: &mut Inspection<'_>, neighbours: &Neighbours) {
     }
 }
 
-/// Whether no two members are too far apart.
+/// Returns true if no two members are too far apart.
 fn diameter(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
     for (source, member) in (0..).zip(&check.plan.members) {
         let hops = from(neighbours, NodeId(source));
@@ -80,31 +60,4 @@ fn diameter(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
 fn complain(check: &mut Inspection<'_>, message: String) {
     let hint = format!("a frame crosses at most {HOPS_MAX} links; add links that shorten the way");
     check.complain(&["shape"], Complaint::about(message).hint(hint));
-}
-
-/// Breadth first, over links that `passes` lets through, until `ends`.
-fn search(
-    neighbours: &Neighbours,
-    source: NodeId,
-    passes: impl Fn(NodeId, NodeId) -> bool,
-    ends: impl Fn(NodeId) -> bool,
-) -> Vec<Option<u64>> {
-    let mut hops = vec![None; neighbours.len()];
-    let mut waiting = VecDeque::new();
-    if let Some(first) = hops.get_mut(source.index()) {
-        *first = Some(0);
-        waiting.push_back((source, 0));
-    }
-    while let Some((member, distance)) = waiting.pop_front() {
-        if ends(member) {
-            break;
-        }
-        for neighbour in &neighbours[member.index()] {
-            if hops[neighbour.index()].is_none() && passes(member, *neighbour) {
-                hops[neighbour.index()] = Some(distance + 1);
-                waiting.push_back((*neighbour, distance + 1));
-            }
-        }
-    }
-    hops
 }

@@ -1,19 +1,19 @@
-//! Hosts: everybody runs somewhere, links between hosts have an interface at both ends, and frames find their link.
+//! Checks hosts: every member has a host, links between hosts have an interface at both ends, and their frames can be told apart.
 
 use std::collections::BTreeMap;
 
-use crate::check::Inspection;
-use crate::hosts::HostPlan;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::WireKind;
+use crate::check::inspection::Inspection;
+use crate::model::hosts::HostPlan;
+use crate::model::wire::WireKind;
 use crate::read::listed;
+use crate::read::mistake::{Complaint, quoted};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let plan = check.plan;
     if plan.hosts.is_empty() || !check.intact(&["shape", "hosts"]) {
         return;
     }
-    everybody_runs_somewhere(check);
+    every_member_has_a_host(check);
     servers_are_of_one_host(check);
     for host in &plan.hosts {
         match plan.wire {
@@ -29,8 +29,8 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     }
 }
 
-/// On the udp wire every link that leaves the host has an address there; its port tells it from the others. And the host has one
-/// by which the others find it.
+/// On the udp wire every link that leaves the host needs an address, and its port identifies it. The host needs an address
+/// for its supervisor as well.
 fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
     let plan = check.plan;
     let path = format!("hosts.{}", host.name);
@@ -46,7 +46,7 @@ fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
             check.complain(&[&own], Complaint::about(message).hint(hint));
         }
     }
-    // A file for hosts on one segment names none, and one machine can run all of it on any wire.
+    // A file for hosts on one segment has no addresses, and one machine can run all of it on any wire.
     let is_routed = plan.hosts.iter().any(|host| host.address.is_some()) || host.interface.is_none();
     if is_routed && host.address.is_none() && check.intact(&[&default]) {
         let message = format!(
@@ -58,7 +58,7 @@ fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
     }
 }
 
-fn everybody_runs_somewhere(check: &mut Inspection<'_>) {
+fn every_member_has_a_host(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let members = (0..).zip(&plan.members);
     let homeless = members.filter(|(number, _)| plan.host_of(rackloom_protocol::NodeId(*number)).is_none());
@@ -71,7 +71,7 @@ fn everybody_runs_somewhere(check: &mut Inspection<'_>) {
     }
 }
 
-/// Who shares a server shares memory, and no memory reaches from one machine to another.
+/// Members of one server share memory, which is not possible between machines.
 fn servers_are_of_one_host(check: &mut Inspection<'_>) {
     let plan = check.plan;
     for (server, members) in plan.servers() {
@@ -89,12 +89,12 @@ fn servers_are_of_one_host(check: &mut Inspection<'_>) {
     }
 }
 
-/// Every link that leaves the host has an interface there, and shares it only with links that frames can be told from.
+/// Every link that leaves the host needs an interface, and shares it only with links whose frames can be told apart.
 fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
     let plan = check.plan;
     let path = format!("hosts.{}", host.name);
     let default = format!("{path}.interface");
-    // A file for hosts with routers between them names none, and one machine can run all of it on any wire.
+    // A file for hosts with routers between them has no interfaces, and one machine can run all of it on any wire.
     let is_routed = host.address.is_some() && host.interface.is_none() && host.interfaces.is_empty();
     if is_routed {
         return;

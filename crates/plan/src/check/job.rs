@@ -1,11 +1,11 @@
-//! The job's own settings, and what the run is held against.
+//! Checks the settings of the job and the expectations.
 
-use crate::algorithm::AlgorithmName;
-use crate::check::{Fit, Inspection};
-use crate::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
-use crate::mistake::Complaint;
-use crate::plan::PayloadMode;
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::{Fit, Inspection};
+use crate::model::algorithm::AlgorithmName;
+use crate::model::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
+use crate::model::wire::PayloadMode;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema::{self, Table};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
@@ -39,7 +39,7 @@ fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
     }
 }
 
-/// Whoever looks at bytes needs them.
+/// Jobs that check data need the payload.
 fn payload(check: &mut Inspection<'_>, job: &JobPlan) {
     let (mode, name) = (check.plan.payload, job.kind.name());
     let why = match job.kind {
@@ -61,7 +61,7 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
     if sizes.from_bytes == sizes.to_bytes {
         let (one, several) = (table.path_of("bytes"), table.path_of("sizes"));
         let path =
-            if check.places.find(&format!("{several}.from")).is_some() { several + ".from" } else { one };
+            if check.positions.find(&format!("{several}.from")).is_some() { several + ".from" } else { one };
         check.within_at(&path, table, "bytes", sizes.from_bytes);
         return;
     }
@@ -76,12 +76,12 @@ fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
     }
 }
 
-/// Sizes that a factor makes of whole elements are whole elements.
+/// Sizes must be multiples of the element size.
 fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let (element_bytes, first) = (plan.element.bytes(), plan.sweep.sizes.from_bytes);
     let paths = ["job.collective.bytes", "job.collective.sizes.from", "job.collective.type"];
     if plan.collective.moves_data() && check.intact(&paths) && !first.is_multiple_of(element_bytes) {
-        let path = check.places.first_written(&paths).unwrap_or(paths[0]);
+        let path = check.positions.first_written(&paths).unwrap_or(paths[0]);
         let message = format!(
             "{} are no whole number of {} elements, which have {}",
             shown(first, Unit::Bytes),
@@ -92,7 +92,7 @@ fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     }
 }
 
-/// A key that means nothing to this collective is a wish that nobody would hear.
+/// Reports keys that have no effect on this collective.
 fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     if !check.intact(&["job.collective.collective"]) {
         return;
@@ -103,7 +103,7 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     let data: Takes = CollectiveName::moves_data;
     for (key, takes) in [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data)] {
         let path = schema::COLLECTIVE.path_of(key);
-        if check.places.find(&path).is_some() && !takes(collective) {
+        if check.positions.find(&path).is_some() && !takes(collective) {
             let message = format!("`{path}` means nothing to {collective}");
             let hint = format!("leave it out; it belongs to {}", CollectiveName::listed(takes));
             check.complain(&[&path], Complaint::about(message).hint(hint));
@@ -111,10 +111,10 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
     }
 }
 
-/// Only one algorithm cuts the array as it is told; where `auto` takes that one, it chooses the number as well.
+/// Segments apply to one algorithm only. If `auto` selects that one, it selects the number too.
 fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let path = schema::COLLECTIVE.path_of("segments");
-    let is_written = check.places.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
+    let is_written = check.positions.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
     if is_written && !plan.algorithm.names().contains(&AlgorithmName::RingPipeline) {
         let message = format!("`{path}` means nothing to algorithm {}", plan.algorithm);
         let hint = format!("leave it out; it belongs to `algorithm: {}`", AlgorithmName::RingPipeline);

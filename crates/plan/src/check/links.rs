@@ -1,18 +1,21 @@
-//! Links: profiles, credits, and what the rings hold.
+//! Checks links: profiles, credits, and rings.
 
 use std::sync::LazyLock;
 
 use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
-use crate::check::{Inspection, own_channels, own_credits, pause, retry};
-use crate::mistake::Complaint;
-use crate::of_link::OwnChannels;
-use crate::plan::{Checks, LinkPlan, LinkProfile, Plan, WireKind};
-use crate::quantity::{PROBABILITY_HINT, Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::check::{own_channels, own_credits, pause, retry};
+use crate::model::link::{LinkPlan, LinkProfile};
+use crate::model::of_link::OwnChannels;
+use crate::model::plan::Plan;
+use crate::model::timing::{ForwardingMode, SideLatency};
+use crate::model::wire::{Checks, WireKind};
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
-use crate::timing::{ForwardingMode, SideLatency};
 
-/// All rings of a rack together.
+/// Largest sum of all rings of a rack, in bytes.
 const RINGS_BYTES_MAX: u64 = 64 << 30;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
@@ -34,10 +37,10 @@ pub(super) fn check(check: &mut Inspection<'_>) {
 }
 
 fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
-    // Where the value comes from: the link's own entry, else the profile of all links.
+    // Path of the value: the link's own entry, else the profile of all links.
     let path_of = |check: &Inspection<'_>, key: &str| {
         let own = format!("links.{}.{key}", link.name);
-        if check.places.first_written(&[&own]).is_some() { own } else { format!("link.{key}") }
+        if check.positions.first_written(&[&own]).is_some() { own } else { format!("link.{key}") }
     };
     let profile = &link.profile;
     let faults = [
@@ -82,7 +85,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
 }
 
-/// A bridge is the kernel's, so real interfaces lead there, and one machine has them all.
+/// A bridge is part of the kernel, so its links need real interfaces, all on one machine.
 pub(super) fn bridges(check: &mut Inspection<'_>) {
     let plan = check.plan;
     const SWITCH: &str = "shape.star.switch";
@@ -103,12 +106,12 @@ pub(super) fn bridges(check: &mut Inspection<'_>) {
     }
 }
 
-/// What a cable is made of means nothing without its length.
+/// The medium of a cable has no effect without its length.
 fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
     let own = format!("links.{}.medium", link.name);
-    let path = if check.places.find(&own).is_some() { own } else { "link.medium".to_owned() };
-    // All links are looked at only where the file has a medium: a full mesh has very many.
-    if check.places.find(&path).is_none() {
+    let path = if check.positions.find(&own).is_some() { own } else { "link.medium".to_owned() };
+    // This is skipped for all links if the file has no medium, because a full mesh has very many links.
+    if check.positions.find(&path).is_none() {
         return;
     }
     let has_length = match path.as_str() {
@@ -121,7 +124,7 @@ fn medium(check: &mut Inspection<'_>, link: &LinkPlan) {
     }
 }
 
-/// A frame that is passed on while it comes in must not leave faster than it comes.
+/// A frame that is forwarded while it arrives must not be sent faster than it arrives.
 fn cut_through(check: &mut Inspection<'_>) {
     let plan = check.plan;
     if plan.forwarding.mode != ForwardingMode::CutThrough {
@@ -145,7 +148,7 @@ fn cut_through(check: &mut Inspection<'_>) {
     }
 }
 
-/// Every link that says nothing of its own has the same credits, whatever the shape.
+/// Links without credits of their own have equal credits in every shape.
 pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
     let whole = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
@@ -173,7 +176,7 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     }
 }
 
-/// A link without credits of its own: a divided one, if there is any. A rack whose links all have their own is judged as if it had one.
+/// Returns a link without credits of its own, a divided one if there is any. If all links have their own, returns a default one.
 fn usual(plan: &Plan) -> &LinkProfile {
     static NOTHING_OWN: LazyLock<LinkProfile> = LazyLock::new(LinkProfile::default);
     let others = || plan.links.iter().map(|link| &link.profile).filter(|own| own.credits.limit.is_none());
@@ -181,7 +184,7 @@ fn usual(plan: &Plan) -> &LinkProfile {
     others().find(is_usual).or_else(|| others().next()).unwrap_or(&NOTHING_OWN)
 }
 
-/// Every channel holds a largest frame, and a second one where a bubble must remain: a member's own frame leaves only if one
+/// Every channel must hold a largest frame, or two if a bubble must remain: a member sends its own frame only if one
 /// more would still fit.
 fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
     let plan = check.plan;
@@ -198,7 +201,7 @@ fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32,
         let hint = "lower them, or raise `credits.limit`";
         check.complain(&["channels.limits"], Complaint::about(message).hint(hint));
     }
-    // Too many channels are a mistake of their own.
+    // Too many channels are reported separately.
     if each >= least || count > CHANNELS_MAX as u64 || !check.intact(&["channels.limits"]) {
         return;
     }
@@ -230,7 +233,7 @@ fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32,
     check.complain(paths, Complaint::about(message).hint(hint));
 }
 
-/// Updates that come in time, and counters wide enough for the limit.
+/// Updates must arrive in time, and counters must be wide enough for the limit.
 fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
     const SPACING: &str = "credits.update_spacing";
     const BITS: &str = "credits.counter_bits";
@@ -256,7 +259,7 @@ fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
         && u64::from(credits.limit) > limit
     {
         let message = format!(
-            "{} credits are more than half of the circle of {bits}-bit counters: new could not be told from old",
+            "{} credits are more than half of the range of {bits}-bit counters: new and old values could not be distinguished",
             credits.limit
         );
         let hint = format!("write a `credits.limit` of at most {limit}, or more `counter_bits`");

@@ -1,16 +1,17 @@
-//! Members: sizes, memory, quotas, and whether everybody can reach everybody.
+//! Checks members: sizes, memory, quotas, and reachability.
 
 use rackloom_protocol::wire::control::{REPORT_BYTES, REPORT_ENTRY_BYTES};
 use rackloom_protocol::wire::layout::FABRIC;
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::check::hops::{self, Neighbours};
+use crate::check::hops;
+use crate::check::inspection::{Fit, Inspection};
 use crate::check::objections::size_paths;
-use crate::check::{Fit, Inspection};
-use crate::defaults;
-use crate::mistake::{Complaint, quoted};
-use crate::plan::{MemberPlan, TenantPlan};
-use crate::quantity::{Unit, shown};
+use crate::model::defaults;
+use crate::model::member::{MemberPlan, TenantPlan};
+use crate::model::plan::distances::{self, Neighbours};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 pub(super) fn check(check: &mut Inspection<'_>) {
@@ -25,22 +26,22 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     for tenant in &plan.tenants {
         quota(check, tenant);
     }
-    let neighbours = hops::neighbours(plan);
+    let neighbours = distances::neighbours(plan);
     reports(check, &neighbours);
     if reach(check, &neighbours) && check.intact(&["shape"]) {
         hops::check(check, &neighbours);
     }
 }
 
-/// Whether every member can be reached from every other.
+/// Returns true if every member can be reached from every other.
 fn reach(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
     let plan = check.plan;
-    // A member without a link is told so, and the others are not told that they cannot reach it.
+    // A member without a link is reported itself, and not as unreachable from the others.
     let first = neighbours.iter().position(|links| !links.is_empty()).unwrap_or(0);
     let mut reached = vec![false; neighbours.len()];
     reached_from(neighbours, first, &mut reached);
     for (index, member) in plan.members.iter().enumerate() {
-        // A link with an end that nobody has may have been meant to lead anywhere.
+        // A link with an unknown end may have been meant to lead to any member.
         if !check.intact(&[&format!("member.{}.links", member.name)]) {
             reached_from(neighbours, index, &mut reached);
         }
@@ -57,18 +58,18 @@ fn reach(check: &mut Inspection<'_>, neighbours: &Neighbours) -> bool {
     reached.iter().all(|reached| *reached)
 }
 
-/// Note who can be reached from this member.
+/// Marks the members that can be reached from this member.
 fn reached_from(neighbours: &Neighbours, member: usize, reached: &mut [bool]) {
     if reached.get(member).is_none_or(|reached| *reached) {
         return;
     }
-    let hops = hops::from(neighbours, NodeId(member as u16));
+    let hops = distances::from(neighbours, NodeId(member as u16));
     reached.iter_mut().zip(hops).for_each(|(reached, hops)| *reached |= hops.is_some());
 }
 
 fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
-    // One complaint per place: where the size is written, else at the default.
-    let origin = check.places.origin_of(&format!("nodes.{}.memory", member.name));
+    // One mistake per position: where the size is written, else at the default.
+    let origin = check.positions.origin_of(&format!("nodes.{}.memory", member.name));
     let path = origin.unwrap_or("defaults.memory").to_owned();
     if !check.within_at(&path, &schema::DEFAULTS, "memory", member.memory_bytes) || !check.intact(&[&path]) {
         return;
@@ -80,7 +81,7 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
     let is_whole = check.intact(&paths) && check.intact(&["shape"]);
     if check.fit == Fit::Judged && is_whole && needed > member.memory_bytes {
         check.job_is_too_large = true;
-        let whose = match check.places.find(&path) {
+        let whose = match check.positions.find(&path) {
             Some(_) => format!("of `{path}`"),
             None if member.memory_bytes == defaults::MEMORY_BYTES => "that a node has by default".to_owned(),
             None => "that a node has".to_owned(),
@@ -92,13 +93,13 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
             shown(member.memory_bytes, Unit::Bytes)
         );
         let hint = "raise `defaults.memory`, or give the job smaller sizes";
-        // Not at the word `job`: the sizes that it stands for are written nowhere.
+        // The word `job` is no position of a size, because its default sizes are not written.
         let paths: Vec<&str> = paths.into_iter().filter(|path| *path != "job").collect();
         check.complain(&paths, Complaint::about(message).hint(hint));
     }
 }
 
-/// The memory of a tenant's nodes stays within its quota.
+/// The memory of a tenant's nodes must stay within its quota.
 fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
     let number = quota.tenant.0;
     let key = format!("tenants.{number}");
@@ -108,7 +109,7 @@ fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
     let memory_bytes: u64 = seats.iter().map(|member| member.memory_bytes).fold(0, u64::saturating_add);
     let names = crate::read::listed(seats.iter().map(|member| member.name.as_str()));
     if seats.is_empty() && !check.intact(&["shape"]) {
-        // Who that would be is not known.
+        // Which nodes belong to the tenant is not known.
     } else if seats.is_empty() {
         let complaint = Complaint::about(format!("no node is of tenant {number}"));
         check.complain(

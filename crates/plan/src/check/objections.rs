@@ -1,18 +1,17 @@
-//! Where the objections of a judge belong in the file.
+//! Adds the objections of a judge to the mistakes of the file.
 //!
-//! A judge sees the finished plan, in which every value that could not be read has a stand-in. So its words about a value
-//! that was complained about already are not repeated; and where a size or a number of the job has a mistake, it is shown
-//! the job without any, and heard only about what depends on none: the algorithm and the tenants.
-
+//! A judge receives the finished plan, in which every value that could not be read has a default. Its objections to such a
+//! value are discarded, because the value has been reported. If a size or a number of the job has a mistake, the judge receives
+//! a job with the smallest sizes, and only objections that do not depend on sizes are used: those to algorithm and tenants.
 use rackloom_protocol::MemberRole;
 
-use crate::check::Inspection;
-use crate::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
-use crate::mistake::Complaint;
-use crate::objection::{Objection, Subject};
-use crate::plan::Plan;
+use crate::check::inspection::Inspection;
+use crate::model::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
+use crate::model::objection::{Objection, Subject};
+use crate::model::plan::Plan;
+use crate::read::mistake::Complaint;
 
-/// Ask the judge, if there is a job and a whole shape to judge.
+/// Calls the judge, if there is a job and a complete shape.
 pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&Plan) -> Vec<Objection>) {
     if !check.intact(&["shape", "job"]) || check.plan.endpoint_count() < 2 {
         return;
@@ -30,7 +29,7 @@ pub(super) fn check(check: &mut Inspection<'_>, judge: &dyn Fn(&Plan) -> Vec<Obj
     }
 }
 
-/// The plan with the least that its job can be.
+/// Returns the plan with the smallest job of its kind.
 fn without_numbers(plan: &Plan) -> Plan {
     let least = Sweep { sizes: Sizes::one(0), repetitions: 1, warm_up: 0 };
     let mut plan = plan.clone();
@@ -49,7 +48,7 @@ fn without_numbers(plan: &Plan) -> Plan {
     plan
 }
 
-/// Where to point, the best place first.
+/// Returns the paths to point at, the best one first.
 fn paths(check: &Inspection<'_>, about: Subject) -> Vec<String> {
     let mut paths = match about {
         Subject::Collective => vec!["job.collective.collective".to_owned()],
@@ -67,7 +66,7 @@ fn paths(check: &Inspection<'_>, about: Subject) -> Vec<String> {
     paths
 }
 
-/// What says how much the job moves.
+/// Returns the paths of the keys that determine the job's memory.
 pub(super) fn size_paths(job: JobKind) -> Vec<String> {
     match job {
         JobKind::Litmus => vec!["job.litmus.bytes_max".to_owned()],
@@ -81,17 +80,18 @@ pub(super) fn size_paths(job: JobKind) -> Vec<String> {
 fn memory_of_the_smallest(check: &Inspection<'_>) -> String {
     let endpoints = check.plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     let smallest = endpoints.min_by_key(|member| member.memory_bytes);
-    let origin = smallest.and_then(|member| check.places.origin_of(&format!("nodes.{}.memory", member.name)));
+    let origin =
+        smallest.and_then(|member| check.positions.origin_of(&format!("nodes.{}.memory", member.name)));
     origin.unwrap_or("defaults.memory").to_owned()
 }
 
-/// What puts the first node into another tenant than the one before it, and what puts that one there.
+/// Returns the paths that assign the first node to another tenant than the node before it, and the paths for that node.
 fn tenants(check: &Inspection<'_>) -> Vec<String> {
     let endpoints = check.plan.members.iter().filter(|member| member.role == MemberRole::Endpoint);
     let endpoints: Vec<_> = endpoints.collect();
     let odd = endpoints.windows(2).find(|pair| pair[0].tenant != pair[1].tenant);
     let pair = odd.into_iter().flat_map(|pair| [pair[1], pair[0]]);
-    pair.filter_map(|member| check.places.origin_of(&format!("nodes.{}.tenant", member.name)))
+    pair.filter_map(|member| check.positions.origin_of(&format!("nodes.{}.tenant", member.name)))
         .map(str::to_owned)
         .collect()
 }

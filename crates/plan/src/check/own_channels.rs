@@ -1,9 +1,9 @@
-//! Channels of one link: only where the rack has several, and a list of the right length.
+//! Checks channels of one link: only if the rack has several, and with a list of the right length.
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::of_link::OwnChannels;
-use crate::plan::LinkPlan;
+use crate::check::inspection::Inspection;
+use crate::model::link::LinkPlan;
+use crate::model::of_link::OwnChannels;
+use crate::read::mistake::Complaint;
 
 pub(super) fn check(
     check: &mut Inspection<'_>,

@@ -1,16 +1,17 @@
-//! Credits of one link: room for its frames, a place in its ring, and updates that come.
+//! Checks credits of one link: enough for its frames, within its ring, and with updates that arrive.
 
 use rackloom_protocol::CreditConfig;
 
-use crate::check::Inspection;
-use crate::of_link::OwnCredits;
-use crate::plan::{LinkPlan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::model::link::LinkPlan;
+use crate::model::of_link::OwnCredits;
+use crate::model::wire::WireKind;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 
-/// Where the file says what of a link.
+/// Paths of the settings of a link in the file.
 struct Paths {
     limit: String,
     spacing: String,
@@ -18,8 +19,8 @@ struct Paths {
     limits: String,
 }
 
-/// What is wrong with which key, and what would help.
-struct Trouble<'p> {
+/// Mistake at a key of one link.
+struct CreditMistake<'p> {
     path: &'p str,
     message: String,
     hint: String,
@@ -34,33 +35,33 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
     fine &= update_spacing_bytes.is_none_or(|spacing| {
         check.within_at(&paths.spacing, &schema::LINK_CREDITS, "update_spacing", spacing)
     });
-    let said = [
+    let stated = [
         (limit.is_some(), &paths.limit),
         (update_spacing_bytes.is_some(), &paths.spacing),
         (resync.is_some(), &paths.resync),
         (!limits.is_empty(), &paths.limits),
     ];
-    let said: Vec<&str> =
-        said.iter().filter(|(is_said, _)| *is_said).map(|(_, path)| path.as_str()).collect();
+    let stated: Vec<&str> =
+        stated.iter().filter(|(is_stated, _)| *is_stated).map(|(_, path)| path.as_str()).collect();
     let rest =
         ["credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max", "channels.limits"];
-    let is_whole = fine && check.intact(&said) && check.intact(&rest) && link.credits.unit_bytes > 0;
-    if said.is_empty() || !is_whole {
+    let is_whole = fine && check.intact(&stated) && check.intact(&rest) && link.credits.unit_bytes > 0;
+    if stated.is_empty() || !is_whole {
         return;
     }
-    let mut troubles: Vec<_> = said.iter().filter_map(|path| meaningless(check, link, path)).collect();
-    if troubles.is_empty() && link.profile.pause.is_none() {
-        troubles.extend(unfit(check, link, &paths));
+    let mut mistakes: Vec<_> = stated.iter().filter_map(|path| meaningless(check, link, path)).collect();
+    if mistakes.is_empty() && link.profile.pause.is_none() {
+        mistakes.extend(unfit(check, link, &paths));
     }
-    for Trouble { path, message, hint } in troubles {
-        check.complain(&[path], crate::mistake::Complaint::about(message).hint(hint));
+    for CreditMistake { path, message, hint } in mistakes {
+        check.complain(&[path], crate::read::mistake::Complaint::about(message).hint(hint));
     }
 }
 
 impl Paths {
     fn of(check: &Inspection<'_>, path_of: PathOf<'_>) -> Self {
-        // `credits: 2000` and `credits: {limit: 2000}` say the same, each for one link or for all.
-        let is_written = |path: &String| check.places.first_written(&[path]).is_some();
+        // `credits: 2000` and `credits: {limit: 2000}` are equivalent, each for one link or for all.
+        let is_written = |path: &String| check.positions.first_written(&[path]).is_some();
         let short = path_of(check, "credits");
         let full = path_of(check, "credits.limit");
         let is_full = is_written(&full) && (full.starts_with("links.") || !short.starts_with("links."));
@@ -73,23 +74,23 @@ impl Paths {
     }
 }
 
-/// Where a link has no credits of its own, or none at all; what is said of all links may mean nothing to some.
-fn meaningless<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
+/// Returns a mistake if the link has no credits of its own. Settings of the rack may have no effect on some links.
+fn meaningless<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let is_own = path.starts_with("links.");
     if link.profile.pause.is_some() && is_own {
         let message = format!("`{path}` means nothing: {} pauses in place of credits", link.name);
         let hint = "leave it out, or write `pfc: off` for the link".to_owned();
-        return Some(Trouble { path, message, hint });
+        return Some(CreditMistake { path, message, hint });
     }
     check.plan.has_bridges().then(|| {
         let message =
             format!("`{path}` means nothing: links through a bridge share the credits of an interface");
-        Trouble { path, message, hint: "write `credits` for all of them".to_owned() }
+        CreditMistake { path, message, hint: "write `credits` for all of them".to_owned() }
     })
 }
 
-/// Too few for its frames, or too many for its ring or its counters, or updates that come too late.
-fn unfit<'p>(check: &Inspection<'_>, link: &LinkPlan, paths: &'p Paths) -> Option<Trouble<'p>> {
+/// Returns a mistake if credits are too few for frames, too many for ring or counters, or updated too late.
+fn unfit<'p>(check: &Inspection<'_>, link: &LinkPlan, paths: &'p Paths) -> Option<CreditMistake<'p>> {
     let own = &link.profile.credits;
     let path = if link.profile.channels.limits.is_empty() || own.limit.is_some() {
         &paths.limit
@@ -101,7 +102,7 @@ fn unfit<'p>(check: &Inspection<'_>, link: &LinkPlan, paths: &'p Paths) -> Optio
     })
 }
 
-fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
+fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let plan = check.plan;
     let CreditConfig { limit, .. } = link.credits;
     let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
@@ -129,10 +130,10 @@ fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option
             format!("`{path}` gives a channel {smallest}, room for fewer than {in_words} of {frame}");
         (message, format!("write at least {of_channel} for each channel"))
     };
-    Some(Trouble { path, message, hint })
+    Some(CreditMistake { path, message, hint })
 }
 
-fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
+fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let plan = check.plan;
     let CreditConfig { unit_bytes, limit, .. } = link.credits;
     let most = match plan.wire_of(&link.edge) {
@@ -145,11 +146,11 @@ fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Optio
             "`{path}` of {limit} is more than a ring of {} or the counters can take",
             shown(plan.ring_bytes.into(), Unit::Bytes)
         );
-        Trouble { path, message, hint: format!("write at most {most}, or raise `ring_bytes`") }
+        CreditMistake { path, message, hint: format!("write at most {most}, or raise `ring_bytes`") }
     })
 }
 
-fn too_late<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<Trouble<'p>> {
+fn too_late<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let plan = check.plan;
     let CreditConfig { unit_bytes, limit, .. } = link.credits;
     let least = plan.channels.least_share(&link.profile, limit);
@@ -163,13 +164,17 @@ fn too_late<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Optio
             link.name,
             shown(room, Unit::Bytes)
         );
-        return Some(Trouble { path, message, hint: format!("write at most {}", shown(room, Unit::Bytes)) });
+        return Some(CreditMistake {
+            path,
+            message,
+            hint: format!("write at most {}", shown(room, Unit::Bytes)),
+        });
     }
     let message = format!(
         "`{path}` of {least} is less than the `update_spacing` of {}: a sender would wait for an update that never leaves",
         shown(spacing, Unit::Bytes)
     );
-    Some(Trouble {
+    Some(CreditMistake {
         path,
         message,
         hint: "write more credits, or a smaller `credits.update_spacing`".to_owned(),

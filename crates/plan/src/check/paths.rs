@@ -1,28 +1,30 @@
-//! Ways that packets take: only a transport that keeps what comes early may send one sequence over several.
+//! Checks paths of packets: only a transport that keeps early packets may send one sequence over several paths.
 
 use rackloom_protocol::RetransmissionMode;
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
+use crate::check::inspection::Inspection;
+use crate::read::mistake::Complaint;
 use crate::schema;
 
-/// Ways and reordering against the transport.
+/// Checks path selection and reordering against the transport.
 pub(super) fn check(check: &mut Inspection<'_>) {
     let (transport, paths) = (check.plan.transport, check.plan.paths);
     if transport.mode == RetransmissionMode::Selective {
         check.within(&schema::TRANSPORT, "reorder_packets", transport.reorder_packets);
     }
-    let places = ["paths.relays", "paths.policy"];
-    if paths.relays_choose && !paths.policy.is_per_packet() && check.intact(&places) {
+    let positions = ["paths.relays", "paths.policy"];
+    if paths.relays_choose && !paths.policy.is_per_packet() && check.intact(&positions) {
         let message = format!(
             "`paths.relays` is policy, and `policy: {}` gives each sequence one way: relays have nothing to choose",
             paths.policy.name()
         );
         let hint = "write `policy: round-robin`, `spray` or `least-queue`, or leave `relays` out";
-        check.complain(&places, Complaint::about(message).hint(hint));
+        check.complain(&positions, Complaint::about(message).hint(hint));
     }
-    let places = ["paths.policy", "transport.mode"];
-    if paths.policy.is_per_packet() && transport.mode == RetransmissionMode::GoBackN && check.intact(&places)
+    let positions = ["paths.policy", "transport.mode"];
+    if paths.policy.is_per_packet()
+        && transport.mode == RetransmissionMode::GoBackN
+        && check.intact(&positions)
     {
         let message = format!(
             "`paths.policy` is {}, and go-back-n throws away every packet that another way brings early: all of them \
@@ -30,6 +32,6 @@ pub(super) fn check(check: &mut Inspection<'_>) {
             paths.policy.name()
         );
         let hint = "write `policy: flow` or `address`, which give each sequence one way, or `transport.mode: selective`";
-        check.complain(&places, Complaint::about(message).hint(hint));
+        check.complain(&positions, Complaint::about(message).hint(hint));
     }
 }

@@ -1,10 +1,11 @@
-//! Pauses: marks that leave room for what is under way, and no credits beside them.
+//! Checks pauses: marks that leave headroom, and no credits beside them.
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::pause::PausePlan;
-use crate::plan::{LinkPlan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::check::inspection::Inspection;
+use crate::model::link::LinkPlan;
+use crate::model::pause::PausePlan;
+use crate::model::wire::WireKind;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
@@ -44,26 +45,26 @@ fn marks(check: &mut Inspection<'_>, pause: PausePlan, path_of: PathOf<'_>) {
 
 fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
     let frame_bytes = check.plan.frame_bytes_max;
-    let Some(under_way) = pause.under_way_bytes(&link.profile, frame_bytes) else { return };
+    let Some(in_flight) = pause.in_flight_bytes(&link.profile, frame_bytes) else { return };
     let headroom =
         pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes(&link.profile));
-    if u64::from(headroom) >= under_way || pause.allows_short_headroom {
+    if u64::from(headroom) >= in_flight || pause.allows_short_headroom {
         return;
     }
     let path = path_of(check, "pfc.headroom");
     let message = format!(
         "`{path}` is {}, and {} can be under way when a pause is asked for: what finds no room is lost",
         shown(headroom.into(), Unit::Bytes),
-        shown(under_way, Unit::Bytes)
+        shown(in_flight, Unit::Bytes)
     );
     let hint = format!(
         "leave `headroom` out, or write {} at least; `short_headroom: allow` to see what is lost",
-        shown(under_way, Unit::Bytes)
+        shown(in_flight, Unit::Bytes)
     );
     check.complain(&[&path, "frame_bytes_max"], Complaint::about(message).hint(hint));
 }
 
-/// Frames that wait to be passed on stay in the ring by which they came.
+/// Frames that wait for forwarding stay in the ring on which they arrived.
 fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
     let plan = check.plan;
     if plan.wire_of(&link.edge) != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
@@ -86,8 +87,8 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
     check.complain(&[&xoff, &headroom, "link.pfc", "ring_bytes"], Complaint::about(message).hint(hint));
 }
 
-/// What is said of credits where every link pauses: a wish that no link would hear, whether it stands on its own or under
-/// `link`. One link with credits hears it, and then it stands; what a single link says is judged by that link alone.
+/// Keys of credits, which have no effect if every link pauses, under `credits` or under `link`. If one link has credits, they have an
+/// effect. Entries of single links are checked for that link alone.
 const OF_CREDITS: [&str; 12] = [
     "credits.unit_bytes",
     "credits.overhead_bytes",
@@ -108,7 +109,7 @@ fn credits_beside(check: &mut Inspection<'_>) {
         return;
     }
     for path in OF_CREDITS {
-        if check.places.first_written(&[path]).is_some() && check.intact(&[path]) {
+        if check.positions.first_written(&[path]).is_some() && check.intact(&[path]) {
             let message = format!("`{path}` means nothing: every link has `pfc` in place of credits");
             let hint = "a link has one of the two: leave this out, or write `pfc: off` for some links";
             check.complain(&[path], Complaint::about(message).hint(hint));

@@ -1,15 +1,17 @@
-//! Link-level retry: windows that fit numbers and buffers, timers that fit the link.
+//! Checks link-level retry: windows that fit sequence numbers and buffers, and timers that fit the link.
 
 use rackloom_protocol::RetryConfig;
 
-use crate::check::Inspection;
-use crate::mistake::Complaint;
-use crate::plan::LinkPlan;
-use crate::quantity::{Unit, shown};
-use crate::retry::{Clock, RetryPlan, loop_ns};
+use crate::check::inspection::Inspection;
+use crate::model::clock::Clock;
+use crate::model::link::LinkPlan;
+use crate::model::retry::RetryPlan;
+use crate::model::retry_timers::loop_ns;
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
 use crate::schema;
 
-/// Link-level retry: windows that fit numbers and buffers, timers that fit the link.
+/// Checks the retry settings of one link.
 pub(super) fn check(
     check: &mut Inspection<'_>,
     link: &LinkPlan,
@@ -39,7 +41,7 @@ fn windows(check: &mut Inspection<'_>, retry: RetryPlan, path_of: &dyn Fn(&Inspe
     let limit = RetryConfig::outstanding_frames_limit(retry.sequence_bits);
     if u64::from(retry.outstanding_frames) > limit {
         let message = format!(
-            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old could not be told from new",
+            "`{frames}` is {}, beyond half of the sequence numbers of {} bits: old and new ones could not be distinguished",
             retry.outstanding_frames, retry.sequence_bits
         );
         let hint = format!("write at most {limit}, or more `sequence_bits`");
@@ -75,7 +77,7 @@ fn times(
         ["replay_timer", "ack_delay"].map(|key| path_of(check, &format!("llr.{key}")));
     let (profile, frame_bytes) = (&link.profile, check.plan.frame_bytes_max);
     let loop_ns = loop_ns(profile, frame_bytes);
-    // The shorter of the two timers, where the file leaves it open.
+    // The shorter of the two timers, if the file states none.
     let timer_ns = retry.replay_timer_ns(profile, frame_bytes, Clock::Virtual);
     if timer_ns < loop_ns {
         let message = format!(

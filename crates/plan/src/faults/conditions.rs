@@ -1,29 +1,29 @@
-//! What a link direction is like while faults are on, beyond what the rack file says of it.
+//! Faults of one direction of a link, in addition to its profile.
 //!
-//! Conditions of several faults are joined by taking the worst of each: nothing is ever added and taken away again, so
-//! what overlaps leaves nothing behind.
+//! Conditions of several faults are joined by taking the worst of each value. Values are never added and subtracted again, so
+//! overlapping faults leave no residue.
 
 use rackloom_protocol::wire::layout::{LINK, OPERATIONS};
 
-use crate::loss::LossByKind;
-use crate::pick::Pick;
-use crate::words::words;
+use crate::model::loss::LossByKind;
+use crate::model::pick::Pick;
+use crate::model::words::words;
 
 words! {
-    /// Where in a frame a bit is flipped.
+    /// Part of a frame in which a bit is flipped.
     pub enum FramePart {
-        /// Anywhere, the Ethernet header included.
+        /// Any part, Ethernet header included.
         #[default]
         Any = "any",
-        /// Between the Ethernet header and the operations: what the checks of each hop and of both ends are about.
+        /// Between Ethernet header and operations: the part that the checks of each hop and of both ends cover.
         Header = "header",
-        /// In the operations and their data; frames without them are spared.
+        /// Operations and their data. Frames without operations are not affected.
         Payload = "payload",
     }
 }
 
 impl FramePart {
-    /// The bytes of a frame of this length that it means.
+    /// Returns the range of bytes of this part in a frame of this length.
     #[must_use]
     pub(crate) fn bytes(self, frame_bytes: usize) -> std::ops::Range<usize> {
         match self {
@@ -34,30 +34,30 @@ impl FramePart {
     }
 }
 
-/// Faults that hold on one direction of a link.
+/// Active faults of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Conditions {
-    /// Probability that a frame is lost, if the profile's own is not larger.
+    /// Probability that a frame is lost. Effective if it is larger than the profile's.
     pub loss: f64,
-    /// The same for frames of single kinds.
+    /// Probability of loss for frames of single kinds.
     pub loss_by_kind: LossByKind,
-    /// Frames that are picked by what they carry, and the probability that one of them is lost.
+    /// Selection of frames by their operations, and the probability that a selected frame is lost.
     pub picked: Option<(Pick, f64)>,
     /// Probability that a bit is flipped.
     pub corrupt: f64,
-    /// Where in the frame that bit is.
+    /// Part of the frame in which the bit is flipped.
     pub corrupt_part: FramePart,
     /// Probability that a frame arrives twice.
     pub duplicate: f64,
     /// Probability that a frame is overtaken.
     pub reorder: f64,
-    /// Nothing comes through.
+    /// True if all frames are lost.
     pub is_cut: bool,
-    /// The sending device has no carrier.
+    /// True if the sending device has no carrier.
     pub is_unplugged: bool,
-    /// Time on top of the link's own.
+    /// Delay in addition to the link's own, in nanoseconds.
     pub delay_ns: u64,
-    /// Share of the link's rate that is left, above 0.
+    /// Remaining share of the link's rate, above 0 and at most 1.
     pub rate_share: f64,
 }
 
@@ -80,7 +80,7 @@ impl Default for Conditions {
 }
 
 impl Conditions {
-    /// The worst of both.
+    /// Returns the worst of both for each value.
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Conditions {
         }
     }
 
-    /// The same in part: on its way there from nothing.
+    /// Returns the conditions at a share of their full strength, 0 to 1.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         Self {
@@ -114,14 +114,14 @@ impl Conditions {
         }
     }
 
-    /// A time that is spent on the wire at the full rate, at the rate that is left.
+    /// Returns the time on the wire at the remaining rate, given the time at the full rate.
     #[must_use]
     pub fn stretched(&self, time: u64) -> u64 {
         if self.rate_share >= 1.0 { time } else { (time as f64 / self.rate_share).ceil() as u64 }
     }
 }
 
-/// Of two picks the one that loses more: a direction has one at a time.
+/// Returns the selection that loses more. A direction has at most one.
 fn worse(one: Option<(Pick, f64)>, other: Option<(Pick, f64)>) -> Option<(Pick, f64)> {
     match (one, other) {
         (Some(one), Some(other)) => Some(if other.1 > one.1 { other } else { one }),
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_of_each_holds() {
+    fn joined_conditions_are_the_worst_of_each() {
         let mut acks = LossByKind::default();
         acks.set(FrameKind::Ack, Some(0.5));
         let slow = Conditions { rate_share: 0.25, loss: 0.1, ..Conditions::default() };
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_frame_lie_side_by_side_and_short_frames_have_no_payload() {
+    fn parts_of_a_frame_are_adjacent_and_short_frames_have_no_payload() {
         assert_eq!(FramePart::Header.bytes(1500), 14..86);
         assert_eq!(FramePart::Payload.bytes(1500), 86..1500);
         assert_eq!(FramePart::Header.bytes(60), 14..60);

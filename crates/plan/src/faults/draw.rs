@@ -1,44 +1,44 @@
-//! Fault scripts at random, for campaigns: each enables some kinds of faults only, at wild rates.
+//! Random fault scripts for campaigns. Each script uses a few kinds of faults only, at very different rates.
 //!
-//! Swarms find more than averages: a script in which everything is possible rarely has much of anything, so each one draws first
-//! which kinds it may use (Groce et al., "Swarm Testing", ISSTA 2012). Every link fault heals, so that a job that does not end under
-//! one has no excuse. A script follows from the seed alone.
+//! Restriction to few kinds finds more faults: a script in which all kinds are possible rarely has many events of one kind. So each
+//! script first draws its kinds (Groce et al., "Swarm Testing", ISSTA 2012). Every link fault ends, so a job that does not end
+//! shows an error. A script follows from the seed alone.
 //!
-//! The kinds are those of the document, and what a cable or a member that is put in later looks like.
+//! The kinds are those of the document, plus cables and members that are connected late.
 
 use rackloom_protocol::NodeId;
 
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
-    MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, MemoryConditions,
+    Place, RequiredEvents, Timing, Trigger, Way, loss_of, select,
 };
 use crate::impair::Direction;
-use crate::loss::LossByKind;
-use crate::pick::{OPERATION_NAMES, Pick};
-use crate::plan::Plan;
-use crate::random::{Stream, below};
+use crate::model::loss::LossByKind;
+use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::plan::Plan;
+use crate::model::random::{Stream, below};
 use crate::schema::EVERY_NS_MIN;
 
 const EVENTS_MAX: u64 = 6;
-/// Out of so many scripts one kills a member.
+/// One of this number of scripts kills a member.
 const KILLS_ONE_IN: u64 = 4;
-/// Out of so many events one waits for the job or for frames.
+/// One of this number of events waits for the job or for frames.
 const WAITS_ONE_IN: u64 = 4;
-/// Frames that an event waits for, and packet numbers that one picks, are fewer.
+/// Exclusive upper bound of frames that an event waits for, and of packet numbers that it selects.
 const FRAMES_MAX: u64 = 200;
-/// Runs and steps that an event waits for.
-const PLACES_MAX: u64 = 8;
+/// Exclusive upper bound of runs and steps that an event waits for.
+const PROGRESS_MAX: u64 = 8;
 
-/// How far in time a drawn script reaches.
+/// Time range of a random script.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
-    /// Faults begin within this time.
+    /// Latest beginning of a fault, in nanoseconds.
     pub begin_ns: u64,
-    /// And last up to this long.
+    /// Longest duration of a fault, in nanoseconds.
     pub last_ns: u64,
 }
 
-/// What an event does. Kills are drawn apart: they weigh more.
+/// Kind of a random event. Kills are drawn separately, with a lower probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Loss,
@@ -50,7 +50,7 @@ enum Kind {
     Drop,
     Down,
     Unplug,
-    /// A cable, a plane or all cables of a member that are not there yet when everything begins.
+    /// Cable, plane or all cables of a member that are not connected at the beginning.
     PluggedLate,
     Partition,
     Delay,
@@ -82,7 +82,7 @@ const KINDS: [Kind; 17] = [
 ];
 
 impl Kind {
-    /// Something is there or not, and does not grow.
+    /// Returns true if the fault is on or off and does not grow.
     const fn is_sudden(self) -> bool {
         matches!(
             self,
@@ -97,42 +97,46 @@ impl Kind {
     }
 }
 
-/// Script number `seed` for this plan's rack.
+/// Draws script number `seed` for this plan's rack.
 #[must_use]
 pub fn draw(plan: &Plan, seed: u64, reach: Reach) -> FaultScript {
-    let mut dice = Dice { stream: Stream::new(seed), drawn: 0 };
-    let enabled: Vec<Kind> = KINDS.into_iter().filter(|_| dice.one_in(3)).collect();
-    let count = 1 + dice.below(EVENTS_MAX);
+    let mut draws = RandomDraws { stream: Stream::new(seed), drawn: 0 };
+    let enabled: Vec<Kind> = KINDS.into_iter().filter(|_| draws.one_in(3)).collect();
+    let count = 1 + draws.below(EVENTS_MAX);
     let mut events = Vec::new();
     for _ in 0..count {
-        let kind = if enabled.is_empty() { Kind::Loss } else { dice.of(&enabled) };
-        events.push(event(&mut dice, plan, kind, reach));
+        let kind = if enabled.is_empty() { Kind::Loss } else { draws.of(&enabled) };
+        events.push(event(&mut draws, plan, kind, reach));
     }
-    if dice.one_in(KILLS_ONE_IN) {
-        events.push(kill(&mut dice, plan, reach));
+    if draws.one_in(KILLS_ONE_IN) {
+        events.push(kill(&mut draws, plan, reach));
     }
     finished(format!("drawn-{seed}"), events)
 }
 
-/// A script with the expectation that holds for every script: right or a clean error, and never a hang.
+/// Returns a script with an expectation that holds for every script: correct results or a clean error.
 pub(super) fn finished(name: String, mut events: Vec<FaultEvent>) -> FaultScript {
     for (line, event) in (1..).zip(&mut events) {
         event.line = line;
     }
     let mut script = FaultScript { name, events, ..FaultScript::default() };
     let lost = script.kills();
-    script.expect =
-        FaultExpectations { ends: Ending::Either, happen: Happen::Any, lost, ..FaultExpectations::default() };
+    script.expect = FaultExpectations {
+        ends: Ending::Either,
+        happen: RequiredEvents::Any,
+        lost,
+        ..FaultExpectations::default()
+    };
     script
 }
 
-/// Numbers in the order in which they are asked for.
-struct Dice {
+/// Stream of random numbers in the order of use.
+struct RandomDraws {
     stream: Stream,
     drawn: u64,
 }
 
-impl Dice {
+impl RandomDraws {
     fn below(&mut self, bound: u64) -> u64 {
         self.drawn += 1;
         below(self.stream.at(self.drawn), bound.max(1))
@@ -146,12 +150,12 @@ impl Dice {
         things[self.below(things.len() as u64) as usize]
     }
 
-    /// Between one in a thousand and all, each order of magnitude as likely.
+    /// Returns a rate between one in a thousand and one. Each order of magnitude is equally likely.
     fn rate(&mut self) -> f64 {
         self.of(&[0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0])
     }
 
-    /// Up to the largest, with short ones as likely as long ones.
+    /// Returns a time up to a maximum. Each order of magnitude is equally likely.
     fn time_ns(&mut self, most_ns: u64) -> u64 {
         let shift = self.below(12);
         1 + self.below((most_ns >> shift).max(1))
@@ -161,16 +165,16 @@ impl Dice {
         NodeId(self.below(plan.members.len() as u64) as u16)
     }
 
-    /// A GPU node.
+    /// Returns a GPU node.
     fn owner(&mut self, plan: &Plan) -> NodeId {
         NodeId(self.below(plan.endpoint_count() as u64) as u16)
     }
 }
 
-fn event(dice: &mut Dice, plan: &Plan, kind: Kind, reach: Reach) -> FaultEvent {
-    let fault = fault(dice, plan, kind, reach);
-    let mut timing = timing(dice, kind, reach);
-    let mut trigger = trigger(dice, plan, reach);
+fn event(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: Reach) -> FaultEvent {
+    let fault = fault(draws, plan, kind, reach);
+    let mut timing = timing(draws, kind, reach);
+    let mut trigger = trigger(draws, plan, reach);
     match kind {
         Kind::PluggedLate => {
             trigger = Trigger::At(0);
@@ -182,90 +186,93 @@ fn event(dice: &mut Dice, plan: &Plan, kind: Kind, reach: Reach) -> FaultEvent {
     FaultEvent { fault, trigger, timing, label: format!("{kind:?}"), line: 0 }
 }
 
-fn kill(dice: &mut Dice, plan: &Plan, reach: Reach) -> FaultEvent {
-    let fault = Fault::Kill(vec![dice.member(plan)]);
-    let trigger = trigger(dice, plan, reach);
-    // A new life takes the seat of every second one.
-    let for_ns = dice.one_in(2).then(|| dice.time_ns(reach.last_ns));
+fn kill(draws: &mut RandomDraws, plan: &Plan, reach: Reach) -> FaultEvent {
+    let fault = Fault::Kill(vec![draws.member(plan)]);
+    let trigger = trigger(draws, plan, reach);
+    // In every second script a new incarnation follows.
+    let for_ns = draws.one_in(2).then(|| draws.time_ns(reach.last_ns));
     let timing = Timing { for_ns, ..Timing::default() };
     FaultEvent { fault, trigger, timing, label: "Kill".to_owned(), line: 0 }
 }
 
-fn timing(dice: &mut Dice, kind: Kind, reach: Reach) -> Timing {
-    let for_ns = dice.time_ns(reach.last_ns);
-    let repeats = dice.one_in(4);
+fn timing(draws: &mut RandomDraws, kind: Kind, reach: Reach) -> Timing {
+    let for_ns = draws.time_ns(reach.last_ns);
+    let repeats = draws.one_in(4);
     Timing {
         for_ns: Some(for_ns),
-        ramp_ns: if dice.one_in(4) && !kind.is_sudden() { for_ns / 2 } else { 0 },
+        ramp_ns: if draws.one_in(4) && !kind.is_sudden() { for_ns / 2 } else { 0 },
         every_ns: repeats.then_some(for_ns.saturating_mul(2).max(EVERY_NS_MIN)),
-        times: repeats.then(|| 2 + dice.below(8)),
+        times: repeats.then(|| 2 + draws.below(8)),
     }
 }
 
-/// At a time; now and then after some frames, or at a place of the job where it has places.
-fn trigger(dice: &mut Dice, plan: &Plan, reach: Reach) -> Trigger {
-    let at = Trigger::At(dice.below(reach.begin_ns));
-    if !dice.one_in(WAITS_ONE_IN) {
+/// Returns a time, or sometimes a number of frames or a run and step of the job, if it has them.
+fn trigger(draws: &mut RandomDraws, plan: &Plan, reach: Reach) -> Trigger {
+    let at = Trigger::At(draws.below(reach.begin_ns));
+    if !draws.one_in(WAITS_ONE_IN) {
         return at;
     }
-    if plan.job.kind.has_places() && dice.one_in(2) {
-        let place = Place { run: 1 + dice.below(PLACES_MAX) / 2, step: 1 + dice.below(PLACES_MAX) };
-        return Trigger::Reached { node: dice.owner(plan), place };
+    if plan.job.kind.has_steps() && draws.one_in(2) {
+        let last = Place::last(plan).unwrap_or(Place { run: PROGRESS_MAX / 2, step: PROGRESS_MAX });
+        let run = 1 + draws.below(PROGRESS_MAX) / 2;
+        let step = 1 + draws.below(PROGRESS_MAX);
+        let place = Place { run: run.min(last.run), step: step.min(last.step) };
+        return Trigger::Reached { node: draws.owner(plan), place };
     }
-    Trigger::Frames { way: one_way(dice, plan), count: 1 + dice.below(FRAMES_MAX) }
+    Trigger::Frames { way: one_way(draws, plan), count: 1 + draws.below(FRAMES_MAX) }
 }
 
-fn fault(dice: &mut Dice, plan: &Plan, kind: Kind, reach: Reach) -> Fault {
+fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: Reach) -> Fault {
     match kind {
-        Kind::Pause => Fault::Pause(vec![dice.member(plan)]),
-        Kind::Revoke => Fault::Revoke(vec![dice.owner(plan)]),
+        Kind::Pause => Fault::Pause(vec![draws.member(plan)]),
+        Kind::Revoke => Fault::Revoke(vec![draws.owner(plan)]),
         Kind::SlowMemory => {
-            let conditions = MemoryConditions { late_ns: dice.time_ns(reach.begin_ns), fail: 0.0 };
-            Fault::Memory { members: vec![dice.owner(plan)], conditions }
+            let conditions = MemoryConditions { late_ns: draws.time_ns(reach.begin_ns), fail: 0.0 };
+            Fault::Memory { members: vec![draws.owner(plan)], conditions }
         }
         Kind::FailMemory => {
-            let conditions = MemoryConditions { late_ns: 0, fail: dice.rate() };
-            Fault::Memory { members: vec![dice.owner(plan)], conditions }
+            let conditions = MemoryConditions { late_ns: 0, fail: draws.rate() };
+            Fault::Memory { members: vec![draws.owner(plan)], conditions }
         }
         Kind::Drop => {
-            let mut numbers: Vec<_> = (0..1 + dice.below(4)).map(|_| 1 + dice.below(FRAMES_MAX)).collect();
+            let mut numbers: Vec<_> = (0..1 + draws.below(4)).map(|_| 1 + draws.below(FRAMES_MAX)).collect();
             numbers.sort_unstable();
             numbers.dedup();
-            Fault::Drop { ways: ways(dice, plan), numbers }
+            Fault::Drop { ways: ways(draws, plan), numbers }
         }
         Kind::Partition => {
             let members: Vec<_> =
-                (0..plan.members.len() as u16).map(NodeId).filter(|_| dice.one_in(3)).collect();
+                (0..plan.members.len() as u16).map(NodeId).filter(|_| draws.one_in(3)).collect();
             let sides = select::boundary(plan, &members);
-            let ways = if sides.is_empty() { ways(dice, plan) } else { sides };
+            let ways = if sides.is_empty() { ways(draws, plan) } else { sides };
             Fault::Links { ways, conditions: Conditions { is_cut: true, ..Conditions::default() } }
         }
         _ => {
-            let ways = if kind == Kind::PluggedLate { cables(dice, plan) } else { ways(dice, plan) };
-            let conditions = conditions(dice, plan, &ways, kind, reach);
+            let ways = if kind == Kind::PluggedLate { cables(draws, plan) } else { ways(draws, plan) };
+            let conditions = conditions(draws, plan, &ways, kind, reach);
             Fault::Links { ways, conditions }
         }
     }
 }
 
-fn conditions(dice: &mut Dice, plan: &Plan, ways: &[Way], kind: Kind, reach: Reach) -> Conditions {
+fn conditions(draws: &mut RandomDraws, plan: &Plan, ways: &[Way], kind: Kind, reach: Reach) -> Conditions {
     let none = Conditions::default();
-    let rate = dice.rate();
+    let rate = draws.rate();
     match kind {
-        Kind::Corrupt => Conditions { corrupt: rate, corrupt_part: dice.of(FramePart::ALL), ..none },
+        Kind::Corrupt => Conditions { corrupt: rate, corrupt_part: draws.of(FramePart::ALL), ..none },
         Kind::Duplicate => Conditions { duplicate: rate, ..none },
         Kind::Reorder => Conditions { reorder: rate, ..none },
         Kind::Down => Conditions { is_cut: true, ..none },
         Kind::Unplug | Kind::PluggedLate => Conditions { is_cut: true, is_unplugged: true, ..none },
-        Kind::Delay => Conditions { delay_ns: dice.time_ns(reach.begin_ns), ..none },
+        Kind::Delay => Conditions { delay_ns: draws.time_ns(reach.begin_ns), ..none },
         Kind::LossByFrame => {
             let kinds: Vec<_> = LossByKind::kinds().map(|(kind, _)| kind).collect();
-            Conditions { loss_by_kind: loss_of(&[dice.of(&kinds)], rate), ..none }
+            Conditions { loss_by_kind: loss_of(&[draws.of(&kinds)], rate), ..none }
         }
-        Kind::LossByContent => Conditions { picked: Some((pick(dice), rate)), ..none },
-        // Only what has a rate can lose a share of it.
+        Kind::LossByContent => Conditions { picked: Some((pick(draws), rate)), ..none },
+        // A rate share applies only to links with a rate.
         Kind::Slow if ways.iter().all(|way| has_rate(plan, *way)) => {
-            Conditions { rate_share: dice.of(&[0.9, 0.5, 0.25, 0.1, 0.01]), ..none }
+            Conditions { rate_share: draws.of(&[0.9, 0.5, 0.25, 0.1, 0.01]), ..none }
         }
         _ => Conditions { loss: rate, ..none },
     }
@@ -275,39 +282,39 @@ fn has_rate(plan: &Plan, way: Way) -> bool {
     plan.links[usize::from(way.edge)].profile.rate_bits_per_s.is_some()
 }
 
-/// Operations of one or two kinds, or packets with numbers in a range, or both.
-fn pick(dice: &mut Dice) -> Pick {
-    let form = dice.below(3);
-    let count = if form == 1 { 0 } else { 1 + dice.below(2) };
-    let operations: Vec<_> = (0..count).map(|_| dice.below(OPERATION_NAMES.len() as u64) as usize).collect();
-    let first = dice.below(FRAMES_MAX) as u32;
-    let sequence = (form > 0).then(|| (first, first + dice.below(FRAMES_MAX) as u32));
+/// Returns a selection by one or two kinds of operations, or by a range of packet numbers, or both.
+fn pick(draws: &mut RandomDraws) -> Pick {
+    let form = draws.below(3);
+    let count = if form == 1 { 0 } else { 1 + draws.below(2) };
+    let operations: Vec<_> = (0..count).map(|_| draws.below(OPERATION_NAMES.len() as u64) as usize).collect();
+    let first = draws.below(FRAMES_MAX) as u32;
+    let sequence = (form > 0).then(|| (first, first + draws.below(FRAMES_MAX) as u32));
     Pick::new(operations, sequence)
 }
 
-fn one_way(dice: &mut Dice, plan: &Plan) -> Way {
-    let edge = dice.below(plan.links.len() as u64) as u16;
-    Way { edge, direction: dice.of(&[Direction::Forward, Direction::Backward]) }
+fn one_way(draws: &mut RandomDraws, plan: &Plan) -> Way {
+    let edge = draws.below(plan.links.len() as u64) as u16;
+    Way { edge, direction: draws.of(&[Direction::Forward, Direction::Backward]) }
 }
 
-/// One direction, one link, all of a member, all of a plane, or all of them.
-fn ways(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
-    match dice.below(10) {
-        0..=4 => vec![one_way(dice, plan)],
+/// Returns one direction, one link, all links of a member, all links of a plane, or all links.
+fn ways(draws: &mut RandomDraws, plan: &Plan) -> Vec<Way> {
+    match draws.below(10) {
+        0..=4 => vec![one_way(draws, plan)],
         5..=6 => {
-            let edge = one_way(dice, plan).edge;
+            let edge = one_way(draws, plan).edge;
             links_where(plan, |known, _| known == edge)
         }
-        7..=8 => cables(dice, plan),
+        7..=8 => cables(draws, plan),
         _ => links_where(plan, |_, _| true),
     }
 }
 
-/// What is put in together: one link, all of a member, or all of a plane.
-fn cables(dice: &mut Dice, plan: &Plan) -> Vec<Way> {
-    let (one, member) = (one_way(dice, plan).edge, dice.member(plan));
+/// Returns cables that are connected together: one link, all links of a member, or all links of a plane.
+fn cables(draws: &mut RandomDraws, plan: &Plan) -> Vec<Way> {
+    let (one, member) = (one_way(draws, plan).edge, draws.member(plan));
     let plane = plan.links[usize::from(one)].edge.plane;
-    match dice.below(3) {
+    match draws.below(3) {
         0 => links_where(plan, |edge, _| edge == one),
         1 => links_where(plan, |_, ends| ends.contains(&member)),
         _ => links_where(plan, |edge, _| plan.links[usize::from(edge)].edge.plane == plane),
@@ -324,7 +331,7 @@ fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<
 mod tests {
     use super::*;
 
-    /// A cable, a member with all of its links, and a plane: each is put in only after the beginning in some script.
+    /// Checks that some script connects a cable late, some script a member with all of its links, and some script a plane.
     #[test]
     fn cables_members_and_planes_come_late() {
         let text =
@@ -347,8 +354,36 @@ mod tests {
         }
     }
 
+    /// Uses a litmus of one round and traffic with few messages, so that most drawn numbers are beyond the job.
     #[test]
-    fn drawn_scripts_differ_by_seed_only_and_are_files() {
+    fn drawn_scripts_of_every_job_can_be_read_back() {
+        for job in [
+            "litmus: {}",
+            "litmus: {rounds: 3}",
+            "traffic: {messages: 1}",
+            "latency: {}",
+            "bandwidth: {}",
+            "collective: {}",
+        ] {
+            let text = format!(
+                "{{name: r, shape: {{ring: {{nodes: 3}}}}, link: {{rate: 100Gbit/s}}, job: {{{job}}}}}"
+            );
+            let plan = Plan::parse(&text, "r").unwrap_or_else(|error| panic!("{error}"));
+            let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+            let texts: Vec<_> = (0..200).map(|seed| draw(&plan, seed, reach).to_text(&plan)).collect();
+            assert!(
+                texts.iter().any(|text| text.contains("when: {")),
+                "no script of {job} waits for the job"
+            );
+            for text in &texts {
+                FaultScript::parse(text, "drawn", &plan)
+                    .unwrap_or_else(|error| panic!("{job}: {error}\n{text}"));
+            }
+        }
+    }
+
+    #[test]
+    fn drawn_scripts_depend_on_the_seed_only_and_read_back() {
         let text =
             "{name: r, shape: {star: {nodes: 4, planes: 2}}, link: {rate: 100Gbit/s}, job: {collective: {}}}";
         let plan = Plan::parse(text, "r").unwrap_or_else(|error| panic!("{error}"));
@@ -360,7 +395,7 @@ mod tests {
                 FaultScript::parse(text, "drawn", &plan).unwrap_or_else(|error| panic!("{error}\n{text}"));
             assert_eq!(read.to_text(&plan), *text, "{seed}");
         }
-        // A partition is written as the cables that it takes.
+        // A partition is written as the cables that it cuts.
         for what in super::super::FaultKind::NAMES.iter().filter(|what| **what != "partition") {
             let word = format!("what: {what},");
             assert!(texts.iter().any(|text| text.contains(&word)), "no script has {what}");

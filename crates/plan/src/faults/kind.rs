@@ -1,12 +1,12 @@
-//! The kinds of faults, and which keys of an event each of them takes.
+//! Kinds of faults, and the keys of an event that each of them takes.
 //!
-//! Reading, checking and the document follow this one table: a key that means nothing to a kind is refused, and one that it
-//! needs is asked for.
+//! Reading, checking and the document use this one table. A key that does not apply to a kind is refused, and a missing key that
+//! the kind needs is reported.
 
-use crate::words::words;
+use crate::model::words::words;
 
 words! {
-    /// What a fault does.
+    /// Kinds of faults.
     pub enum FaultKind {
         /// Frames are lost.
         #[default]
@@ -19,15 +19,15 @@ words! {
         Reorder = "reorder",
         /// Single data frames are lost.
         Drop = "drop",
-        /// Nothing comes through; the devices do not notice.
+        /// All frames are lost. The devices do not notice it.
         Down = "down",
-        /// Nothing comes through, and the sending device sees its carrier go.
+        /// All frames are lost, and the sending device loses its carrier.
         Unplug = "unplug",
         /// Frames take longer.
         Delay = "delay",
-        /// Only a share of the link's rate is left, as when lanes fail.
+        /// The rate is reduced to a share, as if lanes have failed.
         Slow = "slow",
-        /// Nothing comes through between these members and all others.
+        /// All frames between these members and all others are lost.
         Partition = "partition",
         /// Memory answers late.
         SlowMemory = "slow-memory",
@@ -35,21 +35,21 @@ words! {
         FailMemory = "fail-memory",
         /// Keys are revoked.
         Revoke = "revoke",
-        /// Members stand still.
+        /// Members stop for a time.
         Pause = "pause",
-        /// Members die.
+        /// Members are killed.
         Kill = "kill",
     }
 }
 
-/// What a kind of fault wants to know.
+/// Keys of a kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wants {
-    /// Keys that must be there.
+pub(crate) struct KindKeys {
+    /// Required keys.
     pub(crate) needed: &'static [&'static str],
-    /// Keys that may be there.
+    /// Optional keys.
     pub(crate) allowed: &'static [&'static str],
-    /// Whether `where` names members.
+    /// True if `where` names members.
     pub(crate) members: bool,
 }
 
@@ -57,8 +57,8 @@ pub(crate) struct Wants {
 pub(crate) const COMMON: &[&str] = &["what", "where", "at", "after", "when", "for", "every", "times"];
 
 impl FaultKind {
-    /// The keys that go with it.
-    pub(crate) const fn wants(self) -> Wants {
+    /// Returns the keys of the kind.
+    pub(crate) const fn keys(self) -> KindKeys {
         let (needed, allowed, members): (&[&str], &[&str], bool) = match self {
             Self::Loss => (&["rate"], &["kinds", "operations", "sequence", "ramp"], false),
             Self::Corrupt => (&["rate"], &["part", "ramp"], false),
@@ -74,15 +74,15 @@ impl FaultKind {
             Self::Pause => (&["for"], &[], true),
             Self::Kill => (&[], &[], true),
         };
-        Wants { needed, allowed, members }
+        KindKeys { needed, allowed, members }
     }
 
-    /// Whether it strikes what only GPU nodes have.
+    /// Returns true if it affects memory, which only GPU nodes have.
     pub(crate) const fn is_of_memory(self) -> bool {
         matches!(self, Self::SlowMemory | Self::FailMemory | Self::Revoke)
     }
 
-    /// Whether an event of this kind is a moment, so that it cannot last.
+    /// Returns true if an event of this kind happens at one moment, so that it has no duration.
     pub(crate) const fn is_moment(self) -> bool {
         matches!(self, Self::Drop | Self::Revoke)
     }

@@ -1,44 +1,44 @@
-//! Memory that is slow or fails: what a fault script makes of one member's memory, for both engines.
+//! Slow and failing memory of one member, for both engines.
 //!
-//! Whoever carries out what the core asks of memory asks [`Troubles`] first whether it fails, and shows it the answer afterwards: an
-//! answer that is to come late is kept here and given when its time has come, in the order of asking. A failing request touches
-//! no byte, and its answer is never late, because a signal may not be raised whose data failed. Bytes that late answers speak of may be
-//! there before: late is the word, not the deed.
+//! The engine calls [`MemoryFaults`] before each memory request to find out if it fails, and passes the answer afterwards. A delayed
+//! answer is kept here until it is due, in the order of requests. A failing request touches no byte, and its answer is not delayed,
+//! because a signal must not be raised if its data failed. Bytes may be visible before a delayed answer: the answer is late, not the
+//! access.
 //!
-//! Reading one's own bytes to send them fails as often ([`Troubles::fails_to_read`]), by dice of its own: what is asked for by others does
-//! not move it. No memory is touched here.
+//! Reads of own memory for sending fail with the same probability ([`MemoryFaults::fails_to_read`]), from a separate random stream. So
+//! requests of other members do not change which of them fail. This file accesses no memory.
 
 use std::collections::VecDeque;
 
 use rackloom_protocol::{Instant, MemoryDone, MemoryFault, MemoryToken};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::random::{Chance, Stream};
+use crate::model::random::{Chance, Stream};
 
-/// What holds for the memory of one member.
+/// Active faults of the memory of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MemoryConditions {
-    /// How much later answers come.
+    /// Delay of answers, in nanoseconds.
     pub late_ns: u64,
-    /// Probability that a request fails, or the reading of what leaves.
+    /// Probability that a request fails, or that a read for sending fails.
     pub fail: f64,
 }
 
 impl MemoryConditions {
-    /// The worst of both.
+    /// Returns the worst of both for each value.
     #[must_use]
     pub fn joined(&self, other: &Self) -> Self {
         Self { late_ns: self.late_ns.max(other.late_ns), fail: self.fail.max(other.fail) }
     }
 
-    /// The same in part: on its way there from nothing.
+    /// Returns the conditions at a share of their full strength, 0 to 1.
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         Self { late_ns: (self.late_ns as f64 * share) as u64, fail: self.fail * share }
     }
 }
 
-/// An answer that outlives the memory's own.
+/// Copy of an answer that may outlive the memory of the original.
 #[derive(Clone, Debug)]
 enum Kept {
     Written,
@@ -67,9 +67,9 @@ impl Kept {
     }
 }
 
-/// The troubles of one member's memory.
+/// Memory faults of one member.
 #[derive(Clone, Debug)]
-pub struct Troubles {
+pub struct MemoryFaults {
     late_ns: u64,
     fail: Chance,
     stream: Stream,
@@ -80,8 +80,8 @@ pub struct Troubles {
     given: Option<Kept>,
 }
 
-impl Troubles {
-    /// None yet. Dice follow from the seed and the member's name alone.
+impl MemoryFaults {
+    /// Returns a state without faults. Random numbers follow from the seed and the member's name alone.
     #[must_use]
     pub fn new(seed: u64, member: &str) -> Self {
         let stream = |what: &[u8]| {
@@ -100,36 +100,36 @@ impl Troubles {
         }
     }
 
-    /// What holds from now on. Answers that wait already keep their time.
+    /// Sets the active conditions. Answers that are waiting keep their times.
     pub fn set(&mut self, conditions: &MemoryConditions) {
         (self.late_ns, self.fail) = (conditions.late_ns, Chance::new(conditions.fail));
     }
 
-    /// Whether the next request fails. To be asked once for each.
+    /// Returns true if the next request fails. Call it once for each request.
     pub fn fails(&mut self) -> bool {
         self.asked += 1;
         self.fail.hits(self.stream.at(self.asked))
     }
 
-    /// Whether the bytes of the next frame that leaves cannot be read. To be asked once for each frame with bytes of memory.
+    /// Returns true if the bytes of the next frame cannot be read. Call it once for each sent frame with bytes of memory.
     pub fn fails_to_read(&mut self) -> bool {
         self.read += 1;
         self.fail.hits(self.sources.at(self.read))
     }
 
-    /// Whether an answer given now must wait.
+    /// Returns true if an answer given now must wait.
     #[must_use]
     pub fn delays(&self) -> bool {
         self.late_ns > 0 || !self.waiting.is_empty()
     }
 
-    /// Keep an answer that must wait.
+    /// Keeps an answer that must wait.
     pub fn keep(&mut self, now: Instant, token: MemoryToken, done: &MemoryDone<'_>) {
         let last = self.waiting.back().map_or(now, |(due, ..)| *due);
         self.waiting.push_back(((now + self.late_ns).max(last), token, Kept::of(done)));
     }
 
-    /// The next answer whose time has come.
+    /// Returns the next answer that is due.
     pub fn poll(&mut self, now: Instant) -> Option<(MemoryToken, MemoryDone<'_>)> {
         if self.next_due() > now {
             return None;
@@ -138,7 +138,7 @@ impl Troubles {
         Some((token, self.given.insert(kept).as_done()))
     }
 
-    /// When the next answer is due; [`Instant::NEVER`] if none waits.
+    /// Returns the time at which the next answer is due, or [`Instant::NEVER`] if none waits.
     #[must_use]
     pub fn next_due(&self) -> Instant {
         self.waiting.front().map_or(Instant::NEVER, |(due, ..)| *due)
@@ -154,28 +154,28 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_come_in_the_order_of_asking_and_when_they_are_due() {
-        let mut troubles = Troubles::new(1, "n0");
-        assert!(!troubles.delays());
-        troubles.set(&MemoryConditions { late_ns: 100, fail: 0.0 });
-        troubles.keep(Instant(10), token(1), &MemoryDone::Bytes(&[7, 8]));
-        troubles.set(&MemoryConditions::default());
-        assert!(troubles.delays(), "nobody overtakes who waits");
-        troubles.keep(Instant(20), token(2), &MemoryDone::Value(9));
-        assert_eq!(troubles.next_due(), Instant(110));
-        assert_eq!(troubles.poll(Instant(109)), None);
-        assert_eq!(troubles.poll(Instant(110)), Some((token(1), MemoryDone::Bytes(&[7, 8]))));
-        assert_eq!(troubles.poll(Instant(110)), Some((token(2), MemoryDone::Value(9))));
-        assert_eq!(troubles.next_due(), Instant::NEVER);
-        assert!(!troubles.delays());
+    fn late_answers_come_in_request_order_when_they_are_due() {
+        let mut memory_faults = MemoryFaults::new(1, "n0");
+        assert!(!memory_faults.delays());
+        memory_faults.set(&MemoryConditions { late_ns: 100, fail: 0.0 });
+        memory_faults.keep(Instant(10), token(1), &MemoryDone::Bytes(&[7, 8]));
+        memory_faults.set(&MemoryConditions::default());
+        assert!(memory_faults.delays(), "a later answer does not overtake a waiting one");
+        memory_faults.keep(Instant(20), token(2), &MemoryDone::Value(9));
+        assert_eq!(memory_faults.next_due(), Instant(110));
+        assert_eq!(memory_faults.poll(Instant(109)), None);
+        assert_eq!(memory_faults.poll(Instant(110)), Some((token(1), MemoryDone::Bytes(&[7, 8]))));
+        assert_eq!(memory_faults.poll(Instant(110)), Some((token(2), MemoryDone::Value(9))));
+        assert_eq!(memory_faults.next_due(), Instant::NEVER);
+        assert!(!memory_faults.delays());
     }
 
     #[test]
-    fn as_many_fail_as_it_says_and_raising_the_rate_moves_none() {
+    fn the_stated_share_fails_and_a_larger_rate_keeps_earlier_failures() {
         let failing = |fail| {
-            let mut troubles = Troubles::new(3, "n1");
-            troubles.set(&MemoryConditions { late_ns: 0, fail });
-            (0..10_000).map(|_| troubles.fails()).collect::<Vec<_>>()
+            let mut memory_faults = MemoryFaults::new(3, "n1");
+            memory_faults.set(&MemoryConditions { late_ns: 0, fail });
+            (0..10_000).map(|_| memory_faults.fails()).collect::<Vec<_>>()
         };
         let (some, more) = (failing(0.1), failing(0.2));
         // Five standard deviations of a binomial: sqrt(10000 * 0.1 * 0.9) = 30.
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn reading_what_leaves_fails_as_often_whatever_others_ask() {
+    fn reads_for_sending_fail_independently_of_other_requests() {
         let failing = |requests: bool| {
-            let mut troubles = Troubles::new(3, "n1");
-            troubles.set(&MemoryConditions { late_ns: 0, fail: 0.1 });
+            let mut memory_faults = MemoryFaults::new(3, "n1");
+            memory_faults.set(&MemoryConditions { late_ns: 0, fail: 0.1 });
             let read = |_| {
-                requests.then(|| troubles.fails());
-                troubles.fails_to_read()
+                requests.then(|| memory_faults.fails());
+                memory_faults.fails_to_read()
             };
             (0..10_000).map(read).collect::<Vec<_>>()
         };
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_of_each_holds_and_half_a_trouble_is_half_of_it() {
+    fn joined_conditions_are_the_worst_and_half_a_condition_is_half_of_it() {
         let late = MemoryConditions { late_ns: 100, fail: 0.1 };
         let failing = MemoryConditions { late_ns: 50, fail: 0.4 };
         assert_eq!(late.joined(&failing), MemoryConditions { late_ns: 100, fail: 0.4 });

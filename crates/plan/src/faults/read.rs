@@ -1,77 +1,107 @@
-//! From the text of a fault script to events, with every mistake at once.
+//! Reads the text of a fault script and reports all mistakes at once.
 //!
-//! What an event says is read key by key, then held against its kind (`kind`): what means nothing to it is refused, and so is
-//! what contradicts the other keys. Whether a fault makes sense on this rack is the business of `check`.
+//! The keys of an event are read first, then compared with its kind (`kind`). Keys that do not apply, and keys that contradict
+//! each other, are refused. `check` decides if a fault makes sense on this rack.
 
 mod check;
 
+use std::path::Path;
+
 use rackloom_protocol::NodeId;
 
-use super::kind::{COMMON, FaultKind, Wants};
+use super::kind::{COMMON, FaultKind, KindKeys};
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Happen,
-    MemoryConditions, Place, Timing, Trigger, Way, loss_of, select,
+    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, MemoryConditions,
+    Place, RequiredEvents, Timing, Trigger, Way, loss_of, select,
 };
-use crate::document::{Content, Value};
-use crate::loss::LossByKind;
-use crate::mistake::{Complaint, PlanError, quoted};
-use crate::pick::{OPERATION_NAMES, Pick};
-use crate::plan::Plan;
-use crate::quantity::{nanoseconds, probability, rate, whole};
+use crate::model::loss::LossByKind;
+use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::plan::Plan;
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
 use crate::read::member_name;
+use crate::read::mistake::{Complaint, PlanError, Source, quoted};
+use crate::read::quantity::{nanoseconds, probability, rate, whole};
+use crate::read::text::{Unreadable, text_of};
 use crate::schema::{self, EVENT, FAULTS_EXPECT};
 
 const SCRIPT_FILE: FileKind =
     FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };
-/// More events than this are no scenario.
+/// A script with more events is refused.
 const EVENTS_MAX: usize = 10_000;
 
-/// Read a script for the rack of this plan.
-pub(super) fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
+impl FaultScript {
+    /// Reads a script for the rack of `plan`.
+    ///
+    /// # Errors
+    /// Returns every mistake of the file, with line, column and hint. If the file cannot be read, returns one mistake without
+    /// a position.
+    pub fn read(path: &Path, plan: &Plan) -> Result<Self, PlanError> {
+        let origin = path.display().to_string();
+        let text = text_of(path).map_err(|Unreadable { message, .. }| {
+            let source = Source::new(&origin, "");
+            let message = message.replace("rack file", "fault script");
+            let hint = "scripts that come with the project are in scripts/faults/";
+            source.error(vec![source.mistake(None, Complaint::about(message).hint(hint))])
+        })?;
+        Self::parse(&text, &origin, plan)
+    }
+
+    /// Reads a script from text. `origin` is the name of the file in messages.
+    ///
+    /// # Errors
+    /// Returns every mistake of the text, with line, column and hint.
+    pub fn parse(text: &str, origin: &str, plan: &Plan) -> Result<Self, PlanError> {
+        script(text, origin, plan)
+    }
+}
+
+/// Reads a script for the rack of this plan.
+fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
     let (mut reader, value) = Reader::begin(text, origin, SCRIPT_FILE)?;
     let root = reader.open(Some(&value), String::new(), &schema::FAULTS);
     if root.find("name").is_none() {
         let complaint =
             Complaint::about("the script has no `name`").hint("add a line like `name: cut-one-way`");
-        reader.complain(value.place, complaint);
+        reader.complain(value.position, complaint);
     }
     let name = reader.value(&root, "name", String::new(), |text| {
         member_name(text).map_err(|complaint| complaint.reworded(format!("{} is no name", quoted(text))))
     });
     let items = reader.items(root.find("events"), "events");
-    let (mut events, mut places) = (Vec::new(), Vec::new());
+    let (mut events, mut positions) = (Vec::new(), Vec::new());
     for (number, item) in items.iter().take(EVENTS_MAX).enumerate() {
         if let Some(event) = event(&mut reader, plan, item, number + 1) {
             events.push(event);
-            places.push(item.place);
+            positions.push(item.position);
         }
     }
     if items.len() > EVENTS_MAX {
         let message = format!("the script has {} events, more than {EVENTS_MAX}", items.len());
         reader.complain(
-            items[EVENTS_MAX].place,
+            items[EVENTS_MAX].position,
             Complaint::about(message).hint("use `every` for what repeats"),
         );
     }
     let is_whole = reader.mistakes.is_empty();
     let expect = expectations(&mut reader, plan, &root, &events);
     let script = FaultScript { name, events, expect };
-    let expect_at = root.find("expect").map_or(value.place, |expect| expect.place);
-    check::check(&mut reader, plan, &script, (&places, expect_at), is_whole);
+    let expect_at = root.find("expect").map_or(value.position, |expect| expect.position);
+    check::check(&mut reader, plan, &script, (&positions, expect_at), is_whole);
     let (source, mistakes, _) = reader.finish();
     if mistakes.is_empty() { Ok(script) } else { Err(source.error(mistakes)) }
 }
 
-/// One event; `None` if it is not whole, which has been complained about.
+/// Reads one event. Returns `None` if it is incomplete, after a mistake was reported.
 fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> Option<FaultEvent> {
     let before = reader.mistakes.len();
     let fields = reader.open(Some(item), format!("events[{number}]"), &EVENT);
     let words: Vec<_> = FaultKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
     for key in ["what", "where"] {
         if fields.find(key).is_none() {
-            let message = format!("event {number} does not say `{key}`");
-            reader.complain(item.place, Complaint::about(message).hint(format!("say it: {}", example(key))));
+            let message = format!("event {number} does not state `{key}`");
+            reader
+                .complain(item.position, Complaint::about(message).hint(format!("say it: {}", example(key))));
         }
     }
     let kind = reader.choice(&fields, "what", FaultKind::Loss, &words);
@@ -81,51 +111,52 @@ fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> O
     let trigger = trigger(reader, plan, &fields);
     let timing = timing(reader, &fields, kind);
     let fault = fault(reader, plan, &fields, kind);
-    let label = format!("{kind} {}", places(reader, &fields).join(", "));
+    let label = format!("{kind} {}", targets(reader, &fields).join(", "));
     let is_whole = reader.mistakes.len() == before;
-    is_whole.then_some(FaultEvent { fault, trigger, timing, label, line: item.place.line })
+    is_whole.then_some(FaultEvent { fault, trigger, timing, label, line: item.position.line })
 }
 
 fn example(key: &str) -> &'static str {
     if key == "what" { "`what: down`" } else { "`where: n0--n1`" }
 }
 
-/// Keys that mean nothing to this kind of fault, and keys that it lacks.
+/// Reports keys that do not apply to this kind of fault, and missing keys.
 fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind, item: &Value) {
-    let Wants { needed, allowed, .. } = kind.wants();
+    let KindKeys { needed, allowed, .. } = kind.keys();
     let Content::Table(entries) = &item.content else { return };
     for entry in entries.iter().filter(|entry| EVENT.find(&entry.key).is_some()) {
         let key = entry.key.as_str();
         let is_taken = COMMON.contains(&key) || needed.contains(&key) || allowed.contains(&key);
         if !is_taken {
             let takers = FaultKind::ALL.iter().filter(|kind| {
-                let Wants { needed, allowed, .. } = kind.wants();
+                let KindKeys { needed, allowed, .. } = kind.keys();
                 needed.contains(&key) || allowed.contains(&key)
             });
             let takers: Vec<_> = takers.map(|kind| kind.name()).collect();
             let message = format!("`{key}` means nothing to `{kind}`");
             let hint = format!("leave it out; it belongs to {}", takers.join(", "));
-            reader.complain(entry.key_place, Complaint::about(message).hint(hint));
+            reader.complain(entry.key_position, Complaint::about(message).hint(hint));
         }
         let lasts = ["for", "every", "times"].contains(&key);
         if kind.is_moment() && lasts && key == "for" {
             let message = format!("`{kind}` happens at once and cannot last");
-            reader.complain(entry.key_place, Complaint::about(message).hint("leave `for` out"));
+            reader.complain(entry.key_position, Complaint::about(message).hint("leave `for` out"));
         }
     }
     for key in needed.iter().filter(|key| fields.find(key).is_none()) {
         let message = format!("`{kind}` needs `{key}`");
         let meaning = EVENT.find(key).map_or("", |key| key.meaning);
-        reader.complain(item.place, Complaint::about(message).hint(format!("`{key}`: {meaning}")));
+        reader.complain(item.position, Complaint::about(message).hint(format!("`{key}`: {meaning}")));
     }
 }
 
 fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
-    let said: Vec<_> = ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
-    if let [first, second, ..] = said[..] {
-        let place = fields.find(second).map(|value| value.place).unwrap_or_default();
-        let message = format!("`{first}` and `{second}` both say when it begins");
-        reader.complain(place, Complaint::about(message).hint("leave one of them out"));
+    let stated: Vec<_> =
+        ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
+    if let [first, second, ..] = stated[..] {
+        let position = fields.find(second).map(|value| value.position).unwrap_or_default();
+        let message = format!("`{first}` and `{second}` both state when it begins");
+        reader.complain(position, Complaint::about(message).hint("leave one of them out"));
     }
     let at_ns = reader.value(fields, "at", 0, |text| match text.strip_prefix('-') {
         Some(_) => Err(Complaint::about(format!("{} lies in the past", quoted(text)))
@@ -133,7 +164,7 @@ fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger
         None => in_range(&EVENT, "at", nanoseconds(text)?),
     });
     let after = fields.find("after").is_some().then(|| frames_passed(reader, plan, fields));
-    let when = fields.find("when").is_some().then(|| place_reached(reader, plan, fields));
+    let when = fields.find("when").is_some().then(|| progress_reached(reader, plan, fields));
     after.or(when).unwrap_or(Trigger::At(at_ns))
 }
 
@@ -142,11 +173,11 @@ fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     demand(reader, fields, "after", &after, &["frames", "way"]);
     let count = reader.value(&after, "frames", 1, |text| in_range(&schema::AFTER, "frames", whole(text)?));
     let nowhere = Way { edge: 0, direction: crate::impair::Direction::Forward };
-    let way = reader.value(&after, "way", nowhere, |text| select::way(plan, text));
+    let way = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
     Trigger::Frames { way, count }
 }
 
-fn place_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
+fn progress_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
     let when = reader.open_under(fields, "when", &schema::WHEN);
     demand(reader, fields, "when", &when, &["node"]);
     let node = reader.value(&when, "node", NodeId(0), |text| select::endpoint(plan, text));
@@ -155,7 +186,7 @@ fn place_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     Trigger::Reached { node, place }
 }
 
-/// Complain about keys that a table must have and has not.
+/// Reports required keys that a table does not have.
 fn demand(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -163,11 +194,11 @@ fn demand(
     inner: &Fields<'_>,
     needed: &[&'static str],
 ) {
-    let Some(place) = fields.find(key).map(|value| value.place) else { return };
+    let Some(position) = fields.find(key).map(|value| value.position) else { return };
     for missing in needed.iter().filter(|needed| inner.find(needed).is_none()) {
-        let message = format!("`{key}` does not say `{missing}`");
+        let message = format!("`{key}` does not state `{missing}`");
         let hint = "write like `after: {frames: 100, way: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
-        reader.complain(place, Complaint::about(message).hint(hint));
+        reader.complain(position, Complaint::about(message).hint(hint));
     }
 }
 
@@ -176,36 +207,36 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timi
         |key| reader.value(fields, key, None, |text| in_range(&EVENT, key, nanoseconds(text)?).map(Some));
     let (for_ns, ramp_ns, every_ns) = (time("for"), time("ramp"), time("every"));
     let times = reader.value(fields, "times", None, |text| in_range(&EVENT, "times", whole(text)?).map(Some));
-    let place_of = |key| fields.find(key).map(|value| value.place).unwrap_or_default();
+    let position_of = |key| fields.find(key).map(|value| value.position).unwrap_or_default();
     if times.is_some() && every_ns.is_none() {
-        let complaint = Complaint::about("`times` without `every` says nothing");
-        reader.complain(place_of("times"), complaint.hint("add `every`, the time between two beginnings"));
+        let complaint = Complaint::about("`times` has no effect without `every`");
+        reader.complain(position_of("times"), complaint.hint("add `every`, the time between two beginnings"));
     }
     if every_ns.is_some() && kind == FaultKind::Kill {
         let complaint =
             Complaint::about("`kill` happens once: no event reaches who follows in the member's place");
-        reader.complain(place_of("every"), complaint.hint("leave `every` and `times` out"));
+        reader.complain(position_of("every"), complaint.hint("leave `every` and `times` out"));
     } else if every_ns.is_some() && for_ns.is_none() && !kind.is_moment() {
         let complaint = Complaint::about("what begins again must have ended: `every` without `for`");
-        reader.complain(place_of("every"), complaint.hint("add `for`, shorter than `every`"));
+        reader.complain(position_of("every"), complaint.hint("add `for`, shorter than `every`"));
     }
     if let (Some(for_ns), Some(every_ns)) = (for_ns, every_ns)
         && for_ns >= every_ns
     {
         let complaint = Complaint::about("it would begin again before it has ended");
-        reader.complain(place_of("for"), complaint.hint("make `for` shorter than `every`"));
+        reader.complain(position_of("for"), complaint.hint("make `for` shorter than `every`"));
     }
     if let (Some(ramp_ns), Some(for_ns)) = (ramp_ns, for_ns)
         && ramp_ns > for_ns
     {
         let complaint = Complaint::about("it is over before it has grown to its full strength");
-        reader.complain(place_of("ramp"), complaint.hint("make `ramp` no longer than `for`"));
+        reader.complain(position_of("ramp"), complaint.hint("make `ramp` no longer than `for`"));
     }
     Timing { for_ns, ramp_ns: ramp_ns.unwrap_or(0), every_ns, times }
 }
 
 fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultKind) -> Fault {
-    if kind.wants().members {
+    if kind.keys().members {
         let member = if kind.is_of_memory() { select::owner } else { select::member };
         let members = resolve(reader, fields, |word| member(plan, word).map(|member| vec![member]));
         let conditions = memory_conditions(reader, fields, kind);
@@ -220,7 +251,7 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultK
             }
         };
     }
-    let ways = resolve(reader, fields, |word| select::ways(plan, word));
+    let ways = resolve(reader, fields, |word| select::directions(plan, word));
     match kind {
         FaultKind::Drop => Fault::Drop { ways, numbers: frame_numbers(reader, fields) },
         _ => Fault::Links { ways, conditions: conditions(reader, fields, kind) },
@@ -273,34 +304,34 @@ fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> 
     }
 }
 
-/// Which frames of data a loss is to meet.
+/// Reads the selection of data frames for a loss.
 fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Pick {
     let (operations, sequence) = (operations(reader, fields), sequence(reader, fields));
     let pick = Pick::new(operations, sequence);
     if let (true, Some(kinds)) = (pick.is_any(), fields.find("kinds")) {
         let complaint =
             Complaint::about("`operations` and `sequence` pick frames of data, and `kinds` others");
-        reader.complain(kinds.place, complaint.hint("leave `kinds` out, or make two events of it"));
+        reader.complain(kinds.position, complaint.hint("leave `kinds` out, or make two events of it"));
     }
     pick
 }
 
 fn operations(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<usize> {
     let path = fields.path_of("operations");
-    let mut places = Vec::new();
+    let mut indices = Vec::new();
     for item in reader.items(fields.find("operations"), &path) {
-        let place = reader.scalar(item, &path).and_then(|text| {
+        let index = reader.scalar(item, &path).and_then(|text| {
             OPERATION_NAMES.iter().position(|name| *name == text).ok_or_else(|| {
                 Complaint::about(format!("{} is no operation in a frame", quoted(text)))
                     .hint(format!("operations are {}", OPERATION_NAMES.join(", ")))
             })
         });
-        match place {
-            Ok(place) => places.push(place),
-            Err(complaint) => reader.complain(item.place, complaint),
+        match index {
+            Ok(index) => indices.push(index),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
-    places
+    indices
 }
 
 fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, u32)> {
@@ -311,7 +342,7 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, u32)> 
         let number = reader.scalar(item, &path).and_then(whole);
         match number {
             Ok(number) => ends.push(number),
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     match ends[..] {
@@ -319,7 +350,7 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, u32)> 
         _ => {
             let complaint = Complaint::about("`sequence` is a range of packet numbers");
             reader.complain(
-                given.place,
+                given.position,
                 complaint.hint("write the first and the last one, like `sequence: [100, 120]`"),
             );
             None
@@ -340,7 +371,7 @@ fn frame_kinds(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<rackloom_pro
         });
         match kind {
             Ok(kind) => kinds.push(kind),
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     kinds
@@ -357,7 +388,7 @@ fn frame_numbers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u64> {
         });
         match number {
             Ok(number) => numbers.push(number),
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     numbers.sort_unstable();
@@ -365,13 +396,13 @@ fn frame_numbers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u64> {
     numbers
 }
 
-/// The items of `where`, one or several, as they are written.
-fn places<'doc>(reader: &Reader<'_>, fields: &Fields<'doc>) -> Vec<&'doc str> {
+/// Returns the items of `where`, one or several, as they are written.
+fn targets<'doc>(reader: &Reader<'_>, fields: &Fields<'doc>) -> Vec<&'doc str> {
     let items = fields.find("where").map_or(&[][..], as_items);
     items.iter().filter_map(|item| reader.scalar(item, "where").ok()).collect()
 }
 
-/// What the items of `where` mean, each thing once.
+/// Resolves the items of `where`, without duplicates.
 fn resolve<T: PartialEq>(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -388,13 +419,13 @@ fn resolve<T: PartialEq>(
                     }
                 }
             }
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     found
 }
 
-/// One value, or those of a list.
+/// Returns one value, or the items of a list.
 fn as_items(value: &Value) -> &[Value] {
     match &value.content {
         Content::List(items) => items,
@@ -416,13 +447,13 @@ fn expectations(
     });
     let usual = if kills_a_node { Ending::Either } else { Ending::Right };
     let endings: Vec<_> = Ending::ALL.iter().map(|ending| (ending.name(), *ending)).collect();
-    let happens: Vec<_> = Happen::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
+    let happens: Vec<_> = RequiredEvents::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
     let path = fields.path_of("lost");
     let mut lost = Vec::new();
     for item in reader.items(fields.find("lost"), &path) {
         match reader.scalar(item, &path).and_then(|text| select::member(plan, text)) {
             Ok(member) => lost.push(member),
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     lost.sort_unstable();
@@ -435,7 +466,7 @@ fn expectations(
     FaultExpectations {
         ends: reader.choice(&fields, "ends", usual, &endings),
         lost: if fields.find("lost").is_some() { lost } else { kills },
-        happen: reader.choice(&fields, "happen", Happen::All, &happens),
+        happen: reader.choice(&fields, "happen", RequiredEvents::All, &happens),
         detected_within_ns,
         switched_within_ns,
         recovered_within_ns,

@@ -1,18 +1,18 @@
-//! Where a fault strikes: words of the file as directions of links and as members of a plan.
+//! Targets of faults: names in the file as directions of links and as members of a plan.
 //!
-//! `n0--n1` is both directions; `n0:n1`, `n0--n1/forward` and `n0->n1` are one, a member's name all links of it, `plane 0` all links of a plane, `all` every
-//! link. What a word cannot mean is said with what it was probably meant to be.
-
+//! `n0--n1` is both directions. `n0:n1`, `n0--n1/forward` and `n0->n1` are one direction. A member's name is all links of it,
+//! `plane 0` all links of a plane, and `all` every link. Messages about unknown names propose a similar one.
 use rackloom_protocol::{MemberRole, NodeId};
 
 use super::Way;
 use crate::impair::Direction;
-use crate::mistake::{Complaint, nearest, quoted};
-use crate::plan::{LinkPlan, Plan};
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
 use crate::read::listed;
+use crate::read::mistake::{Complaint, nearest, quoted};
 
-/// The directions that a word names.
-pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
+/// Returns the directions that a text names.
+pub(super) fn directions(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
     let links_where = |is_meant: &dyn Fn(&LinkPlan) -> bool| -> Vec<Way> {
         let links = (0..).zip(&plan.links).filter(|(_, link)| is_meant(link));
         links.flat_map(|(edge, _)| both(edge)).collect()
@@ -25,7 +25,7 @@ pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
         return if of_plane.is_empty() { Err(no_such_plane(plan, plane)) } else { Ok(of_plane) };
     }
     if names_a_direction(word) {
-        return way(plan, word).map(|way| vec![way]);
+        return direction_of(plan, word).map(|direction| vec![direction]);
     }
     if word.contains("--") {
         return link(plan, word).map(|(edge, _)| both(edge).to_vec());
@@ -40,8 +40,8 @@ pub(super) fn ways(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
     Ok(links_where(&|link| link.edge.a == member || link.edge.b == member))
 }
 
-/// The one direction that a word names.
-pub(super) fn way(plan: &Plan, word: &str) -> Result<Way, Complaint> {
+/// Returns the one direction that a text names.
+pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<Way, Complaint> {
     if let Some((name, direction)) = word.split_once('/') {
         let (edge, is_as_named) = link(plan, name)?;
         let is_forward = match direction {
@@ -65,19 +65,19 @@ pub(super) fn way(plan: &Plan, word: &str) -> Result<Way, Complaint> {
     Ok(Way { edge, direction: if is_as_named { Direction::Forward } else { Direction::Backward } })
 }
 
-/// Whether a word has the form of one direction: `n0:n1`, `n0--n1/forward` or `n0->n1`.
+/// Returns true if a text has the form of one direction: `n0:n1`, `n0--n1/forward` or `n0->n1`.
 fn names_a_direction(word: &str) -> bool {
     word.contains("->") || word.contains(':') || word.contains('/')
 }
 
-/// The links between these members and all others, both ways.
+/// Returns the links between these members and all others, in both directions.
 pub(super) fn boundary(plan: &Plan, members: &[NodeId]) -> Vec<Way> {
     let crosses = |link: &LinkPlan| members.contains(&link.edge.a) != members.contains(&link.edge.b);
     let links = (0..).zip(&plan.links).filter(|(_, link)| crosses(link));
     links.flat_map(|(edge, _)| both(edge)).collect()
 }
 
-/// The member with this name.
+/// Returns the member with this name.
 pub(super) fn member(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
     let names = || plan.members.iter().map(|member| member.name.as_str());
     plan.node_named(word).ok_or_else(|| {
@@ -89,12 +89,12 @@ pub(super) fn member(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
     })
 }
 
-/// The GPU node with this name, which has a part in the job.
+/// Returns the GPU node with this name. Only GPU nodes take part in the job.
 pub(super) fn endpoint(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
     no_switch(plan, word, "has no part in the job")
 }
 
-/// The GPU node with this name, which owns memory.
+/// Returns the GPU node with this name. Only GPU nodes have memory.
 pub(super) fn owner(plan: &Plan, word: &str) -> Result<NodeId, Complaint> {
     no_switch(plan, word, "has no memory")
 }
@@ -113,7 +113,7 @@ const fn both(edge: u16) -> [Way; 2] {
     [Way { edge, direction: Direction::Forward }, Way { edge, direction: Direction::Backward }]
 }
 
-/// The link with this name, and whether its ends are named in the plan's order.
+/// Returns the link with this name, and true if the name has its ends in the plan's order.
 fn link(plan: &Plan, name: &str) -> Result<(u16, bool), Complaint> {
     let turned = |name: &str| -> Option<String> {
         let (ends, number) = name.split_once('#').map_or((name, None), |(ends, number)| (ends, Some(number)));

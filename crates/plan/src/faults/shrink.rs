@@ -1,13 +1,13 @@
-//! A script that fails, made as small as it can be while it still fails.
+//! Reduction of a failing script to a smaller one that still fails.
 //!
-//! First whole groups of events go, then single ones, then what makes the rest complicated: ramps, repetitions, further
-//! places. Each attempt is a run, so the greedy way is taken: what can go, goes, until nothing can (Zeller, Hildebrandt,
+//! First whole groups of events are removed, then single ones, then ramps, repetitions and further
+//! targets. Each attempt is a run, so the search is greedy: it removes parts until no removal fails any more (Zeller, Hildebrandt,
 //! "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002, without its complements).
 
 use super::draw::finished;
 use super::{Fault, FaultEvent, FaultScript, Timing};
 
-/// The smallest script that was found to fail. `fails` is asked at most `attempts` times.
+/// Returns the smallest failing script that was found. Calls `fails` at most `attempts` times.
 pub fn shrink(
     script: &FaultScript,
     mut attempts: usize,
@@ -44,7 +44,7 @@ pub fn shrink(
     finished(script.name.clone(), events)
 }
 
-/// Simpler forms of an event, the simplest first.
+/// Returns simpler forms of an event, the simplest first.
 fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
     let mut forms = Vec::new();
     let Timing { ramp_ns, every_ns, .. } = event.timing;
@@ -69,10 +69,10 @@ fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
 mod tests {
     use super::super::{Reach, draw};
     use super::*;
-    use crate::plan::Plan;
+    use crate::model::plan::Plan;
 
     #[test]
-    fn what_does_not_matter_goes_and_what_matters_stays() {
+    fn irrelevant_events_are_removed_and_relevant_ones_stay() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
         let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
         let cuts =
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_after_so_many_attempts() {
+    fn shrinking_stops_after_the_given_number_of_attempts() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
         let script = draw(&plan, 3, Reach { begin_ns: 1_000, last_ns: 5_000 });
         let mut asked = 0;

@@ -1,6 +1,8 @@
-//! Scripts that are read, refused, written and played.
+//! Tests of reading, checking, writing and playing scripts.
 
 use rackloom_protocol::{Event, Instant, LinkCause, LinkState, NodeId, PortId};
+
+use crate::model::plan::Plan;
 
 use super::*;
 
@@ -15,18 +17,18 @@ fn script(events: &str) -> FaultScript {
     FaultScript::parse(&text, "test", &ring()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Every mistake of a script, each as `line: message / hint`.
+/// Returns every mistake of a script, each as `line: message / hint`.
 fn mistakes(text: &str) -> Vec<String> {
     let error = FaultScript::parse(text, "test", &ring()).expect_err(text);
-    let told = |mistake: &crate::mistake::Mistake| {
+    let found = |mistake: &crate::read::mistake::Mistake| {
         assert!(!mistake.hint.is_empty());
         format!("{}: {} / {}", mistake.line, mistake.message, mistake.hint)
     };
-    error.mistakes.iter().map(told).collect()
+    error.mistakes.iter().map(found).collect()
 }
 
 #[test]
-fn places_name_links_directions_members_and_planes() {
+fn targets_name_links_directions_members_and_planes() {
     let ways = |place: &str| {
         let script = script(&format!("  - {{what: down, where: {place}}}"));
         let plan = ring();
@@ -46,7 +48,7 @@ fn places_name_links_directions_members_and_planes() {
 }
 
 #[test]
-fn all_mistakes_are_told_at_once_with_their_lines() {
+fn all_mistakes_are_reported_at_once_with_their_lines() {
     let text = "\
 name: bad
 events:
@@ -62,7 +64,7 @@ events:
   - {what: drop, where: n0->n1, frames: [0], for: 3ms}
 expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
 ";
-    let told = mistakes(text);
+    let found = mistakes(text);
     let expected = [
         (3, "there is no link `n0--n9`", "links are"),
         (4, "`los` is not a choice", "did you mean `loss`?"),
@@ -72,9 +74,9 @@ expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
         (7, "lies in the past", "all links are up"),
         (8, "has no unit", "3ns"),
         (9, "there is no plane `4`", "planes are 0 to 0"),
-        (9, "`times` without `every`", "add `every`"),
+        (9, "`times` has no effect without `every`", "add `every`"),
         (10, "begin again before it has ended", "shorter"),
-        (11, "`at` and `after` both say when", "leave one"),
+        (11, "`at` and `after` both state when", "leave one"),
         (11, "is no direction of a link", "n0:n1"),
         (12, "counts frames from 1", "number 1"),
         (12, "cannot last", "leave `for` out"),
@@ -85,13 +87,13 @@ expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
     for (line, message, hint) in expected {
         let begin = format!("{line}: ");
         let is_meant = |one: &&String| one.starts_with(&begin) && one.contains(message) && one.contains(hint);
-        assert!(told.iter().any(|one| is_meant(&one)), "line {line}: {message}\n{told:#?}");
+        assert!(found.iter().any(|one| is_meant(&one)), "line {line}: {message}\n{found:#?}");
     }
-    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictions_are_refused() {
     for (text, message) in [
         ("events: [{what: kill, where: n1}]\nexpect: {ends: right}", "cannot end right without n1"),
         ("events: [{what: kill, where: n1}]\nexpect: {lost: []}", "not expected to be lost"),
@@ -109,20 +111,20 @@ fn what_contradicts_itself_is_refused() {
         ("events: [{what: partition, where: [n0, n1, n2, n3]}]", "touches no link"),
         ("events: []\nexpect: {retransmitted_min: 5, retransmitted_max: 4}", "cannot be sent again"),
     ] {
-        let told = mistakes(&format!("name: t\n{text}\n"));
-        assert!(told.iter().any(|one| one.contains(message)), "{text}: {told:?}");
+        let found = mistakes(&format!("name: t\n{text}\n"));
+        assert!(found.iter().any(|one| one.contains(message)), "{text}: {found:?}");
     }
 }
 
 #[test]
-fn a_place_in_the_job_needs_a_job_with_places() {
-    let told = |job: &str, place: &str| {
+fn a_job_trigger_needs_a_job_with_runs_and_steps() {
+    let found = |job: &str, place: &str| {
         let plan = format!("{{name: r, shape: {{ring: {{nodes: 4}}}}, job: {job}}}");
         let plan = Plan::parse(&plan, "r").unwrap_or_else(|error| panic!("{error}"));
         let text = format!("name: t\nevents: [{{what: kill, where: n1, when: {{node: n2, {place}}}}}]\n");
         FaultScript::parse(&text, "t", &plan).err().map(|error| error.to_string()).unwrap_or_default()
     };
-    let refused = told("none", "run: 3");
+    let refused = found("none", "run: 3");
     assert!(refused.contains("job none has no runs and steps") && refused.contains("t:2:10"), "{refused}");
     for (job, place) in [
         ("{litmus: {rounds: 2}}", "run: 3"),
@@ -130,7 +132,7 @@ fn a_place_in_the_job_needs_a_job_with_places() {
         ("{traffic: {messages: 5}}", "run: 2"),
         ("{traffic: {messages: 5}}", "step: 21"),
     ] {
-        assert!(told(job, place).contains("never comes to run"), "{job} {place}: {}", told(job, place));
+        assert!(found(job, place).contains("never comes to run"), "{job} {place}: {}", found(job, place));
     }
     for (job, place) in [
         ("{litmus: {rounds: 2}}", "run: 2, step: 6"),
@@ -139,7 +141,7 @@ fn a_place_in_the_job_needs_a_job_with_places() {
         ("{bandwidth: {}}", "run: 2, step: 3"),
         ("{collective: {}}", "run: 3, step: 9"),
     ] {
-        assert_eq!(told(job, place), "", "{job} {place}");
+        assert_eq!(found(job, place), "", "{job} {place}");
     }
 }
 
@@ -154,7 +156,7 @@ fn the_usual_expectation_is_the_strictest_that_the_script_permits() {
 }
 
 #[test]
-fn what_is_written_reads_back_as_the_same_script() {
+fn a_written_script_reads_back_unchanged() {
     let text = "
   - {what: loss, where: n0->n1, rate: 1%, kinds: [ack, credit], at: 3ms, for: 2ms, ramp: 1ms}
   - {what: corrupt, where: n0--n1, rate: 0.001, after: {frames: 7, way: n2->n1}}
@@ -176,9 +178,10 @@ fn what_is_written_reads_back_as_the_same_script() {
     assert_eq!(read.events.len(), again.events.len());
 }
 
-/// A conductor of a ring node whose links have come up at 1000.
-fn lit(script: &FaultScript, member: u16) -> Conductor {
-    let mut conductor = Conductor::new(script, &ring(), NodeId(member)).expect("it has a part");
+/// Returns the scheduler of a ring node whose links have come up at 1000.
+fn lit(script: &FaultScript, member: u16) -> FaultScheduler {
+    let mut scheduler =
+        FaultScheduler::new(script, &ring(), NodeId(member)).expect("a fault affects the member");
     for port in 0..2 {
         let up = Event::LinkChanged {
             port: PortId(port),
@@ -186,74 +189,84 @@ fn lit(script: &FaultScript, member: u16) -> Conductor {
             to: LinkState::Up,
             cause: LinkCause::Hello,
         };
-        conductor.look(Instant(500), |_| 0, || None);
-        assert_eq!((conductor.poll(), conductor.next_due(Instant(500))), (None, Instant::NEVER));
-        conductor.hear(Instant(1_000), &up);
+        scheduler.look(Instant(500), |_| 0, || None);
+        assert_eq!((scheduler.poll(), scheduler.next_due(Instant(500))), (None, Instant::NEVER));
+        scheduler.hear(Instant(1_000), &up);
     }
-    conductor
+    scheduler
 }
 
-/// All that is said or done at a moment.
-fn deeds(conductor: &mut Conductor, now: u64, frames: u64, place: Option<Place>) -> Vec<Deed> {
-    conductor.look(Instant(now), |_| frames, || place);
-    std::iter::from_fn(|| conductor.poll()).collect()
+/// Returns all actions at a time.
+fn actions(scheduler: &mut FaultScheduler, now: u64, frames: u64, place: Option<Place>) -> Vec<FaultAction> {
+    scheduler.look(Instant(now), |_| frames, || place);
+    std::iter::from_fn(|| scheduler.poll()).collect()
 }
 
 #[test]
 fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
     let script = script("  - {what: down, where: n0->n1, at: 200ns, for: 300ns, every: 1us, times: 2}");
-    let mut conductor = lit(&script, 0);
-    assert_eq!(deeds(&mut conductor, 1_199, 0, None), []);
-    assert_eq!(conductor.next_due(Instant(1_199)), Instant(1_200));
+    let mut scheduler = lit(&script, 0);
+    assert_eq!(actions(&mut scheduler, 1_199, 0, None), []);
+    assert_eq!(scheduler.next_due(Instant(1_199)), Instant(1_200));
     let way = script.events[0].fault.ways()[0];
     let cut = Conditions { is_cut: true, ..Conditions::default() };
-    let (on, off) =
-        (Deed::Set { way, conditions: cut }, Deed::Set { way, conditions: Conditions::default() });
-    let say = |begins, time| Deed::Say { event: 0, begins, time };
+    let (on, off) = (
+        FaultAction::Set { way, conditions: cut },
+        FaultAction::Set { way, conditions: Conditions::default() },
+    );
+    let say = |begins, time| FaultAction::Say { event: 0, begins, time };
     for (now, expected, next) in [
         (1_200, vec![say(true, 1), on.clone()], 1_500),
         (1_500, vec![say(false, 1), off.clone()], 2_200),
         (2_200, vec![say(true, 2), on], 2_500),
         (2_600, vec![say(false, 2), off], u64::MAX),
     ] {
-        assert_eq!(deeds(&mut conductor, now, 0, None), expected, "at {now}");
-        assert_eq!(conductor.next_due(Instant(now)), Instant(next), "at {now}");
+        assert_eq!(actions(&mut scheduler, now, 0, None), expected, "at {now}");
+        assert_eq!(scheduler.next_due(Instant(now)), Instant(next), "at {now}");
     }
-    assert!(Conductor::new(&script, &ring(), NodeId(1)).is_none(), "the receiver has no part in it");
+    assert!(FaultScheduler::new(&script, &ring(), NodeId(1)).is_none(), "the receiver is not affected");
 }
 
 #[test]
-fn faults_that_overlap_leave_nothing_behind() {
+fn overlapping_faults_leave_no_residue() {
     let script = script(
         "  - {what: loss, where: n0->n1, rate: 10%, at: 0ns, for: 500ns}\n  \
          - {what: loss, where: n0->n1, rate: 30%, at: 100ns, for: 100ns}\n",
     );
-    let mut conductor = lit(&script, 0);
-    let loss = |deeds: Vec<Deed>| {
-        let mut set = deeds.into_iter().filter_map(|deed| match deed {
-            Deed::Set { conditions, .. } => Some(conditions.loss),
+    let mut scheduler = lit(&script, 0);
+    let loss = |actions: Vec<FaultAction>| {
+        let mut set = actions.into_iter().filter_map(|action| match action {
+            FaultAction::Set { conditions, .. } => Some(conditions.loss),
             _ => None,
         });
         set.next_back()
     };
     let seen: Vec<_> =
-        [1_000, 1_100, 1_200, 1_500].map(|now| loss(deeds(&mut conductor, now, 0, None))).to_vec();
+        [1_000, 1_100, 1_200, 1_500].map(|now| loss(actions(&mut scheduler, now, 0, None))).to_vec();
     assert_eq!(seen, [Some(0.1), Some(0.3), Some(0.1), Some(0.0)]);
 }
 
 #[test]
-fn a_member_is_struck_where_its_job_is_and_others_are_told() {
+fn a_job_trigger_affects_the_member_and_notifies_others() {
     let script = script("  - {what: kill, where: [n1, n2], when: {node: n1, run: 2, step: 3}}");
     let mut first = lit(&script, 1);
     let at = |run, step| Some(Place { run, step });
-    assert_eq!(deeds(&mut first, 2_000, 0, at(2, 2)), []);
-    let kill = Deed::Kill { event: 0, restart_after_ns: None };
-    let begins = Deed::Say { event: 0, begins: true, time: 1 };
-    assert_eq!(deeds(&mut first, 2_001, 0, at(2, 4)), [begins.clone(), kill.clone()], "a step may be missed");
-    assert_eq!((first.poll_tell(), first.poll_tell()), (Some(0), None));
+    assert_eq!(actions(&mut first, 2_000, 0, at(2, 2)), []);
+    let kill = FaultAction::Kill { event: 0, restart_after_ns: None };
+    let begins = FaultAction::Say { event: 0, begins: true, time: 1 };
+    assert_eq!(
+        actions(&mut first, 2_001, 0, at(2, 4)),
+        [begins.clone(), kill.clone()],
+        "a step may be missed"
+    );
+    assert_eq!((first.poll_notification(), first.poll_notification()), (Some(0), None));
 
     let mut second = lit(&script, 2);
-    assert_eq!(deeds(&mut second, 5_000, 0, at(9, 9)), [], "its own place does not count");
+    assert_eq!(
+        actions(&mut second, 5_000, 0, at(9, 9)),
+        [],
+        "the progress of the other member does not count"
+    );
     second.told(Instant(5_001), 0);
     assert_eq!(std::iter::from_fn(|| second.poll()).collect::<Vec<_>>(), [begins, kill]);
 }
@@ -262,32 +275,32 @@ fn a_member_is_struck_where_its_job_is_and_others_are_told() {
 fn frames_are_counted_where_they_leave() {
     let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, way: n0->n1}}");
     let mut sender = lit(&script, 0);
-    assert_eq!((deeds(&mut sender, 2_000, 9, None), sender.poll_tell()), (vec![], None));
-    assert_eq!((deeds(&mut sender, 2_001, 10, None), sender.poll_tell()), (vec![], Some(0)));
+    assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_notification()), (vec![], None));
+    assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_notification()), (vec![], Some(0)));
     let mut dropper = lit(&script, 2);
     dropper.told(Instant(2_002), 0);
     let way = script.events[0].fault.ways()[0];
-    let drop = Deed::Drop { way, numbers: vec![2] };
-    let over = Deed::Say { event: 0, begins: true, time: 1 };
+    let drop = FaultAction::Drop { way, numbers: vec![2] };
+    let over = FaultAction::Say { event: 0, begins: true, time: 1 };
     assert_eq!(std::iter::from_fn(|| dropper.poll()).collect::<Vec<_>>(), [over, drop]);
 }
 
 #[test]
-fn what_is_added_later_counts_from_then_and_joins_what_is_there() {
+fn faults_added_later_count_from_then_and_join_active_ones() {
     let script = script("  - {what: loss, where: n0->n1, rate: 10%}");
-    let mut conductor = lit(&script, 0);
-    assert_eq!(deeds(&mut conductor, 1_000, 0, None).len(), 2);
+    let mut scheduler = lit(&script, 0);
+    assert_eq!(actions(&mut scheduler, 1_000, 0, None).len(), 2);
     let more = "name: more\nevents: [{what: loss, where: n0->n1, rate: 30%, at: 50ns, for: 100ns}]\n";
     let more = FaultScript::parse(more, "more", &ring()).expect("a script");
-    conductor.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
-    assert_eq!(deeds(&mut conductor, 9_049, 0, None), []);
-    assert_eq!(conductor.next_due(Instant(9_049)), Instant(9_050));
+    scheduler.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
+    assert_eq!(actions(&mut scheduler, 9_049, 0, None), []);
+    assert_eq!(scheduler.next_due(Instant(9_049)), Instant(9_050));
     let way = script.events[0].fault.ways()[0];
-    let set = |loss| Deed::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
-    let say = |begins| Deed::Say { event: 7, begins, time: 1 };
-    assert_eq!(deeds(&mut conductor, 9_050, 0, None), [say(true), set(0.3)]);
-    assert_eq!(deeds(&mut conductor, 9_150, 0, None), [say(false), set(0.1)]);
-    assert_eq!(conductor.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
+    let set = |loss| FaultAction::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
+    let say = |begins| FaultAction::Say { event: 7, begins, time: 1 };
+    assert_eq!(actions(&mut scheduler, 9_050, 0, None), [say(true), set(0.3)]);
+    assert_eq!(actions(&mut scheduler, 9_150, 0, None), [say(false), set(0.1)]);
+    assert_eq!(scheduler.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
 }
 
 #[test]
@@ -305,43 +318,43 @@ fn the_example_of_the_document_is_a_script() {
 }
 
 #[test]
-fn a_pause_that_is_over_when_a_member_goes_on_does_not_stop_it_again() {
+fn a_pause_that_has_ended_does_not_stop_a_late_member_again() {
     let script = script(
         "  - {what: pause, where: n0, for: 500ns}\n  - {what: pause, where: n0, at: 100ns, for: 100ns}",
     );
-    let mut conductor = lit(&script, 0);
-    let paused = |deeds: Vec<Deed>| {
-        deeds.into_iter().filter(|deed| matches!(deed, Deed::Pause { .. })).collect::<Vec<_>>()
+    let mut scheduler = lit(&script, 0);
+    let paused = |actions: Vec<FaultAction>| {
+        actions.into_iter().filter(|action| matches!(action, FaultAction::Pause { .. })).collect::<Vec<_>>()
     };
-    assert_eq!(paused(deeds(&mut conductor, 1_050, 0, None)), [Deed::Pause { for_ns: 450 }]);
-    assert_eq!(paused(deeds(&mut conductor, 1_500, 0, None)), [], "it stood still all that time");
+    assert_eq!(paused(actions(&mut scheduler, 1_050, 0, None)), [FaultAction::Pause { for_ns: 450 }]);
+    assert_eq!(paused(actions(&mut scheduler, 1_500, 0, None)), [], "the member was stopped all that time");
 }
 
 #[test]
-fn memory_is_as_bad_as_the_worst_that_holds_and_keys_go_once() {
+fn memory_has_the_worst_active_condition_and_keys_are_revoked_once() {
     let script = script(
         "  - {what: slow-memory, where: n0, by: 100ns, for: 500ns}\n  \
          - {what: fail-memory, where: [n0, n1], rate: 25%, at: 100ns, for: 100ns}\n  \
          - {what: revoke, where: n0, at: 300ns}\n",
     );
-    let mut conductor = lit(&script, 0);
+    let mut scheduler = lit(&script, 0);
     let mut at = |now| {
-        let said = |deed: &Deed| !matches!(deed, Deed::Say { .. });
-        deeds(&mut conductor, now, 0, None).into_iter().filter(said).collect::<Vec<_>>()
+        let stated = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
+        actions(&mut scheduler, now, 0, None).into_iter().filter(stated).collect::<Vec<_>>()
     };
-    let memory = |late_ns, fail| Deed::Memory(MemoryConditions { late_ns, fail });
+    let memory = |late_ns, fail| FaultAction::Memory(MemoryConditions { late_ns, fail });
     assert_eq!(at(1_000), [memory(100, 0.0)]);
     assert_eq!(at(1_100), [memory(100, 0.25)]);
     assert_eq!(at(1_200), [memory(100, 0.0)]);
-    assert_eq!(at(1_300), [Deed::Revoke]);
+    assert_eq!(at(1_300), [FaultAction::Revoke]);
     assert_eq!(at(1_301), []);
     assert_eq!(at(1_500), [memory(0, 0.0)]);
     assert!(script.refuses() && !script.picks());
-    assert!(Conductor::new(&script, &ring(), NodeId(2)).is_none());
+    assert!(FaultScheduler::new(&script, &ring(), NodeId(2)).is_none());
 }
 
 #[test]
-fn what_picks_frames_and_what_troubles_memory_reads_back_as_it_was_written() {
+fn frame_selections_and_memory_faults_read_back_unchanged() {
     let script = script(
         "  - {what: loss, where: n0->n1, rate: 50%, operations: [put, signal], sequence: [3, 9]}\n  \
          - {what: slow-memory, where: n0, by: 1us, ramp: 1ms}\n  \
@@ -362,8 +375,8 @@ fn what_picks_frames_and_what_troubles_memory_reads_back_as_it_was_written() {
 }
 
 #[test]
-fn what_memory_and_picks_cannot_mean_is_refused() {
-    for (event, told) in [
+fn invalid_memory_faults_and_frame_selections_are_refused() {
+    for (event, found) in [
         ("{what: loss, where: all, rate: 1%, operations: [putt]}", "no operation in a frame"),
         ("{what: loss, where: all, rate: 1%, sequence: [9, 3]}", "range of packet numbers"),
         ("{what: loss, where: all, rate: 1%, sequence: [9]}", "range of packet numbers"),
@@ -375,10 +388,10 @@ fn what_memory_and_picks_cannot_mean_is_refused() {
     ] {
         let text = format!("name: t\nevents: [{event}]\n");
         let told_all = FaultScript::parse(&text, "t", &ring()).expect_err(event).to_string();
-        assert!(told_all.contains(told), "{event}: {told_all}");
+        assert!(told_all.contains(found), "{event}: {told_all}");
     }
     let star = Plan::parse("{name: r, shape: {star: {nodes: 2, planes: 1}}}", "r").expect("a rack");
     let text = "name: t\nevents: [{what: revoke, where: s0}]\n";
-    let told = FaultScript::parse(text, "t", &star).expect_err("a switch").to_string();
-    assert!(told.contains("is a switch and has no memory"), "{told}");
+    let found = FaultScript::parse(text, "t", &star).expect_err("a switch").to_string();
+    assert!(found.contains("is a switch and has no memory"), "{found}");
 }

@@ -1,26 +1,26 @@
-//! When an event that has been set off is on, and how much of it.
+//! Activity and strength of an event over time.
 //!
-//! An event is on for `for`, once or again and again (`every`, `times`), and may grow to its full strength over `ramp`. All of
-//! it is a function of the time since it was set off; nothing is remembered.
+//! An event is active for `for`, once or repeatedly (`every`, `times`), and may grow to its full strength over `ramp`. All
+//! values are functions of the time since the trigger. There is no state.
 
-/// Steps in which an event grows: enough to look smooth, few enough to cost nothing.
+/// Number of steps in which an event grows: enough for a smooth ramp, few enough to be cheap.
 const RAMP_STEPS: u64 = 16;
 
-/// How long, how often, how fast.
+/// Duration, repetition and growth of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// How long it is on; to the end of the run if absent.
+    /// Duration in nanoseconds. `None` is until the end of the run.
     pub for_ns: Option<u64>,
-    /// How long it takes to grow to its full strength.
+    /// Time of growth to full strength, in nanoseconds.
     pub ramp_ns: u64,
-    /// Time from one beginning to the next; once if absent.
+    /// Time from one beginning to the next, in nanoseconds. `None` if it begins once.
     pub every_ns: Option<u64>,
-    /// How often it begins, where it does so more than once; without end if absent.
+    /// Number of beginnings, if the event repeats. `None` is unlimited.
     pub times: Option<u64>,
 }
 
 impl Timing {
-    /// How often it has begun by now.
+    /// Returns the number of beginnings so far.
     #[must_use]
     pub fn begun(&self, since_ns: u64) -> u64 {
         let Some(every_ns) = self.every_ns else { return 1 };
@@ -28,7 +28,7 @@ impl Timing {
         self.times.map_or(begun, |times| begun.min(times))
     }
 
-    /// How strong it is now, from 0 to 1; `None` if it is off.
+    /// Returns the strength, from 0 to 1, or `None` if the event is inactive.
     #[must_use]
     pub fn strength(&self, since_ns: u64) -> Option<f64> {
         let within_ns = self.within_ns(since_ns);
@@ -42,7 +42,7 @@ impl Timing {
         Some((step + 1) as f64 / RAMP_STEPS as f64)
     }
 
-    /// When the next change is due, as a time since it was set off; `None` if there is none any more.
+    /// Returns the time of the next change since the trigger, in nanoseconds, or `None` if there is none.
     #[must_use]
     pub fn next_change_ns(&self, since_ns: u64) -> Option<u64> {
         let within_ns = self.within_ns(since_ns);
@@ -55,13 +55,13 @@ impl Timing {
         [grows, ends, begins].into_iter().flatten().min().map(|next_ns| began_ns.saturating_add(next_ns))
     }
 
-    /// How long it stays on from now; `None` if it is off, or has no end.
+    /// Returns the remaining active time in nanoseconds, or `None` if the event is inactive or has no end.
     #[must_use]
     pub fn left_ns(&self, since_ns: u64) -> Option<u64> {
         self.for_ns?.checked_sub(self.within_ns(since_ns)).filter(|left_ns| *left_ns > 0)
     }
 
-    /// Time since it began last.
+    /// Returns the time since the last beginning.
     fn within_ns(&self, since_ns: u64) -> u64 {
         let before = self.begun(since_ns) - 1;
         since_ns - self.every_ns.unwrap_or(0).saturating_mul(before)
@@ -72,7 +72,7 @@ impl Timing {
 mod tests {
     use super::*;
 
-    /// What changes when, by asking for each change in turn.
+    /// Returns the changes and their times, found by stepping from change to change.
     fn changes(timing: Timing, most: usize) -> Vec<(u64, Option<f64>)> {
         let mut seen = vec![(0, timing.strength(0))];
         while let Some(next_ns) = timing.next_change_ns(seen[seen.len() - 1].0) {
@@ -85,12 +85,12 @@ mod tests {
     }
 
     #[test]
-    fn once_and_for_ever() {
+    fn an_event_without_duration_is_active_for_ever() {
         assert_eq!(changes(Timing::default(), 9), [(0, Some(1.0))]);
     }
 
     #[test]
-    fn a_flap_is_on_and_off_as_often_as_it_says() {
+    fn a_flap_has_the_stated_number_of_beginnings() {
         let timing = Timing { for_ns: Some(3), every_ns: Some(10), times: Some(2), ..Timing::default() };
         assert_eq!(changes(timing, 9), [(0, Some(1.0)), (3, None), (10, Some(1.0)), (13, None)]);
         assert_eq!((timing.begun(9), timing.begun(10), timing.begun(1_000)), (1, 2, 2));

@@ -1,14 +1,14 @@
-//! A script as text again, for files that a campaign leaves behind. What is written reads back as the same script.
+//! Text of a script, for files that a campaign writes. Reading the text yields the same script.
 
 use std::fmt::Write;
 
 use super::{Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Trigger, Way};
-use crate::loss::LossByKind;
-use crate::plan::Plan;
-use crate::quantity::{Unit, shown};
+use crate::model::loss::LossByKind;
+use crate::model::plan::Plan;
+use crate::read::quantity::{Unit, shown};
 
 impl FaultScript {
-    /// The script as a file for this plan's rack.
+    /// Returns the text of a file for this plan's rack.
     #[must_use]
     pub fn to_text(&self, plan: &Plan) -> String {
         let mut text = format!("name: {}\nevents:\n", self.name);
@@ -68,7 +68,7 @@ fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
     words
 }
 
-/// Events are read with one condition each, and written so.
+/// Returns kind and values of conditions. An event that was read from a file has one condition.
 fn kind_of(conditions: &Conditions) -> Vec<String> {
     let none = Conditions::default();
     let Conditions { loss, loss_by_kind, picked, corrupt, duplicate, reorder, delay_ns, rate_share, .. } =

@@ -1,17 +1,17 @@
-//! `channels`: lanes of the message classes, levels, whose turn it is.
+//! Reads `channels`: lanes of the message classes, levels and arbiter.
 
 use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 
-use crate::channels::ChannelPlan;
-use crate::mistake::{Complaint, quoted};
-use crate::of_link::OwnChannels;
-use crate::quantity::whole;
+use crate::model::channels::ChannelPlan;
+use crate::model::of_link::OwnChannels;
+use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
-use crate::read::links::{is_no_link, no_such_link};
+use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::whole;
 use crate::schema;
-use crate::shape::Shape;
 
-/// `off`, `by-class`, or a table.
+/// Reads `off`, `by-class`, or a table.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> ChannelPlan {
     if !rack.is_table("channels") {
         let is_by_class = reader.choice(rack, "channels", false, &[("off", false), ("by-class", true)]);
@@ -41,7 +41,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     ChannelPlan { config, limits, datelines, levels_follow: levels.is_none() }
 }
 
-/// What one link makes of them: `on`, `off`, or a table.
+/// Reads the channels of one link: `on`, `off`, or a table.
 pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnChannels) -> OwnChannels {
     if !fields.is_table("channels") {
         let are_divided =
@@ -56,7 +56,7 @@ pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCha
     OwnChannels { are_divided: true, limits }
 }
 
-/// The lane of each class: one of its own, where the file says nothing.
+/// Reads the lane of each class. A class that the file does not state has a lane of its own.
 fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
     let table = reader.open_under(fields, "lanes", &schema::LANES);
     let mut lane_of = ChannelConfig::by_class().lane_of;
@@ -69,11 +69,11 @@ fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
     lane_of
 }
 
-/// A list of numbers from one on.
+/// Reads a list of numbers from one on.
 fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'static str) -> Vec<T> {
     let path = fields.path_of(key);
     let Some(value) = fields.find(key) else { return Vec::new() };
-    reader.places.note(path.clone(), value.place);
+    reader.positions.note(path.clone(), value.position);
     let mut counts = Vec::new();
     for item in reader.items(Some(value), &path) {
         let count = reader.scalar(item, &path).and_then(|text| {
@@ -86,28 +86,28 @@ fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'
         match count {
             Ok(count) => counts.push(count),
             Err(complaint) => {
-                reader.places.note_broken(path.clone());
-                reader.complain(item.place, complaint);
+                reader.positions.note_broken(path.clone());
+                reader.complain(item.position, complaint);
             }
         }
     }
     counts
 }
 
-/// Links by name; in a ring the one that closes it, where the file names none.
+/// Reads links by name. In a ring, the default is the link that closes it.
 fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Option<&Shape>) -> Vec<u16> {
     let path = fields.path_of("datelines");
     let Some(value) = fields.find("datelines") else {
         let closing = shape.filter(|shape| rise == Rise::Dateline && shape.is_ring);
         return closing.map(|shape| shape.links.len() as u16 - 1).into_iter().collect();
     };
-    reader.places.note(path.clone(), value.place);
+    reader.positions.note(path.clone(), value.position);
     let mut edges = Vec::new();
     for item in reader.items(Some(value), &path) {
         let name = match reader.scalar(item, &path) {
             Ok(name) => name,
             Err(complaint) => {
-                reader.complain(item.place, complaint);
+                reader.complain(item.position, complaint);
                 continue;
             }
         };
@@ -115,14 +115,14 @@ fn datelines(reader: &mut Reader<'_>, fields: &Fields<'_>, rise: Rise, shape: Op
         match shape.link_named(name) {
             Some(edge) if edges.contains(&(edge as u16)) => {
                 let message = format!("`{path}` names {} twice", quoted(name));
-                reader.complain(item.place, Complaint::about(message).hint("leave one of them out"));
+                reader.complain(item.position, Complaint::about(message).hint("leave one of them out"));
             }
             Some(edge) => edges.push(edge as u16),
             None if is_no_link(reader, shape, name) => {
-                reader.complain(item.place, no_such_link(shape, name));
-                reader.places.note_broken(path.clone());
+                reader.complain(item.position, no_such_link(shape, name));
+                reader.positions.note_broken(path.clone());
             }
-            None => reader.places.note_broken(path.clone()),
+            None => reader.positions.note_broken(path.clone()),
         }
     }
     edges.sort_unstable();

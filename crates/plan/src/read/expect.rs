@@ -1,16 +1,16 @@
-//! `expect`: what the report holds the run against.
+//! Reads `expect`: expectations that the report compares the run with.
 
 use std::collections::BTreeSet;
 
-use crate::expect::{Expectations, ExpectedVerdict};
-use crate::mistake::{Complaint, quoted};
-use crate::quantity::{nanoseconds, whole};
+use crate::model::expect::{Expectations, ExpectedVerdict};
+use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::shape::Shape;
 
-/// Read the expectations; without a shape, names mean nothing and are not looked up.
+/// Reads the expectations. Without a shape, names are not looked up.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Expectations {
     let fields = reader.open_under(rack, "expect", &schema::EXPECT);
     let base = Expectations::default();
@@ -24,8 +24,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         if !nodes_lost.insert(member)
             && let Ok(name) = reader.scalar(item, &lost_path)
         {
-            let complaint = Complaint::about(format!("{} stands here twice", quoted(name)));
-            reader.complain(item.place, complaint.hint("name each member once"));
+            let complaint = Complaint::about(format!("{} is listed here twice", quoted(name)));
+            reader.complain(item.position, complaint.hint("name each member once"));
         }
     }
     Expectations {

@@ -1,15 +1,15 @@
-//! One table of the file, read key by key; what goes wrong is noted, and reading goes on.
+//! Reads one table of a file key by key, and collects mistakes.
 //!
-//! A value that cannot be read is complained about once, and a stand-in takes its place, marked as broken so that no
-//! later check judges it. Nothing here knows what the keys mean.
+//! A value that cannot be read is reported once and replaced by a default, which is marked as broken so that no
+//! later check uses it. This file is independent of the meaning of keys.
 
-use crate::document::{self, Content, Entry, Value};
-use crate::mistake::{Complaint, Mistake, Place, PlanError, Source, nearest, quoted};
-use crate::places::Places;
-use crate::quantity::shown;
+use crate::read::document::{self, Content, Entry, Value};
+use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
+use crate::read::positions::Positions;
+use crate::read::quantity::shown;
 use crate::schema::{Choose, Kind, RACK, Table};
 
-/// What others call our keys.
+/// Common names for keys of rack files.
 const SYNONYMS: [(&str, &str); 6] = [
     ("mtu", "frame_bytes_max"),
     ("bandwidth", "rate"),
@@ -19,16 +19,16 @@ const SYNONYMS: [(&str, &str); 6] = [
     ("operation", "op"),
 ];
 
-/// The reader: where mistakes and places are collected.
+/// Reader that collects mistakes and positions.
 pub(crate) struct Reader<'text> {
     source: Source<'text>,
-    /// What kind of file this is, for messages.
+    /// Kind of file, for messages.
     file: FileKind,
     pub(crate) mistakes: Vec<Mistake>,
-    pub(crate) places: Places,
+    pub(crate) positions: Positions,
 }
 
-/// What a file as a whole is called, and how one begins.
+/// Kind of file: its name in messages, and how one begins.
 #[derive(Clone, Copy)]
 pub(crate) struct FileKind {
     pub(crate) name: &'static str,
@@ -36,10 +36,10 @@ pub(crate) struct FileKind {
 }
 
 /// Rack files.
-pub(super) const RACK_FILE: FileKind =
+pub(crate) const RACK_FILE: FileKind =
     FileKind { name: "a rack file", example: "`name: ring-4` and `shape: {ring: {nodes: 4}}`" };
 
-/// An open table. A missing one has no entries.
+/// Open table. A missing table has no entries.
 #[derive(Clone)]
 pub(crate) struct Fields<'doc> {
     path: String,
@@ -48,7 +48,7 @@ pub(crate) struct Fields<'doc> {
 }
 
 impl<'text> Reader<'text> {
-    /// A file of this kind: who reads it on, and its tree. Keys that stand twice have been complained about.
+    /// Returns the reader of a file of this kind, with its tree. Repeated keys are reported.
     pub(crate) fn begin(
         text: &'text str,
         origin: &'text str,
@@ -57,26 +57,29 @@ impl<'text> Reader<'text> {
         let source = Source::new(origin, text);
         let document = match document::parse(text) {
             Ok(document) => document,
-            Err((place, complaint)) => {
-                let mistake = source.mistake(place, complaint);
+            Err((position, complaint)) => {
+                let mistake = source.mistake(position, complaint);
                 return Err(source.error(vec![mistake]));
             }
         };
-        let mut reader = Self { source, file, mistakes: Vec::new(), places: Places::default() };
-        document.repetitions.into_iter().for_each(|(place, complaint)| reader.complain(place, complaint));
+        let mut reader = Self { source, file, mistakes: Vec::new(), positions: Positions::default() };
+        document
+            .repetitions
+            .into_iter()
+            .for_each(|(position, complaint)| reader.complain(position, complaint));
         Ok((reader, document.value))
     }
 
-    pub(crate) fn finish(self) -> (Source<'text>, Vec<Mistake>, Places) {
-        (self.source, self.mistakes, self.places)
+    pub(crate) fn finish(self) -> (Source<'text>, Vec<Mistake>, Positions) {
+        (self.source, self.mistakes, self.positions)
     }
 
-    /// Note a mistake.
-    pub(crate) fn complain(&mut self, place: Place, complaint: Complaint) {
-        self.mistakes.push(self.source.mistake(Some(place), complaint));
+    /// Records a mistake.
+    pub(crate) fn complain(&mut self, position: Position, complaint: Complaint) {
+        self.mistakes.push(self.source.mistake(Some(position), complaint));
     }
 
-    /// The lines of a table, whatever their keys.
+    /// Returns the entries of a table with any keys.
     pub(crate) fn entries<'doc>(&mut self, value: Option<&'doc Value>, path: &str) -> &'doc [Entry] {
         match value.map(|value| (value, &value.content)) {
             None | Some((_, Content::Empty)) => &[],
@@ -88,13 +91,13 @@ impl<'text> Reader<'text> {
                     true => format!("write lines like {}", self.file.example),
                     false => "write it in braces, `{key: value}`, or as indented lines".to_owned(),
                 };
-                self.complain(value.place, Complaint::about(message).hint(hint));
+                self.complain(value.position, Complaint::about(message).hint(hint));
                 &[]
             }
         }
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn items<'doc>(&mut self, value: Option<&'doc Value>, path: &str) -> &'doc [Value] {
         match value.map(|value| (value, &value.content)) {
             None | Some((_, Content::Empty)) => &[],
@@ -102,7 +105,7 @@ impl<'text> Reader<'text> {
             Some((value, content)) => {
                 let message = format!("`{path}` is a list, found {}", content.kind());
                 self.complain(
-                    value.place,
+                    value.position,
                     Complaint::about(message).hint("write it in brackets: [first, second]"),
                 );
                 &[]
@@ -110,7 +113,7 @@ impl<'text> Reader<'text> {
         }
     }
 
-    /// Open a table and refuse keys that it does not have.
+    /// Opens a table and refuses undeclared keys.
     pub(crate) fn open<'doc>(
         &mut self,
         value: Option<&'doc Value>,
@@ -121,13 +124,13 @@ impl<'text> Reader<'text> {
         for entry in entries {
             if table.find(&entry.key).is_none() {
                 let message = format!("unknown key {} in {}", quoted(&entry.key), table.name);
-                self.complain(entry.key_place, Complaint::about(message).hint(meant(table, &entry.key)));
+                self.complain(entry.key_position, Complaint::about(message).hint(meant(table, &entry.key)));
             }
         }
         Fields { path, table, entries }
     }
 
-    /// Open the table under `key`.
+    /// Opens the table under `key`.
     pub(crate) fn open_under<'doc>(
         &mut self,
         fields: &Fields<'doc>,
@@ -137,7 +140,7 @@ impl<'text> Reader<'text> {
         self.open(fields.find(key), fields.path_of(key), table)
     }
 
-    /// Read the value under `key`, or leave what stands in for it.
+    /// Reads the value under `key`, or returns its default.
     pub(crate) fn value<T>(
         &mut self,
         fields: &Fields<'_>,
@@ -147,20 +150,20 @@ impl<'text> Reader<'text> {
     ) -> T {
         let Some(value) = fields.find(key) else { return otherwise };
         let path = fields.path_of(key);
-        self.places.note(path.clone(), value.place);
+        self.positions.note(path.clone(), value.position);
         match self.scalar(value, &path).and_then(|text| {
             parse(text).map_err(|complaint| prefixed(&path, with_range(fields.table, key, complaint)))
         }) {
             Ok(read) => read,
             Err(complaint) => {
-                self.places.note_broken(path);
-                self.complain(value.place, complaint);
+                self.positions.note_broken(path);
+                self.complain(value.position, complaint);
                 otherwise
             }
         }
     }
 
-    /// The one key of a table that is a choice; none has been complained about by the caller, several are here.
+    /// Returns the only key of a table that is a choice. Reports several keys. The caller reports a missing key.
     pub(crate) fn chosen(
         &mut self,
         value: &Value,
@@ -168,19 +171,19 @@ impl<'text> Reader<'text> {
         several: &str,
     ) -> Option<&'static str> {
         debug_assert_eq!(fields.table.choose, Choose::One, "{} is no choice", fields.table.name);
-        // Which of two tables of one key counts is another question than which key of a table.
+        // A repeated table is another mistake than several keys in one table.
         let mut named = fields.named(|entry| !entry.is_of_repetition);
         match (named.next(), named.next()) {
             (first, None) => first,
             (_, Some(_)) => {
                 let hint = format!("name one of {}", fields.table.listed());
-                self.complain(value.place, Complaint::about(several).hint(hint));
+                self.complain(value.position, Complaint::about(several).hint(hint));
                 None
             }
         }
     }
 
-    /// Read `true` or `false`.
+    /// Reads `true` or `false`.
     pub(crate) fn flag<T: Copy + From<bool>>(
         &mut self,
         fields: &Fields<'_>,
@@ -190,7 +193,7 @@ impl<'text> Reader<'text> {
         self.choice(fields, key, otherwise, &[("true", true.into()), ("false", false.into())])
     }
 
-    /// Read one of a few words.
+    /// Reads one of several words.
     pub(crate) fn choice<T: Copy>(
         &mut self,
         fields: &Fields<'_>,
@@ -205,7 +208,7 @@ impl<'text> Reader<'text> {
         self.value(fields, key, otherwise, |text| word_of(text, words))
     }
 
-    /// The text of a single value.
+    /// Returns the text of a single value.
     pub(crate) fn scalar<'doc>(&self, value: &'doc Value, path: &str) -> Result<&'doc str, Complaint> {
         match &value.content {
             Content::Text(text) => Ok(text),
@@ -219,35 +222,35 @@ impl<'text> Reader<'text> {
 }
 
 impl<'doc> Fields<'doc> {
-    /// The value under `key`, if it is there.
+    /// Returns the value under `key`, if present.
     pub(crate) fn find(&self, key: &'static str) -> Option<&'doc Value> {
         debug_assert!(self.table.find(key).is_some(), "{key} is not declared in {}", self.table.name);
         self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.value)
     }
 
-    /// Whether the value under `key` is a table: the long form of what can also be said in one value.
+    /// Returns true if the value under `key` is a table: the long form of a single value.
     pub(crate) fn is_table(&self, key: &'static str) -> bool {
         self.find(key).is_some_and(|value| matches!(value.content, Content::Table(_)))
     }
 
-    /// The keys of the declaration that stand here in such entries.
+    /// Returns the declared keys of those entries for which `is_meant` holds.
     pub(crate) fn named(&self, is_meant: impl Fn(&Entry) -> bool) -> impl Iterator<Item = &'static str> {
         let stands = move |name: &str| self.entries.iter().any(|entry| entry.key == name && is_meant(entry));
         self.table.names().filter(move |name| stands(name))
     }
 
-    /// The declaration of the table.
+    /// Returns the declaration of the table.
     pub(crate) const fn table(&self) -> &'static Table {
         self.table
     }
 
-    /// `timers.hold_down`.
+    /// Returns the path of a key, for example `timers.hold_down`.
     pub(crate) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 }
 
-/// The meaning of one of a few words.
+/// Returns the value of one of several words.
 pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Complaint> {
     words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
         let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -259,7 +262,7 @@ pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Com
     })
 }
 
-/// What was probably meant by a key that the table does not have.
+/// Returns a hint for an undeclared key.
 fn meant(table: &Table, key: &str) -> String {
     let synonym = SYNONYMS.iter().find(|(word, _)| word.eq_ignore_ascii_case(key)).map(|(_, ours)| *ours);
     if let Some(ours) = synonym.filter(|ours| table.find(ours).is_some()) {
@@ -274,7 +277,7 @@ fn meant(table: &Table, key: &str) -> String {
     format!("keys here are {}", table.listed())
 }
 
-/// A number, if it lies in the range that its key declares.
+/// Returns the number if it is in the declared range of its key.
 pub(crate) fn in_range(table: &Table, key: &str, number: u64) -> Result<u64, Complaint> {
     let (least, most, unit) = table.range_of(key);
     if (least..=most).contains(&number) {
@@ -285,7 +288,7 @@ pub(crate) fn in_range(table: &Table, key: &str, number: u64) -> Result<u64, Com
     Err(Complaint::about(message).hint(format!("write {least} to {most}")))
 }
 
-/// A complaint about a number that its type cannot hold, with the range that its key declares.
+/// Adds the declared range of the key to a complaint about a number that is too large for its type.
 pub(crate) fn with_range(table: &Table, key: &str, complaint: Complaint) -> Complaint {
     let Some((least, most, unit)) = table.range_if_any(key).filter(|_| complaint.is_beyond_type) else {
         return complaint;
@@ -295,7 +298,7 @@ pub(crate) fn with_range(table: &Table, key: &str, complaint: Complaint) -> Comp
     complaint.reworded(message).with_hint(format!("write {least} to {most}"))
 }
 
-/// Whether a key is declared with exactly these words.
+/// Returns true if a key is declared with exactly these words.
 fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
     match kind {
         Kind::Flag => words.iter().map(|(word, _)| *word).eq(["true", "false"]),
@@ -305,7 +308,7 @@ fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
     }
 }
 
-/// Say which key the complaint is about.
+/// Adds the key to a complaint.
 pub(crate) fn prefixed(path: &str, complaint: Complaint) -> Complaint {
     let message = format!("`{path}`: {}", complaint.message);
     complaint.reworded(message)

@@ -1,40 +1,40 @@
-//! `hosts`: which machine runs which members, and at which interface a link to another machine leaves.
+//! Reads `hosts`: the members of each machine, and the interfaces of links to other machines.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use rackloom_protocol::NodeId;
 
-use crate::hosts::HostPlan;
-use crate::mistake::{Complaint, quoted};
+use crate::model::hosts::HostPlan;
+use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader, prefixed};
-use crate::read::links::{is_no_link, no_such_link};
+use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::{member_at, member_name};
 use crate::schema;
-use crate::shape::Shape;
 
-/// Longest name of an interface that Linux takes.
+/// Longest name of an interface in Linux, in bytes.
 const INTERFACE_CHARACTERS_MAX: usize = 15;
 
-/// All hosts, in the order of the file.
+/// Reads all hosts, in the order of the file.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<HostPlan> {
     let mut hosts: Vec<HostPlan> = Vec::new();
     let written = rack.find("hosts");
     if let Some(value) = written {
-        reader.places.note("hosts".to_owned(), value.place);
+        reader.positions.note("hosts".to_owned(), value.position);
     }
     for entry in reader.entries(written, "hosts") {
         if let Err(complaint) = member_name(&entry.key) {
             let message = format!("{} is not a name of a host", quoted(&entry.key));
-            reader.complain(entry.key_place, complaint.reworded(message));
+            reader.complain(entry.key_position, complaint.reworded(message));
         }
         let path = format!("hosts.{}", entry.key);
-        reader.places.note(path.clone(), entry.key_place);
+        reader.positions.note(path.clone(), entry.key_position);
         let fields = reader.open(Some(&entry.value), path, &schema::HOST);
         let members = members(reader, &fields, shape, &hosts);
         if members.is_empty() && fields.find("nodes").is_none() {
             let complaint = Complaint::about(format!("the host {} has no nodes", quoted(&entry.key)));
-            reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
+            reader.complain(entry.key_position, complaint.hint("write `nodes: [n0, n1]`"));
         }
         let interface = reader.value(&fields, "interface", None, |text| interface_name(text).map(Some));
         let interfaces = by_link(reader, &fields, shape, "interfaces", interface_name);
@@ -59,8 +59,8 @@ fn members(
         let Some((shape, member)) =
             shape.and_then(|shape| Some((shape, member_at(reader, shape, item, &path)?)))
         else {
-            // Whom this was meant to place is not known: nobody is told to have no host.
-            reader.places.note_broken("hosts".to_owned());
+            // It is unknown which member was meant, so no member is reported as one without a host.
+            reader.positions.note_broken("hosts".to_owned());
             continue;
         };
         let name = quoted(&shape.members[member.index()].0);
@@ -72,12 +72,12 @@ fn members(
                 continue;
             }
         };
-        reader.complain(item.place, Complaint::about(message).hint("a member runs on one host"));
+        reader.complain(item.position, Complaint::about(message).hint("a member runs on one host"));
     }
     members
 }
 
-/// What single links have instead, by link number. A value that cannot be read stands for one that is not judged.
+/// Reads values of single links, by link number. A value that cannot be read becomes a default that is not checked.
 fn by_link<T: Default>(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -91,20 +91,20 @@ fn by_link<T: Default>(
         let name = reader
             .scalar(&entry.value, &path)
             .and_then(|text| parse(text).map_err(|complaint| prefixed(&path, complaint)));
-        let name = name.map_err(|complaint| reader.complain(entry.value.place, complaint)).ok();
+        let name = name.map_err(|complaint| reader.complain(entry.value.position, complaint)).ok();
         let Some(shape) = shape else { continue };
         match (shape.link_named(&entry.key), name) {
             (Some(link), name) => {
-                reader.places.note(format!("{path}.{}", shape.links[link].0), entry.key_place);
+                reader.positions.note(format!("{path}.{}", shape.links[link].0), entry.key_position);
                 let name = name.unwrap_or_default();
                 if values.insert(link, name).is_some() {
                     let message = format!("{} names a link that has been named before", quoted(&entry.key));
                     let hint = "a link leaves at one place";
-                    reader.complain(entry.key_place, Complaint::about(message).hint(hint));
+                    reader.complain(entry.key_position, Complaint::about(message).hint(hint));
                 }
             }
             (None, _) if is_no_link(reader, shape, &entry.key) => {
-                reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+                reader.complain(entry.key_position, no_such_link(shape, &entry.key));
             }
             (None, _) => {}
         }
@@ -112,7 +112,7 @@ fn by_link<T: Default>(
     values
 }
 
-/// An address that a datagram can be sent to.
+/// Reads an address that datagrams can be sent to.
 fn address_of(text: &str) -> Result<Ipv4Addr, Complaint> {
     let address: Option<Ipv4Addr> = text.parse().ok();
     let is_of_one =
@@ -123,7 +123,7 @@ fn address_of(text: &str) -> Result<Ipv4Addr, Complaint> {
     })
 }
 
-/// A name that an interface of Linux can have, of the characters that names have here.
+/// Reads a valid name of a Linux interface, restricted to the characters of names in rack files.
 fn interface_name(text: &str) -> Result<String, Complaint> {
     let not_a_name = || format!("{} is not a name of an interface", quoted(text));
     let name = member_name(text).map_err(|complaint| complaint.reworded(not_a_name()))?;

@@ -1,28 +1,28 @@
-//! `job`: a word for a job with its default settings, or a table with one job and its own.
+//! Reads `job`: the name of a job with default settings, or a table with one job and its settings.
 
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::algorithm::{AlgorithmList, AlgorithmName};
-use crate::defaults;
-use crate::document::Content;
-use crate::job::{
+use crate::model::algorithm::{AlgorithmList, AlgorithmName};
+use crate::model::defaults;
+use crate::model::job::{
     CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
     Sweep, TrafficPlan,
 };
-use crate::mistake::{Complaint, quoted};
-use crate::objection::Objection;
-use crate::quantity::{bytes, whole};
+use crate::model::objection::Objection;
+use crate::model::shape::Shape;
+use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader, prefixed, word_of};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, whole};
 use crate::read::settings::bytes_as;
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::shape::Shape;
 
-/// What the file says under `job`.
+/// Jobs that the file names.
 pub(crate) struct Jobs {
-    /// The job of the rack, or what stands in for it.
+    /// Job of the rack, or its default.
     pub(crate) job: JobPlan,
-    /// All jobs that stand there; more than one is a mistake, and they are judged all the same.
+    /// All jobs. More than one is a mistake, but all of them are checked.
     pub(crate) all: Vec<JobPlan>,
 }
 
@@ -32,11 +32,11 @@ impl Jobs {
     }
 }
 
-/// Read the job: `job: none`, or `job: {litmus: {...}}`.
+/// Reads the job: `job: none`, or `job: {litmus: {...}}`.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Jobs {
     let base = defaults::JOB;
     let Some(value) = rack.find("job") else { return Jobs::one(base) };
-    reader.places.note("job".to_owned(), value.place);
+    reader.positions.note("job".to_owned(), value.position);
     if matches!(value.content, Content::Text(_)) {
         let words: Vec<_> =
             JobKind::NAMES.iter().filter_map(|name| Some((*name, JobKind::from_name(name)?))).collect();
@@ -45,7 +45,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     let jobs = reader.open_under(rack, "job", &schema::JOB);
     let chosen = reader.chosen(value, &jobs, "a rack has one job, found several");
     if chosen.is_none() {
-        reader.places.note_broken("job".to_owned());
+        reader.positions.note_broken("job".to_owned());
     }
     let mut read = Jobs { job: base, all: Vec::new() };
     for name in jobs.named(|_| true) {
@@ -110,13 +110,13 @@ fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
         return reader.choice(fields, "algorithm", AlgorithmName::default(), &words).into();
     };
     let path = fields.path_of("algorithm");
-    reader.places.note(path.clone(), value.place);
+    reader.positions.note(path.clone(), value.position);
     let before = reader.mistakes.len();
     let mut names = Vec::new();
     for item in items {
         match reader.scalar(item, &path).and_then(|text| word_of(text, &words)) {
             Ok(name) => names.push(name),
-            Err(complaint) => reader.complain(item.place, prefixed(&path, complaint)),
+            Err(complaint) => reader.complain(item.position, prefixed(&path, complaint)),
         }
     }
     if reader.mistakes.len() == before {
@@ -124,11 +124,11 @@ fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
             Ok(list) => return list,
             Err(Objection { message, hint, .. }) => {
                 let complaint = Complaint::about(format!("`{path}`: {message}"));
-                reader.complain(value.place, complaint.hint(hint));
+                reader.complain(value.position, complaint.hint(hint));
             }
         }
     }
-    reader.places.note_broken(path);
+    reader.positions.note_broken(path);
     AlgorithmList::default()
 }
 
@@ -146,28 +146,28 @@ fn traffic(reader: &mut Reader<'_>, jobs: &Fields<'_>) -> TrafficPlan {
 fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> Option<NodeId> {
     let value = fields.find("root")?;
     let path = fields.path_of("root");
-    reader.places.note(path.clone(), value.place);
+    reader.positions.note(path.clone(), value.position);
     let shape = shape?;
     let root = member_at(reader, shape, value, &path)?;
     let (name, role) = &shape.members[root.index()];
     if *role == MemberRole::Switch {
         let message = format!("the root {} is a switch, which has no memory", quoted(name));
-        reader.complain(value.place, Complaint::about(message).hint("name a node"));
+        reader.complain(value.position, Complaint::about(message).hint("name a node"));
         return None;
     }
     Some(root)
 }
 
-/// `bytes: 1MiB` or `sizes: {from: 8B, to: 64MiB, factor: 2}`, and how often.
+/// Reads `bytes: 1MiB` or `sizes: {from: 8B, to: 64MiB, factor: 2}`, and the repetitions.
 fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
     let one = reader.value(fields, "bytes", None, |text| bytes(text).map(Some));
     let several = fields.find("sizes");
     if let Some(value) = several {
-        reader.places.note(fields.path_of("sizes"), value.place);
+        reader.positions.note(fields.path_of("sizes"), value.position);
     }
     if let (Some(value), Some(_)) = (several, fields.find("bytes")) {
         let message = format!("`{}` and `{}` contradict", fields.path_of("bytes"), fields.path_of("sizes"));
-        reader.complain(value.place, Complaint::about(message).hint("name one size, or several"));
+        reader.complain(value.position, Complaint::about(message).hint("name one size, or several"));
     }
     let sizes = match (several, one) {
         (Some(_), _) => sizes(reader, fields).unwrap_or(base.sizes),
@@ -187,7 +187,7 @@ fn sizes(reader: &mut Reader<'_>, outer: &Fields<'_>) -> Option<Sizes> {
         if let (None, Some(value)) = (fields.find(key), outer.find("sizes")) {
             let message = format!("`{}` has no `{key}`", outer.path_of("sizes"));
             let hint = "write `{from: 8B, to: 64KiB, factor: 2}`";
-            reader.complain(value.place, Complaint::about(message).hint(hint));
+            reader.complain(value.position, Complaint::about(message).hint(hint));
         }
     }
     let factor = reader.value(&fields, "factor", Sizes::FACTOR, whole);

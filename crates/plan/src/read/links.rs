@@ -1,28 +1,28 @@
-//! `link` and `links`: what each link does to frames.
+//! Reads `link` and `links`: the profile of each link.
 //!
-//! The profile under `link` holds for every link; an entry under `links`, by the link's name, replaces what it names and
-//! keeps the rest.
+//! The profile under `link` applies to every link. An entry under `links`, by the link's name, replaces the keys that it states and
+//! keeps the others.
 
 use std::collections::BTreeSet;
 
-use crate::document::{Content, Value};
-use crate::headers::HeaderProfile;
-use crate::loss::{Burst, LossByKind};
-use crate::mistake::{Complaint, nearest, quoted};
-use crate::of_link::OwnCredits;
-use crate::plan::{DropFrames, LinkProfile};
-use crate::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
+use crate::model::headers::HeaderProfile;
+use crate::model::link::{DropFrames, LinkProfile};
+use crate::model::loss::{Burst, LossByKind};
+use crate::model::of_link::OwnCredits;
+use crate::model::shape::Shape;
+use crate::model::timing::{Medium, SideLatency};
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
-use crate::read::topology::{is_surely_absent, listed};
+use crate::read::link_names::{is_no_link, no_such_link};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
 use crate::read::{channels, pause, retry};
 use crate::schema;
-use crate::shape::Shape;
-use crate::timing::{Medium, SideLatency};
 
-/// Listed frames of one link direction at most.
+/// Largest number of listed frames of one link direction.
 const DROP_FRAMES_MAX: usize = 10_000;
 
-/// The profile of each link of the shape, in its order.
+/// Reads the profile of each link of the shape, in its order.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<LinkProfile> {
     let fields = reader.open_under(rack, "link", &schema::LINK);
     let common = profile(reader, &fields, LinkProfile::default(), None);
@@ -34,7 +34,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
             (Some(shape), Some(index)) => shape.links[index].0.clone(),
             (Some(shape), None) => {
                 if is_no_link(reader, shape, &entry.key) {
-                    reader.complain(entry.key_place, no_such_link(shape, &entry.key));
+                    reader.complain(entry.key_position, no_such_link(shape, &entry.key));
                 }
                 entry.key.clone()
             }
@@ -42,8 +42,10 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         };
         if index.is_some() && !named.insert(index) {
             let message = format!("{} names a link that has been named before", quoted(&entry.key));
-            reader
-                .complain(entry.key_place, Complaint::about(message).hint("write all its keys in one place"));
+            reader.complain(
+                entry.key_position,
+                Complaint::about(message).hint("write all its keys in one place"),
+            );
         }
         let fields = reader.open(Some(&entry.value), format!("links.{name}"), &schema::LINK);
         let own = profile(reader, &fields, common.clone(), Some(&name));
@@ -54,7 +56,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     profiles
 }
 
-/// Read a profile over another; `name` is the link's, `a--b`, if it is that of one link.
+/// Reads a profile over a base. `name` is the name of the link, `a--b`, for the entry of one link.
 fn profile(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
@@ -101,7 +103,7 @@ fn profile(
     }
 }
 
-/// A cable's length takes the place of its delay; which of the two a link's own entry names holds.
+/// Reads the length of a cable, which replaces its delay. If a link's own entry states either, that one is used.
 fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Option<u64> {
     let own = reader.value(fields, "length", None, |text| {
         in_range(&schema::LINK, "length", millimetres(text)?).map(Some)
@@ -110,8 +112,8 @@ fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Op
         (Some(value), Some(_)) => {
             let path = fields.path_of("length");
             let message =
-                format!("`{path}` and `{}` both say how long a frame is under way", fields.path_of("delay"));
-            reader.complain(value.place, Complaint::about(message).hint("leave one of them out"));
+                format!("`{path}` and `{}` both state the delay of a frame", fields.path_of("delay"));
+            reader.complain(value.position, Complaint::about(message).hint("leave one of them out"));
             own
         }
         (Some(_), None) => own,
@@ -131,7 +133,7 @@ fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> Sid
     }
 }
 
-/// How many, or a table over what all links have.
+/// Reads a number of credits, or a table over the credits of the rack.
 fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> OwnCredits {
     if !fields.is_table("credits") {
         let limit = reader.value(fields, "credits", base.limit, |text| whole(text).map(Some));
@@ -146,16 +148,16 @@ fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> Ow
     }
 }
 
-/// Bursts are said as a whole: what a link's own entry leaves out is not that of all links.
+/// Reads bursts as a whole: a link's own entry does not inherit single keys.
 fn burst(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<Burst>) -> Option<Burst> {
     let Some(value) = fields.find("burst") else { return base };
-    let place = value.place;
+    let position = value.position;
     let own = reader.open_under(fields, "burst", &schema::BURST);
     for key in ["enter", "leave"] {
         if own.find(key).is_none() {
             let message = format!("`{}` has no `{key}`", fields.path_of("burst"));
             reader.complain(
-                place,
+                position,
                 Complaint::about(message).hint("write like `burst: {enter: 0.1%, leave: 10%}`"),
             );
         }
@@ -176,7 +178,7 @@ fn loss_by_kind(reader: &mut Reader<'_>, fields: &Fields<'_>, mut base: LossByKi
     base
 }
 
-/// `[901]` for both directions, or `{n0->n1: [901]}` for the one that is named.
+/// Reads `[901]` for both directions, or `{n0->n1: [901]}` for the named one.
 fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<&str>) -> DropFrames {
     let Content::Table(entries) = &value.content else {
         let both = frame_numbers(reader, value, path);
@@ -188,7 +190,7 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
     let Some((a, b)) = ends.and_then(|ends| ends.split_once("--")) else {
         let message = format!("`{path}` of all links has no directions");
         let hint = "write a list, or name one link under `links`";
-        reader.complain(value.place, Complaint::about(message).hint(hint));
+        reader.complain(value.position, Complaint::about(message).hint(hint));
         return drop_frames;
     };
     let (forward, backward) = (format!("{a}->{b}"), format!("{b}->{a}"));
@@ -201,7 +203,7 @@ fn drop_frames(reader: &mut Reader<'_>, value: &Value, path: &str, name: Option<
         } else {
             let message = format!("{} is not a direction of this link", quoted(&entry.key));
             let hint = format!("its directions are `{forward}` and `{backward}`");
-            reader.complain(entry.key_place, Complaint::about(message).hint(hint));
+            reader.complain(entry.key_position, Complaint::about(message).hint(hint));
         }
     }
     drop_frames
@@ -211,7 +213,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
     let items = reader.items(Some(value), path);
     if items.len() > DROP_FRAMES_MAX {
         let message = format!("`{path}` lists {} frames, more than {DROP_FRAMES_MAX}", items.len());
-        reader.complain(value.place, Complaint::about(message).hint("use `loss` for that many"));
+        reader.complain(value.position, Complaint::about(message).hint("use `loss` for that many"));
         return Vec::new();
     }
     let mut numbers = BTreeSet::new();
@@ -225,27 +227,8 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
             Ok(number) => {
                 numbers.insert(number);
             }
-            Err(complaint) => reader.complain(item.place, complaint),
+            Err(complaint) => reader.complain(item.position, complaint),
         }
     }
     numbers.into_iter().collect()
-}
-
-/// Whether no link has this name. Where links of the file could not be read, only a member that is not there tells.
-pub(crate) fn is_no_link(reader: &Reader<'_>, shape: &Shape, name: &str) -> bool {
-    if reader.places.is_intact("shape") {
-        return true;
-    }
-    let ends = name.split_once('#').map_or(name, |(ends, _)| ends).split_once("--");
-    let is_absent = |end| shape.member_named(end).is_none() && is_surely_absent(reader, end);
-    ends.is_none_or(|(a, b)| is_absent(a) || is_absent(b))
-}
-
-pub(crate) fn no_such_link(shape: &Shape, name: &str) -> Complaint {
-    let complaint = Complaint::about(format!("there is no link {}", quoted(name)));
-    let names = || shape.links.iter().map(|(name, _)| name.as_str());
-    match nearest(name, names()) {
-        Some(meant) => complaint.hint(format!("did you mean `{meant}`?")),
-        None => complaint.hint(format!("links are {}", listed(names()))),
-    }
 }

@@ -1,106 +1,106 @@
-//! `defaults`, `groups`, `nodes`, `servers` and `tenants`: what each seat has.
+//! Reads `defaults`, `groups`, `nodes`, `servers` and `tenants`: the settings of each member.
 //!
-//! Values inherit node <- group <- defaults. Who sits in which server may be said in either direction: by the member (or
-//! its group), or by the list of the server; two words that differ are a mistake. A member's server is its own unless
-//! the file says otherwise, so traffic really crosses the links.
+//! Values inherit node <- group <- defaults. The server of a member is stated by the member, by its group, or by the list of the
+//! server. Contradictions are mistakes. By default each member has a server of its own, so that traffic
+//! crosses the links.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
-use crate::defaults;
-use crate::document::{Content, Entry, Value};
-use crate::local::{LocalPath, LocalPlan};
-use crate::mistake::{Complaint, Place, quoted};
-use crate::plan::{MemberPlan, MemoryOptions, TenantPlan};
-use crate::quantity::{bytes, nanoseconds, rate, whole};
+use crate::model::defaults;
+use crate::model::local::{LocalPath, LocalPlan};
+use crate::model::member::{MemberPlan, MemoryOptions, TenantPlan};
+use crate::model::shape::Shape;
+use crate::read::document::{Content, Entry, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed, with_range};
-use crate::read::seats::{Wishes, server_name, wishes};
+use crate::read::mistake::{Complaint, Position, quoted};
+use crate::read::quantity::{bytes, nanoseconds, rate, whole};
+use crate::read::seats::{SeatSettings, server_name, settings};
 use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
-use crate::shape::Shape;
 
-/// What the file says about one member, by source.
+/// Settings of one member in the file, by source.
 #[derive(Default)]
-struct Said {
-    own: Wishes,
-    group: Option<(String, Wishes)>,
-    listed_server: Option<(String, Place)>,
+struct MemberEntries {
+    own: SeatSettings,
+    group: Option<(String, SeatSettings)>,
+    listed_server: Option<(String, Position)>,
 }
 
-/// All members of the shape, in its order.
+/// Reads all members of the shape, in its order.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Vec<MemberPlan> {
     let common = reader.open_under(rack, "defaults", &schema::DEFAULTS);
-    let common = wishes(reader, &common);
+    let common = settings(reader, &common);
     let none = Shape::default();
     let members = &shape.unwrap_or(&none).members;
-    let mut said: Vec<Said> = members.iter().map(|_| Said::default()).collect();
-    groups(reader, rack, shape, &mut said);
-    nodes(reader, rack, shape, &mut said);
-    servers(reader, rack, shape, &mut said);
-    let members = members.iter().zip(said);
-    members.map(|((name, role), said)| seat(reader, name, *role, said, &common)).collect()
+    let mut entries: Vec<MemberEntries> = members.iter().map(|_| MemberEntries::default()).collect();
+    groups(reader, rack, shape, &mut entries);
+    nodes(reader, rack, shape, &mut entries);
+    servers(reader, rack, shape, &mut entries);
+    let members = members.iter().zip(entries);
+    members.map(|((name, role), entries)| seat(reader, name, *role, entries, &common)).collect()
 }
 
-fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
+fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entries: &mut [MemberEntries]) {
     for entry in reader.entries(rack.find("groups"), "groups") {
         if let Err(complaint) = member_name(&entry.key) {
-            reader.complain(entry.key_place, prefixed("groups", complaint));
+            reader.complain(entry.key_position, prefixed("groups", complaint));
         }
         let path = format!("groups.{}", entry.key);
         let fields = reader.open(Some(&entry.value), path, &schema::GROUP);
-        let group = wishes(reader, &fields);
+        let group = settings(reader, &fields);
         let path = fields.path_of("nodes");
         let items = reader.items(fields.find("nodes"), &path);
         if items.is_empty() {
             let complaint = Complaint::about(format!("the group {} has no nodes", quoted(&entry.key)));
-            reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
+            reader.complain(entry.key_position, complaint.hint("write `nodes: [n0, n1]`"));
         }
         for item in items {
             let Some(member) = shape.and_then(|shape| member_at(reader, shape, item, &path)) else {
                 continue;
             };
-            match &said[member.index()].group {
+            match &entries[member.index()].group {
                 Some((other, _)) => {
                     let message = format!("{} is in group {} already", named(shape, member), quoted(other));
                     reader.complain(
-                        item.place,
+                        item.position,
                         Complaint::about(message).hint("a member is in one group at most"),
                     );
                 }
-                None => said[member.index()].group = Some((entry.key.clone(), group.clone())),
+                None => entries[member.index()].group = Some((entry.key.clone(), group.clone())),
             }
         }
     }
 }
 
-fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
+fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entries: &mut [MemberEntries]) {
     for entry in reader.entries(rack.find("nodes"), "nodes") {
         let member = shape.and_then(|shape| shape.member_named(&entry.key));
         if let (Some(shape), None) = (shape, member)
             && is_surely_absent(reader, &entry.key)
         {
-            reader.complain(entry.key_place, no_such_member(shape, &entry.key));
+            reader.complain(entry.key_position, no_such_member(shape, &entry.key));
         }
         let role = member.zip(shape).map(|(member, shape)| shape.members[member.index()].1);
         let table = if role == Some(MemberRole::Switch) { &schema::SWITCH } else { &schema::NODE };
-        // An entry for no member is read all the same, for its other mistakes.
+        // An entry of an unknown member is read too, for its other mistakes.
         let fields = reader.open(Some(&entry.value), format!("nodes.{}", entry.key), table);
-        let own = wishes(reader, &fields);
+        let own = settings(reader, &fields);
         if let Some(member) = member {
-            said[member.index()].own = own;
+            entries[member.index()].own = own;
         }
     }
 }
 
-fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, said: &mut [Said]) {
+fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entries: &mut [MemberEntries]) {
     for entry in reader.entries(rack.find("servers"), "servers") {
         if let Err(complaint) = server_name(&entry.key) {
-            reader.complain(entry.key_place, complaint);
+            reader.complain(entry.key_position, complaint);
         }
         let path = format!("servers.{}", entry.key);
         let (value, path) = if matches!(entry.value.content, Content::Table(_)) {
-            // Its `local` is read with the rack's.
+            // Its `local` is read with that of the rack.
             let fields = reader.open(Some(&entry.value), path, &schema::SERVER);
             (fields.find("nodes"), fields.path_of("nodes"))
         } else {
@@ -108,28 +108,28 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, sa
         };
         if value.is_none() {
             let complaint = Complaint::about(format!("the server {} has no nodes", quoted(&entry.key)));
-            reader.complain(entry.key_place, complaint.hint("write `nodes: [n0, n1]`"));
+            reader.complain(entry.key_position, complaint.hint("write `nodes: [n0, n1]`"));
         }
         for item in reader.items(value, &path) {
             let Some(member) = shape.and_then(|shape| member_at(reader, shape, item, &path)) else {
                 continue;
             };
-            if let Some((other, _)) = &said[member.index()].listed_server {
+            if let Some((other, _)) = &entries[member.index()].listed_server {
                 let message = format!("{} sits in server {} already", named(shape, member), quoted(other));
-                reader.complain(item.place, Complaint::about(message).hint("list each member once"));
+                reader.complain(item.position, Complaint::about(message).hint("list each member once"));
             } else {
-                said[member.index()].listed_server = Some((entry.key.clone(), item.place));
+                entries[member.index()].listed_server = Some((entry.key.clone(), item.position));
             }
         }
     }
 }
 
-/// `local` of the rack and of single servers.
+/// Reads `local` of the rack and of single servers.
 pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
     let fields = reader.open_under(rack, "local", &schema::LOCAL);
     let of_rack = local_path(reader, &fields, LocalPath::default());
     let mut of_servers = BTreeMap::new();
-    // Keys that a server does not have are complained about where its nodes are read.
+    // Undeclared keys of a server are reported where its nodes are read.
     for entry in rack.find("servers").map(entries_of).unwrap_or_default() {
         let path = format!("servers.{}.local", entry.key);
         let Some(own) = entries_of(&entry.value).iter().find(|inner| inner.key == "local") else { continue };
@@ -139,7 +139,7 @@ pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
     LocalPlan { of_rack, of_servers }
 }
 
-/// The lines of a table; none of anything else.
+/// Returns the entries of a table, or none for any other value.
 fn entries_of(value: &Value) -> &[Entry] {
     if let Content::Table(entries) = &value.content { entries } else { &[] }
 }
@@ -156,50 +156,58 @@ fn local_path(reader: &mut Reader<'_>, fields: &Fields<'_>, base: LocalPath) -> 
     }
 }
 
-/// One member, with all that was said about it.
-fn seat(reader: &mut Reader<'_>, name: &str, role: MemberRole, said: Said, common: &Wishes) -> MemberPlan {
+/// Builds one member from all its settings.
+fn seat(
+    reader: &mut Reader<'_>,
+    name: &str,
+    role: MemberRole,
+    entries: MemberEntries,
+    common: &SeatSettings,
+) -> MemberPlan {
     let is_endpoint = role == MemberRole::Endpoint;
-    let group = said.group.map(|(_, wishes)| wishes).unwrap_or_default();
-    let mut wishes = said.own.or(&group);
-    if let Some((listed, place)) = said.listed_server {
-        if let Some(own) = wishes.server.as_ref().filter(|own| **own != listed) {
+    let group = entries.group.map(|(_, settings)| settings).unwrap_or_default();
+    let mut settings = entries.own.or(&group);
+    if let Some((listed, position)) = entries.listed_server {
+        if let Some(own) = settings.server.as_ref().filter(|own| **own != listed) {
             let (listed, own, name) = (quoted(&listed), quoted(own), quoted(name));
-            let message = format!("{name} is listed in server {listed}, and its entry or group says {own}");
-            reader.complain(place, Complaint::about(message).hint("name its server in one place"));
+            let message = format!("{name} is listed in server {listed}, and its entry or group states {own}");
+            reader.complain(position, Complaint::about(message).hint("name its server in one place"));
         }
-        wishes.server = Some(listed);
+        settings.server = Some(listed);
     }
-    // Of groups a switch takes the server alone, and of defaults, which are what nodes have, nothing but the partition.
-    let wishes = match is_endpoint {
-        true => wishes.or(common),
-        false => Wishes { server: wishes.server, tenant: common.tenant.clone(), ..Wishes::default() },
+    // A switch takes only the server from its groups, and only the tenant from `defaults`, which describe nodes.
+    let settings = match is_endpoint {
+        true => settings.or(common),
+        false => {
+            SeatSettings { server: settings.server, tenant: common.tenant.clone(), ..SeatSettings::default() }
+        }
     };
-    let (tenant, origin) = wishes.tenant.unzip();
+    let (tenant, origin) = settings.tenant.unzip();
     if let Some(origin) = origin {
-        reader.places.note_origin(format!("nodes.{name}.tenant"), origin);
+        reader.positions.note_origin(format!("nodes.{name}.tenant"), origin);
     }
-    let (memory_bytes, origin) = wishes.memory_bytes.unzip();
+    let (memory_bytes, origin) = settings.memory_bytes.unzip();
     if let Some(origin) = origin {
-        reader.places.note_origin(format!("nodes.{name}.memory"), origin);
+        reader.positions.note_origin(format!("nodes.{name}.memory"), origin);
     }
     MemberPlan {
         name: name.to_owned(),
         role,
         tenant: tenant.unwrap_or_default(),
-        server: wishes.server.unwrap_or_else(|| format!("server-{name}")),
+        server: settings.server.unwrap_or_else(|| format!("server-{name}")),
         memory_bytes: if is_endpoint { memory_bytes.unwrap_or(defaults::MEMORY_BYTES) } else { 0 },
         memory: MemoryOptions {
-            huge_pages: wishes.huge_pages.unwrap_or_default(),
-            locked: wishes.locked.unwrap_or_default(),
-            numa_node: wishes.numa_node,
-            device: wishes.device,
-            share: wishes.share.unwrap_or_default(),
-            mapped: wishes.mapped,
+            huge_pages: settings.huge_pages.unwrap_or_default(),
+            locked: settings.locked.unwrap_or_default(),
+            numa_node: settings.numa_node,
+            device: settings.device,
+            share: settings.share.unwrap_or_default(),
+            mapped: settings.mapped,
         },
     }
 }
 
-/// `tenants`: quotas by number.
+/// Reads `tenants`: quotas by number.
 pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantPlan> {
     let mut seen = BTreeSet::new();
     let mut tenants = Vec::new();
@@ -211,9 +219,9 @@ pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantP
         let Some(number) = number else { continue };
         if !seen.insert(number) {
             let complaint = Complaint::about(format!("tenant {number} has been named before"));
-            reader.complain(entry.key_place, complaint.hint("write all its keys in one place"));
+            reader.complain(entry.key_position, complaint.hint("write all its keys in one place"));
         }
-        reader.places.note(format!("tenants.{number}"), entry.key_place);
+        reader.positions.note(format!("tenants.{number}"), entry.key_position);
         tenants.push(TenantPlan { tenant: Tenant(number), memory_bytes_max });
     }
     tenants.sort_unstable_by_key(|plan| plan.tenant);
@@ -228,7 +236,7 @@ fn tenant_number(reader: &mut Reader<'_>, entry: &Entry) -> Option<u16> {
                 true => with_range(&schema::DEFAULTS, "tenant", complaint),
                 false => complaint.with_hint("tenants are numbers: `1: {memory_max: 16MiB}`"),
             };
-            reader.complain(entry.key_place, prefixed("tenants", complaint));
+            reader.complain(entry.key_position, prefixed("tenants", complaint));
             None
         }
     }

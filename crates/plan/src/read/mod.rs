@@ -1,69 +1,59 @@
-//! From text to a plan: read everything, then judge everything, then say everything that is wrong.
+//! Reads a rack file: text to a plan, or to all mistakes of the file.
 //!
-//! A syntax error is the only mistake that hides others. Every other value that cannot be read is complained about and
-//! replaced by its default, so that the rest of the file is read too.
+//! All tables are read first, and the result is checked afterwards. Only a syntax error hides other mistakes. Every other value that
+//! cannot be read is reported and replaced by its default, so that the rest of the file is read too.
 
 mod channels;
+pub(crate) mod document;
 mod expect;
 pub(crate) mod fields;
 mod hosts;
 mod job;
+mod link_names;
 mod links;
 mod members;
+pub(crate) mod mistake;
 mod pause;
+pub(crate) mod positions;
+pub(crate) mod quantity;
 mod retry;
 mod seats;
 mod security;
+pub(crate) mod setting_lines;
 mod settings;
+pub(crate) mod text;
 mod topology;
+pub mod trace;
+pub mod units;
 
-use crate::check;
-use crate::check::Fit;
-use crate::defaults;
-use crate::document::Value;
-use crate::job::JobPlan;
-use crate::mistake::{Complaint, PlanError, quoted};
-use crate::objection::Objection;
-use crate::plan::{Checks, LinkPlan, PayloadMode, Plan, WireKind};
-use crate::quantity::{nanoseconds, whole};
+use crate::model::defaults;
+use crate::model::job::JobPlan;
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
+use crate::model::stated::Reach;
+use crate::model::wire::{Checks, PayloadMode, WireKind};
+use crate::read::document::Value;
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::schema;
-use crate::timers::Reach;
-use fields::{Fields, RACK_FILE, Reader};
+use fields::{Fields, Reader};
 use job::Jobs;
 use settings::bytes_as;
 pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
 
-/// Read a rack from text, and judge what is asked for.
-pub(crate) fn rack(
-    text: &str,
-    origin: &str,
-    fit: Fit,
-    judge: &dyn Fn(&Plan) -> Vec<Objection>,
-) -> Result<Plan, PlanError> {
-    let (mut reader, value) = Reader::begin(text, origin, RACK_FILE)?;
-    let Read { plan, jobs, has_shape } = plan(&mut reader, &value);
-    let (source, mut mistakes, places) = reader.finish();
-    if has_shape {
-        mistakes.extend(check::mistakes(&plan, &jobs, &places, &source, fit, judge));
-    } else {
-        mistakes.extend(check::mistakes_of_settings(&plan, &jobs, &places, &source));
-    }
-    if mistakes.is_empty() { Ok(plan) } else { Err(source.error(mistakes)) }
-}
-
-/// What the tables come to.
-struct Read {
-    plan: Plan,
+/// Values of all tables.
+pub(crate) struct RackFile {
+    pub(crate) plan: Plan,
     /// All jobs that the file names.
-    jobs: Vec<JobPlan>,
-    /// Whether there is a shape to judge.
-    has_shape: bool,
+    pub(crate) jobs: Vec<JobPlan>,
+    /// True if a shape could be built.
+    pub(crate) has_shape: bool,
 }
 
-/// Read all tables.
-fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
+/// Reads all tables.
+pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     let rack = reader.open(Some(document), String::new(), &schema::RACK);
-    let shape = topology::read(reader, &rack, document.place);
+    let shape = topology::read(reader, &rack, document.position);
     let members = members::read(reader, &rack, shape.as_ref());
     let local = members::local(reader, &rack);
     let hosts = hosts::read(reader, &rack, shape.as_ref());
@@ -75,7 +65,7 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     let channels = channels::read(reader, &rack, shape.as_ref());
     let has_shape = shape.is_some();
     let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
-    // Any wire will do here: `settle` gives every link its credits.
+    // The wire does not matter here: `settle` computes the credits of every link.
     let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
     let links = edges.into_iter().zip(profiles);
     let links = links
@@ -134,13 +124,13 @@ fn plan(reader: &mut Reader<'_>, document: &Value) -> Read {
     };
     plan.settle_levels();
     plan.settle();
-    Read { plan, jobs, has_shape }
+    RackFile { plan, jobs, has_shape }
 }
 
 fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String {
     if rack.find("name").is_none() {
         let complaint = Complaint::about("the rack has no `name`").hint("add a line like `name: ring-4`");
-        reader.complain(document.place, complaint);
+        reader.complain(document.position, complaint);
     }
     reader.value(rack, "name", String::new(), |text| {
         member_name(text)

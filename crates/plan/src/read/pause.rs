@@ -1,12 +1,12 @@
-//! `link.pfc`: pauses in place of credits.
+//! Reads `link.pfc`: pauses in place of credits.
 
-use crate::pause::PausePlan;
-use crate::quantity::{nanoseconds, whole};
+use crate::model::pause::PausePlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::read::settings::bytes_as;
 use crate::schema;
 
-/// `on`, `off`, or a table over what all links have.
+/// Reads `on`, `off`, or a table over the pauses of the rack.
 pub(crate) fn read(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,

@@ -1,14 +1,14 @@
-//! `link.llr`: link-level retry.
+//! Reads `link.llr`: link-level retry.
 
 use rackloom_protocol::FlushPolicy;
 
-use crate::quantity::{nanoseconds, whole};
+use crate::model::retry::RetryPlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::quantity::{nanoseconds, whole};
 use crate::read::settings::bytes_as;
-use crate::retry::RetryPlan;
 use crate::schema;
 
-/// `on`, `off`, or a table over what all links have.
+/// Reads `on`, `off`, or a table over the retry of the rack.
 pub(crate) fn read(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,

@@ -1,24 +1,24 @@
-//! What one entry says about a seat, before it is known who inherits it.
+//! Reads the settings of one entry of `defaults`, `groups` or `nodes`, before inheritance.
 //!
-//! `defaults`, each group and each node say the same things with the same keys; [`Wishes`] holds what an entry says, and
-//! [`Wishes::or`] fills what it leaves open from the entry that it inherits from.
+//! All three have the same keys. [`SeatSettings`] holds the settings of one entry, and
+//! [`SeatSettings::or`] fills unset ones from the entry that it inherits from.
 
 use rackloom_protocol::Tenant;
 
-use crate::mistake::{Complaint, quoted};
-use crate::plan::{MemoryDevice, ShareBy};
-use crate::quantity::{bytes, whole};
+use crate::model::member::{MemoryDevice, ShareBy};
 use crate::read::fields::{Fields, Reader, in_range};
+use crate::read::mistake::{Complaint, quoted};
+use crate::read::quantity::{bytes, whole};
 use crate::read::topology::member_name;
 use crate::schema;
 
-/// What an entry says; what is `None`, it leaves to the next one.
+/// Settings of one entry. `None` is unset.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wishes {
+pub(crate) struct SeatSettings {
     pub(crate) server: Option<String>,
-    /// With the path at which it is written.
+    /// Tenant, with the path at which it is written.
     pub(crate) tenant: Option<(Tenant, String)>,
-    /// With the path at which it is written.
+    /// Size, with the path at which it is written.
     pub(crate) memory_bytes: Option<(u64, String)>,
     pub(crate) huge_pages: Option<bool>,
     pub(crate) locked: Option<bool>,
@@ -28,8 +28,8 @@ pub(crate) struct Wishes {
     pub(crate) mapped: Option<MemoryDevice>,
 }
 
-impl Wishes {
-    /// What is said here, else there.
+impl SeatSettings {
+    /// Returns these settings, with unset ones taken from `other`.
     pub(crate) fn or(self, other: &Self) -> Self {
         let other = other.clone();
         Self {
@@ -46,30 +46,30 @@ impl Wishes {
     }
 }
 
-/// Read what an entry says. That of a switch has a server alone.
-pub(crate) fn wishes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Wishes {
+/// Reads the settings of an entry. That of a switch has a server only.
+pub(crate) fn settings(reader: &mut Reader<'_>, fields: &Fields<'_>) -> SeatSettings {
     let server = reader.value(fields, "server", None, |text| server_name(text).map(Some));
     if fields.table().find("memory").is_none() {
-        return Wishes { server, ..Wishes::default() };
+        return SeatSettings { server, ..SeatSettings::default() };
     }
     let tenant = reader.value(fields, "tenant", None, |text| whole(text).map(|number| Some(Tenant(number))));
     let tenant = tenant.map(|tenant| (tenant, fields.path_of("tenant")));
-    memory(reader, fields, Wishes { server, tenant, ..Wishes::default() })
+    memory(reader, fields, SeatSettings { server, tenant, ..SeatSettings::default() })
 }
 
-/// `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
-fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishes {
+/// Reads `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
+fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, settings: SeatSettings) -> SeatSettings {
     let sized = |reader: &mut Reader<'_>, fields: &Fields<'_>, key| {
         let size =
             reader.value(fields, key, None, |text| in_range(fields.table(), key, bytes(text)?).map(Some))?;
         Some((size, fields.path_of(key)))
     };
     if !fields.is_table("memory") {
-        return Wishes { memory_bytes: sized(reader, fields, "memory"), ..wishes };
+        return SeatSettings { memory_bytes: sized(reader, fields, "memory"), ..settings };
     }
     let options = reader.open_under(fields, "memory", &schema::MEMORY);
     let shares = [ShareBy::Handle, ShareBy::Pool].map(|share| (share.name(), Some(share)));
-    Wishes {
+    SeatSettings {
         memory_bytes: sized(reader, &options, "bytes"),
         huge_pages: reader.flag(&options, "huge_pages", None),
         locked: reader.flag(&options, "locked", None),
@@ -77,7 +77,7 @@ fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, wishes: Wishes) -> Wishe
         device: reader.value(&options, "device", None, |text| device(text).map(Some)),
         share: reader.choice(&options, "share", None, &shares),
         mapped: reader.value(&options, "mapped", None, |text| device(text).map(Some)),
-        ..wishes
+        ..settings
     }
 }
 
@@ -91,7 +91,7 @@ fn numa_node(text: &str) -> Result<Option<u16>, Complaint> {
     Err(Complaint::about(format!("{number} is more than {most}")).hint(hint))
 }
 
-/// `cuda:0` or `fake:7`.
+/// Reads `cuda:0` or `fake:7`.
 fn device(text: &str) -> Result<MemoryDevice, Complaint> {
     MemoryDevice::named(text).ok_or_else(|| {
         let hint = "write `cuda:0` for the first GPU (`rackloom gpu info` lists them), or `fake:7` for a fake one of seed 7";
@@ -99,7 +99,7 @@ fn device(text: &str) -> Result<MemoryDevice, Complaint> {
     })
 }
 
-/// A name of a server.
+/// Reads the name of a server.
 pub(crate) fn server_name(text: &str) -> Result<String, Complaint> {
     member_name(text)
         .map_err(|complaint| complaint.reworded(format!("{} is not a name of a server", quoted(text))))

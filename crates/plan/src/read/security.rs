@@ -1,13 +1,13 @@
-//! `security`: who may take part in the rack. The key file itself is read by those who need it.
+//! Reads `security`: the path of the key file. The programs that need the key read the file itself.
 
 use std::path::PathBuf;
 
-use crate::mistake::Complaint;
-use crate::plan::SecurityPlan;
+use crate::model::member::SecurityPlan;
 use crate::read::fields::{Fields, Reader};
+use crate::read::mistake::Complaint;
 use crate::schema;
 
-/// Read where the key is.
+/// Reads the path of the key file.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>) -> SecurityPlan {
     let fields = reader.open_under(rack, "security", &schema::SECURITY);
     let key_file = reader.value(&fields, "key_file", None, |text| {

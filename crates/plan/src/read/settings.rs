@@ -1,20 +1,20 @@
-//! Timers, transport, packing, forwarding and credits: tables of plain values over defaults.
+//! Reads timers, transport, packing, forwarding and credits: tables of plain values over defaults.
 
 use rackloom_protocol::{
     ForwardingConfig, LinkTimers, OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy,
     RetransmissionMode, SharedBufferConfig, TransportConfig,
 };
 
-use crate::defaults::{self, CreditChoice};
-use crate::document::Content;
-use crate::mistake::Complaint;
-use crate::quantity::{bytes, nanoseconds, thousandths, whole};
+use crate::model::defaults::{self, CreditChoice};
+use crate::model::stated::Stated;
+use crate::model::timing::{ForwardingMode, ForwardingPlan};
+use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader, in_range};
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{bytes, nanoseconds, thousandths, whole};
 use crate::schema;
-use crate::timers::Stated;
-use crate::timing::{ForwardingMode, ForwardingPlan};
 
-/// A size that must fit a smaller number.
+/// Reads a size that must fit a smaller type.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
     let value = bytes(text)?;
     T::try_from(value).map_err(|_| {
@@ -64,7 +64,7 @@ pub(crate) fn transport(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Transport
     }
 }
 
-/// The timing keys that stand in the file.
+/// Returns the set of timing keys that the file states.
 pub(crate) fn stated(rack: &Fields<'_>) -> Stated {
     let stands = |table: &'static str, key: &str| match rack.find(table).map(|value| &value.content) {
         Some(Content::Table(entries)) => entries.iter().any(|entry| entry.key == key),
@@ -125,13 +125,13 @@ pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Forwardi
 }
 
 fn shared_buffer(reader: &mut Reader<'_>, forwarding: &Fields<'_>) -> Option<SharedBufferConfig> {
-    let place = forwarding.find("buffer")?.place;
-    reader.places.note(forwarding.path_of("buffer"), place);
+    let position = forwarding.find("buffer")?.position;
+    reader.positions.note(forwarding.path_of("buffer"), position);
     let fields = reader.open_under(forwarding, "buffer", &schema::BUFFER);
     if fields.find("bytes").is_none() {
         let message = format!("`{}` has no `bytes`", forwarding.path_of("buffer"));
         let hint = "write like `buffer: {bytes: 4MiB, alpha: 0.5}`";
-        reader.complain(place, Complaint::about(message).hint(hint));
+        reader.complain(position, Complaint::about(message).hint(hint));
     }
     Some(SharedBufferConfig {
         bytes: reader.value(&fields, "bytes", 1, bytes),

@@ -1,43 +1,43 @@
-//! The `shape` of a rack: a ring, a star, a full mesh, or an explicit list of members and links.
+//! Reads the `shape` of a rack: a ring, a star, a full mesh, or an explicit list of members and links.
 //!
-//! Sizes are judged here, before anything is built, so that `nodes: 4000000000` costs a message and no memory.
+//! Sizes are checked here, before anything is built, so that `nodes: 4000000000` gives a message and allocates nothing.
 
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
-use crate::document::{Content, Value};
-use crate::hub::SwitchKind;
-use crate::mistake::{Complaint, Place, nearest, quoted};
-use crate::quantity::whole;
+use crate::model::hub::SwitchKind;
+use crate::model::shape::Shape;
+use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::mistake::{Complaint, Position, nearest, quoted};
+use crate::read::quantity::whole;
 use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
-use crate::shape::Shape;
 
-/// Length of a name at most; names become names of files and devices.
+/// Largest length of a name. Names become names of files and devices.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
 
-/// Broken if some members could not be read, and nobody knows their names.
+/// Path that is marked as broken if some members could not be read, so that their names are unknown.
 const MEMBERS: &str = "members";
 
-/// Read the shape; `None` if nothing could be built (and the reader knows why).
-pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_place: Place) -> Option<Shape> {
+/// Reads the shape. Returns `None` if it could not be built, after a mistake was reported.
+pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_position: Position) -> Option<Shape> {
     let Some(value) = rack.find("shape") else {
         let hint = "add a line like `shape: {ring: {nodes: 4}}`";
-        reader.complain(rack_place, Complaint::about("the rack has no `shape`").hint(hint));
+        reader.complain(rack_position, Complaint::about("the rack has no `shape`").hint(hint));
         return None;
     };
-    reader.places.note("shape".to_owned(), value.place);
+    reader.positions.note("shape".to_owned(), value.position);
     let fields = reader.open(Some(value), "shape".to_owned(), &schema::SHAPE);
     let several = "a rack has one shape, found several";
     if let Some(kind) = reader.chosen(value, &fields, several) {
         return build(reader, &fields, kind);
     }
-    let says = match &value.content {
+    let fault = match &value.content {
         Content::Table(entries) if entries.is_empty() => "is empty",
         Content::Empty => "says nothing",
         _ => return None,
     };
     let hint = format!("name one of {}", schema::SHAPE.listed());
-    reader.complain(value.place, Complaint::about(format!("`shape` {says}")).hint(hint));
+    reader.complain(value.position, Complaint::about(format!("`shape` {fault}")).hint(hint));
     None
 }
 
@@ -51,7 +51,7 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
             let fields = reader.open_under(shape, kind, &schema::STAR);
             let planes =
                 reader.value(&fields, "planes", Some(1), |text| within(text, &fields, "planes", 0).map(Some));
-            // Each plane but the first, which the range accounts for, takes a switch.
+            // Each plane takes a switch. The range accounts for the first one.
             let switches = planes.unwrap_or(1) - 1;
             let nodes = node_count(reader, shape, kind, &fields, switches)?;
             let planes = u8::try_from(planes?).ok()?;
@@ -72,18 +72,18 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
     }
 }
 
-/// Every two nodes have a link in every plane, of which there can be too many.
+/// Builds a star with bridges. Every two nodes have a link in every plane, and there can be too many links.
 fn bridged_star(reader: &mut Reader<'_>, fields: &Fields<'_>, nodes: u16, planes: u8) -> Option<Shape> {
     let links = u64::from(nodes) * u64::from(nodes - 1) / 2 * u64::from(planes);
     if links <= LINKS_MAX {
         return Some(Shape::bridged_star(nodes, planes));
     }
-    let place = fields.find("nodes").map(|value| value.place).unwrap_or_default();
+    let position = fields.find("nodes").map(|value| value.position).unwrap_or_default();
     let message =
         format!("{nodes} nodes at {planes} bridges have {links} links, of which {LINKS_MAX} are possible");
     let hint =
         "every two nodes have a link in every plane: name fewer nodes or planes, or take `switch: member`";
-    reader.complain(place, Complaint::about(message).hint(hint));
+    reader.complain(position, Complaint::about(message).hint(hint));
     None
 }
 
@@ -95,11 +95,11 @@ fn node_count(
     fewer: u64,
 ) -> Option<u16> {
     if fields.find("nodes").is_none() {
-        let place = shape.find(kind).map(|value| value.place).unwrap_or_default();
+        let position = shape.find(kind).map(|value| value.position).unwrap_or_default();
         let hint = format!("write `{kind}: {{nodes: 4}}`");
         reader.complain(
-            place,
-            Complaint::about(format!("`shape.{kind}` does not say how many nodes")).hint(hint),
+            position,
+            Complaint::about(format!("`shape.{kind}` does not state the number of nodes")).hint(hint),
         );
         return None;
     }
@@ -107,7 +107,7 @@ fn node_count(
     u16::try_from(nodes).ok()
 }
 
-/// A count in the declared range, of which the most is so much `fewer`.
+/// Reads a count in the declared range, whose upper bound is reduced by `fewer`.
 fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64, Complaint> {
     let count: u64 = whole(text)?;
     let (least, most, _) = fields.table().range_of(key);
@@ -119,8 +119,8 @@ fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64,
     Err(Complaint::about(format!("{count} is outside {least} to {most}")).hint(hint))
 }
 
-/// The explicit form. What could be read of it is built, so that the rest of the file can be held to its names; but it
-/// is marked as broken, because nobody must be judged for a member or link that is missing by mistake.
+/// Reads the explicit form. Parts that can be read are built, so that names in the rest of the file can be checked. The shape
+/// is marked as broken, because members and links may be missing by mistake.
 fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
     let before = reader.mistakes.len();
     let mut shape = Shape::default();
@@ -129,7 +129,7 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
         let known = reader.mistakes.len();
         let items = reader.items(fields.find(key), &path);
         if reader.mistakes.len() > known {
-            reader.places.note_broken(MEMBERS.to_owned());
+            reader.positions.note_broken(MEMBERS.to_owned());
         }
         for item in items {
             custom_member(reader, &mut shape, item, &path, role);
@@ -140,16 +140,16 @@ fn custom(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Shape> {
         custom_link(reader, &mut shape, item, &path);
     }
     if reader.mistakes.len() > before {
-        reader.places.note_broken("shape".to_owned());
-        // Without any member every name in the file would be a mistake.
+        reader.positions.note_broken("shape".to_owned());
+        // Without any member, every name in the file would be reported.
         return (!shape.members.is_empty()).then_some(shape);
     }
     Some(shape)
 }
 
-/// Whether a name that no member has was not meant for one that could not be read either.
+/// Returns true if no member has this name and all members could be read.
 pub(crate) fn is_surely_absent(reader: &Reader<'_>, name: &str) -> bool {
-    reader.places.is_intact(MEMBERS) && reader.places.is_intact(&format!("member.{name}"))
+    reader.positions.is_intact(MEMBERS) && reader.positions.is_intact(&format!("member.{name}"))
 }
 
 fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str, role: MemberRole) {
@@ -158,23 +158,23 @@ fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path:
     let outcome = text.and_then(|text| member_name(text).map_err(|complaint| prefixed(path, complaint)));
     match outcome {
         Err(complaint) => {
-            reader.places.note_broken(unknown);
-            reader.complain(item.place, complaint);
+            reader.positions.note_broken(unknown);
+            reader.complain(item.position, complaint);
         }
         Ok(name) if shape.member_named(&name).is_some() => {
             let complaint = Complaint::about(format!("{} is named twice", quoted(&name)));
             reader.complain(
-                item.place,
+                item.position,
                 complaint.hint("every member has a name of its own; rename one of them"),
             );
         }
         Ok(_) if shape.members.len() as u64 >= MEMBERS_MAX => {
-            reader.places.note_broken(MEMBERS.to_owned());
+            reader.positions.note_broken(MEMBERS.to_owned());
             let complaint = Complaint::about(format!("a rack has at most {MEMBERS_MAX} members"));
-            reader.complain(item.place, complaint.hint("leave out members, or describe several racks"));
+            reader.complain(item.position, complaint.hint("leave out members, or describe several racks"));
         }
         Ok(name) => {
-            reader.places.note(format!("member.{name}"), item.place);
+            reader.positions.note(format!("member.{name}"), item.position);
             shape.add_member(name, role);
         }
     }
@@ -189,27 +189,27 @@ fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &
     let plane = Plane(u8::try_from(plane).unwrap_or_default());
     let a = custom_end(reader, shape, item, &fields, "a");
     let b = custom_end(reader, shape, item, &fields, "b");
-    let (Some(a), Some(b)) = (a, b) else { return doubt(reader, shape, &fields) };
+    let (Some(a), Some(b)) = (a, b) else { return mark_ends_of_link(reader, shape, &fields) };
     let (a_name, b_name) = (&shape.members[a.index()].0, &shape.members[b.index()].0);
     let mut others = shape.links_between(a, b).iter().map(|index| shape.links[*index].1.plane);
     if a == b {
         let complaint = Complaint::about(format!("{} is linked to itself", quoted(a_name)));
-        reader.complain(item.place, complaint.hint("a link joins two different members"));
+        reader.complain(item.position, complaint.hint("a link joins two different members"));
     } else if has_plane && others.any(|other| other == plane) {
         let plane = plane.0;
         let message = format!("{} and {} are linked twice in plane {plane}", quoted(a_name), quoted(b_name));
         let hint = "write `parallel: 2` at the first entry, or another `plane`, if two links are meant";
-        reader.complain(item.place, Complaint::about(message).hint(hint));
+        reader.complain(item.position, Complaint::about(message).hint(hint));
     } else if shape.links.len() as u64 + parallel > LINKS_MAX {
         let complaint = Complaint::about(format!("a rack has at most {LINKS_MAX} links"));
-        reader.complain(item.place, complaint.hint("leave out links, or join nodes through switches"));
+        reader.complain(item.position, complaint.hint("leave out links, or join nodes through switches"));
     } else {
         (0..parallel).for_each(|_| shape.join(a, b, plane));
     }
 }
 
-/// A link whose end nobody has may have been meant for these members, so they are not told that they have none.
-fn doubt(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
+/// A link with an unknown end may have been meant for these members, so they are not reported as unconnected.
+fn mark_ends_of_link(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
     let names = || shape.members.iter().map(|(name, _)| name.as_str());
     for key in ["a", "b"] {
         let Some(Content::Text(written)) = fields.find(key).map(|value| &value.content) else { continue };
@@ -218,7 +218,7 @@ fn doubt(reader: &mut Reader<'_>, shape: &Shape, fields: &Fields<'_>) {
             None => nearest(written, names()),
         };
         if let Some(meant) = meant {
-            reader.places.note_broken(format!("member.{meant}.links"));
+            reader.positions.note_broken(format!("member.{meant}.links"));
         }
     }
 }
@@ -232,30 +232,30 @@ fn custom_end(
 ) -> Option<NodeId> {
     let Some(value) = fields.find(key) else {
         let message = format!("the link has no end `{key}`");
-        reader.complain(item.place, Complaint::about(message).hint("write `{a: n0, b: n1}`"));
+        reader.complain(item.position, Complaint::about(message).hint("write `{a: n0, b: n1}`"));
         return None;
     };
     member_at(reader, shape, value, &fields.path_of(key))
 }
 
-/// The member that is named here.
+/// Reads the name of a member.
 pub(crate) fn member_at(reader: &mut Reader<'_>, shape: &Shape, value: &Value, path: &str) -> Option<NodeId> {
     match reader.scalar(value, path) {
         Err(complaint) => {
-            reader.complain(value.place, complaint);
+            reader.complain(value.position, complaint);
             None
         }
         Ok(name) => {
             let found = shape.member_named(name);
             if found.is_none() && is_surely_absent(reader, name) {
-                reader.complain(value.place, no_such_member(shape, name));
+                reader.complain(value.position, no_such_member(shape, name));
             }
             found
         }
     }
 }
 
-/// "there is no member `n9`", with the one that was probably meant.
+/// Returns "there is no member `n9`", with the most similar name.
 pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
     let complaint = Complaint::about(format!("there is no member {}", quoted(name)));
     match nearest(name, shape.members.iter().map(|(name, _)| name.as_str())) {
@@ -265,7 +265,7 @@ pub(crate) fn no_such_member(shape: &Shape, name: &str) -> Complaint {
     }
 }
 
-/// The first few of many names.
+/// Returns the first few of many names.
 pub(crate) fn listed<'name>(names: impl Iterator<Item = &'name str>) -> String {
     const SHOWN: usize = 8;
     let names: Vec<&str> = names.take(SHOWN + 1).collect();
@@ -273,7 +273,7 @@ pub(crate) fn listed<'name>(names: impl Iterator<Item = &'name str>) -> String {
     format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
 }
 
-/// A name that can be part of names of links, files and devices.
+/// Reads a name that can be part of names of links, files and devices.
 pub(crate) fn member_name(text: &str) -> Result<String, Complaint> {
     let allowed = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
     let starts_well = text.starts_with(|character: char| character.is_ascii_alphanumeric());

@@ -1,10 +1,10 @@
-//! Virtual channels: who travels on which, and whose turn it is.
+//! Declares virtual channels: lanes of classes, levels and arbiter.
 
 use rackloom_protocol::CHANNELS_MAX;
 
 use crate::schema::{Key, Kind, Table, key, table};
 
-/// Lanes at most: more than there are classes leaves some empty, which is refused elsewhere.
+/// Largest lane. A lane without a class is refused elsewhere.
 const LANE_MAX: u64 = 3;
 
 pub(crate) static CHANNELS: Table = table("channels", KEYS);
@@ -28,7 +28,7 @@ pub(crate) static LANES: Table = table(
     ],
 );
 
-/// What `channels` may be.
+/// Forms of `channels`.
 pub(crate) const CHANNELS_FORMS: Kind =
     Kind::Either(&[Kind::Word(&["off", "by-class"]), Kind::Table(&CHANNELS)]);
 

@@ -1,19 +1,20 @@
-//! Fault scripts: events and what must come of them.
+//! Declares fault scripts: events and expectations.
 
-use crate::faults::{Ending, FaultKind, FramePart, Happen};
-use crate::loss::KIND_NAMES;
-use crate::pick::OPERATION_NAMES;
+use crate::faults::{Ending, FaultKind, FramePart, RequiredEvents};
+use crate::model::loss::KIND_NAMES;
+use crate::model::pick::OPERATION_NAMES;
+use crate::schema::table::SCRIPT_NAME;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const DAY_NS: u64 = 24 * 3_600_000_000_000;
-/// Frames counted before a fault, and lost one by one.
+/// Largest number of frames counted before a fault, and of listed frames.
 const FRAMES_MAX: u64 = 1_000_000_000;
-/// Beginnings of one event.
+/// Largest number of beginnings of one event.
 const TIMES_MAX: u64 = 1_000_000;
-/// A flap faster than this is no cable's.
+/// Shortest period of a repeated fault. No cable flaps faster.
 pub(crate) const EVERY_NS_MIN: u64 = 100;
 
-pub(crate) static FAULTS: Table = table("fault script", KEYS);
+pub(crate) static FAULTS: Table = table(SCRIPT_NAME, KEYS);
 pub(crate) static EVENT: Table = table("events", EVENT_KEYS);
 pub(crate) static AFTER: Table = table(
     "events.after",
@@ -50,7 +51,7 @@ const EVENT_KEYS: &[Key] = &[
         Kind::Where,
         REQUIRED,
         "Links: `n0--n1` for both directions, `n0:n1` for one (`where: n0--n1/forward` and `n0->n1` mean the same, and a shell takes an unquoted `>` for a file), a member's name for all of its links, `plane 0`, or \
-         `all`. For `partition`, `pause` and `kill`: members, by name; for what befalls memory: GPU nodes.",
+         `all`. For `partition`, `pause` and `kill`: members, by name; for faults of memory: GPU nodes.",
     ),
     key(
         "rate",
@@ -107,7 +108,7 @@ const EVENT_KEYS: &[Key] = &[
         "for",
         Kind::Time(1, DAY_NS),
         "to the end",
-        "How long it lasts. A member that was paused then goes on; one that was killed is followed by a new life.",
+        "Duration. Then a paused member continues, and a killed member is followed by a new incarnation.",
     ),
     key("ramp", Kind::Time(1, DAY_NS), "at once", "How long it takes to grow to its full strength."),
     key(
@@ -134,7 +135,7 @@ const EXPECT_KEYS: &[Key] = &[
     key("lost", Kind::Names, "those killed for good", "Exactly these members are lost by the end."),
     key(
         "happen",
-        Kind::Word(Happen::NAMES),
+        Kind::Word(RequiredEvents::NAMES),
         "`all`",
         "Which events must have happened: a fault that did not proves nothing.",
     ),
@@ -142,7 +143,7 @@ const EXPECT_KEYS: &[Key] = &[
         "detected_within",
         Kind::Time(1, DAY_NS),
         "not judged",
-        "Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is told to be down.",
+        "Longest time from each `down`, `unplug`, `partition` or `kill` to the first link that is reported down.",
     ),
     key(
         "switched_within",

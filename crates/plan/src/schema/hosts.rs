@@ -1,4 +1,4 @@
-//! What a host of a rack of several is told.
+//! Declares the hosts of a rack.
 
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 

@@ -1,11 +1,11 @@
-//! What the rack shall do, and what the report holds the run against.
+//! Declares jobs and expectations.
 
-use crate::algorithm::AlgorithmName;
-use crate::expect::ExpectedVerdict;
-use crate::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
+use crate::model::algorithm::AlgorithmName;
+use crate::model::expect::ExpectedVerdict;
+use crate::model::job::{CollectiveName, ElementName, OnLoss, OperatorName, PatternName};
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
-/// No array of a job is larger than the largest memory.
+/// Largest array of a job: the largest memory.
 const BYTES_MAX: u64 = 64 << 30;
 const COUNT_MAX: u64 = 1_000_000;
 const SIZE: Kind = Kind::Size(0, BYTES_MAX);
@@ -56,10 +56,10 @@ pub(crate) static TRAFFIC: Table = table(
             "pattern",
             Kind::Word(PatternName::NAMES),
             "`permutation`",
-            "Who sends to whom. `permutation`: each to one other. `uniform`: each to nodes drawn at random. `incast`: all to the \
+            "Senders and receivers. `permutation`: each to one other. `uniform`: each to nodes drawn at random. `incast`: all to the \
              first. `all-to-all`: each to all others alike. `experts`: the same, but the k-th node gets a k-th of what the first \
              gets. `pipeline`: each to the next, what came from the one before. `tensor-parallel`: each to all others, \
-             round by round, and on only when one has come from everybody; two rounds are a direct all-reduce. `kv-cache`: each of the first half to one of \
+             round by round, and on only when one has come from each other node; two rounds are a direct all-reduce. `kv-cache`: each of the first half to one of \
              the second. `small-stores`: as `uniform`, in acknowledged stores.",
         ),
         key(
@@ -100,7 +100,7 @@ const JOB_KEYS: &[Key] = &[
         "traffic",
         Kind::Table(&TRAFFIC),
         "",
-        "Many messages at once, between whom a pattern says; every byte checked.",
+        "Many messages at once; a pattern determines senders and receivers, and every byte is checked.",
     ),
 ];
 
@@ -176,6 +176,6 @@ const EXPECT_KEYS: &[Key] = &[
         "nodes_lost",
         Kind::Names,
         "none",
-        "Exactly these members, nodes or switches, are lost by the end. Whoever else is lost fails the run.",
+        "Exactly these members, nodes or switches, are lost by the end. The loss of any other member fails the run.",
     ),
 ];

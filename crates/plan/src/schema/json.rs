@@ -1,24 +1,24 @@
-//! The declaration of keys as a JSON schema, for editors that check and complete YAML.
+//! JSON schema of the declared keys, for editors that check and complete YAML.
 //!
-//! A schema sees single values: it knows words, units and ranges of counts, and neither whether a name names a member nor
-//! whether two values contradict each other. What it refuses, the reader refuses; not the other way round.
+//! A schema describes single values: words, units and ranges of counts. It checks neither that a member of this name exists nor
+//! that two values agree. The reader refuses all values that the schema refuses, and more.
 
 use serde_json::{Map, Value, json};
 
-use crate::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::read::NAME_CHARACTERS_MAX;
+use crate::read::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::schema::{By, Choose, FAULTS, Kind, RACK, REQUIRED, Table};
 
-/// A name: no two `-` in a row.
+/// Pattern of a name: no two `-` in a row.
 const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";
 
-/// The JSON schema (draft 2020-12) of rack files.
+/// Returns the JSON schema (draft 2020-12) of rack files.
 #[must_use]
 pub fn schema() -> Value {
     of_file("rackloom rack file", &RACK)
 }
 
-/// The JSON schema of fault scripts.
+/// Returns the JSON schema (draft 2020-12) of fault scripts.
 #[must_use]
 pub fn fault_schema() -> Value {
     of_file("rackloom fault script", &FAULTS)
@@ -33,7 +33,7 @@ fn of_file(title: &str, root: &'static Table) -> Value {
     schema
 }
 
-/// One table; the tables below it are added to `tables`, by name.
+/// Returns the schema of one table, and adds the tables below it to `tables`, by name.
 fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     for key in table.keys {
@@ -56,7 +56,7 @@ fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
 
 fn description(meaning: &str, default: &str, kind: &Kind) -> String {
     let mut text = meaning.to_owned();
-    // Editors show no document to link to, and show words and tables themselves.
+    // Editors have no document to link to, and they show words and tables themselves.
     if matches!(kind, Kind::Size(..) | Kind::Time(..) | Kind::Rate(..) | Kind::Length(..) | Kind::Probability)
     {
         text = format!("{text} A {}.", kind.words());
@@ -67,7 +67,7 @@ fn description(meaning: &str, default: &str, kind: &Kind) -> String {
     text
 }
 
-/// What one value looks like.
+/// Returns the schema of one value.
 fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
     match of {
         Kind::Name => name(),
@@ -127,7 +127,7 @@ fn by_name(keys: &str, values: Value) -> Value {
     json!({"type": "object", "propertyNames": pattern(keys), "additionalProperties": values})
 }
 
-/// A string that this pattern describes from its first character to its last.
+/// Returns the schema of a string that this pattern describes completely.
 fn pattern(inner: &str) -> Value {
     json!({"type": "string", "pattern": format!("^({inner})$")})
 }

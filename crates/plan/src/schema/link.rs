@@ -1,11 +1,11 @@
-//! What links do to frames, and how they repeat what is lost.
+//! Declares links and their retry, pauses, credits and channels.
 
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
-/// A delay longer than this is no rack.
+/// Longest delay of a link.
 const DELAY_NS_MAX: u64 = 10_000_000_000;
 const LENGTH_MM_MAX: u64 = 10_000_000;
-/// Of one stage on one side.
+/// Largest latency of one stage on one side.
 const SIDE_NS_MAX: u64 = 1_000_000;
 const RATE_MIN: u64 = 1_000;
 const RATE_MAX: u64 = 100_000_000_000_000;
@@ -20,7 +20,7 @@ pub(crate) static LINK_CREDITS: Table = table(
         key(
             "update_spacing",
             Kind::Size(1, 1 << 40),
-            "as `credits.update_spacing`; a quarter of the credits of a channel where that says nothing",
+            "as `credits.update_spacing`; a quarter of the credits of a channel if that is not stated",
             "Bytes that must have been freed before an update leaves as a frame of its own.",
         ),
         key(

@@ -1,9 +1,9 @@
-//! What nodes, groups and tenants have.
+//! Declares nodes, groups and tenants.
 
-use crate::plan::ShareBy;
+use crate::model::member::ShareBy;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
-/// A node's memory at the least and at the most.
+/// Smallest and largest memory of a node.
 const MEMORY_SIZE: Kind = Kind::Size(4 << 10, 64 << 30);
 const NUMA_NODE_MAX: u64 = 1023;
 const MILLISECOND_NS: u64 = 1_000_000;
@@ -14,7 +14,7 @@ const TENANT_NUMBER: Kind = Kind::Count(0, u16::MAX as u64);
 pub(crate) static DEFAULTS: Table = table("defaults", DEFAULT_KEYS);
 pub(crate) static GROUP: Table = table("groups", GROUP_KEYS);
 pub(crate) static NODE: Table = table("nodes", NODE_KEYS);
-/// The part of [`NODE`] that a switch has.
+/// Keys of [`NODE`] that a switch has.
 pub(crate) static SWITCH: Table = table("nodes", &[key("server", Kind::Name, "", "")]);
 pub(crate) static MEMORY: Table = table(
     "memory",

@@ -1,22 +1,22 @@
-//! How the protocol is set: liveness of links, reliability, packing, credits.
+//! Declares the protocol settings: timers, transport, packing, forwarding, credits.
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
 
-use crate::defaults::REORDER_PACKETS_MIN;
+use crate::model::defaults::REORDER_PACKETS_MIN;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const MICROSECOND_NS: u64 = 1_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 const MINUTE_NS: u64 = 60_000_000_000;
 const HOUR_NS: u64 = 60 * MINUTE_NS;
-/// The selective acknowledgement names the packets of one window, one bit each.
+/// Largest window: the selective acknowledgement has one bit for each of its packets.
 pub(crate) const WINDOW_PACKETS_MAX: u64 = BITMAP_BYTES_MAX as u64 * 8;
-/// Operations of a frame are counted in one byte; the core keeps a few for its own.
+/// Largest number of operations per frame: the count is one byte, and the core reserves a few.
 const OPERATIONS_MAX: u64 = 250;
 const BUFFER_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) static TIMERS: Table = table("timers", TIMER_KEYS);
-/// What `timers` may be.
+/// Forms of `timers`.
 pub(crate) const TIMERS_FORMS: Kind = Kind::Either(&[Kind::Word(&["auto"]), Kind::Table(&TIMERS)]);
 pub(crate) static TRANSPORT: Table = table("transport", TRANSPORT_KEYS);
 pub(crate) static PATHS: Table = table(
@@ -100,7 +100,7 @@ pub(crate) static FORWARDING: Table = table(
             "drain",
             Kind::Word(&["at-once", "answered"]),
             "`at-once`",
-            "When a node frees the buffer of a request that it has taken: at once, or when all answers to whoever asked have \
+            "When a node frees the buffer of a request that it has taken: at once, or when all its answers have \
              left. `answered` is for showing why answers want a channel of their own.",
         ),
         key(
@@ -108,13 +108,13 @@ pub(crate) static FORWARDING: Table = table(
             Kind::Word(&["by-output", "by-input"]),
             "`by-output`",
             "What waits for what in a switch, or in a node that relays. `by-output`: a frame waits for those that leave by the same port \
-             (virtual output queues). `by-input`: also for those that came in before it over the same link and channel, whatever port \
-             they want; for showing what that costs. A line moves up when its first frame has left, and a link's channels take turns.",
+             (virtual output queues). `by-input`: also for those that came in before it over the same link and channel, to any \
+             port; it shows what that costs. A line moves up when its first frame has left, and a link's channels take turns.",
         ),
         key(
             "buffer",
             Kind::Table(&BUFFER),
-            "what each link's `pfc` says",
+            "the `pfc` of each link",
             "One memory in each member for the frames of all links that pause, in place of their `xoff`.",
         ),
         key(
@@ -122,13 +122,13 @@ pub(crate) static FORWARDING: Table = table(
             Kind::Size(0, BUFFER_BYTES_MAX),
             "nothing is marked",
             "Bytes that may wait for a channel of a port: a data frame that joins more is marked, its receiver's next acknowledgement \
-             says so, and its sender counts that. Nobody sends more slowly because of it.",
+             says so, and its sender counts that. No sender becomes slower because of it.",
         ),
         key(
             "deadlock",
             Kind::Word(&["refuse", "allow"]),
             "`refuse`",
-            "What becomes of a rack whose channels can wait for each other in a circle. `allow` is for seeing that they do.",
+            "Treatment of a rack whose channels can wait for each other in a cycle. `allow` accepts it, to demonstrate the deadlock.",
         ),
     ],
 );
@@ -193,7 +193,7 @@ pub(crate) static CREDITS: Table = table(
             "counter_bits",
             Kind::Count(2, 32),
             "32 (ours)",
-            "Width of the cyclic counters whose rule is kept: the limit is at most half of their circle.",
+            "Width of the cyclic counters: the limit is at most half of their range.",
         ),
     ],
 );

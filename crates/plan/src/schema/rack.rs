@@ -1,30 +1,31 @@
-//! The top level of the file.
+//! Declares the top level of the file.
 
 use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
-use crate::job::JobKind;
-use crate::plan::PayloadMode;
+use crate::model::job::JobKind;
+use crate::model::wire::PayloadMode;
+use crate::schema::table::RACK_NAME;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
     NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key,
     table,
 };
 
-/// Headers of a data frame, Ethernet header included.
+/// Headers of a data frame in bytes, Ethernet header included.
 pub(crate) const HEADER_BYTES: u64 = OPERATIONS as u64;
-/// The reply to one load request, which is never split, must fit.
+/// Smallest frame: the reply to one load, which is never split, must fit.
 pub(crate) const FRAME_BYTES_MIN: u64 = HEADER_BYTES + OPERATION_HEADER as u64 + LOAD_BYTES_MAX as u64;
-/// An Ethernet frame of a 9000-byte MTU.
+/// Largest frame: an Ethernet frame of a 9000-byte MTU.
 const FRAME_BYTES_MAX: u64 = 9014;
-/// The core takes nothing larger on the Load/Store path.
+/// Largest transfer of the Load/Store path in the protocol core.
 const STORE_BYTES_MAX: u64 = 16 << 10;
 const MILLISECOND_NS: u64 = 1_000_000;
 const DAY_NS: u64 = 24 * 3_600_000 * MILLISECOND_NS;
 
 const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobKind::NAMES), Kind::Table(&JOB)]);
 
-pub(crate) static RACK: Table = table("rack", KEYS);
+pub(crate) static RACK: Table = table(RACK_NAME, KEYS);
 
 const KEYS: &[Key] = &[
     key(
@@ -35,7 +36,12 @@ const KEYS: &[Key] = &[
     ),
     key("seed", Kind::Count(0, u64::MAX), "1", "Seed of everything random: faults, data patterns."),
     key("shape", Kind::Table(&SHAPE), REQUIRED, "Members and links."),
-    key("defaults", Kind::Table(&DEFAULTS), "", "What every node has that neither it nor its group says."),
+    key(
+        "defaults",
+        Kind::Table(&DEFAULTS),
+        "",
+        "Settings of every node that neither its entry nor its group states.",
+    ),
     key("groups", Kind::TableBy(By::Group, &GROUP), "", "What several nodes have alike."),
     key("nodes", Kind::TableBy(By::Member, &NODE), "", "What single members have instead."),
     key(
@@ -56,9 +62,9 @@ const KEYS: &[Key] = &[
         "hosts",
         Kind::TableBy(By::Host, &HOST),
         "",
-        "Who runs on which machine, and where links between machines leave: `{A: {nodes: [n0, n1], interface: eth1}, B: \
-         {nodes: [n2, n3], interface: eth1}}`. `run` and `up` start one host's share with `--host`, and everybody \
-         without it.",
+        "Members of each machine, and the interface of links between machines: `{A: {nodes: [n0, n1], interface: eth1}, B: \
+         {nodes: [n2, n3], interface: eth1}}`. `run` and `up` start one host's share with `--host`, and all \
+         members without it.",
     ),
     key(
         "tenants",
@@ -161,7 +167,7 @@ const KEYS: &[Key] = &[
         "watchdog",
         Kind::Time(MILLISECOND_NS, DAY_NS),
         "`30s` (ours)",
-        "A run without progress for this long ends and says who waits for what.",
+        "A run without progress for this long ends, and the report names what each member waits for.",
     ),
     key(
         "payload",
@@ -171,6 +177,6 @@ const KEYS: &[Key] = &[
          moves a fingerprint of every 256 bytes in their place, and checks compare those. `elided` moves nothing, so that nothing \
          of it can be checked. Times, events and counters are the same. Jobs that look at every byte need `full`.",
     ),
-    key("job", JOB_FORMS, "`litmus`", "What the rack shall do."),
+    key("job", JOB_FORMS, "`litmus`", "Job of the rack."),
     key("expect", Kind::Table(&EXPECT), "", "What the report holds the run against."),
 ];

@@ -1,4 +1,4 @@
-//! Who may take part in the rack.
+//! Declares authentication.
 
 use crate::schema::{Key, Kind, Table, key, table};
 

@@ -1,22 +1,22 @@
-//! Members and links.
+//! Declares shapes, members and links.
 
 use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 
-use crate::hub::SwitchKind;
+use crate::model::hub::SwitchKind;
 use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
-/// Members of one rack at most.
+/// Largest number of members of a rack.
 pub(crate) const MEMBERS_MAX: u64 = 4096;
-/// Links of one rack at most: the core numbers them with 16 bits.
+/// Largest number of links of a rack: the core numbers them with 16 bits.
 pub(crate) const LINKS_MAX: u64 = u16::MAX as u64;
-/// Links that a frame can cross.
+/// Largest number of links that a frame can cross.
 pub(crate) const HOPS_MAX: u64 = HOP_LIMIT_START as u64;
-/// Planes of one rack at most.
+/// Largest number of planes of a rack.
 pub(crate) const PLANES_MAX: u64 = 12;
-/// Links between two members in one plane at most.
+/// Largest number of links between two members in one plane.
 const PARALLEL_MAX: u64 = 16;
 
-/// The largest full mesh within [`LINKS_MAX`].
+/// Returns the number of nodes of the largest full mesh within [`LINKS_MAX`].
 const fn full_mesh_nodes_max() -> u64 {
     let mut most = 2;
     while most * (most + 1) / 2 <= LINKS_MAX {
@@ -28,7 +28,7 @@ const fn full_mesh_nodes_max() -> u64 {
 pub(crate) static SHAPE: Table = Table { name: "shape", keys: SHAPE_KEYS, choose: Choose::One };
 pub(crate) static RING: Table = table(
     "shape.ring",
-    // The long way round, which a cut link forces, must stay within the hop limit of a frame.
+    // The detour around a cut link must stay within the hop limit of a frame.
     &[key(
         "nodes",
         Kind::Count(2, HOPS_MAX + 1),

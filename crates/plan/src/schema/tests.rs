@@ -1,15 +1,15 @@
-//! Declared keys, the readers and the document tell the same story.
+//! Tests that declared keys, the readers and the document agree.
 
 use super::*;
-use crate::plan::Plan;
+use crate::model::plan::Plan;
 
-/// Racks that use every key, each on a line of its own with its value, if that is a single one.
+/// Returns racks that use every key, each on a separate line with its value, if it is a single one.
 fn racks() -> Vec<&'static str> {
     let alternatives = include_str!("../../tests/every-key-alternatives.yaml").split("---\n");
     std::iter::once(include_str!("../../tests/every-key.yaml")).chain(alternatives).collect()
 }
 
-/// The table and all that can stand below it, each once.
+/// Adds the table and all tables that can be below it, each once.
 fn tables(table: &'static Table, found: &mut Vec<&'static Table>) {
     if found.iter().any(|other| other.name == table.name) {
         return;
@@ -28,7 +28,7 @@ fn below(kind: &'static Kind, found: &mut Vec<&'static Table>) {
     }
 }
 
-/// How the document shows a table.
+/// Returns a table as the document shows it.
 fn shown_in_document(table: &Table) -> String {
     let mut text = "| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
     for Key { name, kind, default, meaning } in table.keys {
@@ -65,7 +65,7 @@ fn shows_every_table(file: &str, root: &'static Table) {
     assert_eq!(headings.count(), declared.len(), "a section for a table that does not exist");
 }
 
-/// The value that a default consists of, if it is one and not a sentence.
+/// Returns the value of a default, or `None` if the default is a sentence.
 fn literal(default: &'static str) -> Option<&'static str> {
     let (value, rest) = match default.strip_prefix('`') {
         Some(quoted) => quoted.split_once('`')?,
@@ -84,7 +84,7 @@ fn a_default_that_is_spelled_out_changes_nothing() {
         [&RACK, &DEFAULTS, &LINK, &TIMERS, &TRANSPORT, &PATHS, &PACKING, &CREDITS, &MEMORY, &EXPECT, &LOCAL];
     let jobs = [&LITMUS, &COLLECTIVE, &LATENCY, &BANDWIDTH, &TRAFFIC];
     for table in tables.into_iter().chain(jobs) {
-        // With no settings of its own, a job is what its word means.
+        // With no settings, a job is equal to the job of its name alone.
         let bare = match table.name.split_once('.') {
             Some(("job", job)) => hash(&format!("{base}job: {job}\n")),
             _ => hash(base),
@@ -92,7 +92,7 @@ fn a_default_that_is_spelled_out_changes_nothing() {
         for key in table.keys {
             let Some(value) = literal(key.default) else { continue };
             if key.name == "segments" {
-                // Refused without the algorithm that it belongs to.
+                // It is refused without the algorithm that it belongs to.
                 let job =
                     |more| hash(&format!("{base}job: {{collective: {{algorithm: ring-pipeline{more}}}}}\n"));
                 assert_eq!(job(format!(", segments: {value}")), job(String::new()));
@@ -114,7 +114,7 @@ fn a_default_that_is_spelled_out_changes_nothing() {
 }
 
 #[test]
-fn a_switch_has_part_of_what_a_node_has() {
+fn a_switch_has_some_of_the_keys_of_a_node() {
     assert!(SWITCH.names().all(|name| NODE.find(name).is_some()));
 }
 
@@ -127,8 +127,8 @@ fn every_key_is_read() {
             let Some((key, value)) = line.split_once(": ").filter(|_| !line.starts_with('#')) else {
                 continue;
             };
-            // A value that no key takes: whoever reads it must complain, at this line.
-            // Any text is a path, but for none.
+            // A value that is invalid for every key: its reader must report it, at this line.
+            // Any text is a valid path, except an empty one.
             let is_path = key.trim() == "key_file";
             let value = if is_path { String::new() } else { format!("?{}", value.replace('"', "")) };
             let broken = format!("{key}: \"{value}\"");

@@ -1,4 +1,4 @@
-//! Credits, pauses and channels: too few, unheard, or waiting for each other in a circle.
+//! Tests of mistakes in credits, pauses and channels: too few, without effect, or in a cycle.
 
 use rackloom_plan::Plan;
 
@@ -18,14 +18,14 @@ fn credits_hold_two_frames_and_leave_room_for_control() {
 }
 
 #[test]
-fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written() {
+fn pauses_with_too_little_headroom_are_refused_at_their_position() {
     let pfc = |settings: &str| {
         format!("link: {{rate: 100Gbit/s, delay: 500ns, pfc: {{{settings}}}}}\nchannels: {{rise: hop}}\n")
     };
     expect("link: {pfc: maybe}", &["`link.pfc`"]);
     expect(&pfc("xof: 5KiB"), &["unknown key `xof` in link.pfc"]);
     expect(&pfc("xoff: 8KiB, xon: 8KiB"), &["`link.pfc.xon` is 8KiB, not below `xoff` of 8KiB"]);
-    // A frame of 4240 takes 341 ns; 341 + 7 + 1000 ns: 4 more begin, and one made the receiver speak.
+    // A frame of 4240 takes 341 ns; 341 + 7 + 1000 ns: 4 more begin, and one caused the pause.
     expect(
         &pfc("headroom: 21199B"),
         &["`link.pfc.headroom` is 21199B, and 21200B can be under way when a pause is asked for"],
@@ -45,7 +45,7 @@ fn pauses_that_cannot_hold_what_is_under_way_are_refused_where_they_are_written(
         "links: {n0--n1: {pfc: {xoff: 4KiB, xon: 5KiB}}}",
         &["`links.n0--n1.pfc.xon` is 5KiB, not below `xoff` of 4KiB"],
     );
-    // A bubble is kept by counting credits; one link without them is enough for a circle.
+    // A bubble is kept by counting credits. One link without them is enough for a cycle.
     let circle = wrong("name: r\nshape: {ring: {nodes: 4}}\nlinks: {n0--n1: {pfc: on}}");
     let message = circle.to_string();
     assert!(
@@ -60,7 +60,7 @@ fn credits_that_never_come_back_or_wrap_are_refused() {
         "credits: {unit_bytes: 128B, limit: 100, update_spacing: 12801B}",
         &["`credits.update_spacing` is 12801B, and all credits of a link are 12800B"],
     );
-    expect("credits: {limit: 129, counter_bits: 8}", &["more than half of the circle of 8-bit counters"]);
+    expect("credits: {limit: 129, counter_bits: 8}", &["more than half of the range of 8-bit counters"]);
     expect("credits: {resync: maybe}", &["`credits.resync`"]);
     for fine in ["limit: 100, update_spacing: 12800B", "limit: 128, counter_bits: 8", "resync: false"] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\ncredits: {{unit_bytes: 128B, {fine}}}\n");
@@ -69,11 +69,11 @@ fn credits_that_never_come_back_or_wrap_are_refused() {
 }
 
 #[test]
-fn a_rack_that_can_stand_still_is_refused_with_the_circle_and_where_it_comes_from() {
+fn a_rack_that_can_deadlock_is_refused_with_its_cycle_and_position() {
     let error = wrong("name: r\nshape: {ring: {nodes: 5}}\nforwarding: {bubble: false}\n");
     let mistake = &error.mistakes[0];
     assert_eq!((error.mistakes.len(), mistake.line, mistake.column), (1, 3, 22), "{error}");
-    for part in ["can stand still for ever", "n0->n1, n1->n2, n2->n3, n3->n4, n4->n0, and again n0->n1"] {
+    for part in ["can deadlock", "n0->n1, n1->n2, n2->n3, n3->n4, n4->n0, and again n0->n1"] {
         assert!(mistake.message.contains(part), "{error}");
     }
     assert!(mistake.hint.contains("rise: dateline") && mistake.hint.contains("deadlock: allow"), "{error}");
@@ -89,11 +89,11 @@ fn a_rack_that_can_stand_still_is_refused_with_the_circle_and_where_it_comes_fro
     let doubled = "name: r\nshape: {custom: {nodes: [a, b, c, d], links: [{a: a, b: b, parallel: 2}, {a: b, b: c, parallel: 2}, \
                    {a: c, b: d, parallel: 2}, {a: d, b: a, parallel: 2}]}}\n";
     assert!(wrong(doubled).mistakes[0].hint.contains("rise: hop"));
-    expect("forwarding: {bubble: false}\nchannels: {rise: hop, levels: 1}", &["can stand still for ever"]);
+    expect("forwarding: {bubble: false}\nchannels: {rise: hop, levels: 1}", &["can deadlock"]);
 }
 
 #[test]
-fn channels_are_held_to_their_lanes_and_credits() {
+fn channels_must_match_their_lanes_and_credits() {
     expect("channels: {lanes: {bulk: 4}}", &["4 is outside 0 to 3"]);
     expect(
         "channels: {lanes: {request: 1, reply: 1, bulk: 1, bulk_reply: 1}}",
@@ -126,7 +126,7 @@ fn channels_are_held_to_their_lanes_and_credits() {
 }
 
 #[test]
-fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
+fn credits_and_channels_of_one_link_must_fit_the_link() {
     let link = |lines: &str| format!("channels: by-class\nlinks: {{n0--n1: {{{lines}}}}}");
     expect(
         &link("credits: {limit: 271}"),
@@ -175,9 +175,9 @@ fn credits_and_channels_of_one_link_are_held_to_what_the_link_is() {
     }
 }
 
-/// Pauses stand in place of credits, wherever either is said.
+/// Pauses replace credits, wherever either is stated.
 #[test]
-fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
+fn credits_without_effect_are_refused_at_any_position() {
     let star = |lines: &str| format!("name: r\nshape: {{star: {{nodes: 3}}}}\nchannels: by-class\n{lines}\n");
     for (lines, key) in [
         ("link: {pfc: on}\ncredits: {limit: 900}", "credits.limit"),
@@ -207,9 +207,9 @@ fn credits_that_no_link_heeds_are_refused_wherever_they_are_said() {
     }
 }
 
-/// The key of the link that closes the circle is where the message points.
+/// The message points at the key of the link that closes the cycle.
 #[test]
-fn an_undivided_link_that_closes_a_circle_is_refused_where_it_is_written() {
+fn an_undivided_link_that_closes_a_cycle_is_refused_at_its_position() {
     let text = "name: r\nshape: {ring: {nodes: 8}}\nchannels: {rise: dateline}\nforwarding: {bubble: false}\n\
                 links: {n1--n2: {channels: off}}\n";
     let error = Plan::parse(text, "rack.yaml").expect_err("it can stand still").to_string();

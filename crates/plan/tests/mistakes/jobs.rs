@@ -1,4 +1,4 @@
-//! Jobs that are not what they say, mean nothing, or do not fit into memory.
+//! Tests of mistakes in jobs: contradictions, keys without effect, and too little memory.
 
 use rackloom_plan::{JobKind, Plan};
 
@@ -18,7 +18,7 @@ fn memory_holds_what_the_job_moves() {
 }
 
 #[test]
-fn a_job_is_held_to_its_own_sense() {
+fn a_job_must_be_consistent() {
     let error = wrong(
         "\
 name: job
@@ -84,7 +84,7 @@ fn a_key_that_means_nothing_to_the_collective_is_refused() {
         &["`job.collective.op`", "`job.collective.root`", "`job.collective.type`", "`job.collective.bytes`"],
     );
     expect(&job("collective: barrier, sizes: {from: 8B, to: 64B}"), &["`job.collective.sizes`"]);
-    // Nobody knows what a misspelled collective would have taken.
+    // It is unknown which keys a misspelled collective would take.
     expect(&job("collective: bariver, op: sum"), &["`bariver` is not a choice"]);
     for fine in ["reduce, op: max, root: n3", "broadcast, root: n1, type: u8, bytes: 3B", "barrier"] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{}", job(&format!("collective: {fine}")));
@@ -96,7 +96,7 @@ fn a_key_that_means_nothing_to_the_collective_is_refused() {
 fn a_list_of_algorithms_names_each_once_and_no_auto() {
     let job = |list: &str| format!("job: {{collective: {{algorithm: {list}}}}}");
     expect(&job("[ring, rign]"), &["`job.collective.algorithm`: `rign` is not a choice"]);
-    expect(&job("[ring, two-shot, ring]"), &["`job.collective.algorithm`: algorithm ring stands twice"]);
+    expect(&job("[ring, two-shot, ring]"), &["`job.collective.algorithm`: algorithm ring is listed twice"]);
     expect(&job("[ring, auto]"), &["algorithm auto stands beside others"]);
     expect(&job("[]"), &["the list of algorithms is empty"]);
     expect(&job("[[ring]]"), &["`job.collective.algorithm` is a single value, found a list"]);
@@ -115,7 +115,7 @@ fn segments_belong_to_the_algorithm_that_cuts() {
         let message = format!("`job.collective.segments` means nothing to algorithm {algorithm}");
         expect(&job(settings), &[&message]);
     }
-    // Nobody knows what a misspelled algorithm would have taken.
+    // It is unknown which keys a misspelled algorithm would take.
     expect(&job("algorithm: ring-pipelin"), &["`ring-pipelin` is not a choice"]);
     let fine = job("collective: broadcast, algorithm: ring-pipeline");
     Plan::parse(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{fine}"), "rack.yaml")
@@ -126,7 +126,7 @@ fn segments_belong_to_the_algorithm_that_cuts() {
 fn a_job_is_not_measured_against_memory_that_the_file_does_not_name() {
     let error = wrong("name: r\nshape: {ring: {nodes: 4}}\njob: {collective: {bytes: 16MiB}}\n");
     assert!(error.mistakes[0].message.ends_with("more than the 16MiB that a node has by default"), "{error}");
-    // Which of two jobs it would be is not known, and what stands in for them is judged by nobody.
+    // It is unknown which of two jobs is meant, so their defaults are not checked.
     expect(
         "defaults: {memory: 512KiB}\njob: {latency: {}, bandwidth: {}}",
         &["a rack has one job, found several"],
@@ -134,9 +134,9 @@ fn a_job_is_not_measured_against_memory_that_the_file_does_not_name() {
 }
 
 #[test]
-fn a_judge_hears_of_a_job_whose_numbers_are_wrong_what_depends_on_none() {
+fn a_judge_of_a_job_with_wrong_numbers_objects_only_independently_of_them() {
     use rackloom_plan::{Objection, Subject};
-    let told = |job: &str| {
+    let found = |job: &str| {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {{collective: {{{job}}}}}\n");
         let judge = |plan: &Plan| {
             let JobKind::Collective(job) = plan.job.kind else { panic!("{:?}", plan.job) };
@@ -148,12 +148,12 @@ fn a_judge_hears_of_a_job_whose_numbers_are_wrong_what_depends_on_none() {
         error.mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>()
     };
     let said = |messages: &[String], word: &str| messages.iter().any(|message| message == word);
-    let whole = told("algorithm: ring");
+    let whole = found("algorithm: ring");
     assert_eq!(whole.len(), 4, "{whole:?}");
-    let broken = told("algorithm: ring, repetitions: 0, bytes: 5 parsecs");
+    let broken = found("algorithm: ring, repetitions: 0, bytes: 5 parsecs");
     assert_eq!(broken.len(), 4, "{broken:?}");
     assert!(said(&broken, "Algorithm") && said(&broken, "Tenants") && !said(&broken, "Memory"), "{broken:?}");
-    let unknown = told("algorithm: rign, repetitions: 0");
+    let unknown = found("algorithm: rign, repetitions: 0");
     assert!(!said(&unknown, "Algorithm") && said(&unknown, "Tenants"), "{unknown:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What a link does to frames: cables, faults, and retry that cannot work.
+//! Tests of mistakes in links: cables, faults and retry.
 
 use rackloom_plan::Plan;
 
@@ -28,7 +28,7 @@ fn dropped_frames_name_a_direction_of_their_link() {
 
 #[test]
 fn a_cable_has_a_length_or_a_delay() {
-    expect("link: {delay: 1us, length: 3m}", &["`link.length` and `link.delay` both say"]);
+    expect("link: {delay: 1us, length: 3m}", &["`link.length` and `link.delay` both state"]);
     expect("link: {length: 0m}", &["0mm is outside 1mm to 10km"]);
     expect("link: {length: 20km}", &["20km is outside 1mm to 10km"]);
     expect("link: {length: 3}", &["has no unit"]);
@@ -55,7 +55,7 @@ fn cut_through_between_different_rates_is_refused() {
 }
 
 #[test]
-fn retry_that_cannot_work_is_refused_where_it_is_written() {
+fn retry_that_cannot_work_is_refused_at_its_position() {
     let llr = |settings: &str| format!("link: {{delay: 2us, llr: {{{settings}}}}}\n");
     expect("link: {llr: maybe}", &["`link.llr`"]);
     expect(&llr("window: 5"), &["unknown key `window` in link.llr"]);
@@ -83,7 +83,7 @@ fn retry_that_cannot_work_is_refused_where_it_is_written() {
 }
 
 #[test]
-fn a_burst_says_when_it_begins_and_when_it_ends() {
+fn a_burst_states_its_beginning_and_its_end() {
     expect("link: {burst: {enter: 1%}}", &["`link.burst` has no `leave`"]);
     expect("link: {burst: {enter: 1%, leave: 200%}}", &["2 is no probability"]);
     expect("link: {loss_by_kind: {nack: 1%}}", &["unknown key `nack` in link.loss_by_kind"]);

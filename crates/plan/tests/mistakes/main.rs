@@ -1,6 +1,6 @@
-//! What a user sees when a file is wrong: every mistake at once, with its place, a caret and a hint.
+//! Tests of mistakes in a file: all are reported, each with position, caret and hint.
 //!
-//! Here is what holds for a file as a whole; its parts have modules of their own.
+//! This file tests properties of whole files. Modules test the parts.
 
 mod credits;
 mod jobs;
@@ -17,13 +17,13 @@ fn wrong(text: &str) -> PlanError {
     }
 }
 
-/// A ring of four with more lines; the mistakes must be exactly these, in the order of the file.
+/// Reads a ring of four with more lines. The mistakes must be exactly these, in the order of the file.
 fn expect(lines: &str, messages: &[&str]) {
     let error = wrong(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{lines}"));
     let found: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();
     assert_eq!(found.len(), messages.len(), "{found:#?}");
     for (found, part) in found.iter().zip(messages) {
-        assert!(found.contains(part), "{found:?} does not say {part:?}");
+        assert!(found.contains(part), "{found:?} does not contain {part:?}");
     }
 }
 
@@ -59,12 +59,12 @@ job: {litmus: {bytes_max: [1, 2]}}
 }
 
 #[test]
-fn broken_yaml_is_shown_with_its_place() {
+fn broken_yaml_is_shown_with_its_position() {
     insta::assert_snapshot!(wrong("name: r\nshape: {ring: {nodes: 4}\nseed: 1\n"));
 }
 
 #[test]
-fn a_file_that_cannot_be_read_says_so() {
+fn an_unreadable_file_is_reported() {
     let error = Plan::read(std::path::Path::new("/nonexistent/rack.yaml")).unwrap_err();
     assert_eq!((error.mistakes.len(), error.mistakes[0].line), (1, 0));
     assert!(error.to_string().starts_with("error: cannot read the rack file"), "{error}");
@@ -101,7 +101,7 @@ fn absurd_sizes_cost_a_message_and_no_memory() {
 }
 
 #[test]
-fn a_value_that_cannot_be_read_is_complained_about_once() {
+fn a_value_that_cannot_be_read_is_reported_once() {
     expect("timers: {heartbeat_interval: 100, hold_down: 10us}", &["has no unit"]);
     expect("link: {corrupt: lots}\nchecks: never", &["`lots` is not a probability"]);
     expect("credits: {limit: many}\nring_bytes: 4KiB", &["`many` is not a whole number"]);

@@ -1,11 +1,11 @@
-//! Shapes, members, links, servers and tenants that cannot be.
+//! Tests of mistakes in shapes, members, links, servers and tenants.
 
 use rackloom_plan::Plan;
 
 use crate::{expect, wrong};
 
 #[test]
-fn an_explicit_rack_is_held_to_its_own_names() {
+fn an_explicit_rack_must_use_its_own_names() {
     let error = wrong(
         "\
 name: custom
@@ -46,7 +46,7 @@ fn a_shape_is_one_of_its_kind() {
         ("shape: {}", "is empty"),
         ("shape: {rng: {nodes: 4}}", "unknown key `rng`"),
         ("shape: {ring: {nodes: 4}, star: {nodes: 4}}", "one shape"),
-        ("shape: {ring: {}}", "how many nodes"),
+        ("shape: {ring: {}}", "the number of nodes"),
         ("shape: {ring: 4}", "is a table"),
         ("shape: {ring: {nodes: 4, planes: 2}}", "unknown key `planes`"),
     ] {
@@ -56,7 +56,7 @@ fn a_shape_is_one_of_its_kind() {
 }
 
 #[test]
-fn groups_servers_and_tenants_are_held_to_the_rack_and_to_each_other() {
+fn groups_servers_and_tenants_must_match_the_rack_and_each_other() {
     let error = wrong(
         "\
 name: grouped
@@ -95,7 +95,7 @@ fn a_tenant_gets_no_more_memory_than_its_quota() {
     expect("tenants: {7: {memory_max: 8MiB}}", &["no node is of tenant 7"]);
 }
 
-/// `count` nodes in a row, and more links.
+/// Returns `count` nodes in a row, and more links.
 fn row(count: usize, more: &str) -> String {
     let nodes: Vec<String> = (0..count).map(|node| format!("n{node}")).collect();
     let links: Vec<String> =
@@ -105,17 +105,17 @@ fn row(count: usize, more: &str) -> String {
 }
 
 #[test]
-fn frames_live_long_enough_for_every_way() {
+fn the_hop_limit_suffices_for_every_path() {
     assert!(Plan::parse(&row(256, ""), "rack.yaml").is_ok());
     let error = wrong(&row(257, ""));
     assert!(error.mistakes[0].message.contains("`n0` and `n256` are 256 links apart"), "{error}");
-    // Closed to a ring, nobody is more than 128 links away, until a link is cut.
+    // Closed to a ring, no two nodes are more than 128 links apart, until a link is cut.
     assert!(Plan::parse(&row(256, ", {a: n255, b: n0}"), "rack.yaml").is_ok());
     let error = wrong(&row(257, ", {a: n256, b: n0}"));
     assert_eq!(error.mistakes.len(), 1, "{error}");
     assert!(error.mistakes[0].message.contains("without `n0--n1` its ends are 256 links apart"), "{error}");
-    // A chord halves the long way round, and a second link leaves no way round to take. Whether such rings stand still is
-    // another matter.
+    // A chord halves the detour, and a second link avoids it. Deadlock of such rings is tested
+    // elsewhere.
     let row = |count, more| row(count, more) + "forwarding: {deadlock: allow}\n";
     assert!(Plan::parse(&row(257, ", {a: n256, b: n0}, {a: n0, b: n128}"), "rack.yaml").is_ok());
     let doubled = row(257, ", {a: n256, b: n0}")
@@ -125,7 +125,7 @@ fn frames_live_long_enough_for_every_way() {
 }
 
 #[test]
-fn a_member_without_a_link_is_told_so_and_nobody_else() {
+fn only_the_member_without_a_link_is_reported() {
     let text = "name: r\nshape: {custom: {nodes: [a, b, c], switches: [s], links: [{a: b, b: c}]}}\n";
     let error = wrong(text);
     let messages: Vec<&str> = error.mistakes.iter().map(|mistake| mistake.message.as_str()).collect();

@@ -1,4 +1,4 @@
-//! Frames, windows, ways and timers that contradict each other.
+//! Tests of mistakes in frames, windows, paths and timers.
 
 use rackloom_plan::Plan;
 
@@ -26,7 +26,7 @@ fn a_window_fits_its_acknowledgement() {
 }
 
 #[test]
-fn packets_of_one_sequence_take_several_ways_only_where_reordering_is_repaired() {
+fn packets_of_one_sequence_take_several_paths_only_if_reordering_is_repaired() {
     for policy in ["round-robin", "spray", "least-queue"] {
         let lines = format!("transport: {{mode: go-back-n}}\npaths: {{policy: {policy}}}");
         let error = wrong(&format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{lines}\n"));
@@ -54,7 +54,7 @@ fn times_that_contradict_each_other_are_refused() {
 }
 
 #[test]
-fn relays_that_have_nothing_to_choose_are_refused() {
+fn relays_without_a_choice_are_refused() {
     expect("paths: {relays: policy}", &["`policy: flow` gives each sequence one way"]);
     let fine = "name: r\nshape: {ring: {nodes: 4}}\npaths: {relays: policy, policy: spray}\n";
     assert!(Plan::parse(fine, "rack").is_ok());

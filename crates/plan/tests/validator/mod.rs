@@ -1,18 +1,18 @@
-//! A judge for the part of JSON schema that the schema of rack files uses.
+//! Validator for the part of JSON schema that the schema of rack files uses.
 //!
-//! It panics at a keyword that it does not know, so that the schema cannot grow past it unseen.
+//! It panics at an unknown keyword, so that the schema cannot use keywords that are not validated.
 
 use regex::Regex;
 use serde_json::Value;
 
-/// What is wrong with `instance`, by path; empty if it is valid.
+/// Returns the errors of `instance`, by path. Empty if it is valid.
 pub(crate) fn complaints(schema: &Value, instance: &Value) -> Vec<String> {
     let mut found = Vec::new();
     judge(schema, schema, instance, "", &mut found);
     found
 }
 
-/// The schema that a schema stands for.
+/// Resolves a reference to a schema.
 pub(crate) fn resolved<'schema>(root: &'schema Value, schema: &'schema Value) -> &'schema Value {
     match schema.get("$ref").and_then(Value::as_str) {
         Some(reference) => {

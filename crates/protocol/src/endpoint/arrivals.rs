@@ -1,4 +1,4 @@
-//! What comes from the wire for this node: checks, acknowledgements, and packets in order.
+//! Received frames for this node: checks, acknowledgements, and packets in order.
 
 use alloc::boxed::Box;
 
@@ -15,7 +15,7 @@ use crate::wire::layout::{FABRIC, LENGTH, OPERATIONS, u16_at};
 use crate::wire::packed::{Operation, Operations, census};
 
 impl Endpoint {
-    /// A routed frame for this node. The lease is held once here and given back at the end.
+    /// Handles a routed frame for this node. The lease is held during the call and released at the end.
     pub(super) fn take_routed(&mut self, now: Instant, port: PortId, lease: LeaseId, frame: &Frame<'_>) {
         self.memory.hold(lease);
         if let Err(reason) = self.try_routed(now, port, lease, frame) {
@@ -46,12 +46,12 @@ impl Endpoint {
             return Err(DropReason::CheckMissing);
         }
         let header = frame.fabric()?;
-        let life = self.check_identity(&header)?;
+        let incarnation = self.check_identity(&header)?;
         let is_data = frame.link.kind == FrameKind::Data;
         check_operations(&header, frame, is_data)?;
         let Some(mut peer) = self.peer_of(header.source) else { return Err(DropReason::StaleIncarnation) };
-        if life != peer.life {
-            // A new life has been reported in this very turn; its streams begin when the turn settles.
+        if incarnation != peer.incarnation {
+            // A new incarnation was reported in this poll iteration. Its streams begin at the end of the iteration.
             self.put_back(peer);
             return Err(DropReason::StaleIncarnation);
         }
@@ -59,8 +59,8 @@ impl Endpoint {
             if let Some(ack) = header.ack {
                 self.take_ack(now, &mut peer, ack.class, (ack.psn, ack.operation), false, &[]);
             }
-            let way = (port, frame.link.channel);
-            self.note_taken(way, header.class, header.source, frame.bytes().len());
+            let ingress = (port, frame.link.channel);
+            self.note_taken(ingress, header.class, header.source, frame.bytes().len());
             if frame.link.is_marked {
                 peer.receivers[header.class.index()].note_mark();
                 self.forwarder.count_marks(port).rx_marked += 1;
@@ -75,7 +75,7 @@ impl Endpoint {
                     self.take_ack(now, &mut peer, class, (psn, operation), hole, bitmap);
                 }
             }
-            self.make_ack_acquaintance(port, frame, &mut peer);
+            self.store_ack_header(port, frame, &mut peer);
             Ok(())
         };
         self.put_back(peer);
@@ -84,14 +84,17 @@ impl Endpoint {
     }
 
     // W-7
-    /// Identity and tenant come from the plan; lives from link reports. A frame that says otherwise is not believed.
-    /// Returns the life of the source.
+    /// Checks identity and tenant against the plan, and incarnations against link reports. Returns the incarnation of
+    /// the source.
+    ///
+    /// # Errors
+    /// The reason to drop the frame if they differ.
     fn check_identity(&self, header: &FabricHeader) -> Result<Incarnation, DropReason> {
         let tenant = self.config().tenants.get(header.source.index());
         if tenant != Some(&header.tenant) || header.source == self.config().node {
             return Err(DropReason::Stranger);
         }
-        let source = self.forwarder.life(header.source).ok_or(DropReason::StaleIncarnation)?;
+        let source = self.forwarder.incarnation(header.source).ok_or(DropReason::StaleIncarnation)?;
         let is_for_this_life = self.config().incarnation.tag() == header.destination_incarnation
             || is_planted(PlantedBug::StaleEpochTaken);
         if source.tag() != header.source_incarnation || !is_for_this_life {
@@ -119,7 +122,7 @@ impl Endpoint {
             Arrival::InOrder => {
                 self.accept(now, (lease, port), header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
-                self.make_acquaintance(port, header.class, frame, peer);
+                self.store_header(port, header.class, frame, peer);
                 self.note_work(peer);
                 Ok(())
             }
@@ -161,7 +164,7 @@ impl Endpoint {
         result
     }
 
-    /// A packet of this class has been judged: an acknowledgement of it is due now or later.
+    /// Records that a packet of this class was judged, so that an acknowledgement is due now or later.
     pub(super) fn note_owed(&mut self, class: Class, peer: &mut Peer) {
         let receiver = &peer.receivers[class.index()];
         let (deadline, is_due) = (receiver.deadline(), receiver.ack_due());
@@ -185,17 +188,17 @@ impl Endpoint {
         self.carry_out(from, header, operations, peer);
     }
 
-    /// Operations that their sender gave up keep their numbers: the stream passes over them.
+    /// Advances the stream past operations that their sender gave up; these keep their numbers.
     #[inline]
     fn skip_voided(&mut self, peer: &mut Peer, class: Class, first_operation: u32) {
         if let Some(gap) = peer.gap_before(class, first_operation) {
             peer.serving_from[class.index()] = gap;
             peer.serve(class, first_operation, true);
-            self.note_spoilt(peer, class, (gap, first_operation), None);
+            self.note_failed(peer, class, (gap, first_operation), None);
         }
     }
 
-    /// Carry a packet out, with the oracle of order looking on.
+    /// Executes a packet, checked by the order oracle.
     fn carry_out(
         &mut self,
         (lease, port): (LeaseId, PortId),
@@ -210,7 +213,7 @@ impl Endpoint {
         self.serve_packet(lease, header, operations, peer);
     }
 
-    /// A hole is filled: take what was held behind it.
+    /// Executes held packets after a gap is filled.
     pub(super) fn take_held(&mut self, now: Instant, class: Class, peer: &mut Peer) {
         while peer.receivers[class.index()].has_next() {
             if !self.has_room_to_serve(peer, class) {
@@ -236,7 +239,7 @@ impl Endpoint {
         }
     }
 
-    /// Carry out held packets that wait for their turn no longer: signals whose data is there now.
+    /// Executes held packets early: signals whose data is visible now.
     fn take_early(&mut self, class: Class, peer: &mut Peer) {
         loop {
             let is_ready = |place: usize, held: &Held| {
@@ -295,14 +298,14 @@ fn receiver_of<'a>(peer: &'a mut Peer, header: &FabricHeader) -> &'a mut Receive
     &mut peer.receivers[header.class.index()]
 }
 
-/// A held packet, again. Its bytes passed every check when they came in, and are a private copy.
+/// Reads a held packet again. Its bytes are a private copy that has passed all checks.
 fn read(held: &Held) -> Option<(FabricHeader, &[u8])> {
     let end = FABRIC + usize::from(u16_at(&held.bytes, LENGTH));
     Some((FabricHeader::of(&held.bytes).ok()?, held.bytes.get(OPERATIONS..end)?))
 }
 
 // W-12
-/// The list of operations must be whole and must be what the header promises before anything of it is used.
+/// Checks that the list of operations is complete and agrees with the header, before any operation is used.
 fn check_operations(header: &FabricHeader, frame: &Frame<'_>, is_data: bool) -> Result<(), DropReason> {
     let census = census(frame.operations()).map_err(|_| DropReason::Malformed)?;
     let holds = if is_data {

@@ -1,34 +1,32 @@
-//! Bounds on the work that one remote node may leave waiting at this one.
+//! Bounds on the work that one remote node may queue at this one.
 //!
-//! An honest node keeps limits that the plan sets: a window of packets, operations per packet, outstanding loads and an eager
-//! budget. A node that ignores them must not make this one grow. So each queue that serves a remote node is measured before the
-//! transport takes a packet. A packet that comes while a queue is at its bound is dropped, counted as
-//! [`DropReason::ServingFull`](crate::event::DropReason::ServingFull) and not acknowledged. Its sender sends it again later.
+//! A correct node keeps limits that the plan sets: a window of packets, operations per packet, outstanding loads and
+//! an eager budget. A node that ignores them must not make this one grow. So each queue that serves a remote node is
+//! measured before the transport accepts a packet. A packet that arrives while a queue is at its bound is dropped,
+//! counted as [`DropReason::ServingFull`](crate::event::DropReason::ServingFull) and not acknowledged. Its sender
+//! retransmits it later.
 //!
-//! The bounds hold between packets: one packet may pass a bound by the operations that it carries.
+//! The bounds hold between packets: one packet may exceed a bound by the operations that it carries.
 
-use super::Endpoint;
-use super::peer::Peer;
 use crate::config::{MemberConfig, PackingMode};
-use crate::ids::Class;
 use crate::operation::messages::{EAGER_BUDGET_BYTES, EAGER_COST_MIN};
-use crate::time::Instant;
 
-/// Eager messages that fit the budget of one sender.
+/// Number of eager messages that fit into the budget of one sender.
 const EAGER_MESSAGES_MAX: usize = (EAGER_BUDGET_BYTES / EAGER_COST_MIN) as usize;
-/// A sender that loses its path forgets what waits for receives here, and begins a new budget when it returns. The messages from before
-/// still wait.
-const BUDGETS_MAX: u64 = 2;
+/// Budgets that one sender may use. A sender that loses its path forgets its messages that wait for receives here,
+/// and begins a new budget when it returns. The old messages still wait.
+pub(super) const BUDGETS_MAX: u64 = 2;
 
 /// Bounds per remote node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Operations in one queue: served and not yet visible, gets and pulls not yet cut, refusals not yet acknowledged.
-    operations: usize,
+    /// Operations in one queue: served and not yet visible, gets and pulls not yet cut, refusals not yet
+    /// acknowledged.
+    pub(super) operations: usize,
     /// Packets of answers in one class that have not been sent yet.
-    packets: usize,
-    /// Offers without a receive.
-    offers: usize,
+    pub(super) packets: usize,
+    /// Offers without a matching receive.
+    pub(super) offers: usize,
 }
 
 impl Bounds {
@@ -45,54 +43,9 @@ impl Bounds {
         }
     }
 
-    /// Whether a queue of operations is at its bound.
+    /// Returns true if a queue of this many operations is at its bound.
     #[inline]
     pub(super) const fn is_full(&self, operations: usize) -> bool {
         operations >= self.operations
-    }
-}
-
-impl Endpoint {
-    // W-84
-    /// Whether a packet of this class may be taken from a peer: no queue that it could lengthen is at its bound.
-    #[inline]
-    pub(super) fn has_room_to_serve(&self, peer: &Peer, class: Class) -> bool {
-        let bounds = &self.bounds;
-        let has_room = !bounds.is_full(peer.not_yet_visible(class))
-            && !bounds.is_full(peer.refusal_holds.len())
-            && !bounds.is_full(self.forwarder.events_waiting());
-        has_room
-            && match class {
-                Class::Request | Class::Bulk => self.has_room_to_answer(peer),
-                Class::Reply | Class::BulkReply => !bounds.is_full(peer.landing),
-            }
-    }
-
-    fn has_room_to_answer(&self, peer: &Peer) -> bool {
-        let unsent = |class: Class| peer.senders[class.index()].unsent();
-        let waiting = self.matching.waiting_from(peer.node);
-        unsent(Class::Reply) <= self.bounds.packets
-            && unsent(Class::BulkReply) <= self.bounds.packets
-            && !self.bounds.is_full(peer.bulk[Class::BulkReply.index()].len())
-            && waiting.eager_cost <= BUDGETS_MAX * EAGER_BUDGET_BYTES
-            && waiting.offers <= self.bounds.offers
-    }
-
-    /// Work for a peer has been added: if a queue is at its bound now, its next packet is judged in full.
-    pub(super) fn note_work(&self, peer: &mut Peer) {
-        if !Class::ALL.into_iter().all(|class| self.has_room_to_serve(peer, class)) {
-            peer.acquaintances = [None; Class::COUNT];
-        }
-    }
-
-    /// Work for a peer may have ended: packets that were held and had to wait for that are taken.
-    pub(super) fn resume_held(&mut self, now: Instant, peer: &mut Peer) {
-        peer.is_stalled = false;
-        for class in Class::ALL {
-            if peer.receivers[class.index()].has_next() {
-                self.take_held(now, class, peer);
-                self.note_owed(class, peer);
-            }
-        }
     }
 }

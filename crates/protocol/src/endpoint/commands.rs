@@ -1,4 +1,4 @@
-//! What the caller wants: checked, numbered and queued, or refused at once.
+//! Commands of the caller: checked, numbered and queued, or refused at once.
 
 use alloc::vec::Vec;
 
@@ -17,11 +17,11 @@ use crate::route::graph::MemberRole;
 use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
-/// Largest store or load command, in bytes; longer ones are puts and gets.
+/// Largest store or load command, in bytes. Longer ones are puts and gets.
 const LOAD_STORE_BYTES_MAX: usize = 16384;
 const PASSES_THE_END: CommandRefused =
     CommandRefused::Invalid("the remote range passes the end of the address space");
-/// Long transfers that may be queued towards one node.
+/// Largest number of long transfers that may be queued towards one node.
 const BULK_QUEUE_MAX: usize = 1024;
 
 impl Endpoint {
@@ -67,7 +67,7 @@ impl Endpoint {
                 Ok(())
             }
             Command::Flush { operation, target } => {
-                if !self.has_failed_unsaid(target) {
+                if !self.has_unreported_failure(target) {
                     self.check_reached(target)?;
                 }
                 self.flush(operation, target);
@@ -92,12 +92,12 @@ impl Endpoint {
         }
     }
 
-    /// [`Command::Store`], the command that comes most often, for a caller who knows that it is one: nothing has to be put together
-    /// and taken apart again.
+    /// Executes a [`Command::Store`], the most frequent command, without the cost of building and matching the enum.
     ///
     /// # Errors
-    /// As for any command.
-    // By reference: a caller has just written the address field by field, and a copy of it as a whole would wait for the fields.
+    /// See [`CommandRefused`].
+    // By reference: the caller has just written the address field by field, and a copy of the whole would wait for
+    // the fields.
     #[inline]
     pub fn store(
         &mut self,
@@ -111,8 +111,8 @@ impl Endpoint {
         })?
     }
 
-    /// Stores to one node as if each were given alone, in this order, up to the first that is refused; the others are not asked for.
-    /// Returns how many were taken, and why the next one was not.
+    /// Executes stores to one node in order, up to the first that is refused. Returns the number of accepted stores,
+    /// and the reason for the refusal.
     #[inline]
     pub fn stores<'d>(
         &mut self,
@@ -132,7 +132,7 @@ impl Endpoint {
         (taken, begun.flatten().err())
     }
 
-    /// Begin something towards a node: what it queues there takes its place in line.
+    /// Begins an operation towards a node, and queues its stream for transmission.
     #[inline(always)]
     fn toward<T>(
         &mut self,
@@ -165,8 +165,8 @@ impl Endpoint {
         })
     }
 
-    /// Begin something towards a peer if what was begun before lets it. What overtakes something that it should have waited for is told of
-    /// once it has begun: who is refused for now asks again and again, and has broken nothing.
+    /// Begins an operation towards a peer, if the order scope allows it now. A violation is reported only after the
+    /// operation has begun, because a refused command is repeated and has violated nothing.
     #[inline(always)]
     fn in_order(
         &mut self,
@@ -183,7 +183,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Whoever a command names must be another endpoint of the rack.
+    /// Checks that the target of a command is another endpoint of the rack.
     fn check_remote(&self, named: Option<NodeId>) -> Result<(), CommandRefused> {
         let Some(node) = named else { return Ok(()) };
         let is_endpoint = self.config().graph.members.get(node.index()) == Some(&MemberRole::Endpoint);
@@ -193,7 +193,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// ... and a live path must lead there.
+    /// Checks that a live path leads to the target.
     fn check_reached(&self, named: Option<NodeId>) -> Result<(), CommandRefused> {
         self.check_remote(named)?;
         match named {
@@ -202,8 +202,8 @@ impl Endpoint {
         }
     }
 
-    /// Whether posted stores to this node have failed, and nobody has been told.
-    fn has_failed_unsaid(&self, node: Option<NodeId>) -> bool {
+    /// Returns true if posted stores to this node have failed and no flush has reported that yet.
+    fn has_unreported_failure(&self, node: Option<NodeId>) -> bool {
         let peer = node.and_then(|node| self.peers.get(node.index())?.as_deref());
         peer.is_some_and(|peer| peer.posted_error.is_some())
     }
@@ -428,7 +428,7 @@ impl Endpoint {
         for node in self.targets(target) {
             if let Some(Some(peer)) = self.peers.get_mut(node.index()) {
                 marks.push(peer.mark());
-                // What this flush does not say, the next one will.
+                // Later flushes report the errors of the other peers.
                 failed = failed.or_else(|| peer.take_posted_error());
             }
         }
@@ -451,7 +451,7 @@ impl Endpoint {
     }
 }
 
-/// Bytes that a command touches at its target.
+/// Number of bytes that a command touches at its target.
 const fn remote_bytes(command: &Command<'_>) -> u64 {
     match command {
         Command::Store { data, .. } => data.len() as u64,

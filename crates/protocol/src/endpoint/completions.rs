@@ -1,4 +1,4 @@
-//! The ends of the caller's operations: acknowledged, answered, refused, lost.
+//! Ends of the caller's operations: acknowledged, answered, refused, lost.
 
 use super::Endpoint;
 use super::memory_queue::{Pending, Purpose};
@@ -15,14 +15,14 @@ use crate::operation::groups::GroupId;
 use crate::operation::outstanding::{ReplyKind, Waiting};
 
 impl Endpoint {
-    /// One part of a command has ended.
+    /// Ends one part of a command.
     pub(super) fn end_part(&mut self, group: GroupId, result: Result<u64, OperationError>) {
         if let Some((operation, result)) = self.groups.end_part(group, result) {
             self.forwarder.push_event(Event::Completed { operation, result });
         }
     }
 
-    /// What somebody waited for has ended.
+    /// Ends an operation or a part of one.
     #[inline]
     pub(super) fn end_waiting(&mut self, command: Waiting, result: Result<u64, OperationError>) {
         match command {
@@ -34,12 +34,12 @@ impl Endpoint {
         }
     }
 
-    /// Operations of a stream have become visible.
+    /// Ends operations of a stream that have become visible.
     pub(super) fn end_visible(&mut self, peer: &mut Peer, class: Class) {
         let visible = peer.senders[class.index()].visible();
         while let Some((command, error)) = peer.outstanding[class.index()].pop_visible(visible) {
             match (command, error) {
-                // Written once, where it stays.
+                // The event is written once, directly to its final place.
                 (Waiting::Command(operation), None) => {
                     self.groups.end_one();
                     self.forwarder.push_event(Event::Completed { operation, result: Ok(0) });
@@ -52,7 +52,7 @@ impl Endpoint {
         }
     }
 
-    /// Data of a load or get came: it goes into the caller's memory.
+    /// Handles received data of a load or get, which goes to the caller's memory.
     #[allow(clippy::too_many_arguments, reason = "the place of the bytes and the name of the request")]
     pub(super) fn take_bytes(
         &mut self,
@@ -83,7 +83,7 @@ impl Endpoint {
         self.memory.write(pending(peer, region, purpose), lease, mark);
     }
 
-    /// Bytes of a load or get are in the caller's memory.
+    /// Handles the completion of a write to the caller's memory, for a load or get.
     pub(super) fn finish_local(
         &mut self,
         peer: &mut Peer,
@@ -109,7 +109,7 @@ impl Endpoint {
         self.end_part(group, result);
     }
 
-    /// The old value of an atomic came.
+    /// Handles a received old value of an atomic.
     pub(super) fn take_value(&mut self, peer: &mut Peer, class: Class, number: u32, value: u64) {
         let outstanding = &mut peer.outstanding[class.index()];
         let Some(wait) = outstanding.reply(number) else { return };
@@ -121,7 +121,7 @@ impl Endpoint {
         self.end_part(group, Ok(value));
     }
 
-    /// An operation was refused.
+    /// Handles a received refusal of an operation.
     pub(super) fn take_refusal(&mut self, peer: &mut Peer, class: Class, number: u32, code: u8) {
         let error = OperationError::from_wire_code(code).unwrap_or(OperationError::MemoryFailed);
         let outstanding = &mut peer.outstanding[class.index()];
@@ -141,14 +141,14 @@ impl Endpoint {
         {
             *slot = slot.or(Some(error));
         } else if class == Class::Request {
-            // Of a put that was given up its caller has been told.
+            // The caller has been notified of the failure of a put that was given up.
             peer.posted_error = peer.posted_error.or(Some(OperationError::EarlierFailure));
         }
     }
 
     // ---- flushes and words -----------------------------------------------------------------------------------------
 
-    /// End the flushes whose marks have all been reached.
+    /// Ends the flushes whose marks have all been reached.
     #[inline]
     pub(super) fn end_flushes(&mut self) {
         if !self.flushes.is_empty() {
@@ -167,7 +167,7 @@ impl Endpoint {
                     }
                     !reached
                 }
-                // Taken out while its own frame is handled: looked at again right after.
+                // The peer is taken out while its own frame is handled; it is checked right after.
                 None => true,
             });
             if !flush.marks.is_empty() {
@@ -183,7 +183,7 @@ impl Endpoint {
         });
     }
 
-    /// A node is lost: flushes that wait for it fail. Whether one of them speaks for the posted store.
+    /// Fails the flushes that wait for a lost node. Returns true if one of them reports the posted store.
     pub(super) fn fail_flushes(&mut self, node: NodeId, posted: Option<u32>) -> bool {
         let mut is_told = false;
         for flush in &mut self.flushes {
@@ -197,8 +197,8 @@ impl Endpoint {
         is_told
     }
 
-    /// Words of a region may have changed.
-    pub(super) fn look_at_words_in(&mut self, region: RegionId) {
+    /// Checks the awaited words of a region, which may have changed.
+    pub(super) fn check_words_in(&mut self, region: RegionId) {
         for index in 0..self.words.len() {
             if self.words[index].region == region {
                 self.look_at_word(index);

@@ -1,4 +1,4 @@
-//! Long transfers are cut into packets when the window has room for them, and not before.
+//! Cutting of long transfers into packets, only when the window has room for them.
 
 use super::Endpoint;
 use super::peer::Peer;
@@ -15,13 +15,13 @@ use crate::wire::layout::OPERATIONS;
 use crate::wire::packed::{Operation, PUT_BYTES, SELECT_BYTES, get_data_header, put_header};
 
 impl Endpoint {
-    /// Payload bytes of one packet of a long transfer: what a frame holds, in multiples of 256.
+    /// Number of payload bytes in one packet of a long transfer: the capacity of a frame, in multiples of 256.
     pub(super) fn segment_bytes(&self) -> u64 {
         let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES;
         (if room >= 256 { room / 256 * 256 } else { room }) as u64
     }
 
-    /// Cut the next packet from the long transfers of a stream, if the window is open and nothing else waits.
+    /// Cuts the next packet from the long transfers of a stream, if the window is open and nothing else waits.
     pub(super) fn cut_bulk(&mut self, peer: &mut Peer, class: Class) {
         let sender = &peer.senders[class.index()];
         if sender.next().is_some() || !sender.window_open() {
@@ -65,14 +65,14 @@ impl Endpoint {
         }
     }
 
-    /// Cut one packet of a put. True when the put is wholly in packets.
+    /// Cuts one packet of a put. Returns true if all of the put is in packets.
     fn cut_put(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
         let Bulk::Put { group, target, source, signal, position, first, error, transfer } = bulk else {
             return true;
         };
         let is_gone = source.length > 0 && !self.regions.holds(source.region, source.offset, source.length);
         if let Some(error) = error.or(is_gone.then_some(OperationError::MemoryFailed)) {
-            // What is in flight already is answered for: the put ends once it has been.
+            // Packets in flight are still accounted for: the put ends after them.
             return self.abandon_put(peer, class, group, first, error);
         }
         let length = (source.length - position).min(self.segment_bytes());
@@ -105,8 +105,8 @@ impl Endpoint {
         true
     }
 
-    /// The name of a transfer of which so many bytes are in packets: a new one at its beginning. Names come again after four thousand
-    /// million others.
+    /// Returns the identifier of a transfer of which `position` bytes are in packets: a new one at its beginning.
+    /// Identifiers repeat after 2^32 transfers.
     fn name_transfer(&mut self, position: u64, known: u32) -> u32 {
         if position > 0 {
             return known;
@@ -135,7 +135,7 @@ impl Endpoint {
         true
     }
 
-    /// Cut one packet of get data. True when the data is wholly in packets, or can no longer be had.
+    /// Cuts one packet of get data. Returns true if all data is in packets, or can no longer be read.
     fn cut_get_data(&mut self, peer: &mut Peer, class: Class, bulk: Bulk) -> bool {
         let Bulk::GetData { operation, region, offset, length, position, transfer } = bulk else {
             return true;
@@ -167,7 +167,7 @@ impl Endpoint {
     }
 }
 
-/// What is cut later. A number that is too large for its field is given as a smaller one.
+/// Returns the bytes that are cut later, limited to the range of the field.
 fn following(transfer: u32, bytes: u64) -> Following {
     Following { transfer, bytes: u32::try_from(bytes).unwrap_or(u32::MAX) }
 }

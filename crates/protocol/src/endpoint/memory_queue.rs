@@ -1,4 +1,4 @@
-//! What memory has been asked to do, in order, and what each answer is for.
+//! Requests to memory, in order, and the purpose of each answer.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -8,26 +8,26 @@ use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryRequest, MemoryToke
 use crate::operation::groups::GroupId;
 use crate::operation::{Atomic, OperationId};
 
-/// What an answer of memory is for.
+/// Purpose of a memory request.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Purpose {
     /// Remote writes: operations of a stream become visible.
     Visible { class: Class, first: u32, end: u32 },
-    /// A signal, that is the operation `first`, and how many operations before it it counts.
+    /// A signal, which is the operation `first`, and the number of operations before it that it counts.
     Signal { class: Class, first: u32, end: u32, counted: u32 },
-    /// A remote load: its bytes go into a reply.
+    /// A remote load; its bytes go into a reply.
     LoadReply { class: Class, number: u32 },
-    /// A remote atomic: its old value goes into a reply.
+    /// A remote atomic; its old value goes into a reply.
     AtomicReply { class: Class, number: u32 },
-    /// Data of the caller's own load or get.
+    /// Data of a load or get of the caller.
     Local { class: Class, number: u32, bytes: u64 },
-    /// A message's data on its way to its receive; `end` is what the message's stream is served up to then.
+    /// Data of a message for its receive. `end` is the number up to which the message's stream is served then.
     Receive { group: GroupId, length: u64, end: Option<u32> },
-    /// A look at a word that somebody waits for.
+    /// Read of a word that an operation waits for.
     Word { operation: OperationId },
 }
 
-/// One request under way.
+/// One outstanding request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pending {
     pub purpose: Purpose,
@@ -44,7 +44,7 @@ enum Queued {
     Atomic { offset: u64, atomic: Atomic },
 }
 
-/// The queue, the table of requests under way, and the count of references to each lease.
+/// Queue of requests, table of outstanding requests, and reference counts of leases.
 #[derive(Debug, Default)]
 pub(super) struct MemoryQueue {
     queue: VecDeque<(MemoryToken, RegionId, Queued)>,
@@ -55,7 +55,7 @@ pub(super) struct MemoryQueue {
 }
 
 impl MemoryQueue {
-    // Inlined, as `write` is: what is kept is written once where it stays, and not copied as a whole behind its own fields.
+    // Inlined like `write`: the request is written once to its final place.
     #[inline(always)]
     fn open(&mut self, pending: Pending) -> MemoryToken {
         if let Some(lease) = pending.lease {
@@ -69,33 +69,33 @@ impl MemoryQueue {
         MemoryToken(self.pending.len() as u32 - 1)
     }
 
-    /// Ranges collected since this position become one write request.
+    /// Returns the position from which ranges are collected for one write request.
     pub(super) fn mark(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Collect a range for the next write request.
+    /// Collects a range for the next write request.
     pub(super) fn add_range(&mut self, range: FrameRange) {
         self.ranges.push(range);
     }
 
-    /// The ranges collected since this position.
+    /// Returns the ranges collected since this position.
     pub(super) fn ranges_since(&self, from: usize) -> &[FrameRange] {
         &self.ranges[from..]
     }
 
-    /// Whether nothing waits to be asked.
+    /// Returns true if no request waits to be issued.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
 
-    /// Forget the ranges since this position: they become no request after all.
+    /// Discards the ranges collected since this position.
     pub(super) fn forget(&mut self, from: usize) {
         self.ranges.truncate(from);
     }
 
-    /// Ask for a write of the ranges since `from`.
+    /// Queues a write of the ranges since `from`.
     #[inline(always)]
     pub(super) fn write(&mut self, pending: Pending, lease: LeaseId, from: usize) {
         let to = self.ranges.len();
@@ -103,19 +103,19 @@ impl MemoryQueue {
         self.queue.push_back((token, pending.region, Queued::Write { lease, from, to }));
     }
 
-    /// Ask for a read.
+    /// Queues a read.
     pub(super) fn read(&mut self, pending: Pending, offset: u64, length: u32) {
         let token = self.open(pending);
         self.queue.push_back((token, pending.region, Queued::Read { offset, length }));
     }
 
-    /// Ask for an atomic.
+    /// Queues an atomic.
     pub(super) fn atomic(&mut self, pending: Pending, offset: u64, atomic: Atomic) {
         let token = self.open(pending);
         self.queue.push_back((token, pending.region, Queued::Atomic { offset, atomic }));
     }
 
-    /// The next request.
+    /// Returns the next request.
     pub(super) fn poll(&mut self) -> Option<MemoryRequest<'_>> {
         let Some((token, region, queued)) = self.queue.pop_front() else {
             self.ranges.clear();
@@ -131,28 +131,28 @@ impl MemoryQueue {
         Some(MemoryRequest { token, region, access })
     }
 
-    /// The next request, if it is a signal.
+    /// Returns the next request if it is a signal.
     pub(super) fn next_signal(&self) -> Option<&Pending> {
         let (token, ..) = self.queue.front()?;
         let pending = self.pending.get(token.0 as usize)?.as_ref();
         pending.filter(|pending| matches!(pending.purpose, Purpose::Signal { .. }))
     }
 
-    /// The next request, which holds no lease, is not made after all.
+    /// Removes the next request, which holds no lease.
     pub(super) fn forget_next(&mut self) {
         if let Some((token, ..)) = self.queue.pop_front() {
             self.close(token);
         }
     }
 
-    /// A request was answered. `None` for a token that is not under way.
+    /// Ends an answered request. Returns `None` for a token that is not outstanding.
     pub(super) fn close(&mut self, token: MemoryToken) -> Option<Pending> {
         let pending = self.pending.get_mut(token.0 as usize)?.take()?;
         self.free.push(token);
         Some(pending)
     }
 
-    /// One more thing refers to a lease.
+    /// Adds a reference to a lease.
     pub(super) fn hold(&mut self, lease: LeaseId) {
         let index = lease.0 as usize;
         if self.references.len() <= index {
@@ -161,7 +161,7 @@ impl MemoryQueue {
         self.references[index] += 1;
     }
 
-    /// One thing less refers to a lease. True when it was the last.
+    /// Removes a reference to a lease. Returns true if it was the last.
     pub(super) fn unhold(&mut self, lease: LeaseId) -> bool {
         let references = &mut self.references[lease.0 as usize];
         *references -= 1;

@@ -1,4 +1,4 @@
-//! Tagged messages: sends, receives, and the meeting of the two.
+//! Tagged messages: sends, receives, and their matching.
 
 use super::Endpoint;
 use super::memory_queue::Purpose;
@@ -20,7 +20,8 @@ use crate::transport::packet::PayloadSource;
 use crate::wire::packed::{Operation, message_header};
 
 impl Endpoint {
-    // ---- the sender's side -----------------------------------------------------------------------------------------
+    // ---- the sender's side
+    // -----------------------------------------------------------------------------------------
 
     pub(super) fn start_send(
         &mut self,
@@ -83,7 +84,7 @@ impl Endpoint {
         peer.outstanding[Class::Request.index()].visible.push_back(wait);
     }
 
-    /// The receiver asks for the data of an offer.
+    /// Handles a pull: the receiver requests the data of an offer.
     pub(super) fn serve_pull(
         &mut self,
         peer: &mut Peer,
@@ -109,7 +110,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// The receiver has taken a message: an eager one's budget comes back, an offered one's send ends.
+    /// Handles the receiver's confirmation of a message: returns the budget of an eager one, ends the send of an
+    /// offered one.
     pub(super) fn take_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let outstanding = &mut peer.outstanding[Class::Request.index()];
         match outstanding.reply(number) {
@@ -142,12 +144,12 @@ impl Endpoint {
             }
             self.matching.posted.push_back(posted);
             if posted.source.is_none() {
-                self.fail_receives_from_anybody();
+                self.fail_receives_from_any_source();
             }
             return Ok(());
         };
         if let Some(mut peer) = self.peer_of(message.source) {
-            self.meet(&mut peer, &posted, &message, None);
+            self.deliver(&mut peer, &posted, &message, None);
             for class in [Class::Reply, Class::Bulk] {
                 self.queue_data(&mut peer, class);
             }
@@ -159,11 +161,11 @@ impl Endpoint {
         Ok(())
     }
 
-    /// A message or an offer came in. Returns whether memory must act before it is served.
+    /// Handles a received message or offer. Returns true if memory must act before it is served.
     pub(super) fn take_message(&mut self, peer: &mut Peer, message: Unexpected) -> bool {
         if let Some(posted) = self.matching.take_posted(peer.node, message.tag) {
             let end = message.number.wrapping_add(1);
-            return self.meet(peer, &posted, &message, Some(end));
+            return self.deliver(peer, &posted, &message, Some(end));
         }
         if let Content::Eager { lease, .. } = message.content {
             self.memory.hold(lease);
@@ -172,26 +174,26 @@ impl Endpoint {
         false
     }
 
-    /// A receive and a message have found each other. Returns whether the message's operation is served by memory;
-    /// `end` is what to serve then.
-    fn meet(&mut self, peer: &mut Peer, posted: &Posted, message: &Unexpected, end: Option<u32>) -> bool {
+    /// Delivers a message to its receive. Returns true if memory must act before the message's operation is served up
+    /// to `end`.
+    fn deliver(&mut self, peer: &mut Peer, posted: &Posted, message: &Unexpected, end: Option<u32>) -> bool {
         let &Unexpected { tag, length, number, .. } = message;
         let (operation, source) = (posted.operation, peer.node);
         self.forwarder.push_event(Event::MessageMatched { operation, source, tag, length });
         let group = self.groups.open(operation, 1);
         if length > posted.into.length {
-            self.tell_received(peer, number, eager_cost(length));
+            self.send_received(peer, number, eager_cost(length));
             self.end_part(group, Err(OperationError::MessageTruncated));
             return false;
         }
         match message.content {
             _ if length == 0 => {
-                self.tell_received(peer, number, eager_cost(0));
+                self.send_received(peer, number, eager_cost(0));
                 self.end_part(group, Ok(0));
                 false
             }
             Content::Eager { lease, frame_offset } => {
-                self.tell_received(peer, number, eager_cost(length));
+                self.send_received(peer, number, eager_cost(length));
                 self.land_eager(peer, posted.into, (lease, frame_offset), length, (group, end));
                 end.is_some()
             }
@@ -219,13 +221,14 @@ impl Endpoint {
         self.memory.write(pending(peer, into.region, purpose), lease, mark);
     }
 
-    /// Tell the sender that a message has been taken.
-    pub(super) fn tell_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
+    /// Notifies the sender that a message was received.
+    pub(super) fn send_received(&mut self, peer: &mut Peer, number: u32, cost: u64) {
         let reply = Operation::Received { operation: number, cost };
         peer.senders[Class::Reply.index()].append(None, &reply);
     }
 
-    /// If this transfer was the data of a message, its sender is told how it ended, and the receive's result is the length.
+    /// Ends the transfer of a message's data: notifies its sender of the result, and ends the receive with the
+    /// length.
     pub(super) fn finish_pull(
         &mut self,
         peer: &mut Peer,
@@ -236,7 +239,7 @@ impl Endpoint {
         let index = peer.pulls.iter().position(|(known, ..)| class == Class::Bulk && *known == number);
         let Some(index) = index else { return result };
         let (_, offer, length) = peer.pulls.swap_remove(index);
-        // Whoever does not know the offer (any more) is not told of it.
+        // A peer without the offer gets no notification.
         let error = result.err().filter(|error| *error != OperationError::NoSuchRegion);
         match error.and_then(OperationError::wire_code) {
             // W-54
@@ -244,25 +247,25 @@ impl Endpoint {
                 let refusal = Operation::Refusal { operation: offer, class: Class::Request, code };
                 peer.senders[Class::Reply.index()].append(None, &refusal);
             }
-            None => self.tell_received(peer, offer, 0),
+            None => self.send_received(peer, offer, 0),
         }
         result.map(|_| length)
     }
 
-    /// A node is lost: receives that name it end, and its offers are worth nothing.
+    /// Ends the receives that name a lost node, and removes its offers.
     pub(super) fn fail_receives(&mut self, node: NodeId) {
         self.matching.forget_offers(node);
         self.end_receives(Some(node));
     }
 
-    /// Receives from anybody end when nobody is left. Who has never met anybody still waits for the first to come.
-    pub(super) fn fail_receives_from_anybody(&mut self) {
+    /// Ends receives from any source when no peer is left. A node that never had a peer waits for the first one.
+    pub(super) fn fail_receives_from_any_source(&mut self) {
         let count = self.config().graph.endpoint_count() as u16;
         let others = || (0..count).map(NodeId).filter(|node| *node != self.config().node);
         if others().any(|node| self.forwarder.reaches(node)) {
             return;
         }
-        if others().any(|node| self.forwarder.life(node).is_some()) {
+        if others().any(|node| self.forwarder.incarnation(node).is_some()) {
             self.end_receives(None);
         }
     }

@@ -1,28 +1,37 @@
-//! A GPU node: forwarder, transports, operations, regions.
+//! GPU node: forwarder, transports, operations, regions.
 //!
-//! `commands` takes what the caller wants, `arrivals` what comes from the wire (`straight` what is commonplace of it), `serving`
-//! carries out remote requests (`spoilt` remembers what did not happen), `completions` ends the caller's operations, `transmit` builds frames (`run` those that follow one another, `cutting` packets of long transfers), `ways` spreads them over
-//! several ways, `bounds` limits what one remote node may leave waiting, `reach` follows routes, losses and returns, `farewell` leaves in order, `undrained` keeps buffers back where told to. The state of one
-//! remote node is a `peer::Peer`.
+//! `commands` accepts commands of the caller. `arrivals` accepts received frames, and `straight` is its fast path.
+//! `serving` executes remote requests; `failed_operations` records those that failed, and `hollow_signals` refuses
+//! signals that count them. `completions` ends the caller's operations. `transmit` builds frames, `run` consecutive ones,
+//! `cutting` packets of long transfers. `path_choice` and `spreading` choose among several paths. `order` keeps the promised
+//! order, with `overlaps`, and `witness` checks it. `bounds` and `admission` limit the work that one remote node may
+//! queue. `reach` follows routes, losses and returns. `departure` leaves in order. `undrained` and `withholding` keep
+//! credits back as a fault. A `peer::Peer` is the state of one remote node.
 
+mod admission;
 mod arrivals;
 mod bounds;
 mod commands;
 mod completions;
 mod cutting;
-mod farewell;
+mod departure;
+mod failed_operations;
+mod hollow_signals;
 mod memory_queue;
 mod messages;
 mod order;
+mod overlaps;
+mod path_choice;
 mod peer;
 mod reach;
 mod run;
 mod serving;
-mod spoilt;
+mod spreading;
 mod straight;
 mod transmit;
 mod undrained;
-mod ways;
+mod withholding;
+mod witness;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -33,6 +42,8 @@ use alloc::vec::Vec;
 use crate::config::{MemberConfig, PathPolicy, PortConfig};
 use crate::error::CommandRefused;
 use crate::event::Event;
+use crate::forwarding::forwarder::Forwarder;
+use crate::forwarding::waits::Wait;
 use crate::ids::{Channel, Class, Incarnation, NodeId, PortId, RegionId};
 use crate::link::Link;
 use crate::link::counters::PortCounters;
@@ -45,16 +56,14 @@ use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
 use crate::per_channel::PerChannel;
 use crate::surroundings::{Fill, Member, Memory, Transmit};
-use crate::switch::forwarder::Forwarder;
-use crate::switch::waits::Wait;
 use crate::time::Instant;
 use bounds::Bounds;
-pub use farewell::Farewell;
+pub use departure::Departure;
 use memory_queue::MemoryQueue;
 use peer::Peer;
 use undrained::Undrained;
 
-/// A GPU node.
+/// State machine of a GPU node.
 #[derive(Debug)]
 pub struct Endpoint {
     forwarder: Forwarder,
@@ -67,24 +76,25 @@ pub struct Endpoint {
     flushes: Vec<Flush>,
     matching: Matching,
     memory: MemoryQueue,
-    /// Some operation of somebody did not happen, so signals are looked at before they are asked of memory.
-    has_spoilt: bool,
+    /// True if any remote operation has failed, so that signals are checked before they reach memory.
+    has_failures: bool,
     ready_data: Vec<PerChannel<VecDeque<(NodeId, Class)>>>,
     ready_acks: Vec<VecDeque<NodeId>>,
     next_deadline: Instant,
     bitmap: Vec<u8>,
     ack_operations: Vec<u8>,
-    /// Since the last turn began, own data has been leaving through this port, which has one channel and where nothing else waited.
-    /// Nothing that goes before it can have come since: not by sending, and the time is the same.
+    /// Port through which own data leaves since this poll iteration began. It has one channel, and no other frame
+    /// waits there. No frame of higher priority can become due during the iteration: sending causes none, and the
+    /// time does not change.
     run: Option<PortId>,
-    /// Long transfers that were begun.
+    /// Number of long transfers begun.
     transfers: u32,
     undrained: Undrained,
     bounds: Bounds,
 }
 
 impl Endpoint {
-    /// A member at the beginning of its life.
+    /// Returns a node at the beginning of its incarnation.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
         let ports = config.ports.len();
@@ -107,7 +117,7 @@ impl Endpoint {
             flushes: Vec::new(),
             matching: Matching::default(),
             memory: MemoryQueue::default(),
-            has_spoilt: false,
+            has_failures: false,
             ready_data,
             ready_acks: (0..ports).map(|_| VecDeque::new()).collect(),
             next_deadline: Instant::NEVER,
@@ -118,7 +128,10 @@ impl Endpoint {
         }
     }
 
-    /// Announce a region. Remote access is possible from now on.
+    /// Registers a region. Remote access is possible from now on.
+    ///
+    /// # Errors
+    /// If the region cannot be registered.
     pub fn register(&mut self, region: RegionConfig) -> Result<(), CommandRefused> {
         if self.regions.register(region) {
             Ok(())
@@ -127,79 +140,84 @@ impl Endpoint {
         }
     }
 
-    /// Take a region back. No request that arrives after this call touches it; memory requests that were handed out
-    /// before must be answered before the memory goes away.
+    /// Removes a region. No request that arrives later touches it. Memory requests issued before must be answered
+    /// before the memory is freed.
     pub fn revoke(&mut self, region: RegionId) {
         self.regions.revoke(region);
     }
 
-    /// Whether the member can be reached now.
+    /// Returns true if the member is reachable now.
     #[must_use]
     pub fn is_reachable(&self, node: NodeId) -> bool {
         self.forwarder.reaches(node)
     }
 
-    /// Whether every other endpoint of the rack can be reached now.
+    /// Returns the first ports of the shortest live paths to `node`, one port per path; none if no path is alive.
+    pub fn paths(&self, node: NodeId) -> impl Iterator<Item = PortId> + '_ {
+        self.forwarder.shortest_paths(node)
+    }
+
+    /// Returns true if every other endpoint of the rack is reachable now.
     #[must_use]
-    pub fn reaches_everyone(&self) -> bool {
+    pub fn reaches_all(&self) -> bool {
         let count = self.config().graph.endpoint_count() as u16;
         (0..count).map(NodeId).all(|node| node == self.config().node || self.is_reachable(node))
     }
 
-    /// How many more packets for this node may wait for company. None, if operations should leave now: if nothing is in flight that they
-    /// could follow, or more than `company` packets are ready. Otherwise waiting costs nothing but the time until the next
-    /// acknowledgement.
+    /// Returns the number of further packets for this node that may wait for others. Returns 0 if operations should
+    /// leave now: if nothing is in flight that they could follow, or more than `batch` packets are ready. Otherwise
+    /// waiting only delays them until the next acknowledgement.
     #[must_use]
-    pub fn company_wanted(&self, node: NodeId, company: usize) -> usize {
+    pub fn batch_wanted(&self, node: NodeId, batch: usize) -> usize {
         let Some(Some(peer)) = self.peers.get(node.index()) else { return 0 };
         let wanted = |class: Class| {
             let (sender, bulk) = (&peer.senders[class.index()], peer.bulk[class.index()].len());
             let unsent = sender.unsent() + bulk;
             let may_wait = sender.in_flight() > 0 || unsent == 0;
-            if may_wait { (company + 1).saturating_sub(unsent) } else { 0 }
+            if may_wait { (batch + 1).saturating_sub(unsent) } else { 0 }
         };
         wanted(Class::Request).min(wanted(Class::Bulk))
     }
 
-    /// Operations of this endpoint's caller that have begun and will end by themselves; waits on words and receives that have not
-    /// met their messages are not among them.
+    /// Number of operations of the caller that will end by themselves. It excludes waits on words, and receives
+    /// without a message.
     #[must_use]
     pub const fn operations_in_progress(&self) -> usize {
         self.groups.open_count()
     }
 
     // W-50
-    /// Tell all members that this one leaves, so that its loss is no death to them. To be called when nothing is in progress,
-    /// and again while [`Endpoint::is_parted`] is false and the wires may lose frames, as a [`Farewell`] does; afterwards nothing more
-    /// is to be begun.
-    pub fn bid_farewell(&mut self, now: Instant) {
-        self.forwarder.bid_farewell(now);
+    /// Announces to all members that this one leaves, so that they do not count its loss as a death. Call it when no
+    /// operation is in progress, and again while [`Endpoint::has_departed`] is false if wires may lose frames, as a
+    /// [`Departure`] does. No operation may be begun afterwards.
+    pub fn begin_departure(&mut self, now: Instant) {
+        self.forwarder.begin_departure(now);
     }
 
-    /// Whether no link carries data: after a farewell, that every neighbour has heard it.
+    /// Returns true if no link carries data. After a departure, this means that every neighbour has received it.
     #[must_use]
-    pub fn is_parted(&self) -> bool {
+    pub fn has_departed(&self) -> bool {
         (0..self.port_count()).all(|port| !self.link_state(PortId(port as u16)).carries_data())
     }
 
-    /// The state of the link at a port.
+    /// Returns the state of the link at a port.
     #[must_use]
     pub fn link_state(&self, port: PortId) -> LinkState {
         self.forwarder.link(port).state()
     }
 
-    /// The user switches a link off or on.
+    /// Disables or enables a link by user command.
     pub fn administer_link(&mut self, now: Instant, port: PortId, enabled: bool) {
         self.forwarder.administer(now, port, enabled);
     }
 
-    /// What the endpoint was told at birth.
+    /// Returns the configuration of the endpoint.
     #[must_use]
     pub const fn config(&self) -> &MemberConfig {
         &self.forwarder.config
     }
 
-    /// One line per thing that the endpoint waits for: operations, streams, credits. For the watchdog.
+    /// Returns one line per operation, stream and credit account that waits, for the watchdog.
     #[must_use]
     pub fn waiting_for(&self) -> Vec<String> {
         let mut lines = Vec::new();
@@ -213,7 +231,7 @@ impl Endpoint {
             ));
         }
         for posted in &self.matching.posted {
-            let from = posted.source.map_or_else(|| String::from("anybody"), |node| format!("{node}"));
+            let from = posted.source.map_or_else(|| String::from("any node"), |node| format!("{node}"));
             lines
                 .push(format!("operation {} receives tag {:#x} from {from}", posted.operation.0, posted.tag));
         }
@@ -236,20 +254,21 @@ impl Endpoint {
         lines
     }
 
-    /// The state kept for a node, created on first use; `None` while no life of it is known.
+    /// Returns the state of a node and creates it on first use. Returns `None` while no incarnation of the node is
+    /// known.
     fn peer_of(&mut self, node: NodeId) -> Option<Box<Peer>> {
         let slot = self.peers.get_mut(node.index())?;
         if let Some(peer) = slot.take() {
             return Some(peer);
         }
-        let life = self.forwarder.life(node)?;
-        Some(self.fresh_peer(node, life))
+        let incarnation = self.forwarder.incarnation(node)?;
+        Some(self.fresh_peer(node, incarnation))
     }
 
-    fn fresh_peer(&mut self, node: NodeId, life: Incarnation) -> Box<Peer> {
+    fn fresh_peer(&mut self, node: NodeId, incarnation: Incarnation) -> Box<Peer> {
         self.generation = self.generation.wrapping_add(1);
-        let mut peer = Box::new(Peer::new(node, life, self.generation, &self.forwarder.config));
-        self.find_ways(&mut peer);
+        let mut peer = Box::new(Peer::new(node, incarnation, self.generation, &self.forwarder.config));
+        self.find_paths(&mut peer);
         for class in Class::ALL {
             let entropy = self.entropy(node, class);
             peer.headers[class.index()].entropy = entropy;
@@ -266,7 +285,7 @@ impl Endpoint {
         self.peers[index] = Some(peer);
     }
 
-    /// Chooses the path of a stream; constant for its life.
+    /// Returns the path entropy of a stream, which never changes.
     fn entropy(&self, node: NodeId, class: Class) -> u16 {
         let pair = u32::from(self.config().node.0) << 16 | u32::from(node.0);
         let class = if self.config().paths.policy == PathPolicy::Address { 0 } else { class as u32 };
@@ -322,14 +341,14 @@ impl Member for Endpoint {
     }
 
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
-        if self.has_spoilt {
-            self.refuse_hollow_signals();
+        if self.has_failures {
+            self.refuse_signals_without_data();
         }
         self.memory.poll()
     }
 
     fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
-        // Whether it may leave is asked when it is to leave.
+        // Credits are checked when the packet leaves.
         self.run == Some(port) && !self.ready_data[port.index()].of(Channel(0)).is_empty()
             || self.wants_own(port)
             || self.forwarder.wants_transmit(now, port)
@@ -349,7 +368,7 @@ impl Member for Endpoint {
         if let Some(transmit) = self.transmit_ack(port, out) {
             return Some(transmit);
         }
-        for channel in self.forwarder.turn(port) {
+        for channel in self.forwarder.channel_order(port) {
             let is_own_turn = self.forwarder.config.forwarding.own_first;
             if is_own_turn && let Some(transmit) = self.begin_run(now, port, channel, out) {
                 return Some(transmit);
@@ -386,7 +405,7 @@ impl Member for Endpoint {
         self.forwarder.refresh_sent(port, frame);
     }
 
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         self.forwarder.has_moved()
     }
 

@@ -1,84 +1,38 @@
-//! What order a rack promises: what an endpoint does for it, and the oracle that watches whether it holds.
+//! Order scopes of a rack, as an endpoint keeps them.
 //!
-//! A receiver that takes packets of a sequence in turn keeps every promise within a class. Two promises take more or allow
-//! more. *Pair* reaches over classes: a command waits until what was asked for in the other class is visible. *Region* binds
-//! only puts that touch the same 256 bytes: those go one after the other, and all others are written as they come, before
-//! their turn. *Path* and *none* write every put as it comes. A signal always waits for the parts of its put (W-35), and under
-//! *path* whatever came the same way waits behind it (W-46).
+//! A receiver that executes packets in sequence keeps every promise within a class. Two scopes need more or allow
+//! more. *Pair* orders both classes: a command waits until the operations of the other class are visible. *Region*
+//! orders only puts that touch the same 256 bytes. Such puts go one after the other, and all others are written in
+//! order of arrival. *Path* and *none* write every put on arrival. A signal always waits for the parts of its put
+//! (W-35), and under *path* later packets on the same path wait behind it (W-46).
 //!
-//! The [`Witness`] knows nothing of how this is done. It sees each packet at the moment it is carried out and says when the
-//! promise is broken: under *region* by the lines that puts write, under *path* by where packets came in, else by their
-//! numbers.
-
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
+//! [`super::witness`] checks independently that the promised order holds.
 
 use super::Endpoint;
+use super::overlaps::Lines;
 use super::peer::Peer;
 use crate::config::OrderScope;
 use crate::event::Event;
-use crate::ids::{Class, PortId, RegionId};
+use crate::ids::{Class, PortId};
 use crate::link::credits::is_ahead;
 use crate::operation::bulk::Bulk;
 use crate::planted::{PlantedBug, is_planted};
 use crate::wire::frame::FabricHeader;
 use crate::wire::packed::{Operation, Operations};
 
-/// Bytes that keep their order under [`OrderScope::Region`].
-const LINE_BYTES: u64 = 256;
-/// Lines that a witness remembers per peer; one that meets another's place takes it.
-const LINES_WATCHED: usize = 4096;
-
-/// Lines of 256 bytes that a put touches, or a part of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lines {
-    region: RegionId,
-    first: u64,
-    last: u64,
-}
-
-impl Lines {
-    const fn of(region: RegionId, offset: u64, bytes: u64) -> Self {
-        let last = offset.saturating_add(bytes.saturating_sub(1)) / LINE_BYTES;
-        Self { region, first: offset / LINE_BYTES, last }
-    }
-
-    fn meet(&self, other: &Self) -> bool {
-        self.region == other.region && self.first <= other.last && other.first <= self.last
-    }
-}
-
-/// How a command stands to what was asked for before it in the other class.
+/// Relation of a command to earlier commands of the other class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Across {
-    /// All of that is visible, or nobody minds.
+    /// The earlier commands are visible, or their order does not matter.
     Follows,
-    /// It has to wait for it.
+    /// The command must wait for them.
     Waits,
-    /// It should, and does not: its number.
+    /// The command should wait but does not; its number.
     Overtakes { number: u32 },
 }
 
-// ---- what an endpoint does -----------------------------------------------------------------------------------------
-
-/// Puts under way to one node, where those that overlap must not be so at the same time.
-#[derive(Debug, Default)]
-pub(super) struct Overlaps {
-    /// With the number of the last operation of each.
-    under_way: VecDeque<(u32, Lines)>,
-    /// The next put touches what one under way touches.
-    pub(super) blocks: bool,
-}
-
-impl Overlaps {
-    pub(super) fn clear(&mut self) {
-        self.under_way.clear();
-        self.blocks = false;
-    }
-}
-
 impl Endpoint {
-    /// How a command of this class stands to those of the other class; it matters under *pair* alone.
+    /// Returns the relation of a command of this class to the other class. It matters only under *pair*.
     #[inline]
     pub(super) fn across_classes(&self, peer: &Peer, class: Class) -> Across {
         if self.config().paths.order == OrderScope::Pair {
@@ -104,7 +58,7 @@ impl Endpoint {
         }
     }
 
-    /// A command that stands like this has begun: it may have broken the promise.
+    /// Reports a violation if a command has begun that should have waited.
     #[inline]
     pub(super) fn note_across(&mut self, across: Across, class: Class) {
         if let Across::Overtakes { number } = across {
@@ -113,7 +67,7 @@ impl Endpoint {
         }
     }
 
-    /// Under *region*: a put is wholly in packets.
+    /// Under *region*: records that all of a put is in packets.
     pub(super) fn note_cut(&mut self, peer: &mut Peer, bulk: Bulk) {
         if !self.orders_regions() {
             return;
@@ -123,12 +77,12 @@ impl Endpoint {
         {
             let last = peer.senders[Class::Bulk.index()].next_operation().wrapping_sub(1);
             let lines = Lines::of(target.region, target.offset, source.length);
-            peer.overlaps.under_way.push_back((last, lines));
+            peer.overlaps.in_flight.push_back((last, lines));
         }
         self.judge_overlap(peer);
     }
 
-    /// Under *region*: whether the next put must wait. Something was cut, asked for or has become visible.
+    /// Under *region*: decides again if the next put must wait, after packets were cut, queued or became visible.
     #[inline]
     pub(super) fn judge_overlap(&self, peer: &mut Peer) {
         if self.orders_regions() {
@@ -142,7 +96,7 @@ impl Endpoint {
         paths.order == OrderScope::Region && paths.keeps_order
     }
 
-    /// Whether a packet that comes before its turn may be carried out; `place` and `port`: how long before, and where it came in.
+    /// Returns true if a held packet may be executed early. `place` is its slot, `port` its port of arrival.
     pub(super) fn takes_early(
         &self,
         peer: &Peer,
@@ -161,7 +115,7 @@ impl Endpoint {
             return true;
         }
         // W-46
-        // What came the same way before and waits, for its signal's data as a rule, is not to be overtaken here.
+        // Earlier packets on this path, which usually are signals that wait for data, must not be overtaken.
         let overtakes = || {
             paths.order == OrderScope::Path && peer.receivers[header.class.index()].holds_before(place, port)
         };
@@ -172,20 +126,20 @@ impl Endpoint {
 fn judge_front(peer: &mut Peer) {
     let visible = peer.senders[Class::Bulk.index()].visible();
     let overlaps = &mut peer.overlaps;
-    while overlaps.under_way.front().is_some_and(|(last, _)| is_ahead(visible, *last)) {
-        overlaps.under_way.pop_front();
+    while overlaps.in_flight.front().is_some_and(|(last, _)| is_ahead(visible, *last)) {
+        overlaps.in_flight.pop_front();
     }
     overlaps.blocks = match peer.bulk[Class::Bulk.index()].front() {
         Some(Bulk::Put { target, source, first: None, .. }) if source.length > 0 => {
             let lines = Lines::of(target.region, target.offset, source.length);
-            overlaps.under_way.iter().any(|(_, other)| other.meet(&lines))
+            overlaps.in_flight.iter().any(|(_, other)| other.touches(&lines))
         }
         _ => false,
     };
 }
 
 // W-35
-/// Whether a packet holds nothing but data of puts, and signals all of whose data is there.
+/// Returns true if a packet has only data of puts, and signals whose data is all visible.
 fn is_complete_put(peer: &Peer, header: &FabricHeader, operations: &[u8]) -> bool {
     let mut number = header.first_operation;
     for operation in Operations::new(operations) {
@@ -203,136 +157,4 @@ fn is_complete_put(peer: &Peer, header: &FabricHeader, operations: &[u8]) -> boo
         number = number.wrapping_add(1);
     }
     number != header.first_operation
-}
-
-// ---- the oracle ----------------------------------------------------------------------------------------------------
-
-/// Watches whether what one node sends is carried out in the order that is promised.
-#[derive(Debug)]
-pub(super) struct Witness {
-    scope: OrderScope,
-    /// By class: the packet that should be carried out next.
-    next: [u32; Class::COUNT],
-    /// Under *path*: the last packet by way and class.
-    ways: Vec<(PortId, Class, u32)>,
-    /// Under *region*: by place of the line, who wrote it last.
-    lines: Vec<Option<Written>>,
-}
-
-/// Who wrote a line last: the packet, and where its put begins.
-#[derive(Clone, Copy, Debug)]
-struct Written {
-    region: RegionId,
-    line: u64,
-    psn: u32,
-    start: u64,
-}
-
-impl Witness {
-    pub(super) const fn new(scope: OrderScope) -> Self {
-        Self { scope, next: [0; Class::COUNT], ways: Vec::new(), lines: Vec::new() }
-    }
-
-    /// A packet is carried out. The promise, if that breaks it.
-    #[inline]
-    pub(super) fn see(
-        &mut self,
-        header: &FabricHeader,
-        port: PortId,
-        operations: &[u8],
-    ) -> Option<OrderScope> {
-        let holds = match self.scope {
-            OrderScope::Pair | OrderScope::Class => self.is_next(header.class, header.psn),
-            OrderScope::Region => self.follows_in_its_lines(header, operations),
-            OrderScope::Path => self.follows_on_its_way(header, port),
-            OrderScope::None => true,
-        };
-        (!holds).then_some(self.scope)
-    }
-
-    /// The same where packets are carried out in their turn, so that no more than their numbers counts.
-    #[inline]
-    pub(super) fn see_number(&mut self, class: Class, psn: u32) -> Option<OrderScope> {
-        let counts = matches!(self.scope, OrderScope::Pair | OrderScope::Class);
-        (counts && !self.is_next(class, psn)).then_some(self.scope)
-    }
-
-    #[inline]
-    fn is_next(&mut self, class: Class, psn: u32) -> bool {
-        let next = &mut self.next[class.index()];
-        let is_next = psn == *next;
-        *next = psn.wrapping_add(1);
-        is_next
-    }
-
-    /// What is sent again comes behind what was sent in the meantime, and is as late as it is.
-    fn follows_on_its_way(&mut self, header: &FabricHeader, port: PortId) -> bool {
-        if header.again {
-            return true;
-        }
-        let known = self.ways.iter_mut().find(|(way, class, _)| (*way, *class) == (port, header.class));
-        let Some((_, _, last)) = known else {
-            self.ways.push((port, header.class, header.psn));
-            return true;
-        };
-        let follows = is_ahead(header.psn, *last);
-        *last = header.psn;
-        follows
-    }
-
-    fn follows_in_its_lines(&mut self, header: &FabricHeader, operations: &[u8]) -> bool {
-        let mut selected = RegionId(u32::MAX);
-        let mut follows = true;
-        for operation in Operations::new(operations) {
-            match operation {
-                Ok(Operation::Select { region, .. }) => selected = region,
-                Ok(Operation::Put { offset, start, data, .. }) => {
-                    let lines = Lines::of(selected, offset, data.len() as u64);
-                    for line in lines.first..=lines.last {
-                        follows &= self.write(Written { region: selected, line, psn: header.psn, start });
-                    }
-                }
-                _ => {}
-            }
-        }
-        follows
-    }
-
-    /// A line is written. Parts of one put may come in any order.
-    fn write(&mut self, new: Written) -> bool {
-        self.lines.resize(LINES_WATCHED, None);
-        let stirred =
-            (new.line ^ u64::from(new.region.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = &mut self.lines[(stirred >> 52) as usize];
-        let old = slot.replace(new);
-        let old = old.filter(|old| (old.region, old.line) == (new.region, new.line));
-        old.is_none_or(|old| old.start == new.start || is_ahead(new.psn, old.psn))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn lines(offset: u64, bytes: u64) -> Lines {
-        Lines::of(RegionId(1), offset, bytes)
-    }
-
-    #[test]
-    fn lines_meet_where_they_share_256_bytes() {
-        assert!(lines(0, 256).meet(&lines(255, 1)));
-        assert!(!lines(0, 256).meet(&lines(256, 1)));
-        assert!(lines(100, 300).meet(&lines(511, 1)));
-        assert!(!lines(0, 256).meet(&Lines::of(RegionId(2), 0, 256)));
-    }
-
-    #[test]
-    fn a_line_is_written_in_order_but_parts_of_one_put_in_any() {
-        let mut witness = Witness::new(OrderScope::Region);
-        let mut write = |psn, start| witness.write(Written { region: RegionId(1), line: 9, psn, start });
-        assert!(write(5, 0));
-        assert!(write(4, 0), "another part of the same put");
-        assert!(!write(3, 64), "an earlier put after a later one");
-        assert!(write(6, 64));
-    }
 }

@@ -1,28 +1,29 @@
-//! What an endpoint keeps for one remote node and one life of it.
+//! State that an endpoint keeps for one incarnation of a remote node.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::order::{Overlaps, Witness};
-use super::spoilt::Spoilt;
-use super::ways::Ways;
+use super::failed_operations::FailedOperations;
+use super::overlaps::Overlaps;
+use super::path_choice::PathChoice;
+use super::witness::Witness;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
+use crate::forwarding::forwarder::Trust;
 use crate::ids::{Class, Incarnation, NodeId, PortId};
 use crate::link::credits::is_ahead;
 use crate::operation::LocalRange;
 use crate::operation::bulk::Bulk;
 use crate::operation::outstanding::Outstanding;
 use crate::operation::waits::Mark;
-use crate::switch::forwarder::Trust;
 use crate::transport::receiver::Receiver;
 use crate::transport::sender::{Sender, SenderLimits};
-use crate::wire::familiar::{Familiar, Template};
+use crate::wire::familiar::{FixedFields, Template};
 use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 
-/// Operations taken in order that memory has yet to do: the stream is visible up to `end` once this and all before are
-/// done.
+/// Operations accepted in order that memory has yet to execute. The stream is visible up to `end` once this entry and
+/// all before it are done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Serving {
     pub first: u32,
@@ -30,26 +31,26 @@ pub(super) struct Serving {
     pub is_done: bool,
 }
 
-/// Headers of one stream that have passed every check, for as long as what the checks depend on stays.
+/// Checked header of one stream, valid while the settings that the checks depend on do not change.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Acquaintance {
-    pub header: Familiar,
+pub(super) struct KnownHeader {
+    pub header: FixedFields,
     pub port: PortId,
     pub trust: Trust,
 }
 
-/// An own message on offer.
+/// Offered message of this node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     /// Number in the request stream.
     pub number: u32,
     pub source: LocalRange,
-    /// The receiver has asked for the data. It may do so once.
+    /// True if the receiver has requested the data, which it may do once.
     pub is_pulled: bool,
 }
 
-/// A refusal on its way to the caller. The caller's operation acknowledgement stops before the refused operation until
-/// the refusal has arrived, else the caller would take it for done.
+/// Refusal whose delivery is not acknowledged yet. The operation acknowledgement stops before the refused operation
+/// until then, because the caller would take the operation for complete otherwise.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RefusalHold {
     pub class: Class,
@@ -57,65 +58,71 @@ pub(super) struct RefusalHold {
     pub reply_psn: u32,
 }
 
-/// One remote node.
+/// State of one remote node.
 #[derive(Debug)]
 pub(super) struct Peer {
     pub node: NodeId,
-    pub life: Incarnation,
-    /// Tells answers of memory for this life from those for an earlier one.
+    pub incarnation: Incarnation,
+    /// Distinguishes answers of memory for this incarnation from those for an earlier one.
     pub generation: u32,
     pub senders: [Sender; Class::COUNT],
     pub receivers: [Receiver; Class::COUNT],
-    /// In the order of their numbers.
+    /// Served operations, ordered by number.
     pub serving: [VecDeque<Serving>; Class::COUNT],
-    /// Operations that did not happen.
-    pub spoilt: [Spoilt; Class::COUNT],
-    /// The operation that is to be served next of the packet at hand.
+    /// Failed operations.
+    pub failed_operations: [FailedOperations; Class::COUNT],
+    /// Number of the next operation to serve of the present packet.
     pub serving_from: [u32; Class::COUNT],
     pub outstanding: [Outstanding; Class::COUNT],
     pub bulk: [VecDeque<Bulk>; Class::COUNT],
     pub bulk_asked: u64,
     pub bulk_cut: u64,
-    /// Own messages on offer.
+    /// Offered messages of this node.
     pub offers: VecDeque<Offer>,
-    /// Pulls under way: number in the bulk stream, number of the offer, length.
+    /// Outstanding pulls: number in the bulk stream, number of the offer, length.
     pub pulls: Vec<(u32, u32, u64)>,
     /// Eager budget in use at the receiver, in bytes.
     pub eager_unmatched: u64,
     pub refusal_holds: VecDeque<RefusalHold>,
-    /// Answers to own loads and gets that memory has yet to write.
+    /// Received data of loads and gets that memory has yet to write.
     pub landing: usize,
-    /// A held packet is next and was not taken, because a queue was at its bound.
+    /// True if a held packet is next and was not accepted because a queue was at its bound.
     pub is_stalled: bool,
     pub ports: [Option<PortId>; Class::COUNT],
-    /// What the header of every frame of a class says for as long as both lives last.
+    /// Constant header fields of a class for the two present incarnations.
     pub headers: [FabricHeader; Class::COUNT],
-    /// What frames of a class looked like when they last came; they need not be checked again in full.
-    pub acquaintances: [Option<Acquaintance>; Class::COUNT],
-    /// The same of frames that only acknowledge.
-    pub ack_acquaintance: Option<Acquaintance>,
-    /// What a frame of a class looked like when it last left through this port.
+    /// Checked header of the last frame, by class. Frames like it need no full check.
+    pub known_headers: [Option<KnownHeader>; Class::COUNT],
+    /// Checked header of the last frame that only acknowledges.
+    pub known_ack_header: Option<KnownHeader>,
+    /// Header of the last frame of a class, and the port through which it left.
     pub templates: [Option<(PortId, Template)>; Class::COUNT],
     pub ack_template: Option<(PortId, Template)>,
-    /// Places that each stream has in the lines of ports: one, or one per packet that is to take a way of its own.
+    /// Number of entries that each stream has in the queues of ports: one, or one per packet if packets choose paths.
     pub tickets: [u16; Class::COUNT],
-    pub ways: Ways,
+    pub path_choice: PathChoice,
     pub is_ack_queued: bool,
-    /// Packets have come since a frame to this node last found no acknowledgement to take along: traffic that goes one way need not
-    /// look at four streams for every frame.
+    /// True if packets have arrived since a frame to this node last had no acknowledgement to carry. Traffic in one
+    /// direction then skips the search of four streams.
     pub may_owe_acks: bool,
     pub is_lost: bool,
     pub witness: Witness,
     pub overlaps: Overlaps,
     pub fence: Option<Mark>,
-    /// The last posted store that may not be visible yet.
+    /// Last posted store that may not be visible yet.
     pub posted_last: Option<u32>,
-    /// What the next flush says of posted stores that have failed or were lost. Outlives the peer's life: nobody has been told.
+    /// Error of posted stores that the next flush reports. It outlives the peer's incarnation, because no flush has
+    /// reported it yet.
     pub posted_error: Option<OperationError>,
 }
 
 impl Peer {
-    pub(super) fn new(node: NodeId, life: Incarnation, generation: u32, config: &MemberConfig) -> Self {
+    pub(super) fn new(
+        node: NodeId,
+        incarnation: Incarnation,
+        generation: u32,
+        config: &MemberConfig,
+    ) -> Self {
         let limits = SenderLimits {
             transport: config.transport,
             packing: config.packing,
@@ -123,12 +130,12 @@ impl Peer {
         };
         Self {
             node,
-            life,
+            incarnation,
             generation,
             senders: core::array::from_fn(|_| Sender::new(limits)),
             receivers: core::array::from_fn(|_| Receiver::new(&config.transport)),
             serving: Default::default(),
-            spoilt: Default::default(),
+            failed_operations: Default::default(),
             serving_from: [0; Class::COUNT],
             witness: Witness::new(config.paths.order),
             overlaps: Overlaps::default(),
@@ -154,16 +161,16 @@ impl Peer {
                 again: false,
                 ack: None,
                 source_incarnation: config.incarnation.tag(),
-                destination_incarnation: life.tag(),
+                destination_incarnation: incarnation.tag(),
                 psn: 0,
                 first_operation: 0,
             }),
-            acquaintances: [None; Class::COUNT],
-            ack_acquaintance: None,
+            known_headers: [None; Class::COUNT],
+            known_ack_header: None,
             templates: [None; Class::COUNT],
             ack_template: None,
             tickets: [0; Class::COUNT],
-            ways: Ways::new(config.node, node),
+            path_choice: PathChoice::new(config.node, node),
             is_ack_queued: false,
             may_owe_acks: false,
             is_lost: false,
@@ -173,7 +180,7 @@ impl Peer {
         }
     }
 
-    /// Whether the stream could send a packet now, window permitting.
+    /// Returns true if the stream could send a packet now, if the window admits it.
     #[inline]
     pub(super) fn is_sendable(&self, class: Class) -> bool {
         let sender = &self.senders[class.index()];
@@ -182,7 +189,7 @@ impl Peer {
 
     #[inline]
     pub(super) fn has_more_bulk(&self, class: Class) -> bool {
-        // The usual answer first.
+        // The most frequent case first.
         if self.bulk[class.index()].is_empty() {
             return false;
         }
@@ -190,7 +197,8 @@ impl Peer {
     }
 
     // W-14
-    /// The operation acknowledgement of a class: everything visible, but not past a refusal under way.
+    /// Returns the operation acknowledgement of a class: all visible operations, but not past an unacknowledged
+    /// refusal.
     pub(super) fn acknowledged_operation(&self, class: Class) -> u32 {
         let visible = self.receivers[class.index()].visible;
         self.refusal_holds
@@ -199,21 +207,21 @@ impl Peer {
             .fold(visible, |least, hold| if is_ahead(least, hold.number) { hold.number } else { least })
     }
 
-    /// Whether an operation of this number comes right behind all that were taken before.
+    /// Returns true if an operation of this number follows directly on all accepted ones.
     #[inline]
     pub(super) fn continues(&self, class: Class, number: u32) -> bool {
         let visible = self.receivers[class.index()].visible;
         self.serving[class.index()].back().map_or(visible, |last| last.end) == number
     }
 
-    /// Operations that were taken and are not visible yet.
+    /// Number of operations that were accepted and are not visible yet.
     #[inline]
     pub(super) fn not_yet_visible(&self, class: Class) -> usize {
         let visible = self.receivers[class.index()].visible;
         self.serving[class.index()].back().map_or(0, |last| last.end.wrapping_sub(visible) as usize)
     }
 
-    /// Operations up to `end` were taken and await memory.
+    /// Records that operations up to `end` were accepted and wait for memory.
     pub(super) fn serve(&mut self, class: Class, end: u32, is_done: bool) {
         let first = core::mem::replace(&mut self.serving_from[class.index()], end);
         let serving = &mut self.serving[class.index()];
@@ -235,8 +243,8 @@ impl Peer {
         serving.insert(place, entry);
     }
 
-    /// The first operation before `number` that has neither been served nor given up, if there is one: what was taken before
-    /// its turn lies behind a gap.
+    /// Returns the first operation before `number` that was neither served nor given up, if any: operations executed
+    /// early are after a gap.
     #[inline]
     pub(super) fn gap_before(&self, class: Class, number: u32) -> Option<u32> {
         let served = match self.serving[class.index()].back() {
@@ -247,14 +255,14 @@ impl Peer {
         is_ahead(number, served).then_some(served)
     }
 
-    /// Where the operations before `number` that have been served end, among others that were taken before their turn.
+    /// Returns the index before which the entries of served operations before `number` end.
     #[cold]
     fn served_before(&self, class: Class, number: u32) -> u32 {
         let before = self.serving[class.index()].iter().rev().find(|entry| is_ahead(number, entry.first));
         before.map_or(self.receivers[class.index()].visible, |entry| entry.end)
     }
 
-    /// Whether everything from `from` to before `to` has been served.
+    /// Returns true if all operations from `from` to before `to` were served.
     pub(super) fn has_served(&self, class: Class, from: u32, to: u32) -> bool {
         let visible = self.receivers[class.index()].visible;
         let mut next = if is_ahead(visible, from) { visible } else { from };
@@ -266,10 +274,10 @@ impl Peer {
         !is_ahead(to, next)
     }
 
-    /// Memory has done the operations up to `end`.
+    /// Records that memory has executed the operations up to `end`.
     pub(super) fn served(&mut self, class: Class, end: u32) {
         let serving = &mut self.serving[class.index()];
-        // Memory answers in order, mostly at once: it is the first.
+        // Memory answers in order and mostly at once, so this is usually the first entry.
         if let Some(entry) = serving.iter_mut().find(|entry| entry.end == end && !entry.is_done) {
             entry.is_done = true;
         }
@@ -288,18 +296,18 @@ impl Peer {
         }
     }
 
-    /// The last posted store, unless it is visible by now.
+    /// Returns the last posted store, unless it is visible by now.
     pub(super) fn posted_in_flight(&self) -> Option<u32> {
         let visible = self.senders[Class::Request.index()].visible();
         self.posted_last.filter(|last| !is_ahead(visible, *last))
     }
 
-    /// What a flush has to say of posted stores; it is said once.
+    /// Returns the error of posted stores for a flush, and clears it.
     pub(super) fn take_posted_error(&mut self) -> Option<(NodeId, OperationError)> {
         self.posted_error.take().map(|error| (self.node, error))
     }
 
-    /// A mark of everything asked of this node so far.
+    /// Returns a mark of all operations begun towards this node so far.
     pub(super) fn mark(&self) -> Mark {
         let bulk = &self.senders[Class::Bulk.index()];
         Mark {
@@ -310,7 +318,7 @@ impl Peer {
         }
     }
 
-    /// Whether everything before the mark has ended.
+    /// Returns true if all operations before the mark have ended.
     pub(super) fn has_reached(&self, mark: &mut Mark) -> bool {
         if mark.bulk.is_none() && self.bulk_cut >= mark.bulk_asked {
             mark.bulk = Some(self.senders[Class::Bulk.index()].next_operation());

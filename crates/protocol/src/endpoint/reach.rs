@@ -1,4 +1,4 @@
-//! Routes, losses, returns and new lives of remote nodes, and the clocks of streams.
+//! Routes, losses, returns and new incarnations of remote nodes, and the timers of streams.
 
 use alloc::boxed::Box;
 
@@ -15,12 +15,12 @@ use crate::time::Instant;
 use crate::transport::receiver::Receiver;
 
 impl Endpoint {
-    /// The forwarder's table or the known lives have changed: follow.
+    /// Follows a change of the forwarding table or of the known incarnations.
     pub(super) fn follow_routes(&mut self, now: Instant) {
-        if !self.forwarder.routes_changed && self.forwarder.new_lives.is_empty() {
+        if !self.forwarder.routes_changed && self.forwarder.new_incarnations.is_empty() {
             return;
         }
-        while let Some(node) = self.forwarder.new_lives.pop() {
+        while let Some(node) = self.forwarder.new_incarnations.pop() {
             self.meet_new_life(node);
         }
         if !core::mem::take(&mut self.forwarder.routes_changed) {
@@ -43,7 +43,7 @@ impl Endpoint {
                     self.fail_waits(node);
                 }
             }
-            self.fail_receives_from_anybody();
+            self.fail_receives_from_any_source();
         }
         self.end_flushes();
     }
@@ -60,7 +60,7 @@ impl Endpoint {
         peer.is_lost = !reachable;
         let mut announced = None;
         let mut moved = false;
-        let lost_ways = self.find_ways(peer);
+        let lost_paths = self.find_paths(peer);
         for class in Class::ALL {
             let old = peer.ports[class.index()];
             let new = self.forwarder.route(peer.node, peer.headers[class.index()].entropy);
@@ -69,11 +69,11 @@ impl Endpoint {
                 announced = Some((old, new));
                 self.forwarder.push_event(Event::PathChanged { destination: peer.node, from: old, to: new });
             }
-            for way in &lost_ways {
+            for path in &lost_paths {
                 moved = true;
-                peer.senders[class.index()].handle_way_lost(now, way.0);
+                peer.senders[class.index()].handle_path_lost(now, path.0);
             }
-            if new.is_some() && (returns || (old != new && !peer.ways.are_several())) {
+            if new.is_some() && (returns || (old != new && !peer.path_choice.are_several())) {
                 moved = true;
                 peer.senders[class.index()].handle_path_change(now);
             }
@@ -91,9 +91,9 @@ impl Endpoint {
     }
 
     fn meet_new_life(&mut self, node: NodeId) {
-        let Some(life) = self.forwarder.life(node) else { return };
+        let Some(incarnation) = self.forwarder.incarnation(node) else { return };
         let Some(mut old) = self.peers[node.index()].take() else { return };
-        if old.life == life {
+        if old.incarnation == incarnation {
             self.put_back(old);
             return;
         }
@@ -105,7 +105,7 @@ impl Endpoint {
                 }
             }
         }
-        let mut fresh = self.fresh_peer(node, life);
+        let mut fresh = self.fresh_peer(node, incarnation);
         fresh.posted_error = old.posted_error;
         self.put_back(fresh);
         self.fail_waits(node);
@@ -113,8 +113,8 @@ impl Endpoint {
         self.forwarder.routes_changed = true;
     }
 
-    /// No path leads to the peer, or its life is over: what the caller asked of it ends now. Nothing sent may be called
-    /// undone; nothing unsent is left behind.
+    /// Ends the operations towards a peer that has no path or whose incarnation is over. Operations that were sent
+    /// have an unknown outcome; unsent ones are discarded.
     fn fail_peer(&mut self, peer: &mut Peer, is_over: bool) {
         let posted = peer.posted_in_flight();
         for class in [Class::Request, Class::Bulk] {
@@ -125,7 +125,7 @@ impl Endpoint {
                 self.end_waiting(wait.command, Err(loss(was_sent(wait.first))));
             }
             for wait in replies.into_iter().filter(|wait| !wait.is_over) {
-                // A load or get that is lost has changed nothing.
+                // A lost load or get has changed nothing.
                 let has_effect = matches!(wait.kind, ReplyKind::Value | ReplyKind::Offer);
                 let may_have_happened = has_effect && was_sent(wait.number);
                 self.end_part(wait.group, Err(loss(may_have_happened)));
@@ -161,7 +161,7 @@ impl Endpoint {
 
     fn fail_waits(&mut self, node: NodeId) {
         self.fail_receives(node);
-        // What the node wrote before it was lost counts: each word is looked at once more.
+        // Writes of the node from before its loss count: each awaited word is read once more.
         for index in 0..self.words.len() {
             let wait = &mut self.words[index];
             if wait.depends_on == Some(node) && !core::mem::replace(&mut wait.is_last, true) {
@@ -170,7 +170,7 @@ impl Endpoint {
         }
     }
 
-    /// Retransmission timeouts and held-back acknowledgements.
+    /// Handles retransmission timeouts and delayed acknowledgements.
     pub(super) fn handle_stream_timeouts(&mut self, now: Instant) {
         self.next_deadline = Instant::NEVER;
         for index in 0..self.known.len() {

@@ -1,12 +1,13 @@
-//! Packets of this member's own that leave one behind the other: a run.
+//! Runs: consecutive packets of one own stream through one port.
 //!
-//! While nothing but one stream's packets leaves through a port, each differs from the one before in its numbers only. What goes
-//! first (control frames, acknowledgements, transit) cannot come up before the turn is over: not by sending, and the time is the
-//! same. So what holds for all of these packets is looked at once, and they are written one after another into the room that the
-//! device has for them ([`Endpoint::send_run`]), or singly where memory lends its bytes ([`Endpoint::continue_run`]).
+//! While only one stream's packets leave through a port, each differs from the one before only in its numbers. Frames
+//! of higher priority (control frames, acknowledgements, transit) cannot become due before the poll iteration ends:
+//! sending causes none, and the time does not change. So the conditions of all these packets are checked once, and
+//! they are written one after another into the buffers of the device ([`Endpoint::send_run`]), or singly if memory
+//! lends its bytes ([`Endpoint::continue_run`]).
 //!
-//! A packet that is not like the last one ends the run, and goes the general way as if nobody had looked; so does one for
-//! which there are no credits. `tests/straight.rs` holds both ways to the same outcome.
+//! A packet unlike the last one, or one without credits, ends the run and takes the general path. `tests/straight.rs`
+//! verifies that both paths have the same outcome.
 
 use alloc::boxed::Box;
 
@@ -14,16 +15,16 @@ use super::Endpoint;
 use super::peer::Peer;
 use super::transmit::{gathered, place_operations};
 use crate::event::Event;
+use crate::forwarding::outgoing::Outgoing;
 use crate::ids::{Channel, Class, PortId};
 use crate::memory::MemoryFault;
 use crate::surroundings::{Body, Fill, Memory, Passage, Transmit};
-use crate::switch::outgoing::Outgoing;
 use crate::time::Instant;
 use crate::transport::packet::PayloadSource;
 use crate::wire::layout::{FABRIC, OPERATIONS};
 use crate::wire::packed::make_void;
 
-/// A stream in the midst of a run, with its counters at hand.
+/// Stream during a run, with its counters.
 struct Run {
     port: PortId,
     peer: Box<Peer>,
@@ -31,17 +32,17 @@ struct Run {
     outgoing: Outgoing,
 }
 
-/// A packet that has been sent for the first time in such a run.
+/// Packet that was sent for the first time in a run.
 #[derive(Clone, Copy)]
 struct Fresh {
     length: u32,
-    /// Its payload is still to be read from memory.
+    /// True if its payload is still to be read from memory.
     is_gathered: bool,
 }
 
 impl Endpoint {
-    /// The first of this member's own packets in a turn. Where a link has several channels, or repeats what it loses, sending one may
-    /// be cause for another frame to go next, so that each is the first.
+    /// Sends the first own packet of a poll iteration. If a link has several channels or retry, sending may make
+    /// another frame due, so every packet there is a first one.
     pub(super) fn begin_run(
         &mut self,
         now: Instant,
@@ -54,8 +55,8 @@ impl Endpoint {
         Some(transmit)
     }
 
-    /// Write packets of such a turn into what `fill` gives, as many as there are; the first too, if nothing goes before it. Whether any
-    /// has left.
+    /// Writes the packets of a run into the buffers that `fill` provides, including the first if no other frame is
+    /// due. Returns true if any packet has left.
     pub(super) fn send_run(
         &mut self,
         now: Instant,
@@ -71,7 +72,7 @@ impl Endpoint {
             let read = |source: &PayloadSource, out: &mut [u8]| {
                 let at = OPERATIONS + source.split;
                 let room = out.get_mut(at..at + source.length)?;
-                Some(memory.read_in_row(source.region, source.offset, room, source.following))
+                Some(memory.read_ahead(source.region, source.offset, room, source.following))
             };
             Some(self.send_next(now, &mut run, out, read)?.length as usize)
         });
@@ -82,7 +83,7 @@ impl Endpoint {
         has_sent
     }
 
-    /// Whether nothing has to leave before this member's own data, on a link whose headers are known in advance.
+    /// Returns true if no other frame must leave before own data, on a link with predictable headers.
     #[inline]
     fn may_begin_run(&self, now: Instant, port: PortId) -> bool {
         self.forwarder.trust(port).is_some()
@@ -90,7 +91,7 @@ impl Endpoint {
             && !self.forwarder.wants_transmit(now, port)
     }
 
-    /// The next of this member's own packets in such a turn.
+    /// Sends the next own packet of a run.
     #[inline]
     pub(super) fn continue_run(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let Some(mut run) = self.open_run(port) else {
@@ -103,12 +104,12 @@ impl Endpoint {
         self.close_run(run);
         let Some(fresh) = fresh else { return self.transmit_data(now, port, Channel(0), out) };
         let (length, passage) = (fresh.length as usize, Passage::Plain);
-        // Made here from what fits a register: a value that is written field by field and then copied as a whole waits for its fields.
+        // Built from register values: a value written field by field and then copied as a whole waits for its fields.
         let body = source.as_ref().map_or(Body::Written, gathered);
         Some(Transmit { length, body, end_to_end_check: false, doorbell: true, passage })
     }
 
-    /// Take up the one stream in line, if its last packet left through this port and everything is as usual.
+    /// Begins a run of the only queued stream, if its last packet left through this port and no exception applies.
     #[inline]
     fn open_run(&mut self, port: PortId) -> Option<Run> {
         if self.keeps_buffers_back() {
@@ -119,14 +120,14 @@ impl Endpoint {
         let outgoing = self.forwarder.begin_outgoing(port)?;
         let peer = self.peers[node.index()].take()?;
         let is_known = peer.templates[class.index()].as_ref().is_some_and(|(through, _)| *through == port);
-        if !is_known || peer.may_owe_acks || peer.is_lost || peer.ways.are_several() {
+        if !is_known || peer.may_owe_acks || peer.is_lost || peer.path_choice.are_several() {
             self.put_back(peer);
             return None;
         }
         Some(Run { port, peer, class, outgoing })
     }
 
-    /// Whether any packet has left in it.
+    /// Ends a run. Returns true if any packet has left in it.
     #[inline]
     fn close_run(&mut self, run: Run) -> bool {
         let Run { port, mut peer, class, outgoing } = run;
@@ -142,8 +143,8 @@ impl Endpoint {
         outgoing.has_sent()
     }
 
-    /// Send the next packet of a run, if it is like the last one. `read` puts payload in its place, and says nothing where there is no
-    /// room for it. `None`: nothing has left.
+    /// Sends the next packet of a run if it is like the last one. `read` writes the payload, or returns nothing if
+    /// there is no room. Returns `None` if nothing has left.
     #[inline(always)]
     fn send_next(
         &mut self,
@@ -164,14 +165,14 @@ impl Endpoint {
             let length = OPERATIONS + packet.length();
             let mut unread = None;
             if let Some(source) = &packet.source {
-                // What a get asked for is looked at again when it leaves.
+                // Answers of gets are checked again when they leave.
                 if source.answers.is_some() || !outgoing.admits(length) {
                     return None;
                 }
                 unread = read(source, out)?.err().map(|_| source);
             }
             let link = outgoing.number(length)?;
-            // The window was open, so what is still to be cut follows.
+            // The window was open, so the uncut rest follows.
             let ack_now = is_last && !more_bulk;
             let numbers = (psn, packet.first_operation, packet.operation_count);
             template.write_fresh(out, length - FABRIC, &link, numbers, ack_now);
@@ -186,7 +187,7 @@ impl Endpoint {
 }
 
 // W-52
-/// A packet whose bytes could not be read.
+/// Sends a packet whose bytes could not be read.
 #[cold]
 fn leave_void(source: &PayloadSource, frame: &mut [u8]) {
     make_void(&mut frame[OPERATIONS..], source.split);

@@ -1,7 +1,7 @@
-//! Remote requests: who may, what memory must do, what goes back.
+//! Remote requests: permission checks, memory requests, answers.
 //!
-//! Consecutive writes to one region become one memory request. Everything is asked of memory in the order of the
-//! stream, so a load sees the stores before it and not those after it.
+//! Consecutive writes to one region become one memory request. Memory requests are issued in stream order, so a load
+//! reads all stores before it and none after it.
 
 use super::Endpoint;
 use super::memory_queue::{Pending, Purpose};
@@ -20,7 +20,7 @@ use crate::wire::frame::FabricHeader;
 use crate::wire::layout::OPERATIONS;
 use crate::wire::packed::{Operation, Operations};
 
-/// Writes to one region that will be one request.
+/// Writes to one region that become one request.
 #[derive(Clone, Copy)]
 struct Batch {
     region: RegionId,
@@ -29,14 +29,14 @@ struct Batch {
     end: u32,
 }
 
-/// One packet being carried out.
+/// Packet being executed.
 struct Service {
     lease: LeaseId,
     class: Class,
     tenant: crate::ids::Tenant,
     selected: (RegionId, Key),
     batch: Option<Batch>,
-    /// Something was done at once that may give this node something to send. Answers of memory see to it themselves.
+    /// True if an operation completed at once that may make this node send. Answers of memory handle this themselves.
     stirs: bool,
 }
 
@@ -168,7 +168,7 @@ impl Endpoint {
                 self.serve_void(service, peer, number, length);
                 return;
             }
-            // What could not be read of what was asked for here.
+            // Requested data that the peer could not read.
             Operation::Void { field, .. } => {
                 let code = OperationError::SourceFailed.wire_code().unwrap_or(0);
                 self.take_refusal(peer, request_class(service.class), field as u32, code);
@@ -239,14 +239,15 @@ impl Endpoint {
     }
 
     // W-53
-    /// In the place of what its sender could not read: nothing is done, and the sender is told that this is what has been taken.
+    /// Handles an operation whose payload its sender could not read: does nothing, and confirms its receipt to the
+    /// sender.
     fn serve_void(&mut self, service: &mut Service, peer: &mut Peer, number: u32, length: usize) {
         service.stirs = true;
         self.close_batch(service, peer);
         peer.serve(service.class, number.wrapping_add(1), true);
         if service.class == Class::Request {
-            // Only messages take bytes along in this class.
-            self.tell_received(peer, number, eager_cost(length as u64));
+            // Only messages carry data in this class.
+            self.send_received(peer, number, eager_cost(length as u64));
         }
         self.send_refusal(peer, service.class, number, OperationError::SourceFailed);
     }
@@ -329,7 +330,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tell the caller that an operation was refused, and the owner that somebody tried.
+    /// Refuses an operation towards its sender, and reports the attempt to the owner of the region.
     pub(super) fn refuse(
         &mut self,
         peer: &mut Peer,
@@ -348,10 +349,10 @@ impl Endpoint {
         reply.append(None, &Operation::Refusal { operation: number, class, code });
         let hold = RefusalHold { class, number, reply_psn: reply.last_psn() };
         peer.refusal_holds.push_back(hold);
-        self.note_spoilt(peer, class, (number, number.wrapping_add(1)), Some(error));
+        self.note_failed(peer, class, (number, number.wrapping_add(1)), Some(error));
     }
 
-    /// Refusals that have arrived no longer hold back the operation acknowledgement.
+    /// Releases refusals that have arrived, so that they no longer limit the operation acknowledgement.
     pub(super) fn release_refusals(&mut self, peer: &mut Peer, reply_class: Class) {
         let base = peer.senders[reply_class.index()].base();
         let before = peer.refusal_holds.len();
@@ -363,7 +364,7 @@ impl Endpoint {
         }
     }
 
-    /// Memory answered.
+    /// Handles an answer of memory.
     pub(super) fn finish_memory(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
         let Some(pending) = self.memory.close(token) else { return };
         if let Purpose::Word { operation } = pending.purpose {
@@ -378,7 +379,7 @@ impl Endpoint {
                 }
                 self.drain_answered(&peer);
             } else if let Purpose::Receive { group, .. } = pending.purpose {
-                // The message was whole, but nobody may vouch for it in another life of its sender.
+                // The message arrived completely, but under an earlier incarnation of its sender.
                 self.end_part(group, Err(OperationError::OutcomeUnknown));
             }
             self.put_back(peer);
@@ -387,14 +388,14 @@ impl Endpoint {
             self.unhold(lease);
         }
         if !self.words.is_empty() {
-            self.look_at_words_in(pending.region);
+            self.check_words_in(pending.region);
         }
         self.end_flushes();
     }
 
-    /// Memory that answers at once does so before its packet is acknowledged. Where it answers later, that acknowledgement has
-    /// left, and the sender would hear of what is visible only with the next one.
-    pub(super) fn tell_if_late(&mut self, peer: &mut Peer, class: Class) {
+    /// Sends an acknowledgement if memory answered late. If memory answers at once, the acknowledgement of the packet
+    /// covers it; otherwise that has left, and the sender would learn of visible operations only with the next one.
+    pub(super) fn acknowledge_if_late(&mut self, peer: &mut Peer, class: Class) {
         let receiver = &mut peer.receivers[class.index()];
         if !receiver.owes_ack() {
             receiver.demand_ack();
@@ -419,9 +420,9 @@ impl Endpoint {
                 peer.served(class, end);
             }
             (Purpose::Visible { class, end, .. } | Purpose::Signal { class, end, .. }, _) => {
-                // The one that must be fast: nothing goes back but an acknowledgement, and that is on its way.
+                // Fast case: only an acknowledgement goes back, and it is already queued.
                 peer.served(class, end);
-                self.tell_if_late(peer, class);
+                self.acknowledge_if_late(peer, class);
                 return;
             }
             (Purpose::LoadReply { class, number }, MemoryDone::Bytes(data)) => {
@@ -450,7 +451,7 @@ impl Endpoint {
                 self.end_part(group, result);
                 if let Some(end) = end {
                     peer.served(Class::Request, end);
-                    self.tell_if_late(peer, Class::Request);
+                    self.acknowledge_if_late(peer, Class::Request);
                 }
             }
             (Purpose::Word { .. }, _) => {}
@@ -465,7 +466,7 @@ pub(super) fn pending(peer: &Peer, region: RegionId, purpose: Purpose) -> Pendin
     Pending { purpose, region, node: peer.node, generation: peer.generation, lease: None }
 }
 
-/// The class whose replies travel in this class.
+/// Returns the class whose replies travel in this class.
 const fn request_class(reply: Class) -> Class {
     match reply {
         Class::Reply | Class::Request => Class::Request,

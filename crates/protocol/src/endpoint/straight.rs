@@ -1,18 +1,17 @@
-//! The straight path of the commonplace frame: the next packet of a stream, with a header like the last one's and nothing but
-//! writes to one region.
+//! Fast path for the usual frame: the next packet of a stream, with a predicted header and only writes to one region.
 //!
-//! Where memory answers at once, such a frame is over when it has been looked at: it needs no lease, no place among the requests of
-//! memory and none among the operations being served. Everything is looked at once and checked before anything is changed, so that a frame which turns out not to be commonplace can
-//! still go the general way as if nobody had looked. What happens to one that is must be what would have happened there:
-//! `tests/straight.rs` holds both ways to the same outcome.
+//! If memory answers at once, such a frame is finished during the call: it needs no lease, no memory request and no
+//! entry among served operations. Everything is checked before anything is changed, so that any other frame can still
+//! take the general path. The outcome must be that of the general path; `tests/straight.rs` verifies this.
 //!
-//! Frames that only acknowledge are recognised in the same way, as long as they tell of no hole. No refusal and no hole is judged here.
+//! Frames that only acknowledge are recognised alike, unless they report a gap. Refusals and gaps are not handled
+//! here.
 
 use alloc::boxed::Box;
 
 use super::Endpoint;
 use super::memory_queue::Purpose;
-use super::peer::{Acquaintance, Peer};
+use super::peer::{KnownHeader, Peer};
 use super::serving::pending;
 use crate::event::Event;
 use crate::ids::{Class, PortId, RegionId, Tenant};
@@ -21,24 +20,24 @@ use crate::memory::{FrameRange, LeaseId};
 use crate::surroundings::Memory;
 use crate::time::Instant;
 use crate::wire::acks::{PlainAck, plain_acks};
-use crate::wire::familiar::{Familiar, Numbers};
+use crate::wire::familiar::{FixedFields, Numbers};
 use crate::wire::frame::{Frame, FrameKind};
 use crate::wire::layout::{CLASS, FABRIC, OPERATIONS, SOURCE, TENANT, u16_at};
 use crate::wire::writes::Writes;
 
-/// A commonplace packet, all of it checked.
+/// Usual packet, completely checked.
 struct Packet {
     class: Class,
     numbers: Numbers,
     region: RegionId,
-    /// Bytes of the frame; what came after them is padding.
+    /// Length of the frame without padding, in bytes.
     length: usize,
-    /// Where its ranges begin among those collected.
+    /// Position of its first range among the collected ranges.
     mark: usize,
 }
 
 impl Packet {
-    /// The number of its first operation, and of the one behind its last.
+    /// Returns the number of its first operation, and the number after its last.
     #[inline]
     fn operations(&self) -> (u32, u32) {
         let (first, count) = (self.numbers.first_operation, u32::from(self.numbers.operation_count));
@@ -47,7 +46,7 @@ impl Packet {
 }
 
 impl Endpoint {
-    /// Take a frame if it is commonplace; memory is asked as ever. False: nothing has happened.
+    /// Handles a frame if it is a usual one, with a memory request. Returns false if nothing was changed.
     #[inline]
     pub(super) fn take_straight(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) -> bool {
         self.take_recognised(port, bytes, |endpoint, peer, packet| {
@@ -64,8 +63,9 @@ impl Endpoint {
     }
 
     // W-15
-    /// Take a frame if it is commonplace, and if memory can do now what it asks for: nothing that was asked of memory before waits, and nobody
-    /// waits for a word there. False: nothing has happened, but that bytes may have been written which will be written again.
+    /// Handles a frame if it is a usual one and memory can execute it now: no earlier request is outstanding, and no
+    /// operation waits for a word in the region. Returns false if nothing was changed, except bytes that will be
+    /// written again.
     pub(super) fn take_straight_at_once(
         &mut self,
         now: Instant,
@@ -97,16 +97,16 @@ impl Endpoint {
         })
     }
 
-    /// Take a frame that only acknowledges, and says no more than how far its streams have come.
+    /// Handles a frame that only acknowledges and reports no gap or mark.
     fn take_plain_acks(&mut self, now: Instant, port: PortId, bytes: &[u8]) -> bool {
         self.with_source(bytes, |endpoint, header, peer| {
-            let known = peer.ack_acquaintance.as_ref();
-            if !known.is_some_and(|known| endpoint.knows(known, port, header)) {
+            let known = peer.known_ack_header.as_ref();
+            if !known.is_some_and(|known| endpoint.is_predicted(known, port, header)) {
                 return None;
             }
             let numbers = Numbers::read(header)?;
             let acks = plain_acks(bytes.get(OPERATIONS..FABRIC + usize::from(numbers.length))?)?;
-            endpoint.forwarder.note_familiar_ack(port, bytes.len(), &numbers);
+            endpoint.forwarder.note_predicted_ack(port, bytes.len(), &numbers);
             for PlainAck { class, psn, operation } in acks.into_iter().flatten() {
                 endpoint.take_ack(now, peer, class, (psn, operation), false, &[]);
             }
@@ -125,13 +125,13 @@ impl Endpoint {
             return false;
         }
         self.with_source(bytes, |endpoint, header, peer| {
-            // Looked at where it was made: a copy as a whole would wait for its fields.
+            // Read in place: a copy as a whole would wait for its fields.
             let recognised = endpoint.recognise(port, header, bytes, peer);
             carry_out(endpoint, peer, recognised.as_ref()?).then_some(())
         })
     }
 
-    /// Do something with a header and the node that it names as its source. Whether it was done.
+    /// Calls `act` with a header and the peer that it names as its source. Returns its result.
     #[inline(always)]
     fn with_source(
         &mut self,
@@ -139,7 +139,7 @@ impl Endpoint {
         act: impl FnOnce(&mut Self, &[u8; OPERATIONS], &mut Box<Peer>) -> Option<()>,
     ) -> bool {
         let Some(header) = bytes.first_chunk::<OPERATIONS>() else { return false };
-        // The neighbour could still write here: from now on only this copy counts.
+        // The neighbour may still write to the original (shared memory), so only this copy is used.
         let header = *header;
         let source = usize::from(u16_at(&header, SOURCE));
         let Some(mut peer) = self.peers.get_mut(source).and_then(Option::take) else { return false };
@@ -151,9 +151,9 @@ impl Endpoint {
         is_done
     }
 
-    /// Whether a header is like one that has passed every check, and what was checked then still is so.
+    /// Returns true if a header is like a checked one, and the settings of that check have not changed.
     #[inline]
-    fn knows(&self, known: &Acquaintance, port: PortId, header: &[u8; OPERATIONS]) -> bool {
+    fn is_predicted(&self, known: &KnownHeader, port: PortId, header: &[u8; OPERATIONS]) -> bool {
         known.port == port && self.forwarder.still_trusts(known.trust) && known.header.is_like(header)
     }
 
@@ -165,8 +165,8 @@ impl Endpoint {
         peer: &Peer,
     ) -> Option<Packet> {
         let class = Class::from_number(header[CLASS])?;
-        let known = peer.acquaintances[class.index()].as_ref()?;
-        if !self.knows(known, port, header) {
+        let known = peer.known_headers[class.index()].as_ref()?;
+        if !self.is_predicted(known, port, header) {
             return None;
         }
         let numbers = Numbers::read(header)?;
@@ -187,7 +187,7 @@ impl Endpoint {
     }
 
     // W-12, W-13
-    /// Collect the ranges of a list of `count` permitted writes to one region. `None` if it is anything else.
+    /// Collects the ranges of a list of `count` permitted writes to one region. Returns `None` for any other list.
     fn collect_writes(&mut self, list: &[u8], tenant: Tenant, count: u8) -> Option<RegionId> {
         let (region, key, mut writes) = Writes::of(list)?;
         let granted = self.regions.grant(region, key, tenant, Need::Write).ok()?;
@@ -211,7 +211,7 @@ impl Endpoint {
         (found > 0 && found == u32::from(count)).then_some(region)
     }
 
-    /// Note what a packet says beside its operations. `port`: where it came in, and how many bytes.
+    /// Records the acknowledgement and credits of a packet, which arrived on `port` with this length.
     #[inline]
     fn accept_packet(
         &mut self,
@@ -221,7 +221,7 @@ impl Endpoint {
         peer: &mut Box<Peer>,
     ) {
         let (class, numbers) = (packet.class, &packet.numbers);
-        self.forwarder.note_familiar(port, received, packet.length, numbers);
+        self.forwarder.note_predicted(port, received, packet.length, numbers);
         if let Some(ack) = numbers.ack {
             self.take_ack(now, peer, ack.class, (ack.psn, ack.operation), false, &[]);
         }
@@ -232,23 +232,23 @@ impl Endpoint {
         }
     }
 
-    /// A frame that only acknowledges has passed every check: the next one will look alike.
-    pub(super) fn make_ack_acquaintance(&self, port: PortId, frame: &Frame<'_>, peer: &mut Peer) {
-        peer.ack_acquaintance = self.forwarder.trust(port).and_then(|trust| {
-            let header = Familiar::of(frame.bytes().first_chunk()?)?;
-            Some(Acquaintance { header, port, trust })
+    /// Stores the header of a checked frame that only acknowledges, to predict the next one.
+    pub(super) fn store_ack_header(&self, port: PortId, frame: &Frame<'_>, peer: &mut Peer) {
+        peer.known_ack_header = self.forwarder.trust(port).and_then(|trust| {
+            let header = FixedFields::of(frame.bytes().first_chunk()?)?;
+            Some(KnownHeader { header, port, trust })
         });
     }
 
-    /// A frame of this class has passed every check and was the next of its stream: the next one will look alike.
-    pub(super) fn make_acquaintance(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
-        // Replies are never writes by others; and where packets may be carried out before their turn, more than their numbers counts.
+    /// Stores the header of a checked frame of this class that was next in its stream, to predict the next one.
+    pub(super) fn store_header(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
+        // Replies are never writes by others, and if packets may be executed early, more than their numbers matters.
         let is_request = matches!(class, Class::Request | Class::Bulk);
         let may_be_straight = is_request && !self.config().paths.takes_early();
         let trust = if may_be_straight { self.forwarder.trust(port) } else { None };
-        peer.acquaintances[class.index()] = trust.and_then(|trust| {
-            let header = Familiar::of(frame.bytes().first_chunk()?)?;
-            Some(Acquaintance { header, port, trust })
+        peer.known_headers[class.index()] = trust.and_then(|trust| {
+            let header = FixedFields::of(frame.bytes().first_chunk()?)?;
+            Some(KnownHeader { header, port, trust })
         });
     }
 }

@@ -1,4 +1,4 @@
-//! Frames of this node's own: which stream goes next, how long transfers are cut, what rides along.
+//! Own frames of a node: choice of the next stream, packets of long transfers, piggybacked acknowledgements.
 
 use super::Endpoint;
 use super::peer::Peer;
@@ -14,16 +14,19 @@ use crate::wire::layout::{FABRIC, OPERATIONS};
 use crate::wire::packed::Operation;
 
 impl Endpoint {
-    /// Note that a stream may have something to send.
+    /// Records that a stream may have something to send.
     #[inline]
     pub(super) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
-        if peer.tickets[class.index()] < peer.ways.tickets_max && peer.is_sendable(class) && !peer.is_lost {
+        if peer.tickets[class.index()] < peer.path_choice.tickets_max
+            && peer.is_sendable(class)
+            && !peer.is_lost
+        {
             self.put_in_line(peer, class);
         }
     }
 
     fn put_in_line(&mut self, peer: &mut Peer, class: Class) {
-        if peer.ways.are_several() {
+        if peer.path_choice.are_several() {
             return self.spread_tickets(peer, class);
         }
         let Some(port) = peer.ports[class.index()] else { return };
@@ -32,7 +35,7 @@ impl Endpoint {
         self.ready_data[port.index()].of_mut(channel).push_back((peer.node, class));
     }
 
-    /// Note that a peer is owed an acknowledgement.
+    /// Records that a peer is owed an acknowledgement.
     pub(super) fn queue_ack(&mut self, peer: &mut Peer) {
         peer.may_owe_acks = true;
         if peer.is_ack_queued || !peer.receivers.iter().any(crate::transport::receiver::Receiver::ack_due) {
@@ -101,7 +104,7 @@ impl Endpoint {
         Some(Transmit { length, body: Body::Written, end_to_end_check, doorbell: true, passage })
     }
 
-    /// Write the headers of a frame that only acknowledges: the last ones again, as for data.
+    /// Writes the headers of a frame that only acknowledges, from a template as for data.
     fn write_ack_headers(
         &mut self,
         port: PortId,
@@ -123,7 +126,7 @@ impl Endpoint {
         passage
     }
 
-    /// What the next headers through this port will look like, if these are worth remembering.
+    /// Returns the template for the next headers through this port, if it is usable.
     fn template_of(&self, port: PortId, passage: Passage, out: &[u8]) -> Option<(PortId, Template)> {
         let is_plain = passage == Passage::Plain && self.forwarder.trust(port).is_some();
         Template::of(out).filter(|_| is_plain).map(|template| (port, template))
@@ -161,10 +164,10 @@ impl Endpoint {
         }
     }
 
-    /// The stream first in line has had its turn: it goes to the end of the line, or out of it.
+    /// Ends the turn of the first queued stream: moves it to the end of the queue, or removes it.
     fn end_turn(&mut self, port: PortId, channel: Channel, peer: &mut Peer, class: Class) {
         let line = self.ready_data[port.index()].of_mut(channel);
-        if peer.ways.are_several() {
+        if peer.path_choice.are_several() {
             line.pop_front();
             peer.tickets[class.index()] -= 1;
             self.queue_data(peer, class);
@@ -200,8 +203,8 @@ impl Endpoint {
         let packet = sender.packet(index).0;
         place_operations(packet, out);
         let body = packet.source.as_ref().map_or(Body::Written, gathered);
-        let way = if peer.ways.are_several() { port.0 } else { 0 };
-        if sender.note_sent(now, index, way) {
+        let path = if peer.path_choice.are_several() { port.0 } else { 0 };
+        if sender.note_sent(now, index, path) {
             self.forwarder.count_retransmission(port);
         }
         let deadline = sender.deadline();
@@ -210,8 +213,7 @@ impl Endpoint {
         Sending::Sent(Transmit { length, body, end_to_end_check, doorbell: true, passage })
     }
 
-    /// Write the headers of a packet: as the last ones of its stream through this port with other numbers, if there were any, and
-    /// else field by field.
+    /// Writes the headers of a packet, from the template of its stream and port if there is one, else field by field.
     fn write_headers(
         &mut self,
         port: PortId,
@@ -244,8 +246,8 @@ impl Endpoint {
         passage
     }
 
-    /// A packet that answers a get, but whose bytes may not be read any more, becomes a refusal under the same number: the
-    /// caller hears of it as if the rest had been refused, and is never given bytes that nobody vouches for.
+    /// Replaces an answer of a get whose bytes may no longer be read by a refusal under the same number. The
+    /// requester then gets an error instead of invalid bytes.
     fn withdraw_answer(&mut self, peer: &mut Peer, class: Class, index: usize) {
         let sender = &mut peer.senders[class.index()];
         let Some(source) = sender.packet(index).0.source else { return };
@@ -265,7 +267,7 @@ impl Endpoint {
             return None;
         }
         let class = Class::ALL.into_iter().find(|class| peer.receivers[class.index()].may_piggyback());
-        // What cannot ride along has no claim on later frames before more has come.
+        // Acknowledgements that could not be carried need no search before more packets have arrived.
         peer.may_owe_acks = class.is_some();
         let class = class?;
         let operation = peer.acknowledged_operation(class);
@@ -277,13 +279,13 @@ impl Endpoint {
 
 enum Sending {
     Sent(Transmit),
-    /// No credits; the stream stays first in line.
+    /// No credits. The stream stays first in the queue.
     Stalled,
-    /// The stream has nothing to send after all.
+    /// The stream has nothing to send.
     Nothing,
 }
 
-/// Put a packet's operations behind the fabric header, leaving a gap for payload that is gathered.
+/// Writes a packet's operations after the fabric header, with a gap for gathered payload.
 #[inline]
 pub(super) fn place_operations(packet: &crate::transport::packet::Packet, out: &mut [u8]) {
     let Some(source) = &packet.source else {
@@ -296,7 +298,7 @@ pub(super) fn place_operations(packet: &crate::transport::packet::Packet, out: &
     out[rest..rest + packet.body.len() - source.split].copy_from_slice(&packet.body[source.split..]);
 }
 
-/// Payload that goes into that gap.
+/// Returns the payload that goes into the gap.
 pub(super) const fn gathered(source: &PayloadSource) -> Body {
     let PayloadSource { region, offset, length, split, following, .. } = *source;
     Body::Memory { region, offset, at: OPERATIONS + split, length, following }

@@ -1,7 +1,8 @@
-//! The credit accounts of one link: counters and stalls of each virtual channel.
+//! Credit accounts of one link: the counters and stalls of each virtual channel.
 //!
-//! An account that waits for credits longer than its patience asks the neighbour for its counters: an update may be lost, or the
-//! frames that should have freed something. A lost update therefore delays and never stops.
+//! An account that waits for credits longer than its timeout requests the neighbour's counters, because a credit
+//! update, or the frames that would have freed credits, may have been lost. A lost update therefore delays data but
+//! never stops it.
 
 use super::credits::Credits;
 use crate::config::{CreditUpdates, PortConfig};
@@ -9,19 +10,19 @@ use crate::ids::Channel;
 use crate::per_channel::PerChannel;
 use crate::time::Instant;
 
-/// Centuries, and yet not never.
+/// Longer than any run; it can still be added to an `Instant` without overflow.
 const PATIENCE_WITHOUT_CREDITS_NS: u64 = 1 << 62;
 
-/// One channel's counters, and who waits for them.
+/// Counters of one channel, and the frame that waits for its credits.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Both directions' counters.
+    /// Counters of both directions.
     pub credits: Credits,
-    /// The neighbour asked for them.
-    is_wanted: bool,
-    /// When the neighbour must be asked; never, if no data waits for credits.
+    /// True if the neighbour requested these counters and no frame has carried them since.
+    is_requested: bool,
+    /// Time at which to request the neighbour's counters; `Instant::NEVER` if no data waits for credits.
     probe_at: Instant,
-    /// Credits of the frame that waits, where one does.
+    /// Credits that the waiting frame needs. It has no meaning while `probe_at` is `Instant::NEVER`.
     awaited: u32,
 }
 
@@ -35,7 +36,7 @@ impl Account {
     }
 }
 
-/// All channels' accounts of one link.
+/// Accounts of all channels of one link.
 #[derive(Clone, Debug)]
 pub struct Accounts {
     accounts: PerChannel<Account>,
@@ -43,30 +44,30 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Everything free, on each of `count` channels.
+    /// Returns accounts for `count` channels with all credits free.
     #[must_use]
     pub fn new(config: &PortConfig, count: usize, patience_ns: u64) -> Self {
-        // Where nothing is held back for credits, nobody waits to hear of them.
+        // With pauses, data never waits for credits, so no updates are needed.
         let (updates, patience_ns) = match config.pause {
             Some(_) => (CreditUpdates { spacing: u32::MAX, resync: true }, PATIENCE_WITHOUT_CREDITS_NS),
             None => (config.updates, patience_ns),
         };
         let account = |channel| Account {
             credits: Credits::new(config.credits_of(channel, count), updates),
-            is_wanted: false,
+            is_requested: false,
             probe_at: Instant::NEVER,
             awaited: 0,
         };
         Self { accounts: PerChannel::new(count, account), patience_ns }
     }
 
-    /// How many channels there are; one, where the channels of the rack share what there is.
+    /// Number of accounts. It is 1 if all channels of the rack share the buffers.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.accounts.count()
     }
 
-    /// The counters of a channel.
+    /// Returns the counters of a channel.
     ///
     /// # Panics
     /// If the link has no such channel.
@@ -76,7 +77,7 @@ impl Accounts {
         &self.accounts.of(channel).credits
     }
 
-    /// The counters of a channel, to be changed.
+    /// Returns the counters of a channel for changes.
     ///
     /// # Panics
     /// If the link has no such channel.
@@ -85,37 +86,37 @@ impl Accounts {
         &mut self.accounts.of_mut(channel).credits
     }
 
-    /// The channel under whose name the credits of a channel are kept.
+    /// Returns the channel that keeps the credits of `channel`.
     #[must_use]
     pub const fn kept_under(&self, channel: Channel) -> Channel {
         if self.count() == 1 { Channel(0) } else { channel }
     }
 
-    /// Whether lost frames give their credits back.
+    /// Returns true if lost frames give their credits back.
     #[must_use]
     pub fn resync(&self) -> bool {
         self.credits(Channel(0)).resyncs()
     }
 
-    /// A frame of this cost leaves: the credits consumed so far. Whoever waited for some has got them.
+    /// Consumes credits for a frame of this cost, which ends a stall. Returns the credits consumed so far.
     #[inline]
     pub fn consume(&mut self, channel: Channel, cost: u32) -> u32 {
         self.accounts.of_mut(channel).consume(cost)
     }
 
-    /// The same for a frame of so many bytes.
+    /// Consumes credits for a frame of `bytes`. Returns the credits consumed so far.
     #[inline]
     pub fn consume_bytes(&mut self, channel: Channel, bytes: usize) -> u32 {
         let account = self.accounts.of_mut(channel);
         account.consume(account.credits.cost(bytes))
     }
 
-    /// The neighbour asked for the counters of a channel.
-    pub fn want(&mut self, channel: Channel) {
-        self.accounts.of_mut(channel).is_wanted = true;
+    /// Records that the neighbour requested the counters of a channel.
+    pub fn request(&mut self, channel: Channel) {
+        self.accounts.of_mut(channel).is_requested = true;
     }
 
-    /// A frame of so many bytes waits for credits of a channel. Returns true when this begins a stall.
+    /// Records that a frame of `bytes` waits for credits of a channel. Returns true if this begins a stall.
     pub fn note_stall(&mut self, now: Instant, channel: Channel, bytes: usize) -> bool {
         let account = self.accounts.of_mut(channel);
         account.awaited = account.credits.cost(bytes);
@@ -126,51 +127,51 @@ impl Accounts {
         begins
     }
 
-    /// Credits of the frame that waits for some of the channel; of no meaning where none does.
+    /// Returns the credits that the waiting frame of a channel needs. The value has no meaning if no frame waits.
     #[inline]
     #[must_use]
     pub fn awaited(&self, channel: Channel) -> u32 {
         self.accounts.of(channel).awaited
     }
 
-    /// Whether data waits for credits of the channel.
+    /// Returns true if data waits for credits of the channel.
     #[inline]
     #[must_use]
     pub fn is_stalled(&self, channel: Channel) -> bool {
         self.accounts.of(channel).probe_at != Instant::NEVER
     }
 
-    /// Whether an update of a channel is worth a frame of its own, or was asked for.
+    /// Returns true if a channel has freed enough credits for a credit frame, or the neighbour requested one.
     #[inline]
     #[must_use]
     pub fn update_due(&self) -> bool {
         self.accounts.any(|_, account| account.owes_update())
     }
 
-    /// Whether a stall has lasted so long that the neighbour must be asked.
+    /// Returns true if a stall has lasted so long that the neighbour's counters must be requested.
     #[inline]
     #[must_use]
     pub fn probe_due(&self, now: Instant) -> bool {
         self.accounts.any(|_, account| account.probe_due(now))
     }
 
-    /// A credit frame leaves: of which channel, and whether it asks for an answer. `may_update`: it may leave for another reason
-    /// than to ask.
+    /// Chooses the channel of the credit frame that leaves now. Returns it, and true if the frame must request an
+    /// answer. `may_update` allows a frame that requests nothing.
     pub fn send(&mut self, now: Instant, may_update: bool) -> (Channel, bool) {
         let is_due = |_, account: &Account| may_update && account.owes_update() || account.probe_due(now);
         let channel = self.accounts.position(is_due).unwrap_or_default();
         let account = self.accounts.of_mut(channel);
-        account.is_wanted = false;
+        account.is_requested = false;
         let asks = account.probe_due(now);
         if asks {
-            // Whoever waited has gone elsewhere if everything is free; then this probe is the last.
+            // If all credits are free, the waiting frame took another path, and this request is the last.
             let is_last = account.credits.is_all_free();
             account.probe_at = if is_last { Instant::NEVER } else { now + self.patience_ns };
         }
         (channel, asks)
     }
 
-    /// When the neighbour must be asked next.
+    /// Returns the time at which the neighbour's counters must be requested.
     #[inline]
     #[must_use]
     pub fn probe_at(&self) -> Instant {
@@ -181,7 +182,7 @@ impl Accounts {
 impl Account {
     #[inline]
     fn owes_update(&self) -> bool {
-        self.is_wanted || self.credits.update_due()
+        self.is_requested || self.credits.update_due()
     }
 
     #[inline]
@@ -233,15 +234,15 @@ mod tests {
         assert_eq!(accounts.probe_at(), Instant(100));
         assert_eq!(accounts.send(Instant(100), true), (Channel(1), true));
         assert_eq!(accounts.probe_at(), Instant(200));
-        accounts.credits_mut(Channel(1)).hear_freed(30);
+        accounts.credits_mut(Channel(1)).update_freed(30);
         assert_eq!(accounts.send(Instant(200), true), (Channel(1), true));
         assert!(!accounts.is_stalled(Channel(1)), "nothing to wait for");
     }
 
     #[test]
-    fn what_is_wanted_of_a_channel_is_said_once() {
+    fn what_is_requested_of_a_channel_is_said_once() {
         let mut accounts = accounts();
-        accounts.want(Channel(1));
+        accounts.request(Channel(1));
         assert!(accounts.update_due());
         assert_eq!(accounts.send(Instant(0), true), (Channel(1), false));
         assert!(!accounts.update_due());

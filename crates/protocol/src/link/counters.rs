@@ -1,84 +1,86 @@
-//! What has passed through one port.
+//! Counters of one port.
 
 use crate::event::DropReason;
 
-/// Counters of one port. "Sent" and "received" are seen from this member.
+/// Counters of one port. "Sent" and "received" are as seen from this member.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Frames handed to the device, control frames included.
     pub frames_sent: u64,
     /// Bytes of those frames, Ethernet header included, without preamble and gap.
     pub bytes_sent: u64,
-    /// Of the frames sent: those that carry operations (also when passed on for others).
+    /// Frames sent that carry operations, forwarded ones included.
     pub data_frames_sent: u64,
     /// Bytes of the data frames sent.
     pub data_bytes_sent: u64,
-    /// Of the frames sent: packets that this endpoint sent again.
+    /// Packets of this endpoint among the frames sent that are retransmissions.
     pub retransmitted: u64,
-    /// Of the frames sent: frames passed on for others.
+    /// Frames sent that were forwarded for other members.
     pub forwarded: u64,
     /// Frames taken from the device.
     pub frames_received: u64,
-    /// Bytes of those frames.
+    /// Bytes of the frames received.
     pub bytes_received: u64,
-    /// Frames of the neighbour that never came (holes in the link sequence).
+    /// Frames of the neighbour that did not arrive (gaps in the link sequence).
     pub missing: u64,
-    /// Times that sending stopped for lack of credits, or because the neighbour had asked for a pause.
+    /// Times that sending stopped for lack of credits or because of a pause.
     pub credit_stalls: u64,
-    /// Of the frames sent: credit frames.
+    /// Credit frames among the frames sent.
     pub credit_updates: u64,
-    /// Credit counters of the neighbour that no honest one can have (W-20); they were ignored, or taken as far as they can be true.
+    /// Credit counters of the neighbour that cannot be right (W-20). They were ignored, or limited to the possible
+    /// range.
     pub credit_violations: u64,
-    /// Received frames not used, by [`DropReason`] index.
+    /// Received frames that were dropped, indexed by [`DropReason`].
     pub dropped: [u64; DropReason::ALL.len()],
-    /// What link-level retry did, where it is on.
+    /// Counters of link-level retry; zero if it is off.
     pub retry: RetryCounters,
-    /// What pauses did, where they are on.
+    /// Counters of pauses; zero if they are off.
     pub pause: PauseCounters,
-    /// Marks of congestion, where queues have a limit for them.
+    /// Counters of congestion marks; zero if queues have no mark limit.
     pub marks: MarkCounters,
 }
 
-/// Marks of congestion at one port. "Rx" is what came in for this member.
+/// Congestion marks at one port. "Rx" counts frames received for this member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MarkCounters {
-    /// Data frames that were marked here because more than the limit waited to leave through this port.
+    /// Data frames marked here because more than the limit was queued for this port.
     pub marked: u64,
-    /// Data frames for this member that came marked.
+    /// Data frames for this member that arrived marked.
     pub rx_marked: u64,
-    /// Acknowledgements for this member which say that packets of its own arrived marked.
+    /// Acknowledgements for this member which report that its packets arrived marked.
     pub rx_echo: u64,
 }
 
 impl MarkCounters {
-    /// Every counter by name, in the order of reports.
+    /// Returns all counters by name, in report order.
     #[must_use]
     pub const fn named(&self) -> [(&'static str, u64); 3] {
         [("marked", self.marked), ("rx_marked", self.rx_marked), ("rx_echo", self.rx_echo)]
     }
 }
 
-/// What pauses did at one port. "Tx" counts words of this end, which pause the neighbour; "rx" words of the neighbour.
+/// Counters of pauses at one port. "Tx" counts messages that pause the neighbour, "rx" counts messages of the
+/// neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PauseCounters {
-    /// Pauses asked for, repeated ones included.
+    /// Pauses sent, repeated ones included.
     pub tx_pause: u64,
-    /// Times that the neighbour was told to go on.
+    /// Resumes sent.
     pub tx_resume: u64,
-    /// Pauses heard.
+    /// Pauses received.
     pub rx_pause: u64,
-    /// Times that this end was told to go on.
+    /// Resumes received.
     pub rx_resume: u64,
-    /// How long data could not leave, of all channels together.
+    /// Time in which data could not leave, summed over all channels, in nanoseconds.
     pub paused_ns: u64,
-    /// Times that the watchdog stopped heeding pauses.
+    /// Times that the watchdog began to ignore pauses.
     pub watchdog: u64,
-    /// Most bytes of one channel that were held here.
+    /// Largest number of bytes of one channel that were held here.
     pub held_bytes_max: u64,
 }
 
 impl PauseCounters {
-    /// Every counter by name, in the order of reports.
+    /// Returns all counters by name, in report order.
     #[must_use]
     pub const fn named(&self) -> [(&'static str, u64); 7] {
         [
@@ -93,44 +95,44 @@ impl PauseCounters {
     }
 }
 
-/// What link-level retry did at one port. The names are those of public descriptions of UEC link-level retry, where there
-/// are any. "Tx" counts frames of this end, "rx" frames of the neighbour.
+/// Counters of link-level retry at one port. The names follow public descriptions of UEC link-level retry where these
+/// exist. "Tx" counts frames of this end, "rx" frames of the neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryCounters {
     /// Routed frames sent for the first time.
     pub tx_ok: u64,
-    /// Frames sent again.
+    /// Frames replayed.
     pub tx_replay: u64,
-    /// Frames thrown away while the link was flushed.
+    /// Frames discarded while the link was flushed.
     pub tx_discard: u64,
-    /// Unacknowledged frames given up by a flush or with the link.
+    /// Unacknowledged frames given up by a flush or when the link went down.
     pub tx_flushed: u64,
-    /// Acknowledgements sent as frames of their own.
+    /// Acknowledgements sent as separate frames.
     pub tx_ack: u64,
-    /// Refusals sent.
+    /// Negative acknowledgements sent.
     pub tx_nack: u64,
-    /// Times that numbers were offered to the neighbour.
+    /// Times that sequence numbers were offered to the neighbour.
     pub tx_init: u64,
-    /// Replays begun: a refusal heeded or a timer run out.
+    /// Replays begun, after a negative acknowledgement or a timeout.
     pub replays: u64,
-    /// Times that the replays were used up.
+    /// Times that the replay limit was reached.
     pub flushes: u64,
-    /// Times that a frame waited for room among the unacknowledged ones.
+    /// Times that a frame waited for the window of unacknowledged frames.
     pub window_stalls: u64,
-    /// Routed frames taken in order.
+    /// Routed frames accepted in order.
     pub rx_ok: u64,
-    /// Gaps: times that a frame came while one before it was missing.
+    /// Gaps: times that a frame arrived while an earlier one was missing.
     pub rx_missing_seq: u64,
-    /// Frames that had been taken before.
+    /// Frames that had been accepted before.
     pub rx_duplicate_seq: u64,
-    /// Acknowledgements received as frames of their own.
+    /// Acknowledgements received as separate frames.
     pub rx_ack: u64,
-    /// Refusals received.
+    /// Negative acknowledgements received.
     pub rx_nack: u64,
 }
 
 impl RetryCounters {
-    /// Every counter by name, in the order of reports.
+    /// Returns all counters by name, in report order.
     #[must_use]
     pub const fn named(&self) -> [(&'static str, u64); 15] {
         [
@@ -154,12 +156,13 @@ impl RetryCounters {
 }
 
 impl PortCounters {
-    /// Frames dropped for this reason.
+    /// Number of frames dropped for this reason.
     #[must_use]
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped[reason as usize]
     }
-    /// Why a frame was not used, told by the counts before it came in; `None` if it was.
+    /// Returns the reason for which the last frame was dropped, from the counts `before` it arrived, or `None` if it
+    /// was used.
     #[must_use]
     pub fn dropped_since(&self, before: &[u64; DropReason::ALL.len()]) -> Option<DropReason> {
         let mut reasons = DropReason::ALL.into_iter();

@@ -1,13 +1,13 @@
-//! Credits of one link, both directions of it (CBFC-like).
+//! Credits of both directions of one link (CBFC-like).
 //!
-//! The sender counts credits consumed, the receiver counts credits freed; both counters run on for ever and wrap.
-//! Every frame carries both, so a lost data frame or a lost credit update repairs itself with the next frame: what was
-//! consumed and is not held has been freed, whether it arrived or not. With that resync switched off, only frames that
-//! arrive free credits, and a lost one leaks its own.
+//! The sender counts credits consumed, the receiver counts credits freed. Both counters only grow, and wrap. Every
+//! frame carries both, so the next frame repairs the loss of a data frame or of a credit update: credits that are
+//! consumed and not held are free, even if their frame never arrived. Without resync, only frames that arrive free
+//! credits, and a lost frame leaks its credits.
 
 use crate::config::{CreditConfig, CreditUpdates};
 
-/// Both directions' counters at one end of a link.
+/// Counters of both directions at one end of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Credits {
     config: CreditConfig,
@@ -17,14 +17,14 @@ pub struct Credits {
     neighbour_consumed: u32,
     held: u32,
     announced: u32,
-    /// What the link grants, whether barred or not.
+    /// Credits that the link grants, barred or not.
     granted: u32,
-    /// Counters of the neighbour that no honest one can have.
+    /// Counters of the neighbour that cannot be right.
     violations: u64,
 }
 
 impl Credits {
-    /// A fresh link: everything free.
+    /// Returns the counters of a new link, with all credits free.
     #[must_use]
     pub const fn new(config: CreditConfig, updates: CreditUpdates) -> Self {
         Self {
@@ -40,13 +40,13 @@ impl Credits {
         }
     }
 
-    /// What the link grants.
+    /// Returns the credits that the link grants.
     #[must_use]
     pub const fn config(&self) -> CreditConfig {
         self.config
     }
 
-    /// Whether lost frames give their credits back.
+    /// Returns true if lost frames give their credits back.
     #[must_use]
     pub const fn resyncs(&self) -> bool {
         self.updates.resync
@@ -58,12 +58,12 @@ impl Credits {
         self.config.limit.saturating_sub(self.consumed.wrapping_sub(self.neighbour_freed))
     }
 
-    /// Nothing may be consumed until the bar is lifted again; only for credits that are without end.
+    /// Bars or allows all consumption. Used only for unlimited credits.
     pub const fn bar(&mut self, is_barred: bool) {
         self.config.limit = if is_barred { 0 } else { CreditConfig::UNLIMITED };
     }
 
-    /// Whether the sender holds back nothing: all credits are free.
+    /// Returns true if all credits are free.
     #[must_use]
     pub const fn is_all_free(&self) -> bool {
         self.consumed == self.neighbour_freed
@@ -75,36 +75,36 @@ impl Credits {
         self.config.cost(bytes)
     }
 
-    /// Sender: a frame of this cost leaves. Returns the counter to put into its header.
+    /// Consumes credits at the sender for a frame of this cost. Returns the counter for its header.
     pub const fn consume(&mut self, cost: u32) -> u32 {
         self.consumed = self.consumed.wrapping_add(cost);
         self.consumed
     }
 
-    /// The consumed counter as it stands, for control frames.
+    /// Credits consumed so far, for control frames.
     #[must_use]
     pub const fn consumed(&self) -> u32 {
         self.consumed
     }
 
     // W-20
-    /// Takes the counters of a header of the neighbour: what it has consumed and what it has freed. Older counters are ignored.
-    /// Returns how many of the two no honest neighbour can have.
+    /// Updates the counters from a header of the neighbour: the credits that it has consumed and freed. Older
+    /// counters are ignored. Returns how many of the two counters cannot be right.
     #[inline]
-    pub const fn hear(&mut self, consumed: u32, freed: u32) -> u64 {
+    pub const fn receive(&mut self, consumed: u32, freed: u32) -> u64 {
         let before = self.violations;
-        self.hear_consumed(consumed);
-        self.hear_freed(freed);
+        self.update_consumed(consumed);
+        self.update_freed(freed);
         self.violations - before
     }
 
-    /// What the neighbour has consumed. Where frames are repeated by the link, only what a frame that is taken says counts:
-    /// one that is missing will come, and must find its credits taken.
-    pub const fn hear_consumed(&mut self, consumed: u32) {
+    /// Updates the credits that the neighbour has consumed. With link-level retry, only frames that are accepted
+    /// count: a missing frame will be replayed and needs its credits.
+    pub const fn update_consumed(&mut self, consumed: u32) {
         if !self.updates.resync || !is_ahead(consumed, self.neighbour_consumed) {
             return;
         }
-        // It can have consumed no more than the limit beyond what it knows to be free (W-19).
+        // The neighbour cannot have consumed more than the limit beyond what was announced to it (W-19).
         if consumed.wrapping_sub(self.announced) > self.granted {
             self.violations += 1;
             return;
@@ -113,16 +113,16 @@ impl Credits {
     }
 
     // W-30
-    /// A data frame of this cost has arrived for the first time. Without resync this alone is what the neighbour has
-    /// consumed.
+    /// Counts a data frame of this cost that arrived for the first time. Without resync, these frames alone determine
+    /// what the neighbour has consumed.
     pub const fn count_arrival(&mut self, cost: u32) {
         if !self.updates.resync {
             self.neighbour_consumed = self.neighbour_consumed.wrapping_add(cost);
         }
     }
 
-    /// What the neighbour has freed.
-    pub const fn hear_freed(&mut self, freed: u32) {
+    /// Updates the credits that the neighbour has freed.
+    pub const fn update_freed(&mut self, freed: u32) {
         if !is_ahead(freed, self.neighbour_freed) {
             return;
         }
@@ -130,31 +130,31 @@ impl Credits {
             self.neighbour_freed = freed;
             return;
         }
-        // More freed than consumed: the neighbour has believed a counter that is not ours. All that was consumed is free then, as
-        // if it had said so; beyond the limit it is not believed.
+        // More is freed than consumed: the neighbour accepted a counter that this end did not send. Everything
+        // consumed is free then; the excess is ignored.
         self.violations += 1;
         if freed.wrapping_sub(self.consumed) <= self.granted {
             self.neighbour_freed = self.consumed;
         }
     }
 
-    /// Counters of the neighbour that no honest one can have, so far.
+    /// Number of the neighbour's counters so far that cannot be right.
     #[must_use]
     pub const fn violations(&self) -> u64 {
         self.violations
     }
 
-    /// Receiver: a frame is kept for a while.
+    /// Receiver: holds the credits of a frame that is queued.
     pub const fn hold(&mut self, cost: u32) {
         self.held += cost;
     }
 
-    /// Receiver: a kept frame has left.
+    /// Receiver: releases the credits of a queued frame that has left.
     pub const fn unhold(&mut self, cost: u32) {
         self.held = self.held.saturating_sub(cost);
     }
 
-    /// Credits freed so far for the neighbour, to be put into a header. Counts as announced.
+    /// Returns the credits freed so far for a header that leaves now, and records them as announced.
     pub const fn announce(&mut self) -> u32 {
         self.announced = self.freed();
         self.announced
@@ -166,7 +166,7 @@ impl Credits {
         self.neighbour_consumed.wrapping_sub(self.held)
     }
 
-    /// The counters as they stand, for whoever looks at both ends of a link.
+    /// Returns a copy of the counters, for comparison with the other end of the link.
     #[must_use]
     pub const fn counters(&self) -> CreditCounters {
         CreditCounters {
@@ -178,7 +178,7 @@ impl Credits {
         }
     }
 
-    /// Whether enough has been freed since the last announcement to be worth a frame of its own.
+    /// Returns true if enough was freed since the last announcement to send a credit frame.
     #[must_use]
     pub const fn update_due(&self) -> bool {
         let fresh = self.freed().wrapping_sub(self.announced);
@@ -186,47 +186,47 @@ impl Credits {
     }
 }
 
-/// What one end of a link has counted, so that it can be told to others.
+/// Credit counters of one end of a link, as a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CreditCounters {
-    /// Credits that the sender may have consumed and not got back.
+    /// Credits that the sender may have consumed without getting them back.
     pub limit: u32,
-    /// As a sender: consumed so far.
+    /// Credits that this end consumed as a sender.
     pub consumed: u32,
-    /// As a sender: what the neighbour has freed, as far as is known.
+    /// Credits that the neighbour has freed, as far as this end has received it.
     pub neighbour_freed: u32,
-    /// As a receiver: freed so far.
+    /// Credits that this end freed as a receiver.
     pub freed: u32,
-    /// As a receiver: taken by frames that are held.
+    /// Credits of the frames that this end holds as a receiver.
     pub held: u32,
 }
 
-/// Where all credits of one link direction are at one moment.
+/// Distribution of all credits of one link direction at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Books {
-    /// Free, as the sender knows.
+    /// Free, as the sender counts.
     pub available: u32,
-    /// Taken by frames under way, as whoever asked has counted them.
+    /// Taken by frames in flight, as the caller has counted them.
     pub under_way: u32,
     /// Taken by frames that the receiver holds.
     pub held: u32,
-    /// Free, and the sender has yet to hear of it.
+    /// Free, but not yet announced to the sender.
     pub returning: u32,
-    /// Taken by frames that are gone: until the next frame arrives where credits are resynchronised, else for good.
+    /// Taken by lost frames: until the next frame arrives if credits are resynchronised, else permanently.
     pub leaked: u32,
 }
 
 impl Books {
-    /// Draw up the books of one direction; `under_way` are the credits of all data frames that have left the sender, have
-    /// not been taken by the receiver, and still may be.
+    /// Computes the distribution of one direction. `under_way` is the cost of all data frames that have left the
+    /// sender, that the receiver has not taken, and that may still arrive.
     ///
-    /// `None` if they cannot be balanced: credits have come from nowhere. The parts always add up to the limit.
+    /// Returns `None` if the parts exceed the limit. Otherwise they add up to the limit.
     #[must_use]
     pub fn of(sender: &Credits, receiver: &Credits, under_way: u32) -> Option<Self> {
         Self::of_counters(&sender.counters(), &receiver.counters(), under_way)
     }
 
-    /// The same from what both ends have told.
+    /// Computes the distribution from the counters of both ends, as [`Books::of`] does.
     #[must_use]
     pub fn of_counters(sender: &CreditCounters, receiver: &CreditCounters, under_way: u32) -> Option<Self> {
         let outstanding = sender.consumed.wrapping_sub(sender.neighbour_freed);
@@ -243,7 +243,7 @@ impl Books {
     }
 }
 
-/// Whether `a` comes after `b` on the 32-bit circle.
+/// Returns true if `a` is after `b` in 32-bit serial number arithmetic.
 #[must_use]
 pub const fn is_ahead(a: u32, b: u32) -> bool {
     a != b && a.wrapping_sub(b) < 1 << 31
@@ -267,27 +267,27 @@ mod tests {
     fn a_consumed_counter_beyond_the_limit_is_ignored_and_counted() {
         let (mut sender, mut receiver) = (fresh(), fresh());
         for forged in [9, 1000, 1 << 30, (1 << 31) - 1] {
-            receiver.hear(forged, 0);
+            receiver.receive(forged, 0);
         }
         assert_eq!((receiver.freed(), receiver.violations()), (0, 4));
-        receiver.hear(sender.consume(8), 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(sender.consume(8), 0);
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8, "the direction goes on");
     }
 
     #[test]
     fn a_forged_counter_within_the_limit_stops_no_direction() {
         let (mut sender, mut receiver) = (fresh(), fresh());
-        receiver.hear(sender.consume(8), 0);
+        receiver.receive(sender.consume(8), 0);
         receiver.hold(8);
         assert_eq!((sender.available(), receiver.announce()), (0, 0));
         receiver.unhold(8);
         receiver.announce();
-        receiver.hear(13, 0);
+        receiver.receive(13, 0);
         for _ in 0..10 {
-            sender.hear(0, receiver.announce());
+            sender.receive(0, receiver.announce());
             assert!(sender.available() >= 3, "the neighbour has freed everything");
-            receiver.hear(sender.consume(3), 0);
+            receiver.receive(sender.consume(3), 0);
         }
         assert_eq!(receiver.freed(), sender.consumed(), "both agree again");
     }
@@ -296,10 +296,10 @@ mod tests {
     fn without_resync_a_lost_frame_keeps_its_credits() {
         let (mut sender, mut receiver) = (leaking(), leaking());
         let _lost = sender.consume(3);
-        receiver.hear(sender.consume(2), 0);
+        receiver.receive(sender.consume(2), 0);
         assert_eq!(Books::of(&sender, &receiver, 2).map(|books| books.leaked), Some(3));
         receiver.count_arrival(2);
-        sender.hear(0, receiver.announce());
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 5);
         let books = Books { available: 5, under_way: 0, held: 0, returning: 0, leaked: 3 };
         assert_eq!(Books::of(&sender, &receiver, 0), Some(books));
@@ -318,23 +318,23 @@ mod tests {
         };
         assert_eq!(books(&sender, &receiver, 5), Some((3, 0, 0, 0)));
         assert_eq!(books(&sender, &receiver, 6), None);
-        receiver.hear(header, 0);
+        receiver.receive(header, 0);
         receiver.hold(3);
         assert_eq!(books(&sender, &receiver, 2), Some((3, 3, 0, 0)));
         receiver.unhold(3);
         assert_eq!(books(&sender, &receiver, 2), Some((3, 0, 3, 0)));
         assert_eq!(books(&sender, &receiver, 0), Some((3, 0, 3, 2)), "the second frame is lost");
-        receiver.hear(sent, 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(sent, 0);
+        sender.receive(0, receiver.announce());
         assert_eq!(books(&sender, &receiver, 0), Some((8, 0, 0, 0)), "the next header gives all back");
     }
 
     #[test]
     fn updates_leave_by_their_spacing() {
         let mut receiver = Credits::new(CONFIG, CreditUpdates { spacing: 5, resync: true });
-        receiver.hear(4, 0);
+        receiver.receive(4, 0);
         assert!(!receiver.update_due());
-        receiver.hear(5, 0);
+        receiver.receive(5, 0);
         assert!(receiver.update_due());
         receiver.announce();
         assert!(!receiver.update_due());
@@ -345,21 +345,21 @@ mod tests {
         let (mut sender, mut receiver) = (fresh(), fresh());
         let _lost = sender.consume(3);
         let header = sender.consume(2);
-        receiver.hear(header, 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(header, 0);
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8);
     }
 
     #[test]
     fn a_held_frame_keeps_its_credits() {
         let (mut sender, mut receiver) = (fresh(), fresh());
-        receiver.hear(sender.consume(5), 0);
+        receiver.receive(sender.consume(5), 0);
         receiver.hold(5);
-        sender.hear(0, receiver.announce());
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 3);
         receiver.unhold(5);
         assert!(receiver.update_due());
-        sender.hear(0, receiver.announce());
+        sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8);
     }
 
@@ -367,7 +367,7 @@ mod tests {
     fn a_forged_counter_does_not_open_the_gate() {
         let mut sender = fresh();
         sender.consume(8);
-        sender.hear(0, 1000);
+        sender.receive(0, 1000);
         assert_eq!(sender.available(), 0);
     }
 
@@ -378,8 +378,8 @@ mod tests {
         sender.neighbour_freed = u32::MAX - 1;
         receiver.neighbour_consumed = u32::MAX - 1;
         receiver.announced = u32::MAX - 1;
-        receiver.hear(sender.consume(4), 0);
-        sender.hear(0, receiver.announce());
+        receiver.receive(sender.consume(4), 0);
+        sender.receive(0, receiver.announce());
         assert_eq!((sender.consumed, sender.available()), (2, 8));
     }
 }

@@ -1,81 +1,99 @@
-//! When to say "I live", and when the neighbour's silence means something.
+//! Heartbeat timing: when to send one, and when a neighbour is overdue or dead.
 //!
-//! A neighbour is late after one interval and a half, and dead `miss_max` intervals after its last heartbeat; so death is
-//! noticed within `((k-1)T + d, kT + d]` of the event. A member that was itself not running when a deadline passed (the
-//! host stalled it) does not blame the neighbour: it grants one more interval and reads its queue first. And a member whose
-//! own heartbeats leave late knows that its host is busy, so it waits for the neighbour's as much longer as its own were late
-//! since the last one heard, at most twice as long in all. One that notices an overdue heartbeat late waits as much longer as it was
-//! late, because it cannot have seen what came meanwhile. In virtual time nobody is late.
+//! A neighbour is late after one and a half intervals, and dead `miss_max` intervals after its last heartbeat. Death
+//! is therefore detected within `((k-1)T + d, kT + d]` of the event. A member that was not running when a deadline
+//! passed (its host stalled) grants one more interval and reads its queue first. A member whose own heartbeats leave
+//! late runs on a busy host: it extends the neighbour's deadline by the lateness of its own heartbeats since the last
+//! received one, at most to twice the usual wait. A member that notices an overdue heartbeat late extends the
+//! deadline by that lateness, because it cannot have read what arrived meanwhile. In virtual time no member is late.
 //!
-//! A neighbour on the same host may be alive without a processor. Time that it has spent waiting for one is no silence: the engine
-//! measures it and passes it in with [`Heartbeats::excuse`]. Such evidence moves a death to a later time and never causes one.
+//! A neighbour on the same host may be alive without a processor. The engine measures the time that it waits for one
+//! and passes it to [`Heartbeats::excuse`]; this time is not silence. Such evidence delays a death and never causes
+//! one.
 //!
-//! A link that carries nothing else may rest: its heartbeats come several intervals apart, and each says when the next one is
-//! due. If that one stays out, the neighbour goes on as usual: it is late, then the link is suspect, whose heartbeats ring
-//! the sleeper's bell and are answered at once, and the silence that follows must last the usual number of intervals.
+//! A link without other traffic may rest: its heartbeats are several intervals apart, and each states when the next
+//! one is due. If that one does not come, the neighbour is late as usual and the link becomes suspect. The heartbeats
+//! of a suspect link wake a resting neighbour and are answered at once, and the silence that follows must last the
+//! usual number of intervals.
 //!
-//! All links of a member beat at the same instants, so that an idle member wakes once per interval, however many links it has.
-//! The members of a rack do so in a fixed order, and those that follow one another in the plan, which often are neighbours, more
-//! than a fifth of the interval apart: longer than a scheduler is late now and then. So a neighbour's beat is always there or always
-//! not yet there when a member looks, and it need not look again. (Members that beat a few microseconds apart overtook one
-//! another, and looked twice as often: `docs/measuring.md`.)
+//! All links of a member send heartbeats at the same instants, so that an idle member wakes once per interval,
+//! however many links it has. The members of a rack use phases of the interval in a fixed order. Members with
+//! consecutive numbers, which often are neighbours, are more than a fifth of the interval apart, which is longer than
+//! usual scheduling delays. So a neighbour's heartbeat has always, or never yet, arrived when a member polls, and it
+//! need not poll again. (Members whose phases were a few microseconds apart overtook one another and polled twice as
+//! often: `docs/measuring.md`.)
 
 use crate::config::LinkTimers;
 use crate::ids::NodeId;
 use crate::time::Instant;
 
-/// Places in the interval at which members beat: most of a millisecond apart with the usual interval.
-const PLACES: u64 = 96;
-/// From one member's place to that of the next: a number without a divisor in common with the above, so that all are taken, and
-/// such that members whose numbers differ by little, or by a power of two, are far apart.
-const PLACES_TO_NEXT: u64 = 37;
-/// Parts of the interval by which members that share a place are apart: few enough that the largest rack fits into its places.
+/// Number of phases in the interval: a millisecond apart, or nearly, with the usual interval.
+const PHASES: u64 = 96;
+/// Phases from one member to the next. It has no divisor in common with `PHASES`, so that all are used. Members whose
+/// numbers differ by little, or by a power of two, are far apart.
+const PHASES_TO_NEXT: u64 = 37;
+/// Parts of the interval by which members of equal phase differ: small enough that the largest rack fits into one
+/// phase.
 const SHARERS_PER_INTERVAL: u64 = 1 << 18;
 
-/// One link's heartbeat clock.
+/// Heartbeat state of one link.
 #[derive(Clone, Copy, Debug)]
 pub struct Heartbeats {
     interval_ns: u64,
-    /// The member beats whenever the time is this much more than a multiple of the interval.
+    /// Offset of this member's heartbeats from multiples of the interval, in nanoseconds.
     phase_ns: u64,
     miss_max: u64,
     next_send: Instant,
-    last_heard: Instant,
-    /// Intervals between heartbeats at rest.
+    last_received: Instant,
+    /// Time of the last heartbeat. Unlike `last_received`, it is not moved after this member itself was not running.
+    silent_since: Instant,
+    /// Intervals between heartbeats of a resting link.
     rest_max: u64,
-    /// Intervals from the last heartbeat sent to the next one, as it said.
+    /// Intervals from the last heartbeat sent to the next one, as stated in it.
     resting: u64,
-    /// Intervals from the last heartbeat heard to the next one, as it said.
+    /// Intervals from the last heartbeat received to the next one, as stated in it.
     promised: u64,
-    /// Frames of this link that were heartbeats, sent and heard.
+    /// Heartbeats of this link, sent and received.
     beats: u64,
-    /// Frames of this link that were none, when the last heartbeat left.
+    /// Other frames of this link, sent and received, when the last heartbeat left.
     traffic: u64,
-    /// How late this end's own heartbeats were since then, all together.
+    /// Sum of the lateness of this end's own heartbeats since the last received one, in nanoseconds.
     late_ns: u64,
-    /// Part of the silence during which the neighbour is known to have had no processor.
+    /// Part of the silence in which the neighbour had no processor, in nanoseconds.
     excused_ns: u64,
-    /// How long after it was due this end noticed that the neighbour's heartbeat is overdue. `None`: it has not noticed yet.
+    /// Delay with which this end noticed that a heartbeat is overdue, in nanoseconds. `None` if it has not noticed
+    /// yet.
     noticed_late_ns: Option<u64>,
     /// Number of the last heartbeat sent.
     pub sent: u32,
-    /// Number of the last heartbeat heard.
+    /// Number of the last heartbeat received.
     pub heard: u32,
 }
 
-/// What the silence means.
+/// A neighbour whose heartbeat is overdue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overdue {
+    /// Time of its last heartbeat.
+    pub since: Instant,
+    /// Time from which its silence counts: later than `since` after this member itself was not running.
+    pub counted_from: Instant,
+    /// Time at which the link goes down without another heartbeat.
+    pub dead_at: Instant,
+}
+
+/// State of a neighbour by the time since its last heartbeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Silence {
-    /// Nothing yet.
+    /// No heartbeat is overdue.
     OnTime,
     /// A heartbeat is overdue.
     Late,
-    /// The neighbour is gone.
+    /// The neighbour is considered dead.
     Dead,
 }
 
 impl Heartbeats {
-    /// Nothing sent or heard, at a port of `member`.
+    /// Returns the state of a link of `member` on which no heartbeat was sent or received.
     #[must_use]
     pub fn new(timers: &LinkTimers, member: NodeId) -> Self {
         Self {
@@ -83,7 +101,8 @@ impl Heartbeats {
             phase_ns: phase_ns(timers.heartbeat_interval_ns, member),
             miss_max: timers.heartbeat_miss_max as u64,
             next_send: Instant::ZERO,
-            last_heard: Instant::ZERO,
+            last_received: Instant::ZERO,
+            silent_since: Instant::ZERO,
             rest_max: u64::from(timers.rest()),
             resting: 1,
             promised: 1,
@@ -97,9 +116,10 @@ impl Heartbeats {
         }
     }
 
-    /// The neighbour has just become known: its silence counts from now.
+    /// Starts to measure the silence of a neighbour that has just become known.
     pub const fn start(&mut self, now: Instant) {
-        self.last_heard = now;
+        self.last_received = now;
+        self.silent_since = now;
         self.promised = 1;
         self.late_ns = 0;
         self.excused_ns = 0;
@@ -107,21 +127,24 @@ impl Heartbeats {
         self.next_send = now;
     }
 
-    /// Sets how much of the present silence does not count, in nanoseconds: the neighbour wanted to run during that time and
-    /// had no processor. Never more than the silence has lasted. The next heartbeat ends the excuse.
+    /// Sets the part of the present silence that does not count, in nanoseconds: the neighbour was ready to run
+    /// during that time and had no processor. The value is limited to the length of the silence. The next heartbeat
+    /// resets it.
     pub fn excuse(&mut self, now: Instant, excused_ns: u64) {
-        self.excused_ns = excused_ns.min(now.since(self.last_heard));
+        self.excused_ns = excused_ns.min(now.since(self.last_received));
     }
 
-    /// When the last heartbeat came in, or the silence began to count.
+    /// Returns the times of the present silence.
     #[must_use]
-    pub const fn last_heard(&self) -> Instant {
-        self.last_heard
+    pub fn overdue(&self) -> Overdue {
+        Overdue { since: self.silent_since, counted_from: self.last_received, dead_at: self.dead_at() }
     }
 
-    /// A heartbeat came, which says in how many intervals the next one will. Nobody rests longer than the plan says.
-    pub fn hear(&mut self, now: Instant, number: u32, intervals: u16) {
-        self.last_heard = now;
+    /// Records a received heartbeat, which states in how many `intervals` the next one follows. The rest of the plan
+    /// limits that number.
+    pub fn receive(&mut self, now: Instant, number: u32, intervals: u16) {
+        self.last_received = now;
+        self.silent_since = now;
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
         self.excused_ns = 0;
@@ -130,33 +153,34 @@ impl Heartbeats {
         self.beats += 1;
     }
 
-    /// Rest is over: something is amiss, and the neighbour is to hear of this end now.
-    pub fn rouse(&mut self, now: Instant) {
+    /// Ends the rest of this link and makes a heartbeat due now, because a fault is possible.
+    pub fn end_rest(&mut self, now: Instant) {
         if self.resting > 1 {
-            self.hasten(now);
+            self.send_soon(now);
         }
     }
 
-    /// The neighbour is to hear of this end now, whether the link rests or not.
-    pub fn hasten(&mut self, now: Instant) {
+    /// Makes a heartbeat due now, even if the link rests.
+    pub fn send_soon(&mut self, now: Instant) {
         self.resting = 1;
         self.next_send = self.next_send.min(now);
     }
 
-    /// Whether a heartbeat is due.
+    /// Returns true if a heartbeat is due.
     #[must_use]
     pub fn send_due(&self, now: Instant) -> bool {
         now >= self.next_send
     }
 
-    /// Whether nothing but heartbeats has passed since the last one left. `frames`: sent and received on this link, of all kinds.
+    /// Returns true if only heartbeats have passed since the last one left. `frames` counts all frames sent and
+    /// received on this link.
     #[must_use]
     pub fn is_quiet(&self, frames: u64) -> bool {
         frames.wrapping_sub(self.beats) == self.traffic
     }
 
-    /// A heartbeat leaves: (its number, intervals until the next one). That is due at the member's next instant; at rest, which
-    /// the link may if `may_rest`, at its next one of several.
+    /// Records that a heartbeat leaves. Returns its number and the intervals until the next one: one, or several if
+    /// the link is quiet and `may_rest` is true.
     pub fn send(&mut self, now: Instant, frames: u64, may_rest: bool) -> (u32, u16) {
         self.late_ns = self.late_ns.saturating_add(now.since(self.next_send));
         self.resting = if may_rest { self.rest_max } else { 1 };
@@ -169,7 +193,8 @@ impl Heartbeats {
         (self.sent, self.resting as u16)
     }
 
-    /// Notes when this end first sees that a heartbeat is overdue. To be called before [`Self::judge`], of a link that is up.
+    /// Records when this end first notices an overdue heartbeat. Call it before [`Self::judge`], for links that are
+    /// up.
     pub fn notice(&mut self, now: Instant) {
         let due = self.deadline(false);
         if now >= due {
@@ -177,7 +202,7 @@ impl Heartbeats {
         }
     }
 
-    /// What the silence means now.
+    /// Returns the state of the neighbour at `now`.
     pub fn judge(&mut self, now: Instant) -> Silence {
         let dead_at = self.dead_at();
         if now < dead_at {
@@ -185,7 +210,7 @@ impl Heartbeats {
         }
         if now.since(dead_at) > self.interval_ns / 2 {
             let excused = self.interval_ns * (self.promised + self.miss_max - 2);
-            self.last_heard = Instant(now.0.saturating_sub(excused));
+            self.last_received = Instant(now.0.saturating_sub(excused));
             self.late_ns = 0;
             self.excused_ns = 0;
             self.noticed_late_ns = None;
@@ -194,49 +219,50 @@ impl Heartbeats {
         Silence::Dead
     }
 
-    /// When the silence means that the neighbour is gone.
+    /// Returns the time at which the neighbour is considered dead.
     #[must_use]
     pub fn dead_at(&self) -> Instant {
         let patience_ns = self.interval_ns * self.miss_max;
         let put_off_ns =
             self.late_ns.min(patience_ns).max(self.excused_ns) + self.noticed_late_ns.unwrap_or(0);
-        self.last_heard + (self.rest_ns() + patience_ns + put_off_ns)
+        self.last_received + (self.rest_ns() + patience_ns + put_off_ns)
     }
 
-    /// Whether a heartbeat is overdue.
+    /// Returns true if a heartbeat is overdue.
     #[must_use]
     pub fn is_late(&self, now: Instant) -> bool {
         now >= self.late_at()
     }
 
     fn late_at(&self) -> Instant {
-        self.last_heard + (self.rest_ns() + self.interval_ns + self.interval_ns / 2)
+        self.last_received + (self.rest_ns() + self.interval_ns + self.interval_ns / 2)
     }
 
-    /// How much later than usual the neighbour's next heartbeat is due.
+    /// Returns how much later than usual the neighbour's next heartbeat is due, in nanoseconds.
     fn rest_ns(&self) -> u64 {
         self.interval_ns * (self.promised - 1)
     }
 
-    /// When `judge` next changes its mind. `suspect`: lateness has been noticed already.
+    /// Returns the time at which the result of `judge` next changes. `suspect` is true if lateness was noticed
+    /// already.
     #[must_use]
     pub fn deadline(&self, suspect: bool) -> Instant {
         let dead_at = self.dead_at();
         if suspect { dead_at } else { self.late_at().min(dead_at) }
     }
 
-    /// When the next heartbeat must leave.
+    /// Returns the time at which the next heartbeat must leave.
     #[must_use]
     pub const fn next_send(&self) -> Instant {
         self.next_send
     }
 }
 
-/// When in an interval a member beats.
+/// Returns the offset of a member's heartbeats within an interval, in nanoseconds.
 const fn phase_ns(interval_ns: u64, member: NodeId) -> u64 {
     let member = member.0 as u64;
-    let place = member * PLACES_TO_NEXT % PLACES;
-    interval_ns / PLACES * place + interval_ns / SHARERS_PER_INTERVAL * (member / PLACES)
+    let place = member * PHASES_TO_NEXT % PHASES;
+    interval_ns / PHASES * place + interval_ns / SHARERS_PER_INTERVAL * (member / PHASES)
 }
 
 #[cfg(test)]
@@ -257,7 +283,7 @@ mod tests {
     #[test]
     fn silence_is_late_after_one_and_a_half_and_dead_after_k_intervals() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(1149)), Silence::OnTime);
         assert_eq!(heartbeats.judge(Instant(1150)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(1499)), Silence::Late);
@@ -267,7 +293,7 @@ mod tests {
     #[test]
     fn a_member_that_stalled_does_not_blame_its_neighbour() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9099)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(9100)), Silence::Dead);
@@ -276,14 +302,14 @@ mod tests {
     #[test]
     fn a_member_that_notices_an_overdue_heartbeat_late_waits_as_much_longer() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         heartbeats.notice(Instant(1149));
         heartbeats.notice(Instant(1510));
         assert_eq!(heartbeats.judge(Instant(1510)), Silence::Late, "350 late at noticing");
         heartbeats.notice(Instant(1849));
         assert_eq!(heartbeats.judge(Instant(1859)), Silence::Late, "only the first notice counts");
         assert_eq!(heartbeats.judge(Instant(1860)), Silence::Dead);
-        heartbeats.hear(Instant(2000), 2, 1);
+        heartbeats.receive(Instant(2000), 2, 1);
         heartbeats.notice(Instant(2150));
         assert_eq!(heartbeats.judge(Instant(2500)), Silence::Dead, "noticed in time");
     }
@@ -291,22 +317,40 @@ mod tests {
     #[test]
     fn time_without_a_processor_is_no_silence_and_evidence_never_shortens_the_wait() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         heartbeats.excuse(Instant(1400), 250);
         assert_eq!(heartbeats.judge(Instant(1749)), Silence::Late);
         heartbeats.excuse(Instant(1700), 0);
         assert_eq!(heartbeats.dead_at(), Instant(1500), "without evidence the usual time holds");
         heartbeats.excuse(Instant(1740), u64::MAX);
         assert_eq!(heartbeats.dead_at(), Instant(2240), "never more than the silence has lasted");
-        heartbeats.hear(Instant(2000), 2, 1);
+        heartbeats.receive(Instant(2000), 2, 1);
         assert_eq!(heartbeats.dead_at(), Instant(2500));
+    }
+
+    #[test]
+    fn a_member_that_did_not_run_counts_anew_and_still_knows_the_last_heartbeat() {
+        let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
+        heartbeats.receive(Instant(1000), 1, 1);
+        assert_eq!(heartbeats.judge(Instant(1160)), Silence::Late);
+        assert_eq!(heartbeats.judge(Instant(5800)), Silence::Late);
+        let overdue = heartbeats.overdue();
+        assert_eq!(
+            (overdue.since, overdue.counted_from, overdue.dead_at),
+            (Instant(1000), Instant(5400), Instant(5900))
+        );
+        heartbeats.receive(Instant(6000), 2, 1);
+        assert_eq!(
+            (heartbeats.overdue().since, heartbeats.overdue().counted_from),
+            (Instant(6000), Instant(6000))
+        );
     }
 
     #[test]
     fn a_member_whose_own_beats_are_late_waits_as_much_longer() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         for due in [1000, 1100, 1200, 1300, 1400] {
             assert_eq!(heartbeats.next_send(), Instant(due));
             assert_ne!(heartbeats.judge(Instant(due + 30)), Silence::Dead);
@@ -315,15 +359,15 @@ mod tests {
         assert_eq!(heartbeats.deadline(true), Instant(1650));
         assert_eq!(heartbeats.judge(Instant(1649)), Silence::Late);
         assert_eq!(heartbeats.judge(Instant(1650)), Silence::Dead);
-        heartbeats.hear(Instant(1660), 2, 1);
+        heartbeats.receive(Instant(1660), 2, 1);
         assert_eq!(heartbeats.deadline(true), Instant(2160), "what was late before does not count");
     }
 
     #[test]
-    fn however_late_its_own_beats_are_nobody_waits_longer_than_twice() {
+    fn lateness_of_its_own_heartbeats_at_most_doubles_the_wait() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
-        heartbeats.hear(Instant(1000), 1, 1);
+        heartbeats.receive(Instant(1000), 1, 1);
         heartbeats.send(Instant(1900), 0, false);
         assert_eq!(heartbeats.deadline(true), Instant(2000));
     }
@@ -372,7 +416,7 @@ mod tests {
         assert_eq!(sleeper.next_send(), Instant(1200), "the members of a rack rest together");
         assert_eq!(sleeper.send(Instant(1200), 9, true), (3, 4));
         assert_eq!(sleeper.next_send(), Instant(1600));
-        waiter.hear(Instant(1200), 3, 4);
+        waiter.receive(Instant(1200), 3, 4);
         assert_eq!(waiter.judge(Instant(1649)), Silence::OnTime);
         assert_eq!(waiter.judge(Instant(1650)), Silence::Late);
         assert_eq!(waiter.judge(Instant(1999)), Silence::Late);
@@ -385,19 +429,19 @@ mod tests {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1200));
         heartbeats.send(Instant(1200), 0, true);
-        heartbeats.rouse(Instant(1300));
+        heartbeats.end_rest(Instant(1300));
         assert!(heartbeats.send_due(Instant(1300)));
         assert_eq!(heartbeats.send(Instant(1300), 0, false), (2, 1));
-        heartbeats.rouse(Instant(1310));
+        heartbeats.end_rest(Instant(1310));
         assert_eq!(heartbeats.next_send(), Instant(1400), "who does not rest cannot be roused");
     }
 
     #[test]
     fn a_promise_beyond_the_plan_is_not_believed() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
-        heartbeats.hear(Instant(1000), 1, 60_000);
+        heartbeats.receive(Instant(1000), 1, 60_000);
         assert_eq!(heartbeats.judge(Instant(1800)), Silence::Dead);
-        heartbeats.hear(Instant(2000), 2, 0);
+        heartbeats.receive(Instant(2000), 2, 0);
         assert_eq!(heartbeats.judge(Instant(2500)), Silence::Dead);
     }
 
@@ -408,7 +452,7 @@ mod tests {
             let mut heartbeats = Heartbeats::new(&timers, NodeId(member));
             heartbeats.start(Instant(1000));
             heartbeats.send(Instant(1000), 0, false);
-            // All in the same interval, the second.
+            // All are in one interval, the second.
             100_000_000 + heartbeats.next_send().0 % 100_000_000
         };
         let apart = |first, second| {
@@ -424,8 +468,8 @@ mod tests {
         let mut rack: Vec<_> = (0..65).map(instant).collect();
         rack.sort_unstable();
         assert!(rack.windows(2).all(|pair| pair[1] - pair[0] >= 500_000), "{rack:?}");
-        let mut everybody: Vec<_> = (0..=u16::MAX).map(instant).collect();
-        everybody.sort_unstable();
-        assert!(everybody.windows(2).all(|pair| pair[0] != pair[1]), "no two at one instant");
+        let mut instants: Vec<_> = (0..=u16::MAX).map(instant).collect();
+        instants.sort_unstable();
+        assert!(instants.windows(2).all(|pair| pair[0] != pair[1]), "no two at one instant");
     }
 }

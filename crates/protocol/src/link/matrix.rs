@@ -1,15 +1,15 @@
-//! A state machine's whole table as text, so that a test can show it and a reader can check it.
+//! Text form of a whole state machine, so that a test can snapshot it and a reader can check it.
 //!
-//! One row per state, one column per stimulus, `.` where nothing changes. What the states mean is the machine's.
+//! One row per state, one column per stimulus, `.` where nothing changes. It contains no rule of any machine.
 
 use alloc::format;
 use alloc::string::String;
 use core::fmt::Debug;
 
-/// How wide the columns are: of the states, of the stimuli.
+/// Column widths: of the states, of the stimuli.
 pub(super) type Widths = (usize, usize);
 
-/// The table of the machine that goes from a state to `next` of it and a stimulus.
+/// Returns the table of a machine whose transition function is `next`.
 pub(super) fn matrix<S: Copy + PartialEq, T: Copy + Debug>(
     (states, name): (&[S], fn(S) -> &'static str),
     stimuli: &[T],

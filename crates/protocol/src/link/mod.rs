@@ -1,7 +1,7 @@
-//! One neighbour: greeting, sequence, credits, heartbeat, state.
+//! One end of a link: greeting, sequence numbers, credits, heartbeats, state.
 //!
-//! A [`Link`] decides which control frames are due and whether data may pass; it does not know routes or streams.
-//! What is lost on the way is repeated by [`retry`], where that is on.
+//! A [`Link`] decides which control frames are due and whether data may pass. It contains no routes and no streams.
+//! Lost frames are replayed by [`retry`] if that is on.
 
 pub mod accounts;
 pub mod counters;
@@ -23,18 +23,18 @@ use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::LinkHeader;
 use accounts::Accounts;
 use credits::{Credits, is_ahead};
-use heartbeat::{Heartbeats, Silence};
+use heartbeat::{Heartbeats, Overdue, Silence};
 use pause::Pauses;
 use retry::Retry;
 use state::{LinkState, Stimulus, next};
 
-/// After this many unanswered Hellos the pace drops to the heartbeat interval.
+/// Number of unanswered Hellos after which their interval grows to the heartbeat interval.
 const EAGER_HELLOS: u32 = 500;
 
 /// One end of one link.
 #[derive(Debug)]
 pub struct Link {
-    /// What the plan says of the port.
+    /// Configuration of the port.
     pub config: PortConfig,
     /// Credits of both directions, by channel.
     pub accounts: Accounts,
@@ -42,61 +42,54 @@ pub struct Link {
     state: LinkState,
     heartbeats: Heartbeats,
     neighbour: Option<Incarnation>,
-    /// A later incarnation of the neighbour that has greeted and has not proven yet that it hears this end.
+    /// A later incarnation of the neighbour that has sent a Hello and has not yet proven that it receives from this
+    /// end.
     candidate: Option<Incarnation>,
-    heard_by_neighbour: bool,
+    is_confirmed: bool,
     hello_due: Instant,
     hellos_sent: u32,
     answer_owed: bool,
     held_down_until: Instant,
     probe_count: u32,
-    /// As far as the neighbour has said since this end began to carry data, its end does too.
+    /// True if the neighbour has reported that its end carries data since this end began to do so.
     neighbour_carries: bool,
     sequence_sent: u32,
     sequence_received: u32,
-    /// Changes with every new life of the neighbour: frames held from before do not count for its credits.
+    /// Changes with every new incarnation of the neighbour. Frames held from an earlier generation do not count for
+    /// its credits.
     pub generation: u32,
-    /// Frames that retry gave up with the link, and nobody has counted yet.
+    /// Frames that retry gave up when the link went down, not yet counted.
     given_up: u64,
-    /// Link-level retry, where it is on.
+    /// Link-level retry, if it is on.
     pub retry: Option<Box<Retry>>,
-    /// Pauses, where they take the place of credits.
+    /// Pauses, if they replace credits.
     pub pause: Option<Box<Pauses>>,
 }
 
-/// A move of the link's state.
+/// State change of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Move {
-    /// Before.
+    /// State before the change.
     pub from: LinkState,
-    /// After.
+    /// State after the change.
     pub to: LinkState,
-    /// Why.
+    /// Cause of the change.
     pub cause: LinkCause,
 }
 
-/// A neighbour whose heartbeat is overdue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overdue {
-    /// When its last heartbeat came in.
-    pub since: Instant,
-    /// When the link goes down if nothing more comes.
-    pub dead_at: Instant,
-}
-
-/// What a Hello of the neighbour led to.
+/// Result of a received Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
-    /// It came from a stranger or contradicts the plan.
+    /// The Hello is from an unexpected member or contradicts the plan.
     Stranger,
-    /// It is of an earlier life than one heard before.
+    /// The Hello is of an earlier incarnation than the current one.
     Stale,
-    /// Accepted; the link may have moved.
+    /// The Hello is accepted. The link's state may have changed.
     Accepted(Option<Move>),
 }
 
 impl Link {
-    /// A link of `member` that has never been up.
+    /// Returns a link of `member` that has never been up.
     #[must_use]
     pub fn new(
         config: PortConfig,
@@ -118,7 +111,7 @@ impl Link {
             heartbeats: Heartbeats::new(&timers, member),
             neighbour: None,
             candidate: None,
-            heard_by_neighbour: false,
+            is_confirmed: false,
             hello_due: Instant::ZERO,
             hellos_sent: 0,
             answer_owed: false,
@@ -132,21 +125,21 @@ impl Link {
         }
     }
 
-    /// The life of the neighbour that has been met here.
+    /// Returns the incarnation of the neighbour that this end has accepted.
     #[must_use]
-    pub const fn neighbour_life(&self) -> Option<Incarnation> {
+    pub const fn neighbour_incarnation(&self) -> Option<Incarnation> {
         self.neighbour
     }
 
-    /// The link's state.
+    /// Returns the state of the link.
     #[must_use]
     pub const fn state(&self) -> LinkState {
         self.state
     }
 
     // W-64
-    /// Whether both ends carry data, as far as is known here. Of two that have greeted each other that is taken for granted; where a
-    /// link returns, one end is ready before the other, which still drops what comes.
+    /// Returns true if both ends carry data, as far as this end can tell. Two ends that have greeted each other are
+    /// assumed to. When a link returns, one end is ready before the other, which still drops what it receives.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.state.carries_data() && self.neighbour_carries
@@ -161,7 +154,7 @@ impl Link {
         self.state = to;
         match to {
             LinkState::Down => self.held_down_until = now + self.timers.hold_down_ns,
-            LinkState::Suspect => self.heartbeats.rouse(now),
+            LinkState::Suspect => self.heartbeats.end_rest(now),
             LinkState::Probing => {
                 self.probe_count = 0;
                 self.heartbeats.start(now);
@@ -170,13 +163,13 @@ impl Link {
                 self.neighbour_carries = true;
                 self.heartbeats.start(now);
             }
-            // The other end may be ready, and waits for this word.
-            LinkState::Up if from == LinkState::Probing => self.heartbeats.hasten(now),
+            // The other end may be ready and waits for this heartbeat.
+            LinkState::Up if from == LinkState::Probing => self.heartbeats.send_soon(now),
             _ => {}
         }
         self.neighbour_carries &= to.carries_data();
         if from.carries_data() && !to.carries_data() && !self.accounts.resync() {
-            // Nothing else brings leaked credits back. Frames held from before count for none of the new ones.
+            // Only this recovers leaked credits. Frames held from before do not count for the new accounts.
             self.begin_accounts();
             self.generation = self.generation.wrapping_add(1);
         }
@@ -193,16 +186,16 @@ impl Link {
     }
 
     // W-6
-    /// Whether a frame's session is of the neighbour's present life, and was sent since the neighbour knows of this one. What it sent before
-    /// has counters of an earlier session.
+    /// Returns true if a frame's session belongs to the neighbour's present incarnation and the neighbour has
+    /// accepted this end's incarnation. Earlier frames carry counters of an earlier session.
     #[must_use]
-    pub fn knows(&self, session: u16) -> bool {
-        self.heard_by_neighbour && self.neighbour.is_some_and(|life| life.tag() as u16 == session)
+    pub fn accepts_session(&self, session: u16) -> bool {
+        self.is_confirmed && self.neighbour.is_some_and(|incarnation| incarnation.tag() as u16 == session)
     }
 
     // W-16
-    /// A Hello came in.
-    pub fn hear_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
+    /// Handles a received Hello.
+    pub fn receive_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
         let expected = hello.node == self.config.neighbour
             && hello.plane == self.config.plane
             && hello.options == mine.options | self.options()
@@ -211,15 +204,14 @@ impl Link {
             return Greeting::Stranger;
         }
         let mut moved = None;
-        // W-89
+        // W-89: an incarnation that has not proven anything may be forged.
         let is_echo = hello.heard == mine.incarnation;
         match self.neighbour {
             Some(known) if hello.incarnation == known => {}
-            // The one that is known may be forged as long as it has proven nothing.
-            Some(known) if hello.incarnation < known && (self.heard_by_neighbour || !is_echo) => {
+            Some(known) if hello.incarnation < known && (self.is_confirmed || !is_echo) => {
                 return Greeting::Stale;
             }
-            Some(_) if self.heard_by_neighbour && !is_echo => {
+            Some(_) if self.is_confirmed && !is_echo => {
                 if self.candidate.is_none() {
                     self.hellos_sent = 0;
                 }
@@ -229,31 +221,31 @@ impl Link {
             }
             Some(_) => {
                 moved = self.shift(now, Stimulus::Restart, LinkCause::NeighbourRestart);
-                self.meet(hello.incarnation);
+                self.begin_session(hello.incarnation);
             }
-            None => self.meet(hello.incarnation),
+            None => self.begin_session(hello.incarnation),
         }
         if hello.answer_wanted {
             self.answer_owed = true;
         }
-        self.heard_by_neighbour |= is_echo;
-        if self.heard_by_neighbour && self.state == LinkState::Init {
+        self.is_confirmed |= is_echo;
+        if self.is_confirmed && self.state == LinkState::Init {
             moved = self.shift(now, Stimulus::Greeted, LinkCause::Hello);
         }
         Greeting::Accepted(moved)
     }
 
-    fn meet(&mut self, incarnation: Incarnation) {
+    fn begin_session(&mut self, incarnation: Incarnation) {
         self.neighbour = Some(incarnation);
         self.candidate = None;
-        self.heard_by_neighbour = false;
+        self.is_confirmed = false;
         self.begin_accounts();
         self.generation = self.generation.wrapping_add(1);
         self.sequence_sent = 0;
         self.sequence_received = 0;
         self.heartbeats.heard = 0;
         if let Some(retry) = &mut self.retry {
-            retry.meet();
+            retry.begin_session();
         }
     }
 
@@ -262,13 +254,14 @@ impl Link {
     }
 
     // W-32
-    /// Bits of a Hello's options that are the link's own: retry, pauses, and how many channels there are beside the first.
+    /// Returns the option bits of a Hello that belong to the link: retry, pauses, and the number of additional
+    /// channels.
     const fn options(&self) -> u32 {
         let (retry, pause) = (self.retry.is_some() as u32, self.pause.is_some() as u32);
         retry << 1 | pause << 2 | (self.accounts.count() as u32 - 1) << 8
     }
 
-    /// The counters of a channel.
+    /// Returns the counters of a channel.
     ///
     /// # Panics
     /// If the link has no such channel.
@@ -278,7 +271,7 @@ impl Link {
         self.accounts.credits(channel)
     }
 
-    /// The counters of a channel, to be changed.
+    /// Returns the counters of a channel for changes.
     ///
     /// # Panics
     /// If the link has no such channel.
@@ -287,24 +280,24 @@ impl Link {
         self.accounts.credits_mut(channel)
     }
 
-    /// Frames that retry gave up with the link since this was asked last.
+    /// Returns the frames that retry gave up when the link went down, since the last call.
     pub const fn take_given_up(&mut self) -> u64 {
         core::mem::replace(&mut self.given_up, 0)
     }
 
     // W-17, W-31
-    /// A heartbeat came in.
-    pub fn hear_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
-        self.heartbeats.hear(now, heartbeat.number, heartbeat.intervals);
+    /// Handles a received heartbeat.
+    pub fn receive_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
+        self.heartbeats.receive(now, heartbeat.number, heartbeat.intervals);
         if heartbeat.state != LinkState::Up {
-            self.heartbeats.rouse(now);
+            self.heartbeats.end_rest(now);
         }
-        let moved = self.weigh_heartbeat(now, heartbeat);
+        let moved = self.judge_heartbeat(now, heartbeat);
         self.neighbour_carries |= self.state.carries_data() && heartbeat.state.carries_data();
         moved
     }
 
-    fn weigh_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
+    fn judge_heartbeat(&mut self, now: Instant, heartbeat: &Heartbeat) -> Option<Move> {
         match self.state {
             LinkState::Suspect => self.shift(now, Stimulus::Heartbeat, LinkCause::Heartbeat),
             LinkState::Up if matches!(heartbeat.state, LinkState::Down | LinkState::AdminDown) => {
@@ -321,32 +314,34 @@ impl Link {
         }
     }
 
-    /// A probed link is proven by heartbeats that say "I am not down, and I have heard your last ones".
+    /// Returns true if this heartbeat proves a probed link: its sender is not down and has received this end's last
+    /// heartbeats.
     fn counts_as_proof(&self, heartbeat: &Heartbeat) -> bool {
         let willing = matches!(heartbeat.state, LinkState::Probing | LinkState::Up | LinkState::Suspect);
         willing && self.heartbeats.sent.wrapping_sub(heartbeat.heard) <= 2
     }
 
     // W-50
-    /// The neighbour says that it leaves. It is answered at once, so that it need not stay longer than it wants.
-    pub fn hear_farewell(&mut self, now: Instant) -> Option<Move> {
-        self.heartbeats.hasten(now);
+    /// Handles a departure message of the neighbour. A heartbeat answers it at once, so that the neighbour can leave
+    /// without a timeout.
+    pub fn receive_departure(&mut self, now: Instant) -> Option<Move> {
+        self.heartbeats.send_soon(now);
         self.shift(now, Stimulus::NeighbourDown, LinkCause::NeighbourReport)
     }
 
-    /// The carrier changed.
-    pub fn hear_carrier(&mut self, now: Instant, up: bool) -> Option<Move> {
+    /// Handles a carrier change.
+    pub fn handle_carrier(&mut self, now: Instant, up: bool) -> Option<Move> {
         if up { None } else { self.shift(now, Stimulus::CarrierLost, LinkCause::Carrier) }
     }
 
-    /// The user switches the link off or on.
+    /// Disables or enables the link by user command.
     pub fn administer(&mut self, now: Instant, enabled: bool) -> Option<Move> {
         let stimulus = if enabled { Stimulus::Enable } else { Stimulus::Disable };
         self.shift(now, stimulus, LinkCause::Administrator)
     }
 
-    /// Time has passed.
-    pub fn hear_time(&mut self, now: Instant) -> Option<Move> {
+    /// Handles the passage of time. Call it when [`Link::deadline`] is reached.
+    pub fn handle_time(&mut self, now: Instant) -> Option<Move> {
         if self.state == LinkState::Up {
             self.heartbeats.notice(now);
         }
@@ -363,12 +358,11 @@ impl Link {
         }
     }
 
-    /// Since when the neighbour has been silent and when that makes the link go down, if its heartbeat is overdue.
+    /// Returns the times of the neighbour's present silence, or `None` if no heartbeat is overdue.
     #[must_use]
     pub fn overdue(&self, now: Instant) -> Option<Overdue> {
         let is_watched = matches!(self.state, LinkState::Up | LinkState::Suspect | LinkState::Probing);
-        (is_watched && self.heartbeats.is_late(now))
-            .then(|| Overdue { since: self.heartbeats.last_heard(), dead_at: self.heartbeats.dead_at() })
+        (is_watched && self.heartbeats.is_late(now)).then(|| self.heartbeats.overdue())
     }
 
     /// Sets how much of the neighbour's present silence does not count ([`Heartbeats::excuse`]).
@@ -376,7 +370,8 @@ impl Link {
         self.heartbeats.excuse(now, excused_ns);
     }
 
-    /// Note the sequence number of a received data frame. Returns how many before it never came; `None` if it is no new one.
+    /// Records the sequence number of a received data frame. Returns the number of frames missing before it, or
+    /// `None` if the frame is not new.
     pub fn note_sequence(&mut self, sequence: u32) -> Option<u32> {
         if !is_ahead(sequence, self.sequence_received) {
             return None;
@@ -386,15 +381,15 @@ impl Link {
         Some(missing)
     }
 
-    /// Number a data frame of this length: (sequence, consumed).
+    /// Numbers a data frame of this length. Returns (sequence, credits consumed).
     #[inline]
     pub fn number_data(&mut self, channel: Channel, bytes: usize) -> (u32, u32) {
         self.sequence_sent = self.sequence_sent.wrapping_add(1);
         (self.sequence_sent, self.accounts.consume_bytes(channel, bytes))
     }
 
-    /// What a header on a link of one channel and without retry says that has no number of its own: those of the frame numbered
-    /// last, and what is known of the opposite direction.
+    /// Returns the link fields of a frame without a number of its own, on a link of one channel without retry: the
+    /// numbers of the last numbered frame, and the state of the opposite direction.
     #[inline]
     #[must_use]
     pub fn numbers(&self, channel: Channel) -> LinkNumbers {
@@ -407,7 +402,7 @@ impl Link {
         }
     }
 
-    /// So many data frames of this cost together have been numbered from there on, and have left.
+    /// Records that `frames` data frames, of this cost together, were numbered consecutively and have left.
     #[inline]
     pub fn note_numbered(&mut self, channel: Channel, frames: u32, cost: u32) {
         self.sequence_sent = self.sequence_sent.wrapping_add(frames);
@@ -415,21 +410,22 @@ impl Link {
         self.accounts.credits_mut(channel).announce();
     }
 
-    /// The last number given and the credits consumed so far, for frames that have no number: (sequence, consumed).
+    /// Returns the last number given and the credits consumed so far, for frames without a number: (sequence,
+    /// consumed).
     #[must_use]
     pub fn last_numbers(&self, channel: Channel) -> (u32, u32) {
         (self.sequence_sent, self.credits(channel).consumed())
     }
 
-    /// What every header of a link of one channel and without retry says about the opposite direction: link acknowledgement and
-    /// credits freed.
+    /// Returns the state of the opposite direction for a header on a link of one channel without retry: link
+    /// acknowledgement and credits freed.
     #[inline]
-    pub fn tell(&mut self) -> (u32, u32) {
+    pub fn reverse_state(&mut self) -> (u32, u32) {
         (self.sequence_received, self.accounts.credits_mut(Channel(0)).announce())
     }
 
     // W-32
-    /// Fill in what every header says about the opposite direction of its channel, and the counters of frames that have no
+    /// Fills in the header fields about the opposite direction of the channel, and the counters of frames without a
     /// number.
     pub fn complete(&mut self, header: &mut LinkHeader, is_numbered: bool) {
         let credits = self.accounts.credits_mut(header.channel);
@@ -451,60 +447,63 @@ impl Link {
     }
 
     // W-19
-    /// Whether data of this cost and length may leave on a channel now.
+    /// Returns true if data of this cost and length may leave on a channel now.
     #[inline]
     #[must_use]
     pub fn admits(&self, channel: Channel, cost: u32, bytes: usize) -> bool {
         self.state.carries_data() && self.credits(channel).available() >= cost && self.window_admits(bytes)
     }
 
-    /// Whether retry has room for a frame of this length.
+    /// Returns true if the retry window admits a frame of this length.
     #[must_use]
     pub fn window_admits(&self, bytes: usize) -> bool {
         self.retry.as_ref().is_none_or(|retry| retry.sender.admits(bytes))
     }
 
-    /// Whether a routed frame that needs no credits may leave now.
+    /// Returns true if a routed frame that needs no credits may leave now.
     #[must_use]
     pub fn carries(&self) -> bool {
         self.state.carries_data() && self.retry.as_ref().is_none_or(|retry| retry.sender.has_room())
     }
 
-    /// A credit frame leaves: of which channel, and whether it asks for an answer.
+    /// Chooses the channel of a credit frame that leaves now. Returns it, and true if the frame must request an
+    /// answer.
     pub fn send_credit(&mut self, now: Instant) -> (Channel, bool) {
         self.accounts.send(now, self.beats())
     }
 
-    /// Whether a credit frame is due.
+    /// Returns true if a credit frame is due.
     #[must_use]
     pub fn credit_due(&self, now: Instant) -> bool {
         (self.beats() && self.accounts.update_due())
             || (self.state.carries_data() && self.accounts.probe_due(now))
     }
 
-    /// Whether a Hello is due.
+    /// Returns true if a Hello is due.
     #[must_use]
     pub fn hello_due(&self, now: Instant) -> bool {
         self.answer_owed || (self.greets() && now >= self.hello_due)
     }
 
-    /// A link greets until it has been heard; a restarted neighbour is greeted again.
+    /// Returns true while this end sends Hellos: until the neighbour has confirmed one, and again after the neighbour
+    /// restarts.
     fn greets(&self) -> bool {
-        self.state != LinkState::AdminDown && (!self.heard_by_neighbour || self.candidate.is_some())
+        self.state != LinkState::AdminDown && (!self.is_confirmed || self.candidate.is_some())
     }
 
-    /// A Hello leaves: (heard, answer wanted).
+    /// Records that a Hello leaves. Returns (incarnation received, answer requested).
     pub fn send_hello(&mut self, now: Instant) -> (Incarnation, bool) {
         self.answer_owed = false;
         self.hellos_sent = self.hellos_sent.saturating_add(1);
         let eager = self.hellos_sent < EAGER_HELLOS;
         self.hello_due =
             now + if eager { self.timers.hello_interval_ns } else { self.timers.heartbeat_interval_ns };
-        // A candidate hears its own incarnation only once this end has begun a session with it, and new counters.
-        (self.neighbour.unwrap_or_default(), !self.heard_by_neighbour || self.candidate.is_some())
+        // A candidate gets its own incarnation back only after this end has begun a session with it, with new
+        // counters.
+        (self.neighbour.unwrap_or_default(), !self.is_confirmed || self.candidate.is_some())
     }
 
-    /// Whether a heartbeat is due.
+    /// Returns true if a heartbeat is due.
     #[must_use]
     pub fn heartbeat_due(&self, now: Instant) -> bool {
         self.beats() && self.heartbeats.send_due(now)
@@ -514,23 +513,23 @@ impl Link {
         !matches!(self.state, LinkState::Init | LinkState::AdminDown)
     }
 
-    /// The channel whose counters the next heartbeat brings: all in turn, so that a channel on which nothing moves is brought
-    /// up to date too.
+    /// Returns the channel whose counters the next heartbeat carries. All channels follow one another, so that idle
+    /// channels are updated too.
     #[must_use]
     pub const fn heartbeat_channel(&self) -> Channel {
         Channel((self.heartbeats.sent as usize % self.accounts.count()) as u8)
     }
 
     // W-31
-    /// A heartbeat leaves. `frames` have been sent and received on this link, of all kinds; `agrees`: its ends hold the same
-    /// reports.
+    /// Records that a heartbeat leaves, and returns it. `frames` counts all frames sent and received on this link.
+    /// `agrees` is true if both ends hold equal reports.
     pub fn send_heartbeat(&mut self, now: Instant, frames: u64, agrees: bool, digest: u32) -> Heartbeat {
         let may_rest = self.state == LinkState::Up && agrees && self.heartbeats.is_quiet(frames);
         let (number, intervals) = self.heartbeats.send(now, frames, may_rest);
         Heartbeat { number, heard: self.heartbeats.heard, state: self.state, intervals, digest }
     }
 
-    /// When `hear_time` or a control frame is next due.
+    /// Returns the time at which `handle_timeout` must be called or a control frame is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let mut earliest = if self.greets() { self.hello_due } else { Instant::NEVER };
@@ -554,7 +553,7 @@ impl Link {
         }
     }
 
-    /// The Hello that this end says, apart from what [`Link::send_hello`] fills in.
+    /// Returns the Hello of this end, without what [`Link::send_hello`] returns.
     #[must_use]
     pub fn hello(&self, mut template: Hello, port: PortId) -> Hello {
         template.port = port;

@@ -1,22 +1,22 @@
-//! The states of a link and what moves it between them: one table, printed and snapshotted by a test.
+//! States of a link and their transitions: one table, printed and snapshotted by a test.
 
 use alloc::string::String;
 
-/// State of one link as this end sees it.
+/// State of one link as seen from this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LinkState {
-    /// Never been up: Hello is being said.
+    /// Has never been up. This end sends Hellos.
     #[default]
     Init,
     /// Carries data.
     Up,
-    /// A heartbeat is late; still carries data, equal paths are preferred.
+    /// A heartbeat is late. The link still carries data; other paths of equal cost are preferred.
     Suspect,
-    /// Dead; held down for a while.
+    /// Considered dead, and held down for a while.
     Down,
-    /// Hears heartbeats again; must prove itself before it carries data.
+    /// Receives heartbeats again, but must prove itself before it carries data.
     Probing,
-    /// Switched off by the user.
+    /// Disabled by the user.
     AdminDown,
 }
 
@@ -25,13 +25,13 @@ impl LinkState {
     pub const ALL: [Self; 6] =
         [Self::Init, Self::Up, Self::Suspect, Self::Down, Self::Probing, Self::AdminDown];
 
-    /// Whether the link carries data.
+    /// Returns true if the link carries data.
     #[must_use]
     pub const fn carries_data(self) -> bool {
         matches!(self, Self::Up | Self::Suspect)
     }
 
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -45,30 +45,30 @@ impl LinkState {
     }
 }
 
-/// What can move a link.
+/// Event that may change the state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stimulus {
-    /// Both ends have heard each other's Hello.
+    /// Both ends have received each other's Hello.
     Greeted,
-    /// A heartbeat came.
+    /// A heartbeat arrived.
     Heartbeat,
     /// A heartbeat is late.
     Late,
     /// Too many heartbeats are missing.
     Dead,
-    /// The neighbour says that the link is down.
+    /// The neighbour reports that the link is down.
     NeighbourDown,
-    /// The carrier is gone.
+    /// The carrier was lost.
     CarrierLost,
-    /// The neighbour has begun a new life.
+    /// The neighbour has a new incarnation.
     Restart,
-    /// The hold-down time is over.
+    /// The hold-down time has elapsed.
     HoldDownOver,
-    /// Enough heartbeats in a row while probing.
+    /// Enough consecutive heartbeats arrived while probing.
     Proven,
-    /// The user switches the link off.
+    /// The user disables the link.
     Disable,
-    /// The user switches the link on.
+    /// The user enables the link.
     Enable,
 }
 
@@ -89,7 +89,7 @@ impl Stimulus {
     ];
 }
 
-/// The state after `stimulus` met `state`.
+/// Returns the state that follows `state` after `stimulus`.
 #[must_use]
 pub const fn next(state: LinkState, stimulus: Stimulus) -> LinkState {
     use LinkState::{AdminDown, Down, Init, Probing, Suspect, Up};
@@ -109,7 +109,7 @@ pub const fn next(state: LinkState, stimulus: Stimulus) -> LinkState {
     }
 }
 
-/// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
+/// Returns the whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
     super::matrix::matrix((&LinkState::ALL, LinkState::name), &Stimulus::ALL, next, (11, 15))

@@ -1,8 +1,8 @@
-//! Memory is I/O too: the core asks ([`MemoryRequest`]) and is told ([`MemoryDone`]).
+//! Memory is I/O: the core issues requests ([`MemoryRequest`]) and gets answers ([`MemoryDone`]).
 //!
-//! Host memory answers inside the same call; a GPU's asynchronous copy answers later. The core acknowledges an
-//! operation only after the answer, so "acknowledge only after visible" is a transition one can read.
-//! This room does not touch bytes: it checks who may touch which.
+//! Host memory answers in the same call; an asynchronous copy of a GPU answers later. The core acknowledges an
+//! operation only after the answer, so "acknowledge only after visible" is an explicit transition. This folder
+//! touches no bytes; it checks the permission of accesses.
 
 pub mod regions;
 pub mod vector;
@@ -10,52 +10,52 @@ pub mod vector;
 use crate::ids::{Key, RegionId, Tenant};
 use crate::operation::Atomic;
 
-/// A received frame that the core still refers to. The number is the device's; it is free again after release.
+/// Received frame that the core still refers to. The device chooses the number; it is free again after release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u32);
 
-/// Names one memory request until it is answered.
+/// Identifier of a memory request until it is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryToken(pub u32);
 
-/// What the core wants done to the member's own memory. Requests are to be carried out in the order of asking.
+/// Request of the core to the member's own memory. Requests must be executed in the order of issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryRequest<'a> {
-    /// To be named in the answer.
+    /// Identifier to repeat in the answer.
     pub token: MemoryToken,
-    /// The region; bounds and permission have been checked.
+    /// Region to access; bounds and permission have been checked.
     pub region: RegionId,
-    /// What to do.
+    /// Access to perform.
     pub access: MemoryAccess<'a>,
 }
 
 /// Kinds of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryAccess<'a> {
-    /// Copy these ranges of the leased frame into the region.
+    /// Copies these ranges of the leased frame into the region.
     Write {
-        /// The frame that holds the bytes.
+        /// Lease of the frame that holds the bytes.
         lease: LeaseId,
-        /// Which bytes go where, in order.
+        /// Ranges to copy, in order.
         ranges: &'a [FrameRange],
     },
-    /// Read at most 256 bytes and hand them back as [`MemoryDone::Bytes`].
+    /// Reads at most 256 bytes and returns them as [`MemoryDone::Bytes`].
     Read {
-        /// First byte.
+        /// First byte in the region.
         offset: u64,
         /// Number of bytes.
         length: u32,
     },
-    /// One atomic, answered with the old value as [`MemoryDone::Value`].
+    /// Performs one atomic, answered with the old value as [`MemoryDone::Value`].
     Atomic {
-        /// Address, a multiple of the width.
+        /// Offset in the region, a multiple of the width.
         offset: u64,
-        /// What to do.
+        /// Operation to perform.
         atomic: Atomic,
     },
 }
 
-/// Bytes of a frame and their place in a region.
+/// Range of a frame, and its destination in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameRange {
     /// First byte in the frame.
@@ -66,20 +66,20 @@ pub struct FrameRange {
     pub region_offset: u64,
 }
 
-/// The answer to a [`MemoryRequest`].
+/// Answer to a [`MemoryRequest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryDone<'a> {
     /// A write is visible.
     Written,
-    /// What a read found.
+    /// Bytes that were read.
     Bytes(&'a [u8]),
-    /// What was there before an atomic.
+    /// Value before an atomic.
     Value(u64),
-    /// The memory did not do it.
+    /// The request failed.
     Failed(MemoryFault),
 }
 
-/// Why memory did not do what was asked.
+/// Reason for which a memory request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryFault {
@@ -89,7 +89,7 @@ pub enum MemoryFault {
     Device,
 }
 
-/// What a remote caller may do to a region.
+/// Permitted accesses of remote callers to a region.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Access {
     /// Loads and gets.
@@ -101,23 +101,23 @@ pub struct Access {
 }
 
 impl Access {
-    /// Everything.
+    /// All accesses.
     pub const ALL: Self = Self { read: true, write: true, atomic: true };
     /// Loads and gets only.
     pub const READ: Self = Self { read: true, write: false, atomic: false };
 }
 
-/// A region as its owner announces it to the core.
+/// Region as its owner registers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RegionConfig {
-    /// Name, unique at this owner.
+    /// Number of the region, unique at this owner.
     pub region: RegionId,
-    /// Bytes.
+    /// Length in bytes.
     pub length: u64,
-    /// What callers must present.
+    /// Key that callers must present.
     pub key: Key,
-    /// What callers may do.
+    /// Permitted accesses.
     pub access: Access,
-    /// Who may call: only members of this tenant.
+    /// Tenant whose members may access the region.
     pub tenant: Tenant,
 }

@@ -1,4 +1,4 @@
-//! Regions of this member and who may do what to them. Checked at the receiver, before any byte moves.
+//! Regions of this member and their access checks, which the receiver makes before any byte moves.
 
 use alloc::vec::Vec;
 
@@ -23,14 +23,14 @@ struct Region {
     revoked: bool,
 }
 
-/// The table of a member's regions.
+/// Table of a member's regions.
 #[derive(Debug, Default)]
 pub struct Regions {
     table: Vec<Region>,
 }
 
 impl Regions {
-    /// Announce a region. False if a live one has that name.
+    /// Registers a region. Returns false if a registered one has that number.
     pub fn register(&mut self, config: RegionConfig) -> bool {
         if self.get(config.region).is_some_and(|region| !region.revoked) {
             return false;
@@ -40,7 +40,7 @@ impl Regions {
         true
     }
 
-    /// Take a region back: every later check of it fails.
+    /// Removes a region: every later check of it fails.
     pub fn revoke(&mut self, region: RegionId) {
         if let Some(region) = self.table.iter_mut().find(|known| known.config.region == region) {
             region.revoked = true;
@@ -51,7 +51,7 @@ impl Regions {
         self.table.iter().find(|known| known.config.region == region)
     }
 
-    /// Whether the member's own caller may use this range.
+    /// Returns true if the member's own caller may use this range.
     #[must_use]
     pub fn holds(&self, region: RegionId, offset: u64, length: u64) -> bool {
         self.get(region).is_some_and(|region| {
@@ -59,7 +59,7 @@ impl Regions {
         })
     }
 
-    /// May a caller of `tenant` who presents `key` do this?
+    /// Checks an access of a caller of `tenant` who presents `key`.
     pub fn check(
         &self,
         region: RegionId,
@@ -73,7 +73,7 @@ impl Regions {
         if granted.holds(offset, length) { Ok(()) } else { Err(OperationError::OutOfBounds) }
     }
 
-    /// The same, but for the range: what a caller may touch of the region in this way.
+    /// Checks an access without its range. Returns the part of the region that the caller may access.
     #[inline]
     pub fn grant(
         &self,
@@ -105,14 +105,14 @@ impl Regions {
     }
 }
 
-/// A region that a caller may touch, all of it.
+/// Region that a caller may access completely.
 #[derive(Clone, Copy, Debug)]
 pub struct Granted {
     length: u64,
 }
 
 impl Granted {
-    /// Whether a range lies within it.
+    /// Returns true if a range is within the region.
     #[must_use]
     #[inline]
     pub const fn holds(self, offset: u64, length: u64) -> bool {

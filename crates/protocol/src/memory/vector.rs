@@ -1,4 +1,4 @@
-//! Memory of plain vectors: what the simulator and the tests give a member. Answers at once.
+//! Memory of plain vectors, for the simulator and the tests. Answers at once.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -16,19 +16,19 @@ pub struct VectorMemory {
 }
 
 impl VectorMemory {
-    /// Add a zeroed region, or replace it.
+    /// Adds a zeroed region, or replaces it.
     pub fn add(&mut self, region: RegionId, length: usize) {
         self.regions.retain(|(known, _)| *known != region);
         self.regions.push((region, vec![0; length]));
     }
 
-    /// The bytes of a region; empty if there is none.
+    /// Returns the bytes of a region; empty if there is none.
     #[must_use]
     pub fn bytes(&self, region: RegionId) -> &[u8] {
         self.regions.iter().find(|(known, _)| *known == region).map_or(&[], |(_, bytes)| bytes)
     }
 
-    /// The bytes of a region, to change; empty if there is none.
+    /// Returns the bytes of a region for changes; empty if there is none.
     pub fn bytes_mut(&mut self, region: RegionId) -> &mut [u8] {
         self.regions.iter_mut().find(|(known, _)| *known == region).map_or(&mut [], |(_, bytes)| bytes)
     }

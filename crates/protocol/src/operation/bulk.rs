@@ -1,63 +1,63 @@
-//! Long transfers, cut into packets only as the window opens.
+//! Long transfers, which are cut into packets only as the window opens.
 
 use super::groups::GroupId;
 use super::{LocalRange, RemoteAddress, Signal};
 use crate::error::OperationError;
 use crate::ids::RegionId;
 
-/// A transfer that is not yet wholly in packets.
+/// Transfer that is not yet completely in packets.
 #[derive(Clone, Copy, Debug)]
 pub enum Bulk {
-    /// Caller's side of a put.
+    /// A put, at the initiator.
     Put {
         /// The command.
         group: GroupId,
-        /// Where to.
+        /// Address of the target.
         target: RemoteAddress,
-        /// Where from.
+        /// Source of the data.
         source: LocalRange,
-        /// What follows the data.
+        /// Signal after the data.
         signal: Option<Signal>,
-        /// Bytes already in packets.
+        /// Number of bytes already in packets.
         position: u64,
-        /// Number of its first operation, once there is one.
+        /// Number of its first operation, if there is one.
         first: Option<u32>,
-        /// A refusal that has come already: the rest is not sent.
+        /// A refusal that has arrived already: the rest is not sent.
         error: Option<OperationError>,
-        /// Its name among the transfers that have begun.
+        /// Identifier of the transfer.
         transfer: u32,
     },
-    /// Caller's side of a get: the request.
+    /// Request of a get, at the initiator.
     Get {
         /// The command.
         group: GroupId,
-        /// Where from.
+        /// Address of the source.
         target: RemoteAddress,
-        /// Where to.
+        /// Destination of the data.
         into: LocalRange,
     },
-    /// Receiver's side of a message on offer: the request for its data.
+    /// Request for the data of an offered message, at the receiver.
     Pull {
         /// The receive.
         group: GroupId,
         /// Number of the offer in the sender's request stream.
         offer: u32,
-        /// Where to, and how many bytes.
+        /// Destination and length of the data.
         into: LocalRange,
     },
-    /// Owner's side of a get: its data.
+    /// Data of a get, at the target.
     GetData {
         /// Number of the get in the caller's stream.
         operation: u32,
-        /// Own region.
+        /// Region of this node.
         region: RegionId,
-        /// First byte.
+        /// First byte in the region.
         offset: u64,
-        /// Bytes.
+        /// Number of bytes.
         length: u64,
-        /// Bytes already in packets.
+        /// Number of bytes already in packets.
         position: u64,
-        /// Its name among the transfers that have begun.
+        /// Identifier of the transfer.
         transfer: u32,
     },
 }

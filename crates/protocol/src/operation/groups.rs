@@ -1,4 +1,4 @@
-//! Commands in progress: one entry per command that may be several operations, however many it became.
+//! Commands in progress that may consist of several operations: one entry per command.
 
 use alloc::vec::Vec;
 
@@ -17,7 +17,7 @@ struct Group {
     value: u64,
 }
 
-/// The table of commands in progress.
+/// Table of commands in progress.
 #[derive(Debug, Default)]
 pub struct Groups {
     table: Vec<Group>,
@@ -26,7 +26,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// A command that ends after `parts` parts have ended.
+    /// Adds a command that ends after `parts` parts have ended.
     pub fn open(&mut self, operation: OperationId, parts: u32) -> GroupId {
         let group = Group { operation, remaining: parts, error: None, value: 0 };
         self.open += 1;
@@ -38,19 +38,19 @@ impl Groups {
         GroupId(self.table.len() as u32 - 1)
     }
 
-    /// A command that needs no entry, because it ends with its one part.
+    /// Counts a command that needs no entry, because it has one part.
     #[inline]
     pub const fn begin_one(&mut self) {
         self.open += 1;
     }
 
-    /// Such a command has ended.
+    /// Ends a command that has no entry.
     #[inline]
     pub const fn end_one(&mut self) {
         self.open -= 1;
     }
 
-    /// One part has ended. `Some` when it was the last: the command and how it ended.
+    /// Ends one part. Returns the command and its result if it was the last part.
     pub fn end_part(
         &mut self,
         id: GroupId,
@@ -71,7 +71,7 @@ impl Groups {
         Some(ended)
     }
 
-    /// Commands in progress.
+    /// Number of commands in progress.
     #[must_use]
     pub const fn open_count(&self) -> usize {
         self.open

@@ -1,9 +1,9 @@
-//! Tagged messages waiting to meet their receives.
+//! Tagged messages, and their matching with receives.
 //!
-//! A short message travels with its data ("eager") as long as the receiver's budget for data nobody has asked for yet
-//! lasts; a long one, or one beyond the budget, sends an offer, and the receiver pulls the data when it has a place for
-//! it ("rendezvous"). So a missing receive stalls nobody else's traffic. Matching is in order: the oldest receive that
-//! fits a message, the oldest message that fits a receive.
+//! A short message travels with its data (eager) while the sender's budget for unmatched data lasts. A long one, or
+//! one beyond the budget, sends an offer, and the receiver pulls the data once a receive matches (rendezvous). So a
+//! missing receive does not stall other traffic. Matching is in order: a message matches the oldest fitting receive,
+//! and a receive the oldest fitting message.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,107 +12,107 @@ use super::{LocalRange, OperationId};
 use crate::ids::NodeId;
 use crate::memory::LeaseId;
 
-/// Longest message that may travel with its data (ours).
+/// Largest message that may travel with its data, in bytes (own choice).
 pub const EAGER_BYTES_MAX: u64 = 4096;
-/// Data that one sender may have waiting unasked-for at one receiver (ours). A message counts at least
+/// Unmatched data that one sender may have at one receiver, in bytes (own choice). A message costs at least
 /// [`EAGER_COST_MIN`].
 pub const EAGER_BUDGET_BYTES: u64 = 64 << 10;
-/// What even an empty message costs of the budget (ours).
+/// Smallest cost of a message, in bytes of the budget (own choice).
 pub const EAGER_COST_MIN: u64 = 64;
 
-/// What an eager message costs of the budget.
+/// Returns the cost of an eager message, in bytes of the budget.
 #[must_use]
 pub const fn eager_cost(length: u64) -> u64 {
     if length < EAGER_COST_MIN { EAGER_COST_MIN } else { length }
 }
 
-/// A receive that waits for a message.
+/// Receive that waits for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posted {
-    /// The caller's name for it.
+    /// Identifier chosen by the caller.
     pub operation: OperationId,
-    /// From whom; `None` takes any.
+    /// Sender of the message; `None` accepts any.
     pub source: Option<NodeId>,
-    /// The tag.
+    /// Tag of the message.
     pub tag: u64,
-    /// Bits of the tag that do not matter.
+    /// Bits of the tag that are ignored.
     pub ignore: u64,
-    /// Where to.
+    /// Destination of the data.
     pub into: LocalRange,
 }
 
 impl Posted {
-    /// Whether a message fits this receive.
+    /// Returns true if a message matches this receive.
     #[must_use]
     pub fn takes(&self, source: NodeId, tag: u64) -> bool {
         self.source.is_none_or(|wanted| wanted == source) && (self.tag ^ tag) & !self.ignore == 0
     }
 }
 
-/// Where a message's data is.
+/// Location of a message's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// In a received frame.
+    /// The data is in a received frame.
     Eager {
-        /// The frame.
+        /// Lease of the frame.
         lease: LeaseId,
         /// First byte in the frame.
         frame_offset: u32,
     },
-    /// Still at the sender.
+    /// The data is still at the sender.
     Offered,
 }
 
-/// A message that has come before its receive.
+/// Message that arrived before its receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unexpected {
-    /// From whom.
+    /// Sender of the message.
     pub source: NodeId,
-    /// Its tag.
+    /// Tag of the message.
     pub tag: u64,
-    /// Bytes.
+    /// Length of the data, in bytes.
     pub length: u64,
     /// Number of its operation in the sender's request stream.
     pub number: u32,
-    /// Where the data is.
+    /// Location of the data.
     pub content: Content,
 }
 
 /// Receives without a message, and messages without a receive.
 #[derive(Debug, Default)]
 pub struct Matching {
-    /// In the order in which they were posted.
+    /// Receives in the order in which they were posted.
     pub posted: VecDeque<Posted>,
-    /// In the order in which they came.
+    /// Messages in order of arrival.
     unexpected: VecDeque<Unexpected>,
-    /// By sender.
+    /// Waiting messages by sender.
     waiting: Vec<WaitingFrom>,
 }
 
-/// What one sender has waiting for receives.
+/// Messages of one sender that wait for receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitingFrom {
-    /// What its eager messages cost of the budget.
+    /// Cost of its eager messages, in bytes of the budget.
     pub eager_cost: u64,
-    /// Messages on offer.
+    /// Number of offered messages.
     pub offers: usize,
 }
 
 impl Matching {
-    /// Whether nobody waits for a message, and no message for anybody.
+    /// Returns true if no receive and no message waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.posted.is_empty() && self.unexpected.is_empty()
     }
 
     // W-24
-    /// The oldest receive that takes this message.
+    /// Removes and returns the oldest receive that matches this message.
     pub fn take_posted(&mut self, source: NodeId, tag: u64) -> Option<Posted> {
         let index = self.posted.iter().position(|posted| posted.takes(source, tag))?;
         self.posted.remove(index)
     }
 
-    /// The oldest message that this receive takes.
+    /// Removes and returns the oldest message that matches this receive.
     pub fn take_unexpected(&mut self, posted: &Posted) -> Option<Unexpected> {
         let index = self.unexpected.iter().position(|message| posted.takes(message.source, message.tag))?;
         let message = self.unexpected.remove(index)?;
@@ -124,7 +124,7 @@ impl Matching {
         Some(message)
     }
 
-    /// A message came before its receive.
+    /// Adds a message that arrived before its receive.
     pub fn push_unexpected(&mut self, message: Unexpected) {
         let index = message.source.index();
         if self.waiting.len() <= index {
@@ -137,7 +137,7 @@ impl Matching {
         self.unexpected.push_back(message);
     }
 
-    /// The offers of a sender are worth nothing any more.
+    /// Removes the offers of a sender.
     pub fn forget_offers(&mut self, source: NodeId) {
         self.unexpected.retain(|message| message.source != source || message.content != Content::Offered);
         if let Some(waiting) = self.waiting.get_mut(source.index()) {
@@ -145,7 +145,7 @@ impl Matching {
         }
     }
 
-    /// What a sender has waiting for receives.
+    /// Returns the messages of a sender that wait for receives.
     #[must_use]
     #[inline]
     pub fn waiting_from(&self, source: NodeId) -> WaitingFrom {

@@ -1,4 +1,4 @@
-//! Operations as the caller states them, and how they travel and end.
+//! Operations: commands of the caller, and their progress and completion.
 //!
 //! A command is accepted or refused at once. An accepted one ends in exactly one [`crate::Event::Completed`], except a
 //! posted store and a fence, which end silently (a posted store that fails makes the next flush fail).
@@ -11,38 +11,38 @@ pub mod waits;
 
 use crate::ids::{Key, NodeId, RegionId};
 
-/// The caller's own name for an operation; comes back in its completion.
+/// Identifier of an operation, chosen by the caller and repeated in its completion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId(pub u64);
 
-/// An address in a remote node's memory.
+/// Address in a remote node's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteAddress {
     /// Owner of the memory.
     pub node: NodeId,
     /// Region of the owner.
     pub region: RegionId,
-    /// First byte.
+    /// First byte in the region.
     pub offset: u64,
-    /// The region's key.
+    /// Key of the region.
     pub key: Key,
 }
 
-/// Bytes of the member's own memory.
+/// Range of the member's own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalRange {
-    /// One of the member's own regions.
+    /// Region of this member.
     pub region: RegionId,
-    /// First byte.
+    /// First byte in the region.
     pub offset: u64,
     /// Number of bytes.
     pub length: u64,
 }
 
-/// When an operation counts as done.
+/// Moment at which an operation counts as complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Completion {
-    /// As soon as the core has taken it ("posted"); no event follows.
+    /// When the core has accepted it ("posted"). No event follows.
     Accepted,
     /// When its bytes are visible at the target.
     Visible,
@@ -58,7 +58,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// The width in bytes.
+    /// Returns the width in bytes.
     #[must_use]
     pub const fn bytes(self) -> u64 {
         match self {
@@ -67,7 +67,7 @@ impl Width {
         }
     }
 
-    /// The bits of `value` that take part.
+    /// Returns the bits of `value` within the width.
     #[must_use]
     pub const fn truncate(self, value: u64) -> u64 {
         match self {
@@ -77,25 +77,25 @@ impl Width {
     }
 }
 
-/// What an atomic does to the word.
+/// Effect of an atomic operation on its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AtomicKind {
-    /// Add the operand, wrapping.
+    /// Adds the operand, wrapping.
     FetchAdd,
-    /// Replace the word by the operand if it equals `compare`.
+    /// Replaces the word by the operand if it equals `compare`.
     CompareSwap,
-    /// Replace the word by the operand.
+    /// Replaces the word by the operand.
     Swap,
-    /// Replace the word by the operand; the old value is of no interest (a signal's "set").
+    /// Replaces the word by the operand without returning the old value (the "set" of a signal).
     Set,
 }
 
-/// One atomic; little endian in memory.
+/// One atomic operation. Words are little endian in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Atomic {
-    /// What to do.
+    /// Operation to perform.
     pub kind: AtomicKind,
-    /// On how many bytes.
+    /// Width of the word.
     pub width: Width,
     /// Addend or new value.
     pub operand: u64,
@@ -104,7 +104,7 @@ pub struct Atomic {
 }
 
 impl Atomic {
-    /// The word after this atomic met `old`.
+    /// Returns the word after this operation, from its `old` value.
     #[must_use]
     pub const fn apply(&self, old: u64) -> u64 {
         match self.kind {
@@ -121,16 +121,16 @@ impl Atomic {
     }
 }
 
-/// How a signal changes its word (8 bytes).
+/// Effect of a signal on its word of 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SignalKind {
-    /// Store the value.
+    /// Stores the value.
     Set,
-    /// Add the value, wrapping.
+    /// Adds the value, wrapping.
     Add,
 }
 
-/// An update of a word at the target that becomes visible after the data it follows.
+/// Update of a word at the target, which becomes visible after the data before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
     /// Region of the word, at the put's target.
@@ -146,13 +146,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    /// Store `value` in the word at this address; the node is that of the put.
+    /// Returns a signal that stores `value` in the word at this address. The node must be that of the put.
     #[must_use]
     pub const fn set(word: RemoteAddress, value: u64) -> Self {
         Self::at(word, SignalKind::Set, value)
     }
 
-    /// Add `value` to the word at this address, wrapping; the node is that of the put.
+    /// Returns a signal that adds `value` to the word at this address, wrapping. The node must be that of the put.
     #[must_use]
     pub const fn add(word: RemoteAddress, value: u64) -> Self {
         Self::at(word, SignalKind::Add, value)
@@ -164,7 +164,7 @@ impl Signal {
     }
 }
 
-/// What a wait compares for.
+/// Condition of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Condition {
@@ -177,7 +177,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// Whether `word` satisfies the condition against `value`.
+    /// Returns true if `word` satisfies the condition against `value`.
     #[must_use]
     pub const fn holds(self, word: u64, value: u64) -> bool {
         match self {
@@ -188,114 +188,115 @@ impl Condition {
     }
 }
 
-/// What a caller may ask of an endpoint.
+/// Command of a caller to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Command<'a> {
-    /// Write a few bytes (copied now; at most the load/store limit of the endpoint).
+    /// Writes a few bytes (copied now; at most the load/store limit of the endpoint).
     Store {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// Where.
+        /// Address of the destination.
         target: RemoteAddress,
-        /// What.
+        /// Bytes to write.
         data: &'a [u8],
         /// Posted or acknowledged.
         completion: Completion,
     },
-    /// Read bytes of a remote region into local memory, in requests of at most 256 bytes.
+    /// Reads bytes of a remote region into local memory, in requests of at most 256 bytes.
     Load {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// From where.
+        /// Address of the source.
         target: RemoteAddress,
-        /// To where, and how many bytes.
+        /// Destination and length.
         into: LocalRange,
     },
-    /// Fetch-add, compare-swap or swap; the completion carries the old value.
+    /// Fetch-add, compare-swap or swap. The completion carries the old value.
     Atomic {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// The word, naturally aligned.
+        /// Address of the word, naturally aligned.
         target: RemoteAddress,
-        /// What to do.
+        /// Operation to perform.
         atomic: Atomic,
     },
-    /// RDMA write. The source must stay unchanged until completion: a retransmission reads it again.
+    /// RDMA write. The source must not change until completion: a retransmission reads it again.
     Put {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// Where.
+        /// Address of the destination.
         target: RemoteAddress,
-        /// From where, and how many bytes (may be 0 with a signal).
+        /// Source and length, which may be 0 with a signal.
         source: LocalRange,
-        /// A word to update after the data.
+        /// Signal to update after the data.
         signal: Option<Signal>,
     },
     /// RDMA read.
     Get {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// From where.
+        /// Address of the source.
         target: RemoteAddress,
-        /// To where, and how many bytes.
+        /// Destination and length.
         into: LocalRange,
     },
-    /// Send a tagged message. The source must stay unchanged until completion, which says that the target holds the
-    /// message (eager) or its receiver has it (rendezvous).
+    /// Sends a tagged message. The source must not change until completion. Completion means that the target holds
+    /// the message (eager) or the receiver has it (rendezvous).
     Send {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// To whom.
+        /// Receiving node.
         target: NodeId,
-        /// The tag.
+        /// Tag of the message.
         tag: u64,
-        /// What; may be empty.
+        /// Data of the message; may be empty.
         source: LocalRange,
     },
-    /// Receive a tagged message. An [`crate::Event::MessageMatched`] says which; the completion carries its length.
+    /// Receives a tagged message. An [`crate::Event::MessageMatched`] identifies the message. The completion carries
+    /// its length.
     Receive {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// From whom; `None` takes a message of anybody.
+        /// Sending node; `None` accepts a message of any node.
         source: Option<NodeId>,
-        /// The tag.
+        /// Tag of the message.
         tag: u64,
-        /// Bits of the tag that do not matter.
+        /// Bits of the tag that are ignored.
         ignore: u64,
-        /// Where to. A longer message ends in an error and is dropped.
+        /// Destination. A longer message ends in an error and is dropped.
         into: LocalRange,
     },
-    /// Complete when a word of the member's own memory satisfies a condition.
+    /// Completes when a word of the member's own memory satisfies a condition.
     WaitUntil {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
         /// Region of the word.
         region: RegionId,
-        /// Its offset, a multiple of 8.
+        /// Offset of the word, a multiple of 8.
         offset: u64,
-        /// What to compare for.
+        /// Condition to satisfy.
         condition: Condition,
-        /// What to compare with.
+        /// Value to compare with.
         value: u64,
-        /// The nodes whose death ends the wait; `None` is: only a cancel ends it.
+        /// Node whose loss ends the wait; with `None` only a cancel ends it.
         depends_on: Option<NodeId>,
     },
-    /// Later operations to `target` (all nodes if `None`) become visible only after earlier ones.
+    /// Orders operations: later ones to `target` (all nodes if `None`) become visible only after earlier ones.
     Fence {
-        /// One node or all.
+        /// Target node; `None` means all.
         target: Option<NodeId>,
     },
-    /// Complete when everything accepted before is visible at its target.
+    /// Completes when all operations accepted before are visible at their targets.
     Flush {
-        /// The caller's name for it.
+        /// Identifier chosen by the caller.
         operation: OperationId,
-        /// One node or all.
+        /// Target node; `None` means all.
         target: Option<NodeId>,
     },
-    /// End a wait or an unmatched receive with [`crate::OperationError::Cancelled`].
+    /// Ends a wait or an unmatched receive with [`crate::OperationError::Cancelled`].
     Cancel {
-        /// The name of the wait or receive.
+        /// Identifier of the wait or receive.
         operation: OperationId,
     },
 }

@@ -1,8 +1,8 @@
-//! What the caller of one stream still waits for.
+//! Outstanding operations of one stream.
 //!
 //! Stores, puts and signals end by the cumulative operation acknowledgement, in order. Loads, atomics and gets end by
-//! their replies. Entries point to a [`super::groups::Groups`] entry where one command may be several operations, and name the command
-//! where it is one.
+//! their replies. An entry refers to a [`super::groups::Groups`] entry if its command may consist of several
+//! operations, else it has the command's identifier.
 
 use alloc::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use crate::error::OperationError;
 use crate::ids::RegionId;
 use crate::link::credits::is_ahead;
 
-/// A command that ends when its operations are visible.
+/// Command that ends when its operations are visible.
 #[derive(Clone, Copy, Debug)]
 pub struct VisibleWait {
     /// Number of its first operation.
@@ -21,81 +21,81 @@ pub struct VisibleWait {
     pub last: u32,
     /// The command.
     pub command: Waiting,
-    /// A refusal that has come for one of its operations.
+    /// Refusal that has arrived for one of its operations.
     pub error: Option<OperationError>,
 }
 
-/// Who is told when operations are visible.
+/// Command that ends when operations are visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waiting {
-    /// The command that these operations are all of.
+    /// A command without other operations.
     Command(OperationId),
-    /// A command that may have other parts.
+    /// A part of a command that may have other parts.
     Part(GroupId),
 }
 
-/// What a reply is for.
+/// Purpose of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplyKind {
-    /// Bytes to be put into own memory.
+    /// Bytes to write to own memory.
     Bytes {
-        /// Own region.
+        /// Region of this node.
         region: RegionId,
-        /// Place of the first byte.
+        /// Offset of the first byte.
         offset: u64,
-        /// Bytes expected.
+        /// Number of bytes expected.
         length: u64,
     },
-    /// An atomic's old value.
+    /// Old value of an atomic.
     Value,
-    /// A message on offer: that the receiver has it.
+    /// Confirmation that the receiver has an offered message.
     Offer,
 }
 
-/// An operation that ends by its reply.
+/// Operation that ends by its reply.
 #[derive(Clone, Copy, Debug)]
 pub struct ReplyWait {
     /// Number of the operation.
     pub number: u32,
     /// The command.
     pub group: GroupId,
-    /// What the reply is for.
+    /// Purpose of the reply.
     pub kind: ReplyKind,
-    /// Bytes still missing.
+    /// Number of bytes still missing.
     pub missing: u64,
-    /// Ended; waits for earlier ones to leave the queue.
+    /// True if it has ended and only waits for earlier ones to leave the queue.
     pub is_over: bool,
 }
 
-/// Everything outstanding in one stream.
+/// All outstanding operations of one stream.
 #[derive(Debug, Default)]
 pub struct Outstanding {
-    /// In order of number.
+    /// Entries ordered by number.
     pub visible: VecDeque<VisibleWait>,
     replies: VecDeque<ReplyWait>,
     open_replies: usize,
 }
 
 impl Outstanding {
-    /// Wait for a reply.
+    /// Adds an operation that waits for a reply.
     pub fn expect_reply(&mut self, wait: ReplyWait) {
         self.replies.push_back(wait);
         self.open_replies += 1;
     }
 
-    /// Replies not yet complete.
+    /// Number of incomplete replies.
     #[must_use]
     pub const fn open_replies(&self) -> usize {
         self.open_replies
     }
 
-    /// Whether a reply for an operation before `number` is open.
+    /// Returns true if a reply for an operation before `number` is outstanding.
     #[must_use]
     pub fn has_reply_before(&self, number: u32) -> bool {
         self.replies.iter().any(|wait| !wait.is_over && is_ahead(number, wait.number))
     }
 
-    /// The wait for the reply to this operation.
+    /// Returns the entry that waits for the reply to this operation.
     pub fn reply(&mut self, number: u32) -> Option<&mut ReplyWait> {
         let first = self.replies.front()?.number;
         let index = self
@@ -105,7 +105,7 @@ impl Outstanding {
         Some(&mut self.replies[index]).filter(|wait| !wait.is_over)
     }
 
-    /// The reply to this operation is complete.
+    /// Ends the operation whose reply is complete.
     pub fn end_reply(&mut self, number: u32) {
         if let Some(wait) = self.reply(number) {
             wait.is_over = true;
@@ -116,12 +116,12 @@ impl Outstanding {
         }
     }
 
-    /// The wait that covers this operation by visibility.
+    /// Returns the entry that covers this operation by visibility.
     pub fn visible_wait(&mut self, number: u32) -> Option<&mut VisibleWait> {
         self.visible.iter_mut().find(|wait| !is_ahead(wait.first, number) && !is_ahead(number, wait.last))
     }
 
-    /// The next wait that ends because everything before `visible` is visible: whom to tell, and what went wrong.
+    /// Removes and returns the next command whose operations before `visible` are complete, and its error.
     #[inline]
     pub fn pop_visible(&mut self, visible: u32) -> Option<(Waiting, Option<OperationError>)> {
         let wait = self.visible.front().filter(|wait| is_ahead(visible, wait.last))?;
@@ -130,7 +130,7 @@ impl Outstanding {
         Some(ended)
     }
 
-    /// Forget everything; the entries are handed out to be ended.
+    /// Removes and returns all entries.
     pub fn drain(&mut self) -> (VecDeque<VisibleWait>, VecDeque<ReplyWait>) {
         self.open_replies = 0;
         (core::mem::take(&mut self.visible), core::mem::take(&mut self.replies))

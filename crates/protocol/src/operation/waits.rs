@@ -1,53 +1,53 @@
-//! Waits on words of own memory, flushes and fences: things that end when something else has.
+//! Waits for words of own memory, flushes and fences.
 
 use alloc::vec::Vec;
 
 use super::{Condition, OperationId};
 use crate::ids::{NodeId, RegionId};
 
-/// A wait on a word of own memory.
+/// Wait for a word of own memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WordWait {
-    /// The caller's name for it.
+    /// Identifier chosen by the caller.
     pub operation: OperationId,
     /// Region of the word.
     pub region: RegionId,
-    /// Its offset.
+    /// Offset of the word.
     pub offset: u64,
-    /// What to compare for.
+    /// Condition to satisfy.
     pub condition: Condition,
-    /// What to compare with.
+    /// Value to compare with.
     pub value: u64,
-    /// The node whose loss ends the wait.
+    /// Node whose loss ends the wait.
     pub depends_on: Option<NodeId>,
-    /// A look at the word is under way.
+    /// True if a read of the word is outstanding.
     pub is_checking: bool,
-    /// The word may have changed since that look began.
+    /// True if the word may have changed since that read began.
     pub is_stale: bool,
-    /// The node whose loss ends the wait is lost: a last look decides.
+    /// True if the node is lost, so that one last read decides.
     pub is_last: bool,
 }
 
-/// How far the streams to one node had got when a flush or fence was asked for.
+/// Progress of the streams to one node when a flush or fence began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The node.
+    /// Target node.
     pub node: NodeId,
-    /// Next operation of the request stream, then.
+    /// Number of the next operation of the request stream at that time.
     pub request: u32,
-    /// Long transfers asked for until then.
+    /// Number of long transfers begun until then.
     pub bulk_asked: u64,
-    /// Next operation of the bulk stream once the last of those had been cut into packets.
+    /// Number of the next operation of the bulk stream after the last of those was cut into packets.
     pub bulk: Option<u32>,
 }
 
-/// A flush that waits.
+/// Waiting flush.
 #[derive(Clone, Debug)]
 pub struct Flush {
-    /// The caller's name for it.
+    /// Identifier chosen by the caller.
     pub operation: OperationId,
-    /// What must be reached.
+    /// Marks that must be reached.
     pub marks: Vec<Mark>,
-    /// A node was lost, or a posted store to it had failed.
+    /// The node that was lost, or that refused a posted store, and the error.
     pub failed: Option<(NodeId, crate::error::OperationError)>,
 }

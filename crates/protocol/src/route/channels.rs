@@ -1,59 +1,60 @@
-//! Virtual channels: on which of a link's channels a frame travels.
+//! Virtual channels: the channel of a link on which a frame travels.
 //!
-//! A link is several links in one: each channel has a queue and credits of its own, so that a full one holds back nothing in
-//! the others. Message classes are put on *lanes*, and a lane may have several *levels*, which a frame climbs on its way: where
-//! nobody waits for a lower level, no circle of waiting closes (Dally and Seitz 1987). A channel is a lane at a level.
+//! Each channel of a link has a queue and credits of its own, so that a full one holds back no frame of the others.
+//! Message classes are assigned to *lanes*. A lane may have several *levels*, to which a frame rises on its path: if
+//! no frame waits for a lower level, no circle of waiting can close (Dally and Seitz 1987). A channel is a lane at a
+//! level.
 //!
-//! Nothing here queues or counts; that is for [`crate::link::accounts`] and [`crate::switch::egress`].
+//! This file has no queues and no counters, see [`crate::link::accounts`] and [`crate::forwarding::egress`].
 
 use alloc::vec::Vec;
 
 use crate::ids::{Channel, Class};
 
-/// Channels of a link at most: as many as credit-based flow control knows elsewhere, and few enough for a byte.
+/// Largest number of channels of a link: the limit of other credit-based flow control, and small enough for a byte.
 pub const CHANNELS_MAX: usize = 32;
 
-/// What makes a frame climb to the next level of its lane.
+/// Event at which a frame rises to the next level of its lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Rise {
-    /// Nothing: each lane has one level.
+    /// None: each lane has one level.
     #[default]
     Never,
-    /// It leaves over a link that is a dateline.
+    /// The frame leaves over a link that is a dateline.
     Dateline,
-    /// It is passed on.
+    /// The frame is forwarded.
     Hop,
 }
 
-/// Which channel of several that have something to send goes next.
+/// Policy that chooses the next channel of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ArbiterKind {
-    /// The one with the lowest number.
+    /// The channel with the lowest number.
     #[default]
     Strict,
-    /// Each in its turn, a frame at a time.
+    /// Round robin, one frame at a time.
     RoundRobin,
-    /// Each in its turn, as many bytes at a time as its weight says.
+    /// Round robin, with bytes in proportion to the weight of the lane.
     Weighted,
 }
 
-/// The channels of every link of a rack, and who travels on which.
+/// Channels of every link of a rack, and the lanes of message classes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelConfig {
     /// The lane of each message class.
     pub lane_of: [u8; Class::COUNT],
-    /// Levels of each lane.
+    /// Number of levels of each lane.
     pub levels: u8,
-    /// What makes a frame climb.
+    /// Event at which a frame rises to the next level.
     pub rise: Rise,
-    /// Which channel goes next.
+    /// Policy that chooses the next channel.
     pub arbiter: ArbiterKind,
-    /// Weight of each lane, of all its levels alike; one where the list ends.
+    /// Weight of each lane, for all its levels; 1 beyond the end of the list.
     pub weights: Vec<u16>,
 }
 
 impl Default for ChannelConfig {
-    /// One channel for everything.
+    /// Returns one channel for all classes.
     fn default() -> Self {
         Self {
             lane_of: [0; Class::COUNT],
@@ -66,33 +67,33 @@ impl Default for ChannelConfig {
 }
 
 impl ChannelConfig {
-    /// A lane for each message class.
+    /// Returns a lane for each message class.
     #[must_use]
     pub fn by_class() -> Self {
         Self { lane_of: Class::ALL.map(|class| class as u8), ..Self::default() }
     }
 
-    /// How many lanes there are.
+    /// Number of lanes.
     #[must_use]
     pub fn lanes(&self) -> u8 {
         self.lane_of.iter().max().map_or(1, |most| most.saturating_add(1))
     }
 
-    /// How many channels a link has.
+    /// Number of channels of a link.
     #[must_use]
     pub fn count(&self) -> usize {
         usize::from(self.lanes()) * usize::from(self.levels.max(1))
     }
 
     // W-34
-    /// The channel on which a frame of this class leaves its source.
+    /// Returns the channel on which a frame of this class leaves its source.
     #[must_use]
     pub fn first(&self, class: Class, over_dateline: bool) -> Channel {
         let bottom = Channel(self.lane_of[class.index()]);
         if self.rise == Rise::Dateline && over_dateline { self.above(bottom) } else { bottom }
     }
 
-    /// The channel on which a frame that came in on `channel` is passed on.
+    /// Returns the channel on which a frame that arrived on `channel` is forwarded.
     #[must_use]
     pub fn next(&self, channel: Channel, over_dateline: bool) -> Channel {
         match self.rise {
@@ -102,19 +103,19 @@ impl ChannelConfig {
         }
     }
 
-    /// The same lane one level higher; the highest has none above it.
+    /// Returns the channel one level higher in the lane; the highest level stays.
     fn above(&self, channel: Channel) -> Channel {
         let above = channel.index() + usize::from(self.lanes());
         if above < self.count() { Channel(above as u8) } else { channel }
     }
 
-    /// The lane of a channel.
+    /// Returns the lane of a channel.
     #[must_use]
     pub fn lane(&self, channel: Channel) -> usize {
         channel.index() % usize::from(self.lanes())
     }
 
-    /// The weight of a channel.
+    /// Returns the weight of a channel.
     #[must_use]
     pub fn weight(&self, channel: Channel) -> u16 {
         self.weights.get(self.lane(channel)).copied().unwrap_or(1).max(1)

@@ -1,4 +1,4 @@
-//! Every member and link of the rack, as the plan states them.
+//! Graph of the rack: all members and links, as the plan states them.
 
 use alloc::sync::Arc;
 use alloc::vec;
@@ -7,31 +7,31 @@ use core::ops::Deref;
 
 use crate::ids::{NodeId, Plane, PortId};
 
-/// What a member is.
+/// Role of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemberRole {
     /// A GPU node.
     Endpoint,
-    /// A forwarder without memory.
+    /// Forwarder without memory.
     Switch,
 }
 
-/// One link.
+/// Link between two members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
-    /// One end.
+    /// Member at one end.
     pub a: NodeId,
-    /// Its port there.
+    /// Port of `a`.
     pub a_port: PortId,
-    /// The other end.
+    /// Member at the other end.
     pub b: NodeId,
-    /// Its port there.
+    /// Port of `b`.
     pub b_port: PortId,
     /// The plane the link belongs to.
     pub plane: Plane,
 }
 
-/// The rack: members by [`NodeId`], links by index.
+/// Members of the rack by [`NodeId`], and links by index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// Roles; the index is the [`NodeId`]. Endpoints come first.
@@ -47,7 +47,7 @@ impl Graph {
         self.members.iter().filter(|role| **role == MemberRole::Endpoint).count()
     }
 
-    /// The ports of a member in port order: (edge index, neighbour, plane).
+    /// Returns the ports of a member in port order: (edge index, neighbour, plane).
     #[must_use]
     pub fn ports(&self, member: NodeId) -> Vec<(u16, NodeId, Plane)> {
         let mut ports: Vec<_> = self
@@ -69,14 +69,14 @@ impl Graph {
     }
 }
 
-/// A rack that never changes, with its links sorted by member. All members that are told the same one hold it once.
+/// Graph of a rack that never changes, with its links sorted by member. All members share one copy.
 #[derive(Clone, Debug)]
 pub struct SharedGraph(Arc<Sorted>);
 
 #[derive(Debug)]
 struct Sorted {
     graph: Graph,
-    /// By member: where its links begin; and where those of the last one end.
+    /// Index of the first link of each member, and the end of the last.
     begins: Vec<u32>,
     /// Edge and neighbour, member by member, port by port.
     links: Vec<(u16, NodeId)>,
@@ -113,14 +113,15 @@ impl Deref for SharedGraph {
 }
 
 impl SharedGraph {
-    /// The links of a member in port order: (edge index, neighbour).
+    /// Returns the links of a member in port order: (edge index, neighbour).
     #[must_use]
     pub fn links(&self, member: NodeId) -> &[(u16, NodeId)] {
         let begins = &self.0.begins;
         &self.0.links[begins[member.index()] as usize..begins[member.index() + 1] as usize]
     }
 
-    /// By member: whether a way leads there from `own`, itself included, over links of which `passes` holds, told edge and neighbour.
+    /// Returns, by member, if a path leads there from `own`, itself included, over links that satisfy `passes(edge,
+    /// neighbour)`.
     #[must_use]
     pub fn reachable(&self, own: NodeId, passes: impl Fn(u16, NodeId) -> bool) -> Vec<bool> {
         let mut reached = vec![false; self.members.len()];

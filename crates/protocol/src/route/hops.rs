@@ -1,7 +1,7 @@
-//! The next hops towards each member: mostly one or two, so they lie where the table lies.
+//! Next hops towards each member. Most members have one or two, which are stored inline.
 //!
-//! A rack of a thousand members has a thousand of these at each of them: what each takes is most of what an idle member takes. So a hop
-//! is a port and nothing else, up to three lie in eight bytes, and more are kept aside.
+//! In a rack of a thousand members each of them stores a thousand hop lists, which are most of an idle member's
+//! memory. So a hop is only a port, up to three fit into eight bytes, and longer lists are stored separately.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -9,12 +9,12 @@ use alloc::vec::Vec;
 
 use crate::ids::{NodeId, PortId};
 
-/// As many as lie in place.
+/// Number of hops that are stored inline.
 const FEW: usize = 3;
-/// The count of those that are kept aside.
+/// Count that marks a list stored separately.
 const ASIDE: u8 = u8::MAX;
 
-/// What lies in place.
+/// Inline list of hops.
 #[derive(Clone, Copy, Debug)]
 struct Few {
     count: u8,
@@ -23,7 +23,7 @@ struct Few {
 
 const NONE: Few = Few { count: 0, ports: [PortId(0); FEW] };
 
-/// Hops by member, each in order of its ports.
+/// Hops by member, each list in port order.
 #[derive(Debug)]
 pub(super) struct Hops {
     few: Vec<Few>,
@@ -31,12 +31,12 @@ pub(super) struct Hops {
 }
 
 impl Hops {
-    /// None, towards any of so many members.
+    /// Returns empty lists for `members` members.
     pub(super) fn new(members: usize) -> Self {
         Self { few: vec![NONE; members], many: BTreeMap::new() }
     }
 
-    /// Those towards a member; none towards one that does not exist.
+    /// Returns the hops towards a member; none if it does not exist.
     #[inline]
     pub(super) fn towards(&self, member: NodeId) -> &[PortId] {
         match self.few.get(member.index()) {
@@ -46,7 +46,7 @@ impl Hops {
         }
     }
 
-    /// Add a hop towards a member. False: it was there.
+    /// Adds a hop towards a member. Returns false if it was present.
     pub(super) fn insert(&mut self, member: NodeId, port: PortId) -> bool {
         let Err(place) = self.towards(member).binary_search(&port) else { return false };
         let Few { count, ports } = &mut self.few[member.index()];
@@ -65,7 +65,7 @@ impl Hops {
         true
     }
 
-    /// Forget those towards a member.
+    /// Removes the hops towards a member.
     pub(super) fn clear(&mut self, member: NodeId) {
         let few = &mut self.few[member.index()];
         if few.count == ASIDE {
@@ -74,7 +74,7 @@ impl Hops {
         *few = NONE;
     }
 
-    /// Forget all.
+    /// Removes all hops.
     pub(super) fn clear_all(&mut self) {
         self.few.fill(NONE);
         self.many.clear();

@@ -1,7 +1,7 @@
-//! The graph of the rack, what members report about their links, and the tables that follow.
+//! Routes: the graph of the rack, link reports of members, and the tables computed from them.
 //!
-//! [`graph`] is what the plan says, [`reports`] what the members say, [`table`] what follows for one member,
-//! [`channels`] on which virtual channel of a link a frame goes.
+//! [`graph`] comes from the plan, [`reports`] from the members, [`table`] is computed for one member, [`channels`]
+//! assigns frames to virtual channels.
 
 pub mod channels;
 pub mod graph;

@@ -1,8 +1,8 @@
-//! What every member last said about its links, and what must still be told to whom.
+//! Link reports: the last report of every member, and the reports to send to each neighbour.
 //!
-//! Reports are ordered by (incarnation, number). A newer one is kept and passed on to every other live neighbour; an
-//! older one is ignored. Flooding may lose frames: heartbeats carry a digest of all reports, and neighbours whose
-//! digests differ tell each other everything again.
+//! Reports are ordered by (incarnation, number). A newer one is stored and forwarded to every other live neighbour;
+//! an older one is ignored. Flooding may lose frames: heartbeats carry a digest of all reports, and neighbours with
+//! different digests send each other all reports again.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -13,28 +13,29 @@ use super::graph::SharedGraph;
 use crate::ids::{Incarnation, NodeId, PortId};
 use crate::link::credits::is_ahead;
 use crate::planted::{PlantedBug, is_planted};
-use crate::wire::control::{LifeMark, LinkReport};
+use crate::wire::control::{IncarnationMark, LinkReport};
 
-/// Room for so many members in a queue that is empty is kept; a rack that comes up needs more once.
+/// Queue capacity that is kept when a queue is empty. A rack that comes up needs more once.
 const QUEUE_ROOM_KEPT: usize = 64;
 
-/// The newest report of a member, but for what it says of its links.
+/// Order and identity of the newest report of a member, without its links.
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     incarnation: Incarnation,
     number: u32,
-    is_farewell: bool,
+    is_departure: bool,
 }
 
 impl Heard {
     fn of(report: &LinkReport) -> Self {
-        let LinkReport { incarnation, number, is_farewell, .. } = *report;
-        Self { incarnation, number, is_farewell }
+        let LinkReport { incarnation, number, is_departure, .. } = *report;
+        Self { incarnation, number, is_departure }
     }
 
     // W-18
-    /// Lives first, then numbers: the first report of a new life is newer than the last of the one before. Numbers are on a circle, so that
-    /// each one has a successor: whatever number a forged report bears, the member itself can send a newer one.
+    /// Returns true if this report is not newer. Incarnations come first, then numbers: the first report of a new
+    /// incarnation is newer than the last of the one before. Numbers wrap, so that each has a successor: whichever
+    /// number a forged report has, the member itself can send a newer one.
     fn is_not_newer(&self, known: &Self) -> bool {
         if is_planted(PlantedBug::StaleEpochTaken) {
             return self.number <= known.number;
@@ -47,7 +48,7 @@ impl Heard {
     }
 
     // W-80
-    /// A well-mixed hash of which report this is; xor over all of them gives the digest.
+    /// Returns a hash of the report. The xor over all reports is the digest.
     fn fingerprint(&self, origin: NodeId) -> u32 {
         let mut hash = self.incarnation.0 ^ (u64::from(origin.0) << 48) ^ (u64::from(self.number) << 16);
         hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -56,87 +57,89 @@ impl Heard {
     }
 }
 
-/// All reports heard, and the queue towards each port.
+/// All received reports, and the queue towards each port.
 #[derive(Debug)]
 pub struct Reports {
     own: NodeId,
-    own_life: LifeMark,
+    own_life: IncarnationMark,
     graph: SharedGraph,
-    /// By member.
+    /// Newest report of each member.
     latest: Vec<Option<Heard>>,
-    /// By edge, what either end said of it last: with which life of the other end it carries data, if it does.
-    says_up: Vec<[Option<LifeMark>; 2]>,
+    /// Last report of either end of an edge: the incarnation of the other end to which it carries data, if it does.
+    reported_up: Vec<[Option<IncarnationMark>; 2]>,
     queued: Vec<VecDeque<NodeId>>,
     digest: u32,
 }
 
-/// What a received report meant.
+/// Result of a received report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// Known, or older than what is known.
+    /// Already received, or older than the present one.
     Old,
-    /// The origin says something new about its links.
+    /// The links of the origin have changed.
     Changed,
-    /// The origin has begun a new life.
-    NewLife,
-    /// It names members or links that do not exist.
+    /// The origin has a new incarnation.
+    NewIncarnation,
+    /// The report names members or links that do not exist.
     Malformed,
 }
 
 impl Reports {
-    /// Nothing heard yet by `own`, whose life this is.
+    /// Returns an empty set of reports of `own`, whose incarnation is `incarnation`.
     #[must_use]
-    pub fn new(graph: SharedGraph, own: NodeId, life: Incarnation) -> Self {
+    pub fn new(graph: SharedGraph, own: NodeId, incarnation: Incarnation) -> Self {
         Self {
             own,
-            own_life: LifeMark::of(life),
+            own_life: IncarnationMark::of(incarnation),
             latest: vec![None; graph.members.len()],
-            says_up: vec![[None; 2]; graph.edges.len()],
+            reported_up: vec![[None; 2]; graph.edges.len()],
             queued: vec![VecDeque::new(); graph.links(own).len()],
             graph,
             digest: 0,
         }
     }
 
-    /// Hash of everything known; equal at members that know the same.
+    /// Returns the hash of all reports, which is equal at members that hold equal reports.
     #[must_use]
     pub const fn digest(&self) -> u32 {
         self.digest
     }
 
-    /// The life that a member last reported.
+    /// Returns the incarnation that a member last reported.
     #[must_use]
-    pub fn life(&self, member: NodeId) -> Option<Incarnation> {
+    pub fn incarnation(&self, member: NodeId) -> Option<Incarnation> {
         self.latest.get(member.index())?.as_ref().map(|report| report.incarnation)
     }
 
     // W-63
-    /// Whether both ends say that an edge carries data, each with the other's present life.
+    /// Returns true if both ends report that an edge carries data, each with the other's present incarnation.
     #[must_use]
-    pub fn both_say_up(&self, edge: u16) -> bool {
+    pub fn both_report_up(&self, edge: u16) -> bool {
         let edge = usize::from(edge);
-        let [one, other] = self.says_up[edge];
+        let [one, other] = self.reported_up[edge];
         let ends = &self.graph.edges[edge];
-        let means = |said: Option<LifeMark>, whom: NodeId| {
-            said.is_some() && said == self.life(whom).map(LifeMark::of)
+        let means = |said: Option<IncarnationMark>, whom: NodeId| {
+            said.is_some() && said == self.incarnation(whom).map(IncarnationMark::of)
         };
         means(one, ends.b) && means(other, ends.a)
     }
 
     // W-63
-    /// Whether the neighbour at the other end of an edge of this member, which has been met there in this life, says that the
-    /// edge carries data with this member's life.
+    /// Returns true if the neighbour at the other end of one of this member's edges, accepted there with incarnation
+    /// `met`, reports that the edge carries data to this member's incarnation.
     #[must_use]
-    pub fn neighbour_says_up(&self, edge: u16, met: Option<Incarnation>) -> bool {
+    pub fn neighbour_reports_up(&self, edge: u16, met: Option<Incarnation>) -> bool {
         let edge = usize::from(edge);
         let ends = &self.graph.edges[edge];
         let neighbour = if ends.a == self.own { ends.b } else { ends.a };
-        self.says_up[edge][self.end(edge, neighbour)] == Some(self.own_life) && self.life(neighbour) == met
+        self.reported_up[edge][self.end(edge, neighbour)] == Some(self.own_life)
+            && self.incarnation(neighbour) == met
     }
 
     // W-18
-    /// A report came in through `from`, or is this member's own (`None`). `live` lists the ports to pass it on to.
-    pub fn hear(
+    /// Handles a report that arrived through `from`, or this member's own (`None`). `live` lists the ports to which
+    /// it is forwarded.
+    pub fn receive(
         &mut self,
         report: LinkReport,
         from: Option<PortId>,
@@ -154,9 +157,9 @@ impl Reports {
         let heard = Heard::of(&report);
         let news = match slot {
             Some(known) if heard.is_not_newer(known) => return News::Old,
-            Some(known) if heard.incarnation > known.incarnation => News::NewLife,
+            Some(known) if heard.incarnation > known.incarnation => News::NewIncarnation,
             Some(_) => News::Changed,
-            None => News::NewLife,
+            None => News::NewIncarnation,
         };
         if let Some(known) = slot {
             self.digest ^= known.fingerprint(origin);
@@ -165,7 +168,7 @@ impl Reports {
         *slot = Some(heard);
         self.note_edges(&report);
         for port in live {
-            if Some(port) != from && !self.hears_directly(port, origin) {
+            if Some(port) != from && !self.receives_directly(port, origin) {
                 self.queue(port, origin);
             }
         }
@@ -173,41 +176,42 @@ impl Reports {
     }
 
     fn note_edges(&mut self, report: &LinkReport) {
-        for (edge, life) in &report.edges {
+        for (edge, incarnation) in &report.edges {
             let edge = usize::from(*edge);
             let end = self.end(edge, report.origin);
-            self.says_up[edge][end] = *life;
+            self.reported_up[edge][end] = *incarnation;
         }
     }
 
-    /// Which end of an edge a member is.
+    /// Returns the index of the end of an edge at which a member is.
     fn end(&self, edge: usize, member: NodeId) -> usize {
         usize::from(self.graph.edges[edge].b == member)
     }
 
-    /// What a member said of its links last, in port order.
-    fn said(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<LifeMark>)> + '_ {
+    /// Iterates over the links of a member's last report, in port order.
+    fn said(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<IncarnationMark>)> + '_ {
         self.graph.links(origin).iter().map(move |(edge, neighbour)| {
             let index = usize::from(*edge);
-            (*edge, *neighbour, self.says_up[index][self.end(index, origin)])
+            (*edge, *neighbour, self.reported_up[index][self.end(index, origin)])
         })
     }
 
-    /// Whether the neighbour at `port` hears the origin over a link of its own, so that nobody need pass the report on.
-    /// If the origin's frame is lost, the digests tell.
-    fn hears_directly(&self, port: PortId, origin: NodeId) -> bool {
+    /// Returns true if the neighbour at `port` has a link of its own to the origin, so that the report need not be
+    /// forwarded. If the origin's frame is lost, the digests differ.
+    fn receives_directly(&self, port: PortId, origin: NodeId) -> bool {
         let neighbour = self.graph.links(self.own)[port.index()].1;
         if self.latest[origin.index()].is_none() || origin == self.own {
             return false;
         }
-        neighbour == origin || self.said(origin).any(|(_, other, life)| life.is_some() && other == neighbour)
+        neighbour == origin
+            || self.said(origin).any(|(_, other, incarnation)| incarnation.is_some() && other == neighbour)
     }
 
-    /// A link has come up: tell the neighbour what it will not hear from the origins themselves.
+    /// Queues the reports that a neighbour on a new link will not get from their origins.
     pub fn greet(&mut self, port: PortId) {
         for index in 0..self.latest.len() {
             let origin = NodeId(index as u16);
-            if self.latest[index].is_some() && !self.hears_directly(port, origin) {
+            if self.latest[index].is_some() && !self.receives_directly(port, origin) {
                 self.queue(port, origin);
             }
         }
@@ -220,7 +224,7 @@ impl Reports {
         }
     }
 
-    /// Tell a neighbour everything.
+    /// Queues all reports for a neighbour.
     pub fn queue_all(&mut self, port: PortId) {
         let known = (0..self.latest.len()).filter(|index| self.latest[*index].is_some());
         let queue = &mut self.queued[port.index()];
@@ -228,27 +232,27 @@ impl Reports {
         queue.extend(known.map(|index| NodeId(index as u16)));
     }
 
-    /// Forget what was to be told through a port.
+    /// Empties the queue of a port.
     pub fn clear(&mut self, port: PortId) {
         self.queued[port.index()].clear();
     }
 
-    /// Whether something is to be told through a port.
+    /// Returns true if a report is queued for a port.
     #[must_use]
     pub fn is_waiting(&self, port: PortId) -> bool {
         !self.queued[port.index()].is_empty()
     }
 
-    /// The next report to be told through a port.
+    /// Returns the next report for a port.
     pub fn next(&mut self, port: PortId) -> Option<LinkReport> {
         let queue = &mut self.queued[port.index()];
         let origin = queue.pop_front()?;
         if queue.is_empty() && queue.capacity() > QUEUE_ROOM_KEPT {
             *queue = VecDeque::new();
         }
-        let Heard { incarnation, number, is_farewell } = self.latest[origin.index()]?;
-        let edges = self.said(origin).map(|(edge, _, life)| (edge, life)).collect();
-        Some(LinkReport { origin, incarnation, number, edges, is_farewell })
+        let Heard { incarnation, number, is_departure } = self.latest[origin.index()]?;
+        let edges = self.said(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
+        Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
 }
 
@@ -258,7 +262,7 @@ mod tests {
     use crate::ids::Plane;
     use crate::route::graph::{Edge, Graph, MemberRole};
 
-    /// A line 2 - 0 - 1 - 3, seen from 0: port 0 leads to 1, port 1 to 2.
+    /// Returns the graph of a line 2 - 0 - 1 - 3: from 0, port 0 leads to 1 and port 1 to 2.
     fn graph() -> Graph {
         let edge = |a: u16, a_port: u16, b: u16, b_port: u16| Edge {
             a: NodeId(a),
@@ -272,15 +276,15 @@ mod tests {
     }
 
     const OWN: Incarnation = Incarnation(7);
-    const OWN_MARK: LifeMark = LifeMark::of(OWN);
+    const OWN_MARK: IncarnationMark = IncarnationMark::of(OWN);
 
-    fn report(life: u64, number: u32, up: bool) -> LinkReport {
+    fn report(incarnation: u64, number: u32, up: bool) -> LinkReport {
         LinkReport {
             origin: NodeId(1),
-            incarnation: Incarnation(life),
+            incarnation: Incarnation(incarnation),
             number,
             edges: vec![(0, up.then_some(OWN_MARK))],
-            is_farewell: false,
+            is_departure: false,
         }
     }
 
@@ -288,24 +292,24 @@ mod tests {
     fn newer_reports_win_and_older_ones_change_nothing() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let live = || [PortId(0), PortId(1)].into_iter();
-        assert_eq!(reports.hear(report(5, 1, true), Some(PortId(0)), live()), News::NewLife);
-        assert_eq!(reports.hear(report(5, 2, false), Some(PortId(0)), live()), News::Changed);
+        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), News::NewIncarnation);
+        assert_eq!(reports.receive(report(5, 2, false), Some(PortId(0)), live()), News::Changed);
         let digest = reports.digest();
-        assert_eq!(reports.hear(report(5, 1, true), Some(PortId(0)), live()), News::Old);
-        assert_eq!(reports.hear(report(4, 9, true), Some(PortId(0)), live()), News::Old);
-        assert!(!reports.neighbour_says_up(0, Some(Incarnation(5))));
+        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), News::Old);
+        assert_eq!(reports.receive(report(4, 9, true), Some(PortId(0)), live()), News::Old);
+        assert!(!reports.neighbour_reports_up(0, Some(Incarnation(5))));
         assert_eq!(reports.digest(), digest);
         assert!(!reports.is_waiting(PortId(0)), "not told back to where it came from");
         assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
-        assert_eq!(reports.hear(report(6, 1, true), None, live()), News::NewLife);
+        assert_eq!(reports.receive(report(6, 1, true), None, live()), News::NewIncarnation);
     }
 
     // W-18
     #[test]
     fn every_number_has_a_newer_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |number: u32| reports.hear(report(5, number, true), None, core::iter::empty());
-        assert_eq!(hear(u32::MAX - (1 << 31)), News::NewLife);
+        let mut hear = |number: u32| reports.receive(report(5, number, true), None, core::iter::empty());
+        assert_eq!(hear(u32::MAX - (1 << 31)), News::NewIncarnation);
         assert_eq!(hear(u32::MAX), News::Old, "half of the circle away");
         assert_eq!(hear(u32::MAX - 1), News::Changed);
         assert_eq!(hear(u32::MAX), News::Changed);
@@ -317,14 +321,19 @@ mod tests {
     #[test]
     fn who_is_up_with_another_life_is_not_up_with_this_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, life: u64, edges: &[(u16, Option<u64>)]| {
-            let edges =
-                edges.iter().map(|(edge, of)| (*edge, of.map(|life| LifeMark::of(Incarnation(life)))));
+        let mut hear = |origin: u16, incarnation: u64, edges: &[(u16, Option<u64>)]| {
+            let edges = edges.iter().map(|(edge, of)| {
+                (*edge, of.map(|incarnation| IncarnationMark::of(Incarnation(incarnation))))
+            });
             let (origin, edges) = (NodeId(origin), edges.collect());
-            reports.hear(LinkReport { origin, edges, ..report(life, 1, true) }, None, core::iter::empty());
-            (reports.neighbour_says_up(0, Some(Incarnation(11))), reports.both_say_up(2))
+            reports.receive(
+                LinkReport { origin, edges, ..report(incarnation, 1, true) },
+                None,
+                core::iter::empty(),
+            );
+            (reports.neighbour_reports_up(0, Some(Incarnation(11))), reports.both_report_up(2))
         };
-        assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "nobody knows member 1 yet");
+        assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "member 1 is not known yet");
         assert_eq!(
             hear(1, 10, &[(0, Some(7)), (2, Some(20))]),
             (false, true),
@@ -344,14 +353,18 @@ mod tests {
     #[test]
     fn a_link_counts_when_both_mean_each_other() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, life: u64, edges: Vec<(u16, Option<LifeMark>)>| {
+        let mut hear = |origin: u16, incarnation: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
             let origin = NodeId(origin);
-            reports.hear(LinkReport { origin, edges, ..report(life, 1, true) }, None, core::iter::empty());
+            reports.receive(
+                LinkReport { origin, edges, ..report(incarnation, 1, true) },
+                None,
+                core::iter::empty(),
+            );
         };
-        let mark = |life: u64| Some(LifeMark::of(Incarnation(life)));
+        let mark = |incarnation: u64| Some(IncarnationMark::of(Incarnation(incarnation)));
         hear(1, 11, vec![(0, Some(OWN_MARK)), (2, mark(20))]);
         hear(3, 20, vec![(2, mark(11))]);
-        assert!(reports.neighbour_says_up(0, Some(Incarnation(11))) && reports.both_say_up(2));
+        assert!(reports.neighbour_reports_up(0, Some(Incarnation(11))) && reports.both_report_up(2));
     }
 
     #[test]
@@ -360,7 +373,7 @@ mod tests {
         let live = || [PortId(0), PortId(1)].into_iter();
         let of_three =
             LinkReport { origin: NodeId(3), edges: vec![(2, Some(OWN_MARK))], ..report(1, 1, true) };
-        reports.hear(of_three, None, live());
+        reports.receive(of_three, None, live());
         assert!(!reports.is_waiting(PortId(0)), "member 1 has a link to member 3");
         assert!(reports.is_waiting(PortId(1)), "member 2 has none");
     }
@@ -370,7 +383,7 @@ mod tests {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let mut strange = report(1, 1, true);
         strange.edges.push((1, Some(OWN_MARK)));
-        assert_eq!(reports.hear(strange, None, core::iter::empty()), News::Malformed);
+        assert_eq!(reports.receive(strange, None, core::iter::empty()), News::Malformed);
         assert_eq!(reports.digest(), 0);
     }
 }

@@ -1,11 +1,12 @@
-//! Which ports lead to which member, by shortest live path.
+//! Forwarding table: the ports that lead to each member on shortest live paths.
 //!
-//! Every port on *some* shortest path is kept; a flow picks one by highest random weight over (entropy, link), so that
-//! when a link goes only the flows on it move. A link counts as live if both ends say so.
+//! Every port on *some* shortest path is kept. A flow picks one by the highest random weight over (entropy, link), so
+//! that when a link goes down only its flows move. A link counts as live if both ends report it.
 //!
-//! A rack comes up link by link, and a member of a large one hears of a thousand of them. So only links of members that have been heard of
-//! are looked at. A link that comes only makes paths shorter or more: what it changes spreads from its ends and stops where nothing
-//! changes. When a link goes, everything is worked out anew, in the same way, from the member itself.
+//! A rack comes up link by link, and a member of a large one gets a thousand reports. So only links of members with
+//! new reports are read. A new link only makes paths shorter or more numerous: its effect spreads from its ends and
+//! stops where nothing changes. When a link goes down, the whole table is computed anew in the same manner, from the
+//! member itself.
 
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -17,45 +18,45 @@ use crate::ids::{NodeId, PortId};
 
 const UNREACHED: u16 = u16::MAX;
 
-/// Room for so many members whose neighbours have not heard is kept.
+/// Queue capacity that is kept, in members.
 const CHANGED_ROOM_KEPT: usize = 64;
 
-/// The next hops of one member.
+/// Next hops of one member.
 #[derive(Debug)]
 pub struct Table {
     graph: SharedGraph,
     hops: Hops,
-    /// By port of its own: the link that it leads to.
+    /// Edge of each own port.
     edges_out: Vec<u16>,
-    /// By member: links on the way there.
+    /// Number of hops to each member.
     distance: Vec<u16>,
-    /// By edge: whether it counted the last time.
+    /// True, by edge, if the edge counted as live in the last computation.
     live: Vec<bool>,
-    /// By edge: nothing is known for or against it; it has not counted yet.
+    /// True, by edge, if no report about the edge exists and it has not been live yet.
     is_awaited: Vec<bool>,
-    /// Members whose neighbours have not heard yet what has changed.
+    /// Members with changes that were not yet applied to their neighbours.
     changed: VecDeque<NodeId>,
-    /// By member: whether it is one of them.
+    /// True, by member, if it is in `changed`.
     is_changed: Vec<bool>,
-    /// Kept between calls so that it is not allocated anew.
+    /// Reused buffer, so that it is not allocated anew.
     learnt: Vec<PortId>,
-    /// Members to whom paths were found since this was asked last.
+    /// Members with new paths since the last call of [`Table::take_found`].
     found: Vec<NodeId>,
-    /// Paths may have been lost since.
+    /// True if paths may have been lost since then.
     is_new: bool,
 }
 
-/// What has become of paths.
+/// Effect of table changes on paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// None was lost, and these members have shorter ones or more.
+    /// No path was lost, and these members have shorter or more paths.
     Only(Vec<NodeId>),
-    /// Any may be different.
+    /// Any path may have changed.
     Anew,
 }
 
 impl Table {
-    /// A table without paths for a member of this graph.
+    /// Returns a table without paths for a member of this graph.
     #[must_use]
     pub fn new(graph: SharedGraph) -> Self {
         let (members, edges) = (graph.members.len(), graph.edges.len());
@@ -74,8 +75,9 @@ impl Table {
         }
     }
 
-    /// Bring the table up to date. `ports` are the member's own (port, edge, neighbour), the same at every call; `live` tells
-    /// which edges count. Since the last call nothing can have changed but the member's own edges and those of members in `heard`.
+    /// Updates the table. `ports` are the member's own (port, edge, neighbour), equal in all calls. `live` returns
+    /// true for edges that count. Since the last call only the member's own edges and those of members in `heard` may
+    /// have changed.
     pub fn compute(
         &mut self,
         own: NodeId,
@@ -120,7 +122,7 @@ impl Table {
         }
     }
 
-    /// Tell neighbours what has changed, until nobody learns anything.
+    /// Applies changes to neighbours until no path changes.
     fn spread(&mut self, own: NodeId, ports: &[(PortId, u16, NodeId)]) {
         let graph = self.graph.clone();
         while let Some(member) = self.changed.pop_front() {
@@ -142,7 +144,7 @@ impl Table {
         self.changed.shrink_to(CHANGED_ROOM_KEPT);
     }
 
-    /// Paths to `from` lead on to `to` over a live edge.
+    /// Extends the paths to `from` over a live edge to `to`.
     fn extend(
         &mut self,
         (own, ports): (NodeId, &[(PortId, u16, NodeId)]),
@@ -166,7 +168,7 @@ impl Table {
         self.learnt = hops;
     }
 
-    /// There is a path of this length to the member, over any of these hops.
+    /// Adds a path of this length to a member, over any of these hops.
     fn learn(&mut self, member: NodeId, distance: u16, hops: &[PortId]) {
         let known = &mut self.distance[member.index()];
         if distance > *known {
@@ -186,7 +188,7 @@ impl Table {
         }
     }
 
-    /// What has become of paths since this was asked last. Members come in order, each once.
+    /// Returns the changes of paths since the last call. Members are in order, without duplicates.
     pub fn take_found(&mut self) -> Found {
         let mut found = core::mem::take(&mut self.found);
         if core::mem::replace(&mut self.is_new, false) {
@@ -197,27 +199,27 @@ impl Table {
         Found::Only(found)
     }
 
-    /// Whether a live path leads to the member.
+    /// Returns true if a live path leads to the member.
     #[must_use]
     pub fn reaches(&self, destination: NodeId) -> bool {
         !self.hops.towards(destination).is_empty()
     }
 
-    /// Nothing more is to be expected of the links of this member.
-    pub fn await_no_longer(&mut self, member: NodeId) {
+    /// Stops waiting for links of this member that have not been up yet.
+    pub fn stop_awaiting(&mut self, member: NodeId) {
         for (edge, _) in self.graph.links(member) {
             self.is_awaited[usize::from(*edge)] = false;
         }
     }
 
-    /// By member: whether a path leads there once every link is up that has not been up yet.
+    /// Returns, by member, if a path would lead there if every link came up that has not been up yet.
     #[must_use]
     pub fn may_reach(&self, own: NodeId) -> Vec<bool> {
         self.graph
             .reachable(own, |edge, _| self.live[usize::from(edge)] || self.is_awaited[usize::from(edge)])
     }
 
-    /// The port for a flow; `avoid` tells which ports are second choice.
+    /// Returns the port of a flow; ports for which `avoid` is true are second choice.
     #[must_use]
     pub fn pick(&self, destination: NodeId, entropy: u16, avoid: impl Fn(PortId) -> bool) -> Option<PortId> {
         match self.hops.towards(destination) {
@@ -230,21 +232,21 @@ impl Table {
         }
     }
 
-    /// The ports of all shortest paths to the member.
+    /// Iterates over the ports of all shortest paths to the member.
     pub fn ports(&self, destination: NodeId) -> impl Iterator<Item = PortId> + '_ {
         self.hops.towards(destination).iter().copied()
     }
 }
 
 fn weight(entropy: u16, edge: u16) -> u32 {
-    stir((u32::from(entropy) << 16 | u32::from(edge)).wrapping_add(STEP))
+    hash_word((u32::from(entropy) << 16 | u32::from(edge)).wrapping_add(STEP))
 }
 
-/// From one word to the next of those that are to be stirred: 2^32 over the golden ratio.
+/// Step between consecutive values to hash: 2^32 divided by the golden ratio.
 pub(crate) const STEP: u32 = 0x9e37_79b9;
 
-/// Each bit of the result depends on each bit of the word (the finaliser of MurmurHash3).
-pub(crate) const fn stir(word: u32) -> u32 {
+/// Returns a hash in which each bit depends on each bit of `word` (the finaliser of MurmurHash3).
+pub(crate) const fn hash_word(word: u32) -> u32 {
     let word = (word ^ (word >> 16)).wrapping_mul(0x85eb_ca6b);
     let word = (word ^ (word >> 13)).wrapping_mul(0xc2b2_ae35);
     word ^ (word >> 16)
@@ -269,7 +271,7 @@ mod tests {
         Graph { members: vec![MemberRole::Endpoint; usize::from(nodes)], edges }
     }
 
-    fn everybody(graph: &Graph) -> Vec<NodeId> {
+    fn all_nodes(graph: &Graph) -> Vec<NodeId> {
         (0..graph.members.len() as u16).map(NodeId).collect()
     }
 
@@ -277,7 +279,7 @@ mod tests {
         let mut table = Table::new(graph.clone().into());
         let last = graph.members.len() as u16 - 1;
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), last, NodeId(last))];
-        table.compute(NodeId(0), &ports, &everybody(graph), |edge| !dead.contains(&edge));
+        table.compute(NodeId(0), &ports, &all_nodes(graph), |edge| !dead.contains(&edge));
         table
     }
 
@@ -306,17 +308,17 @@ mod tests {
         let mut table = table_of_zero(&ring(4), &[0, 2]);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "two links have never been up");
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), 3, NodeId(3))];
-        let all = everybody(&ring(4));
+        let all = all_nodes(&ring(4));
         table.compute(NodeId(0), &ports, &all, |edge| edge != 3);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "over the link that came");
         table.compute(NodeId(0), &ports, &all, |edge| edge != 0 && edge != 2);
         assert_eq!(table.may_reach(NodeId(0)), [true, false, false, true], "all have been up once");
         let mut leaver = table_of_zero(&ring(4), &[0, 1, 2]);
-        leaver.await_no_longer(NodeId(1));
+        leaver.stop_awaiting(NodeId(1));
         assert_eq!(leaver.may_reach(NodeId(0)), [true, false, true, true], "one between two leaves");
     }
 
-    /// All distances by the definition: over ever more members on the way.
+    /// Computes all distances directly, over increasing sets of intermediate members.
     fn distances(graph: &Graph, live: &[bool]) -> Vec<Vec<u32>> {
         let members = graph.members.len();
         let mut far = vec![vec![1_000; members]; members];
@@ -334,7 +336,7 @@ mod tests {
         far
     }
 
-    /// Random racks whose links come and go: a port leads to a member if its neighbour is one step nearer.
+    /// Random racks whose links come and go: a port leads to a member if its neighbour is one hop closer.
     #[test]
     fn a_table_that_follows_its_links_is_the_one_of_the_definition() {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -349,7 +351,7 @@ mod tests {
                 next_port[member] += 1;
                 (NodeId(member as u16), PortId(next_port[member] - 1))
             };
-            // Some pairs are joined twice.
+            // Some pairs have two links.
             let edges: Vec<_> = (0..members * 2)
                 .map(|_| {
                     let one = random(members);
@@ -380,7 +382,7 @@ mod tests {
                 let mut heard = Vec::new();
                 for _ in 0..1 + random(3) {
                     let edge = random(live.len());
-                    // More come than go.
+                    // More links come than go.
                     live[edge] = random(4) != 0;
                     // Of either end.
                     heard.push([graph.edges[edge].a, graph.edges[edge].b][random(2)]);
@@ -393,7 +395,7 @@ mod tests {
                         Found::Anew => true,
                         Found::Only(members) => members.contains(&NodeId(member as u16)),
                     };
-                    assert!(is_told || now == *before, "nobody was told of new ways to {member}");
+                    assert!(is_told || now == *before, "new paths to {member} were not reported");
                     *before = now;
                 }
                 let far = distances(&graph, &live);

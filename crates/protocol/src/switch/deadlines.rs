@@ -1,8 +1,8 @@
-//! When each link of a switch wants to be called, and the soonest of them all.
+//! Deadlines of the links of a switch, and the earliest of them.
 //!
-//! Links are large and a switch has many: asking every one of them after every frame costs more than the frame. A link's answer
-//! changes only when the switch touches it, so answers are kept, and the soonest is looked for again only after the link that
-//! gave it has changed its mind.
+//! Links are large and a switch has many, so reading all their deadlines after every frame would cost more than the
+//! frame. A link's deadline changes only when the switch touches it. So deadlines are cached, and the earliest is
+//! searched again only after the link that gave it has changed.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -11,16 +11,16 @@ use core::cell::Cell;
 use crate::ids::PortId;
 use crate::time::Instant;
 
-/// One deadline per port.
+/// Deadline of each port.
 #[derive(Debug)]
 pub(super) struct Deadlines {
     at: Vec<Instant>,
-    /// `None`: it must be looked for.
+    /// Earliest deadline; `None` if it must be searched.
     soonest: Cell<Option<Instant>>,
 }
 
 impl Deadlines {
-    /// Everything is due, so that everybody is asked first.
+    /// Returns a table in which all links are due, so that each is read first.
     pub(super) fn new(ports: usize) -> Self {
         Self { at: vec![Instant::ZERO; ports], soonest: Cell::new(None) }
     }
@@ -36,7 +36,7 @@ impl Deadlines {
         }
     }
 
-    /// The soonest; never, without ports.
+    /// Returns the earliest deadline, or `Instant::NEVER` without ports.
     pub(super) fn soonest(&self) -> Instant {
         if let Some(known) = self.soonest.get() {
             return known;
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soonest_is_that_of_all_whatever_changes() {
+    fn the_soonest_is_that_of_all_after_every_change() {
         let mut deadlines = Deadlines::new(5);
         let mut plain = [Instant::ZERO; 5];
         let mut state = 1_u64;

@@ -1,27 +1,14 @@
-//! A forwarder: star hub, ring hop, mesh relay. It has links and routes, no memory and no operations.
+//! Switch: a member that forwards frames, without memory or operations. It is a star hub, ring hop or mesh relay.
 
-mod arbiter;
-mod choice;
 mod deadlines;
-pub mod departures;
-pub mod egress;
-pub mod forwarder;
-mod in_order;
-mod marks;
-mod neighbours;
-pub mod outgoing;
-mod pauses;
-mod port_set;
-mod retries;
-mod shared_buffer;
-mod start;
-pub mod waits;
 
 use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
 use crate::error::CommandRefused;
 use crate::event::{DropReason, Event};
+use crate::forwarding::forwarder::Forwarder;
+use crate::forwarding::waits::Wait;
 use crate::ids::PortId;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
@@ -30,10 +17,8 @@ use crate::operation::Command;
 use crate::surroundings::{Member, Transmit};
 use crate::time::Instant;
 use deadlines::Deadlines;
-use forwarder::Forwarder;
-use waits::Wait;
 
-/// A forwarder without memory.
+/// State machine of a switch.
 #[derive(Debug)]
 pub struct Switch {
     forwarder: Forwarder,
@@ -41,14 +26,14 @@ pub struct Switch {
 }
 
 impl Switch {
-    /// A switch at the beginning of its life.
+    /// Returns a switch at the beginning of its incarnation.
     #[must_use]
     pub fn new(config: MemberConfig) -> Self {
         let deadlines = Deadlines::new(config.ports.len());
         Self { forwarder: Forwarder::new(config), deadlines }
     }
 
-    /// A port's link was touched: it may have something to send, and want to be called at another time.
+    /// Records that a port's link was touched: it may have something to send, and another deadline.
     fn touch(&mut self, port: PortId) {
         self.forwarder.ready.insert(port);
         self.deadlines.set(port, self.forwarder.link(port).deadline());
@@ -62,7 +47,7 @@ impl Switch {
 impl Member for Switch {
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
         if self.forwarder.handle_frame(now, port, lease, bytes).is_some() {
-            // Nobody lives here.
+            // A switch is no destination.
             self.forwarder.drop_frame(port, DropReason::NoRoute);
             self.forwarder.release(lease);
         }
@@ -97,7 +82,8 @@ impl Member for Switch {
         self.forwarder.wants_transmit(now, port)
     }
 
-    /// Only ports that were touched since a look found nothing there.
+    /// Returns the next port that has something to send. Only ports that were touched since they were last idle are
+    /// polled.
     fn next_port(&mut self, now: Instant, from: PortId) -> Option<PortId> {
         let mut from = from;
         loop {
@@ -119,7 +105,9 @@ impl Member for Switch {
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let forwarder = &mut self.forwarder;
         let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
-            forwarder.turn(port).find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
+            forwarder
+                .channel_order(port)
+                .find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
         });
         let transmit = transmit.or_else(|| forwarder.transmit_link_ack(now, port, out));
         self.touch(port);
@@ -128,7 +116,7 @@ impl Member for Switch {
 
     fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
         self.forwarder.keep_sent(now, port, frame, is_kept);
-        // Its replay timer may have begun to run.
+        // The replay timer of the link may have started.
         self.touch(port);
     }
 
@@ -141,7 +129,7 @@ impl Member for Switch {
         self.touch(port);
     }
 
-    fn must_be_asked_again(&mut self) -> bool {
+    fn must_poll_again(&mut self) -> bool {
         self.forwarder.has_moved()
     }
 

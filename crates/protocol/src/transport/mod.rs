@@ -1,8 +1,8 @@
-//! One remote node: packet sequence, retransmission, acknowledgements, deduplication.
+//! Transport of one remote node: packet numbers, retransmission, acknowledgements, deduplication.
 //!
-//! Per (source, destination, class) there is a [`sender::Sender`] at one end and a [`receiver::Receiver`] at the other.
-//! Packet numbers belong to the pair of lives, not to a path: a packet that is sent again over another path is still
-//! the same packet, and the receiver takes it once. What the operations in a packet mean is not known here.
+//! Each (source, destination, class) has a [`sender::Sender`] at one end and a [`receiver::Receiver`] at the other.
+//! Packet numbers belong to a pair of incarnations, not to a path: a packet that is retransmitted over another path
+//! keeps its number, and the receiver accepts it once. The transport does not interpret the operations in a packet.
 
 pub mod packet;
 pub mod queue;
@@ -10,7 +10,7 @@ pub mod receiver;
 pub mod round_trip;
 pub mod sender;
 
-/// Distance from `from` to `to` on the 32-bit circle of packet numbers.
+/// Returns the distance from `from` to `to`, modulo 2^32.
 #[must_use]
 pub const fn distance(from: u32, to: u32) -> u32 {
     to.wrapping_sub(from)

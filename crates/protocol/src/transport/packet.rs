@@ -1,7 +1,7 @@
-//! A packet as its sender keeps it: encoded operations, and a note of where bulk payload lies.
+//! A packet as its sender keeps it: encoded operations, and the location of bulk payload.
 //!
-//! Small operations are copied into the body. A put's payload is not: it is read from the source again at every
-//! transmission, between `body[..split]` and `body[split..]`.
+//! Small operations are copied into the body. The payload of a put is not: it is read from its source at every
+//! transmission, and goes between `body[..split]` and `body[split..]`.
 
 use alloc::vec::Vec;
 
@@ -10,58 +10,58 @@ use crate::surroundings::Following;
 use crate::time::Instant;
 use crate::wire::packed::Operation;
 
-/// Payload that is gathered at transmission.
+/// Payload that is read from memory at each transmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PayloadSource {
-    /// Own region.
+    /// Region of this node.
     pub region: RegionId,
-    /// First byte.
+    /// First byte in the region.
     pub offset: u64,
     /// Number of bytes.
     pub length: usize,
-    /// Place in the body before which the payload goes.
+    /// Offset in the body at which the payload goes.
     pub split: usize,
-    /// The peer's get that asked for these bytes, by its number in the peer's bulk stream.
+    /// Number of the peer's get that requested these bytes, in the peer's bulk stream.
     pub answers: Option<u32>,
-    /// What follows them.
+    /// Payload that follows these bytes.
     pub following: Following,
 }
 
-/// One packet.
+/// One packet of a stream.
 #[derive(Debug, Default)]
 pub struct Packet {
     /// Encoded operations without the gathered payload.
     pub body: Vec<u8>,
     /// Payload to gather.
     pub source: Option<PayloadSource>,
-    /// Numbered operations in the packet.
+    /// Number of numbered operations in the packet.
     pub operation_count: u8,
-    /// Number of the first of them.
+    /// Number of the first operation.
     pub first_operation: u32,
-    /// Region and key selected last, for what is packed next.
+    /// Region and key of the last select, for the operations packed next.
     pub selected: Option<(RegionId, Key)>,
-    /// Times the packet was sent.
+    /// Number of transmissions.
     pub transmissions: u32,
-    /// When it was sent last.
+    /// Time of the last transmission.
     pub sent_at: Instant,
-    /// Place of that transmission among all transmissions of the stream.
+    /// Index of the last transmission among all transmissions of the stream.
     pub order: u64,
-    /// Over which of several ways that was.
-    pub way: u16,
-    /// The receiver has it, though not everything before it.
+    /// Path of the last transmission, if the stream uses several.
+    pub path: u16,
+    /// True if the receiver holds the packet, but not all packets before it.
     pub is_held_by_receiver: bool,
-    /// To be sent again.
+    /// True if the packet must be retransmitted.
     pub is_lost: bool,
 }
 
 impl Packet {
-    /// Bytes after the fabric header.
+    /// Number of bytes after the fabric header.
     #[must_use]
     pub fn length(&self) -> usize {
         self.body.len() + self.source.map_or(0, |source| source.length)
     }
 
-    /// Add an operation behind the others.
+    /// Appends an operation.
     #[inline(always)]
     pub(super) fn add(&mut self, address: Option<(RegionId, Key)>, operation: &Operation<'_>) {
         self.select(address);
@@ -69,7 +69,7 @@ impl Packet {
         self.operation_count += 1;
     }
 
-    /// Say what the next operations are about, if the last ones were about something else.
+    /// Appends a select, unless the same region and key are already selected.
     #[inline(always)]
     pub(super) fn select(&mut self, address: Option<(RegionId, Key)>) {
         let Some((region, key)) = address else { return };
@@ -79,7 +79,7 @@ impl Packet {
         }
     }
 
-    /// Begin anew in the place of a packet that is over; its buffer stays.
+    /// Resets a packet for reuse; its buffer stays allocated.
     #[inline]
     pub(super) fn begin(&mut self, first_operation: u32) {
         self.clear();
@@ -87,12 +87,12 @@ impl Packet {
         self.transmissions = 0;
         self.sent_at = Instant::ZERO;
         self.order = 0;
-        self.way = 0;
+        self.path = 0;
         self.is_held_by_receiver = false;
         self.is_lost = false;
     }
 
-    /// Make the packet void: it keeps its number and says nothing.
+    /// Makes the packet void: it keeps its number and has no content.
     #[inline]
     pub fn clear(&mut self) {
         self.body.clear();

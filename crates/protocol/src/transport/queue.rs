@@ -1,25 +1,25 @@
-//! The packets of one stream, oldest first, in places that stay where they are.
+//! Packets of one stream, oldest first, in slots that do not move.
 //!
-//! A packet is two cache lines and a buffer. Here none is ever moved: one that leaves the front gives its place, with the buffer in it,
-//! to one that will come at the back. So a stream that has once had as many packets as its window neither allocates nor
-//! copies, and what is written of a new packet is what differs from an empty one.
+//! A packet is two cache lines and a buffer. No packet is ever moved: one that leaves the front gives its slot and
+//! its buffer to one that is added at the back. A stream that has once had a full window of packets therefore neither
+//! allocates nor copies, and a new packet writes only the fields that differ from an empty one.
 //!
-//! It knows nothing of windows, numbers or loss.
+//! The queue contains no rule about windows, numbers or loss.
 
 use alloc::vec::Vec;
 use core::ops::{Index, IndexMut};
 
 use super::packet::Packet;
 
-/// Bytes that a packet's buffer has from the beginning: a small operation and what it is about.
+/// Initial capacity of a packet's buffer, in bytes: a small operation and its select.
 const BODY_BYTES: usize = 96;
 
-/// Packets, oldest first.
+/// Queue of packets, oldest first.
 #[derive(Debug, Default)]
 pub struct PacketQueue {
-    /// A circle: none, or a power of two of them.
+    /// Ring of slots: none, or a power of two.
     places: Vec<Packet>,
-    /// Where the oldest lies.
+    /// Slot of the oldest packet.
     front: usize,
     length: usize,
 }
@@ -32,7 +32,7 @@ impl PacketQueue {
         self.length
     }
 
-    /// Whether there is none.
+    /// Returns true if the queue is empty.
     #[must_use]
     #[inline]
     pub const fn is_empty(&self) -> bool {
@@ -44,46 +44,46 @@ impl PacketQueue {
         (self.front + index) & (self.places.len().wrapping_sub(1))
     }
 
-    /// The packet at an index, counted from the oldest.
+    /// Returns the packet at an index, counted from the oldest.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Packet> {
         if index < self.length { self.places.get(self.place(index)) } else { None }
     }
 
-    /// The same, to be changed.
+    /// Returns the packet at an index for changes.
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Packet> {
         let place = self.place(index);
         if index < self.length { self.places.get_mut(place) } else { None }
     }
 
-    /// The newest.
+    /// Returns the newest packet.
     #[must_use]
     #[inline]
     pub fn back(&self) -> Option<&Packet> {
         self.get(self.length.wrapping_sub(1))
     }
 
-    /// The newest, to be changed.
+    /// Returns the newest packet for changes.
     #[inline]
     pub fn back_mut(&mut self) -> Option<&mut Packet> {
         self.get_mut(self.length.wrapping_sub(1))
     }
 
-    /// The packets from the oldest on.
+    /// Iterates over the packets, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
         let (behind, ahead) = self.places.split_at(self.front);
         ahead.iter().chain(behind).take(self.length)
     }
 
-    /// The same, to be changed.
+    /// Iterates over the packets for changes, oldest first.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
         let (behind, ahead) = self.places.split_at_mut(self.front);
         ahead.iter_mut().chain(behind).take(self.length)
     }
 
-    /// A new packet behind the others: empty, and the first of its operations has this number.
+    /// Adds an empty packet, whose first operation has this number.
     #[inline]
     pub fn open(&mut self, first_operation: u32) -> &mut Packet {
         if self.length == self.places.len() {
@@ -97,8 +97,8 @@ impl PacketQueue {
         packet
     }
 
-    /// The packet that will be opened next has a buffer. To look is to have its line come: behind a few hundred long payloads it is in no
-    /// cache any more, and waiting for it when it is written would take a tenth of a put's time.
+    /// Allocates the buffer of the slot that is used next, and loads its cache line. After some hundred long payloads
+    /// that line is in no cache, and waiting for it when it is written would take a tenth of the time of a put.
     #[inline]
     fn make_ready(&mut self, place: usize) {
         let place = place & (self.places.len() - 1);
@@ -108,7 +108,7 @@ impl PacketQueue {
         }
     }
 
-    /// The newest; a new one if there is none.
+    /// Returns the newest packet, or adds one if there is none.
     #[inline]
     pub fn back_or_open(&mut self, first_operation: u32) -> &mut Packet {
         if self.length == 0 {
@@ -126,7 +126,7 @@ impl PacketQueue {
         self.places.resize_with(places, Packet::default);
     }
 
-    /// The oldest is no more.
+    /// Removes the oldest packet.
     #[inline]
     pub fn close_front(&mut self) {
         if self.length > 0 {
@@ -135,7 +135,7 @@ impl PacketQueue {
         }
     }
 
-    /// Only the oldest `length` stay.
+    /// Keeps only the `length` oldest packets.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     proptest! {
-        /// It is a queue: whatever was opened is there, in its order and as it was opened, however the places are used again.
+        /// All open packets stay in order and with their content, however the slots are reused.
         #[test]
         fn packets_keep_their_order_and_come_empty(steps in prop::collection::vec(step(), 0..200)) {
             let (mut queue, mut model) = (PacketQueue::default(), VecDeque::new());
@@ -193,7 +193,7 @@ mod tests {
                         packet.body.extend_from_slice(&number.to_le_bytes());
                         (packet.operation_count, packet.transmissions, packet.is_lost) = (3, 2, true);
                         packet.selected = Some(Default::default());
-                        (packet.order, packet.way, packet.is_held_by_receiver) = (9, 1, true);
+                        (packet.order, packet.path, packet.is_held_by_receiver) = (9, 1, true);
                         model.push_back(number);
                     }
                     Step::Close => {

@@ -1,7 +1,7 @@
-//! The receiving half of a stream: each packet is taken exactly once and in order.
+//! Receiving half of a stream: each packet is accepted exactly once and in order.
 //!
-//! Under selective, packets after a hole are held (up to the window) until the hole is filled; under go-back-N they are
-//! dropped and the hole is announced once.
+//! With selective retransmission, packets after a gap are held (up to the window) until the gap is filled. With
+//! go-back-N they are dropped, and the gap is reported once.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -13,45 +13,45 @@ use crate::memory::LeaseId;
 use crate::time::Instant;
 use crate::wire::packed::BITMAP_BYTES_MAX;
 
-/// A packet after a hole. Its bytes are copied for reading later; the lease keeps them for the memory request.
+/// Packet after a gap. Its bytes are copied to be read later; the lease keeps them for the memory request.
 #[derive(Debug)]
 pub struct Held {
-    /// The frame.
+    /// Lease of the frame.
     pub lease: LeaseId,
-    /// Where it came in.
+    /// Port on which the frame arrived.
     pub port: PortId,
-    /// A copy of the frame.
+    /// Copy of the frame.
     pub bytes: Vec<u8>,
 }
 
-/// What is known of a packet after a hole.
+/// State of a packet after a gap.
 #[derive(Debug)]
 pub enum Early {
-    /// It waits for its turn.
+    /// The packet waits until the gap is filled.
     Held(Held),
-    /// It was carried out before its turn.
+    /// The packet's operations were executed before the gap was filled.
     Taken {
-        /// Number of its first operation.
+        /// Number of the packet's first operation.
         first_operation: u32,
     },
 }
 
-/// What a received packet number means.
+/// Meaning of a received packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The one expected.
+    /// The expected packet.
     InOrder,
-    /// Taken or held before.
+    /// A packet that was accepted or held before.
     Duplicate,
-    /// After a hole; to be held at this place.
+    /// A packet after a gap, to be held in this slot.
     Hold(usize),
-    /// After a hole under go-back-N.
+    /// A packet after a gap, with go-back-N.
     OutOfOrder,
-    /// Further ahead than the window.
+    /// A packet beyond the window.
     BeyondWindow,
 }
 
-/// The receiving half of a stream.
+/// Receiving half of a stream.
 #[derive(Debug)]
 pub struct Receiver {
     mode: RetransmissionMode,
@@ -66,13 +66,13 @@ pub struct Receiver {
     unacknowledged: u32,
     ack_due: bool,
     ack_deadline: Option<Instant>,
-    /// The first operation of this stream that is not yet visible.
+    /// Number of the first operation of this stream that is not yet visible.
     pub visible: u32,
     pool: Vec<Vec<u8>>,
 }
 
 impl Receiver {
-    /// A stream at its beginning.
+    /// Returns the receiver of a new stream.
     #[must_use]
     pub const fn new(config: &TransportConfig) -> Self {
         Self {
@@ -97,7 +97,7 @@ impl Receiver {
     }
 
     // W-21
-    /// Judge a packet number.
+    /// Returns the meaning of a packet number.
     #[must_use]
     pub fn judge(&self, psn: u32) -> Arrival {
         let ahead = distance(self.expected, psn);
@@ -116,14 +116,14 @@ impl Receiver {
         }
     }
 
-    /// Whether this is the packet expected, and none behind it is held.
+    /// Returns true if this is the expected packet and none after it is held.
     #[must_use]
     #[inline]
     pub fn continues(&self, psn: u32) -> bool {
         psn == self.expected && self.held.is_empty()
     }
 
-    /// The expected packet was taken.
+    /// Records that the expected packet was accepted. `ack_now` requests an acknowledgement at once.
     pub fn accept(&mut self, now: Instant, ack_now: bool) {
         self.expected = self.expected.wrapping_add(1);
         self.held.pop_front();
@@ -140,7 +140,7 @@ impl Receiver {
         self.held.iter().any(Option::is_some)
     }
 
-    /// Hold a packet at the place that `judge` gave.
+    /// Holds a packet in the slot that `judge` returned.
     pub fn hold(&mut self, place: usize, lease: LeaseId, port: PortId, frame: &[u8]) {
         self.make_place(place);
         let mut bytes = self.pool.pop().unwrap_or_default();
@@ -150,7 +150,7 @@ impl Receiver {
         self.ack_due = true;
     }
 
-    /// The packet at this place has been carried out before its turn.
+    /// Records that the operations of the packet in this slot were executed early.
     pub fn note_taken(&mut self, place: usize, first_operation: u32) {
         self.make_place(place);
         self.held[place] = Some(Early::Taken { first_operation });
@@ -163,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// The place of the first held packet for which this holds; it is told the place, too.
+    /// Returns the slot of the first held packet that satisfies the condition, which gets slot and packet.
     pub fn find_held(&self, is_wanted: impl Fn(usize, &Held) -> bool) -> Option<usize> {
         let mut places = self.held.iter().enumerate();
         let found = places.find(|(place, early)| match early {
@@ -173,14 +173,14 @@ impl Receiver {
         found.map(|(place, _)| place)
     }
 
-    /// Whether a packet that came in here is held before this place.
+    /// Returns true if a packet from this port is held before this slot.
     #[must_use]
     pub fn holds_before(&self, place: usize, port: PortId) -> bool {
         let mut before = self.held.iter().take(place);
         before.any(|early| matches!(early, Some(Early::Held(held)) if held.port == port))
     }
 
-    /// Take the held packet at this place out.
+    /// Removes and returns the held packet of this slot.
     pub fn take_at(&mut self, place: usize) -> Option<Held> {
         match self.held.get_mut(place)?.take()? {
             Early::Held(held) => Some(held),
@@ -191,24 +191,24 @@ impl Receiver {
         }
     }
 
-    /// Whether the packet that is expected now is here and has not been taken.
+    /// Returns true if the expected packet is present, held or executed early.
     #[must_use]
     #[inline]
     pub fn has_next(&self) -> bool {
         self.held.front().is_some_and(Option::is_some)
     }
 
-    /// The early packet that is expected now, if it is here.
+    /// Removes and returns the expected packet if it is present.
     pub fn next_early(&mut self) -> Option<Early> {
         self.held.front_mut().and_then(Option::take)
     }
 
-    /// Keep the copy's memory for the next time.
+    /// Takes back the memory of a copy for reuse.
     pub fn recycle(&mut self, bytes: Vec<u8>) {
         self.pool.push(bytes);
     }
 
-    /// Every held lease; for the end of the stream.
+    /// Removes all held packets at the end of the stream. Returns their leases.
     pub fn take_held(&mut self) -> impl Iterator<Item = LeaseId> + '_ {
         self.held.drain(..).flatten().filter_map(|early| match early {
             Early::Held(held) => Some(held.lease),
@@ -216,12 +216,12 @@ impl Receiver {
         })
     }
 
-    /// A duplicate came: its acknowledgement may be lost.
+    /// Handles a duplicate: its acknowledgement may be lost, so another is due.
     pub const fn note_duplicate(&mut self) {
         self.ack_due = true;
     }
 
-    /// A packet after a hole came under go-back-N: announce the hole once, then be silent until it is filled.
+    /// Handles a packet after a gap with go-back-N: reports the gap once, and not again until it is filled.
     pub const fn note_hole(&mut self) {
         if !self.hole_announced {
             self.hole_announced = true;
@@ -231,71 +231,73 @@ impl Receiver {
     }
 
     // W-75
-    /// A packet came marked: the next acknowledgement says so.
+    /// Records a packet with a congestion mark, for the next acknowledgement.
     pub const fn note_mark(&mut self) {
         self.mark_to_announce = true;
     }
 
-    /// An acknowledgement leaves: whether it says that a packet came marked.
+    /// Returns true if the acknowledgement that leaves now must report a mark, and clears the mark.
     pub const fn take_mark(&mut self) -> bool {
         core::mem::replace(&mut self.mark_to_announce, false)
     }
 
-    /// Something changed that the sender must know now.
+    /// Requests an acknowledgement at once.
     pub const fn demand_ack(&mut self) {
         self.ack_due = true;
     }
 
     // W-25
-    /// The path to the sender changed: the last acknowledgement may have died with the old one.
+    /// Repeats the last acknowledgement after a path change, because it may be lost.
     pub const fn repeat_ack(&mut self) {
         self.ack_due |= self.has_taken();
     }
 
-    /// Whether this stream has ever carried a packet. Numbers may come round to zero, operations not at the same time.
+    /// Returns true if this stream has ever carried a packet. Packet numbers may wrap to zero, but not at once with
+    /// operation numbers.
     const fn has_taken(&self) -> bool {
         self.expected != 0 || self.visible != 0
     }
 
-    /// Time has passed.
+    /// Handles the passage of time.
     pub fn handle_timeout(&mut self, now: Instant) {
         if self.ack_deadline.is_some_and(|deadline| now >= deadline) {
             self.ack_due = true;
         }
     }
 
-    /// When `handle_timeout` is due.
+    /// Returns the time at which `handle_timeout` is due.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         if self.ack_due { None } else { self.ack_deadline }
     }
 
-    /// Whether an acknowledgement must be sent now.
+    /// Returns true if an acknowledgement must be sent now.
     #[must_use]
     pub const fn ack_due(&self) -> bool {
         self.ack_due
     }
 
-    /// Whether anything is unacknowledged and its acknowledgement is a plain cumulative one, so that it may ride on data.
+    /// Returns true if an acknowledgement is owed and it is cumulative only, so that a data frame can carry it.
     #[must_use]
     pub fn may_piggyback(&self) -> bool {
         let is_plain = !self.hole_to_announce && !self.mark_to_announce && !self.has_hole();
         (self.ack_due || self.unacknowledged > 0) && is_plain
     }
 
-    /// Whether anything is unacknowledged.
+    /// Returns true if anything is unacknowledged.
     #[must_use]
     pub const fn owes_ack(&self) -> bool {
         self.ack_due || self.unacknowledged > 0
     }
 
-    /// The next packet expected.
+    /// Number of the next expected packet.
     #[must_use]
     pub const fn expected(&self) -> u32 {
         self.expected
     }
 
-    /// An acknowledgement leaves. Returns whether it announces a hole; the bitmap of held packets goes to `bitmap`.
+    /// Records that an acknowledgement leaves. Returns true if it reports a gap, and writes the bitmap of held
+    /// packets to `bitmap`.
     pub fn acknowledge(&mut self, bitmap: &mut Vec<u8>) -> bool {
         self.unacknowledged = 0;
         self.ack_due = false;

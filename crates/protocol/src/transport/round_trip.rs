@@ -1,16 +1,17 @@
 //! Round-trip estimation and the retransmission timeout (the estimator of RFC 6298, with the plan's bounds).
 //!
-//! Repeated timeouts vary in length. With a constant length every retransmission could meet the same phase of a fault that comes back at regular
-//! intervals, for example a link that is down for 300 us of each millisecond, and none would ever arrive.
+//! Repeated timeouts vary in length. With a constant length every retransmission could meet the same phase of a fault
+//! that recurs at regular intervals, for example a link that is down for 300 us of each millisecond, and none would
+//! ever arrive.
 
 use crate::config::TransportConfig;
 
-/// Repeated timeouts are shorter than the back-off by up to one part in this many (ours).
+/// Repeated timeouts are shorter than the back-off by up to one part in this many (own choice).
 const VARIED_PART: u64 = 4;
 /// Steps of the fractional part of the golden ratio, in 2^32nds: the sequence is even over the unit interval and has no period.
 const STEP: u32 = 0x9E37_79B9;
 
-/// Smoothed round trip, its variation, and the back-off.
+/// Smoothed round-trip time, its variation, and the back-off.
 #[derive(Clone, Copy, Debug)]
 pub struct RoundTrip {
     smoothed_ns: u64,
@@ -23,7 +24,7 @@ pub struct RoundTrip {
 }
 
 impl RoundTrip {
-    /// Nothing measured yet.
+    /// Returns an estimator without measurements.
     #[must_use]
     pub const fn new(config: &TransportConfig) -> Self {
         Self {
@@ -37,7 +38,7 @@ impl RoundTrip {
         }
     }
 
-    /// A packet that was sent once came back acknowledged after this time.
+    /// Records the time from the only transmission of a packet to its acknowledgement.
     pub fn measure(&mut self, sample_ns: u64) {
         if self.measured {
             let error = self.smoothed_ns.abs_diff(sample_ns);
@@ -50,7 +51,7 @@ impl RoundTrip {
         }
     }
 
-    /// The timeout now, back-off included.
+    /// Returns the present timeout with back-off, in nanoseconds.
     #[must_use]
     pub fn timeout_ns(&self) -> u64 {
         let base = if self.measured { self.smoothed_ns + 4 * self.variation_ns } else { self.initial_ns };
@@ -61,12 +62,12 @@ impl RoundTrip {
         longest_ns - varied_ns as u64
     }
 
-    /// A timeout passed without an answer.
+    /// Doubles the timeout after one passed without an acknowledgement.
     pub const fn back_off(&mut self) {
         self.back_off = self.back_off.saturating_add(1);
     }
 
-    /// An answer came, or the path changed.
+    /// Resets the back-off, after an acknowledgement or a path change.
     pub const fn reset_back_off(&mut self) {
         self.back_off = 0;
     }
@@ -89,7 +90,7 @@ mod tests {
         ack_delay_ns: 0,
     };
 
-    /// The outage of one link that is down for 300 us of each millisecond.
+    /// Returns true if a link that is down for 300 us of each millisecond is down at this time.
     fn is_down(at_ns: u64) -> bool {
         at_ns % 1_000_000 < 300_000
     }

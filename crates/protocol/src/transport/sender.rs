@@ -1,8 +1,8 @@
-//! The sending half of a stream: packets queued, in flight and to be sent again.
+//! Sending half of a stream: packets queued, in flight and to be retransmitted.
 //!
-//! `packets[..sent]` are in flight, `packets[sent..]` wait for the window; the first has number `base`. Under go-back-N
-//! a hole at the receiver marks everything in flight as lost; under selective only what was overtaken by three later
-//! transmissions. A packet keeps its number for ever.
+//! `packets[..sent]` are in flight, `packets[sent..]` wait for the window. The first packet has number `base`. With
+//! go-back-N a gap at the receiver marks all packets in flight as lost. With selective retransmission only packets
+//! that three later transmissions have overtaken are lost. A packet never changes its number.
 
 use alloc::vec::Vec;
 
@@ -15,10 +15,10 @@ use crate::ids::{Key, RegionId};
 use crate::time::Instant;
 use crate::wire::packed::{Operation, SELECT_BYTES};
 
-/// A packet counts as lost when this many later transmissions have arrived.
+/// Number of later transmissions that must have arrived before a packet counts as lost.
 const REORDER_TOLERANCE: u64 = 3;
 
-/// What the sender must obey.
+/// Settings of a sender.
 #[derive(Clone, Copy, Debug)]
 pub struct SenderLimits {
     /// Retransmission, windows, timeouts.
@@ -29,7 +29,7 @@ pub struct SenderLimits {
     pub operation_bytes_max: usize,
 }
 
-/// The sending half of a stream.
+/// Sending half of a stream.
 #[derive(Debug)]
 pub struct Sender {
     limits: SenderLimits,
@@ -38,7 +38,7 @@ pub struct Sender {
     sent: usize,
     lost: usize,
     order: u64,
-    /// By way: the last transmission over it that is known to have arrived. A way keeps the order of what it carries.
+    /// Last transmission that is known to have arrived, by path. A path keeps frames in order.
     newest_arrivals: Vec<u64>,
     rewound_for: Option<u32>,
     next_operation: u32,
@@ -48,17 +48,17 @@ pub struct Sender {
     retries: u32,
 }
 
-/// What an acknowledgement changed.
+/// Effect of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckOutcome {
-    /// Packets were taken by the receiver.
+    /// True if the receiver has accepted packets.
     pub packets_taken: bool,
-    /// Operations became visible.
+    /// True if operations became visible.
     pub operations_visible: bool,
 }
 
 impl Sender {
-    /// A stream at its beginning.
+    /// Returns the sender of a new stream.
     #[must_use]
     pub fn new(limits: SenderLimits) -> Self {
         Self {
@@ -80,7 +80,7 @@ impl Sender {
 
     // ---- filling ---------------------------------------------------------------------------------------------------
 
-    /// Packets that have not been sent yet.
+    /// Number of packets that have not been sent yet.
     #[must_use]
     pub fn unsent(&self) -> usize {
         self.packets.len() - self.sent
@@ -92,7 +92,7 @@ impl Sender {
         self.next_operation
     }
 
-    /// The first operation that is not known to be visible.
+    /// Number of the first operation that is not known to be visible.
     #[must_use]
     pub const fn visible(&self) -> u32 {
         self.visible
@@ -104,9 +104,7 @@ impl Sender {
         self.packets.get(self.sent).map_or(self.next_operation, |packet| packet.first_operation)
     }
 
-    /// Append a small operation, in the open packet if it fits. Returns its number.
-    // Inlined, as what it calls is: who appends one kind of operation need not ask which kind it is, and the address goes from registers to
-    // where it stays.
+    /// Appends a small operation, to the open packet if it fits. Returns the number of the operation.
     #[inline(always)]
     pub fn append(&mut self, address: Option<(RegionId, Key)>, operation: &Operation<'_>) -> u32 {
         let bytes = operation.encoded_bytes();
@@ -118,7 +116,7 @@ impl Sender {
         number
     }
 
-    /// Append an operation behind gathered payload of the packet opened last, if there is room; else in a new one.
+    /// Appends an operation after the gathered payload of the newest packet if it fits, else in a new packet.
     pub fn append_after_payload(&mut self, address: (RegionId, Key), operation: &Operation<'_>) -> u32 {
         let bytes = operation.encoded_bytes() + SELECT_BYTES;
         let fits = self.packets.len() > self.sent
@@ -133,7 +131,8 @@ impl Sender {
         number
     }
 
-    /// Append an operation whose payload is gathered at transmission: `write_header` appends its header.
+    /// Appends an operation whose payload is read at transmission. `write_header` appends the header of the
+    /// operation.
     pub fn append_gathered(
         &mut self,
         address: Option<(RegionId, Key)>,
@@ -150,7 +149,7 @@ impl Sender {
         number
     }
 
-    /// Whether an operation of so many bytes fits the packet opened last.
+    /// Returns true if an operation of `bytes` fits into the newest packet.
     #[inline]
     fn has_room_for(&self, address: Option<(RegionId, Key)>, bytes: usize) -> bool {
         self.packets.len() > self.sent
@@ -167,13 +166,13 @@ impl Sender {
         self.packets.open(self.next_operation);
     }
 
-    /// Number of the packet that was opened last.
+    /// Number of the newest packet.
     #[must_use]
     pub fn last_psn(&self) -> u32 {
         self.base.wrapping_add(self.packets.len() as u32).wrapping_sub(1)
     }
 
-    /// Number of the oldest packet that the receiver has not acknowledged.
+    /// Number of the oldest unacknowledged packet.
     #[must_use]
     pub const fn base(&self) -> u32 {
         self.base
@@ -181,14 +180,14 @@ impl Sender {
 
     // ---- sending ---------------------------------------------------------------------------------------------------
 
-    /// Whether one more packet fits the window.
+    /// Returns true if one more packet fits into the window.
     #[must_use]
     #[inline]
     pub fn window_open(&self) -> bool {
         self.sent < self.limits.transport.window_packets as usize
     }
 
-    /// Index of the next packet to send, if any: lost ones first.
+    /// Returns the index of the next packet to send, lost packets first.
     #[must_use]
     #[inline]
     pub fn next(&self) -> Option<usize> {
@@ -203,7 +202,7 @@ impl Sender {
         self.packets.iter().take(self.sent).position(|packet| packet.is_lost)
     }
 
-    /// The packet at an index, its number, and whether nothing more can follow at once.
+    /// Returns the packet at an index, its number, and true if nothing more can follow at once.
     #[must_use]
     pub fn packet(&self, index: usize) -> (&Packet, u32, bool) {
         let last = self.lost <= 1
@@ -211,7 +210,7 @@ impl Sender {
         (&self.packets[index], self.base.wrapping_add(index as u32), last)
     }
 
-    /// The one operation of the packet at `index` becomes another, under the same numbers.
+    /// Replaces the one operation of the packet at `index`. All numbers stay.
     pub fn replace(&mut self, index: usize, operation: &Operation<'_>) {
         let packet = &mut self.packets[index];
         packet.body.clear();
@@ -220,8 +219,9 @@ impl Sender {
         operation.encode(&mut packet.body);
     }
 
-    /// Send the next packet if none of those before it has to be sent again: `write` is given the packet, its number, and whether nothing more
-    /// can follow at once; if it writes the packet somewhere, that has been sent, for the first time.
+    /// Sends the next packet for the first time, unless an earlier one must be retransmitted. `write` gets the
+    /// packet, its number, and true if nothing more can follow at once; the packet counts as sent if `write` returns
+    /// a value.
     #[inline]
     pub fn send_fresh<T>(
         &mut self,
@@ -245,20 +245,20 @@ impl Sender {
         Some(written)
     }
 
-    /// The packet that was sent last for the first time.
+    /// Returns the packet that was last sent for the first time.
     #[must_use]
     #[inline]
     pub fn last_fresh(&self) -> Option<&Packet> {
         self.packets.get(self.sent.wrapping_sub(1))
     }
 
-    /// The packet at `index` leaves over this way (always the first where there is one at a time). Returns whether it had
-    /// been sent before.
-    pub fn note_sent(&mut self, now: Instant, index: usize, way: u16) -> bool {
+    /// Records that the packet at `index` leaves on path `path` (0 if there is only one). Returns true if it is a
+    /// retransmission.
+    pub fn note_sent(&mut self, now: Instant, index: usize, path: u16) -> bool {
         self.order += 1;
         let packet = &mut self.packets[index];
         packet.order = self.order;
-        packet.way = way;
+        packet.path = path;
         packet.sent_at = now;
         packet.transmissions += 1;
         if packet.is_lost {
@@ -277,7 +277,8 @@ impl Sender {
 
     // ---- acknowledgements ------------------------------------------------------------------------------------------
 
-    /// The receiver expects `psn` next, has everything before operation `operation` visible, and may have seen a hole.
+    /// Handles an acknowledgement: the receiver expects `psn` next, all operations before `operation` are visible,
+    /// and it may report a gap.
     pub fn handle_ack(
         &mut self,
         now: Instant,
@@ -288,7 +289,7 @@ impl Sender {
     ) -> AckOutcome {
         let taken = distance(self.base, psn) as usize;
         if taken > self.sent {
-            // Older than what is known, or forged.
+            // An old or forged acknowledgement.
             return AckOutcome { packets_taken: false, operations_visible: false };
         }
         for _ in 0..taken {
@@ -335,7 +336,7 @@ impl Sender {
     }
 
     // W-22
-    /// Go-back-N: once per hole everything in flight is sent again.
+    /// Go-back-N: marks all packets in flight as lost, once per gap.
     fn rewind(&mut self, psn: u32) {
         if self.limits.transport.mode != RetransmissionMode::GoBackN || self.rewound_for == Some(psn) {
             return;
@@ -353,9 +354,9 @@ impl Sender {
         }
     }
 
-    /// Selective: bit i says that packet `base + 1 + i` is there.
+    /// Selective retransmission: bit i of the bitmap is set if packet `base + 1 + i` has arrived.
     fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
-        let ways = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.way) + 1).max();
+        let ways = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.path) + 1).max();
         if ways.is_some_and(|ways| ways > self.newest_arrivals.len()) {
             self.newest_arrivals.resize(ways.unwrap_or_default(), 0);
         }
@@ -365,7 +366,7 @@ impl Sender {
             let packet = &mut self.packets[index];
             if here && !packet.is_held_by_receiver {
                 packet.is_held_by_receiver = true;
-                let newest = &mut self.newest_arrivals[usize::from(packet.way)];
+                let newest = &mut self.newest_arrivals[usize::from(packet.path)];
                 *newest = packet.order.max(*newest);
                 if packet.transmissions == 1 {
                     self.round_trip.measure(now.since(packet.sent_at));
@@ -377,7 +378,8 @@ impl Sender {
             }
         }
         for packet in self.packets.iter_mut().take(self.sent) {
-            let overtaken = packet.order + REORDER_TOLERANCE <= self.newest_arrivals[usize::from(packet.way)];
+            let overtaken =
+                packet.order + REORDER_TOLERANCE <= self.newest_arrivals[usize::from(packet.path)];
             if overtaken && !packet.is_held_by_receiver && !packet.is_lost {
                 packet.is_lost = true;
                 self.lost += 1;
@@ -385,11 +387,11 @@ impl Sender {
         }
     }
 
-    /// One of several ways is gone: what went over it is sent again at once.
-    pub fn handle_way_lost(&mut self, now: Instant, way: u16) {
+    /// Marks all packets in flight on a path as lost, because the path is gone.
+    pub fn handle_path_lost(&mut self, now: Instant, path: u16) {
         self.round_trip.reset_back_off();
         for packet in self.packets.iter_mut().take(self.sent) {
-            if packet.way == way && !packet.is_held_by_receiver && !packet.is_lost {
+            if packet.path == path && !packet.is_held_by_receiver && !packet.is_lost {
                 packet.is_lost = true;
                 self.lost += 1;
             }
@@ -399,33 +401,33 @@ impl Sender {
         }
     }
 
-    /// Packets to send now, as far as they have been made and the window is open.
+    /// Number of packets that can be sent now: built, and inside the window.
     #[must_use]
     pub fn ready(&self) -> usize {
         let window = (self.limits.transport.window_packets as usize).saturating_sub(self.sent);
         self.lost + self.unsent().min(window)
     }
 
-    /// Packets that may still be made before the window closes.
+    /// Number of packets that may still be built before the window closes.
     #[must_use]
     pub fn room(&self) -> usize {
         (self.limits.transport.window_packets as usize).saturating_sub(self.packets.len())
     }
 
-    /// Nothing in flight, and everything sent is visible.
+    /// Returns true if nothing is in flight and everything sent is visible.
     fn is_settled(&self) -> bool {
         self.sent == 0 && self.visible == self.first_unsent_operation()
     }
 
     // ---- time, paths, loss of the peer -----------------------------------------------------------------------------
 
-    /// When `handle_timeout` is due.
+    /// Returns the time at which `handle_timeout` is due.
     #[must_use]
     pub const fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
 
-    /// Time has passed. Returns false when the retry limit is reached.
+    /// Handles the passage of time. Returns false if the retry limit is reached.
     pub fn handle_timeout(&mut self, now: Instant) -> bool {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return true;
@@ -446,8 +448,8 @@ impl Sender {
         true
     }
 
-    /// The first timeout may only mean that a host was slow: the oldest packet asks, and its acknowledgement tells what
-    /// else is missing. A second one in a row means that everything is.
+    /// Retransmits the oldest packet after a first timeout, which may only mean that a host was slow. The
+    /// acknowledgement shows which other packets are missing. A second consecutive timeout marks all packets as lost.
     fn probe(&mut self, now: Instant) {
         if let Some(oldest) = self.packets.get_mut(0)
             && !oldest.is_lost
@@ -458,7 +460,7 @@ impl Sender {
         self.deadline = Some(now + self.round_trip.timeout_ns());
     }
 
-    /// The path changed: send again at once what is not acknowledged.
+    /// Retransmits all unacknowledged packets at once, because the path changed.
     pub fn handle_path_change(&mut self, now: Instant) {
         self.round_trip.reset_back_off();
         if self.sent > 0 {
@@ -471,15 +473,15 @@ impl Sender {
         if self.sent > 0 {
             self.mark_all_lost();
         } else if self.visible != self.next_operation && self.packets.is_empty() {
-            // Taken but not reported visible: an empty packet asks again.
+            // Accepted but not reported visible: an empty packet requests a new acknowledgement.
             self.push_packet();
         }
         self.deadline = Some(now + self.round_trip.timeout_ns());
     }
 
     // W-23
-    /// The receiver is lost. What was never sent is forgotten; what was sent keeps its numbers and says nothing, so
-    /// that nothing stale is written should the same life of the receiver come back.
+    /// Voids all packets, because the receiver is lost. Unsent packets are discarded. Sent packets keep their numbers
+    /// without content, so that nothing stale is written if this incarnation of the receiver is reached again.
     pub fn void(&mut self) {
         self.next_operation = self.first_unsent_operation();
         self.packets.truncate(self.sent);
@@ -489,7 +491,7 @@ impl Sender {
         self.retries = 0;
     }
 
-    /// Packets in flight.
+    /// Number of packets in flight.
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.sent

@@ -1,24 +1,24 @@
-//! The commonplace acknowledgement frame: numbers of one stream or a few, with no hole and no list of what is held behind one.
+//! Fast reader of usual acknowledgement frames: a few streams, no gap and no bitmap.
 //!
-//! As [`super::writes`] does for data, this reads the one kind that most such frames are, every byte once. What it does not take is
-//! not wrong, it is left to [`super::packed`].
+//! Like [`super::writes`] for data, it reads only the most frequent form, each byte once. [`super::packed`] reads all
+//! other lists, valid or not.
 
 use super::layout::{OPERATION_HEADER, u16_at, u32_at};
 use super::packed::ACK;
 use crate::ids::Class;
 
-/// What one stream has taken.
+/// Acknowledgement of one stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlainAck {
-    /// Of which class.
+    /// Class of the stream.
     pub class: Class,
-    /// The next packet expected.
+    /// Number of the next expected packet.
     pub psn: u32,
-    /// The first operation that is not visible.
+    /// Number of the first operation that is not visible.
     pub operation: u32,
 }
 
-/// The acknowledgements of a list; `None` if anything else is in it, or more than there are classes.
+/// Returns the acknowledgements of a list, or `None` if it contains anything else or more than there are classes.
 #[must_use]
 #[inline]
 pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
@@ -33,7 +33,7 @@ pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
             return None;
         }
         let (psn, operation) = (u32_at(header, 4), u32_at(header, 8));
-        // A hole or a mark is said in the flags, which then name no class.
+        // Flags that report a gap or a mark name no class here.
         *place = Some(PlainAck { class: Class::from_number(flags)?, psn, operation });
     }
     Some(acks)
@@ -54,16 +54,16 @@ mod tests {
     }
 
     proptest! {
-        /// It takes just those lists that are acknowledgements without holes, and reads of them what the reader of every list does.
+        /// It accepts exactly the lists of acknowledgements without gaps, and agrees with the general reader on them.
         #[test]
-        fn both_readers_agree(acks in prop::collection::vec(ack(), 0..6), cut in 0_usize..40, spoilt in any::<(bool, u8, u8)>()) {
+        fn both_readers_agree(acks in prop::collection::vec(ack(), 0..6), cut in 0_usize..40, damage in any::<(bool, u8, u8)>()) {
             let mut list = Vec::new();
             for (class, psn, operation, hole, marked, bitmap) in &acks {
                 let class = Class::from_number(*class).unwrap();
                 Operation::Ack { class, psn: *psn, operation: *operation, hole: *hole, marked: *marked, bitmap }.encode(&mut list);
             }
             list.truncate(list.len().saturating_sub(cut.saturating_sub(30)));
-            if let (true, at, bit) = spoilt && !list.is_empty() {
+            if let (true, at, bit) = damage && !list.is_empty() {
                 let at = usize::from(at) % list.len();
                 list[at] ^= 1 << (bit % 8);
             }

@@ -1,4 +1,4 @@
-//! The two checks (wire-format section 3): per hop over what a hop changes, end to end over what no hop may change.
+//! Checks of a frame (wire-format section 3): per hop over the bytes that a hop changes, end to end over the others.
 
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 
@@ -7,7 +7,7 @@ use super::layout::{
     OPERATIONS, put_u32, u16_at,
 };
 
-/// CRC-32C (Castagnoli) of `bytes`; its check value over "123456789" is `0xE3069283`.
+/// Returns the CRC-32C (Castagnoli) of `bytes`. The check value over "123456789" is `0xE3069283`.
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     crc32_iscsi(bytes)
@@ -20,7 +20,7 @@ fn crc32c_of_two(first: &[u8], second: &[u8]) -> u32 {
     digest.finalize() as u32
 }
 
-/// The per-hop check of a frame. `whole`: the body belongs to the hop too (frames that are not routed).
+/// Returns the per-hop check of a frame. If `whole`, it covers the body too (frames that are not routed).
 #[must_use]
 pub fn hop_check(frame: &[u8], whole: bool) -> u32 {
     if whole {
@@ -31,27 +31,27 @@ pub fn hop_check(frame: &[u8], whole: bool) -> u32 {
     }
 }
 
-/// The end-to-end check of a routed frame: everything after the link header except the check itself.
+/// Returns the end-to-end check of a routed frame, over everything after the link header except the check itself.
 #[must_use]
 pub fn end_to_end_check(frame: &[u8]) -> u32 {
     let end = FABRIC + usize::from(u16_at(frame, LENGTH));
     crc32c_of_two(&frame[FABRIC..END_TO_END_CHECK], &frame[OPERATIONS..end])
 }
 
-/// Whether the hop check of a routed frame is there and covers its body.
+/// Returns true if the hop check of a routed frame is present and covers the body.
 #[must_use]
 pub fn is_sealed_as_a_whole(frame: &[u8]) -> bool {
     frame[FLAGS] & (FLAG_NO_HOP_CHECK | FLAG_HOP_CHECK_OF_ALL) == FLAG_HOP_CHECK_OF_ALL
 }
 
 // W-9
-/// Compute and store the end-to-end check of a complete frame.
+/// Computes and stores the end-to-end check of a complete frame.
 pub fn seal_end_to_end(frame: &mut [u8]) {
     let check = end_to_end_check(frame);
     put_u32(frame, END_TO_END_CHECK, check);
 }
 
-/// Compute and store the hop check of a complete routed frame whose check covers the body, if it carries one.
+/// Computes and stores the hop check of a complete routed frame, if it is present and covers the body.
 pub fn seal_hop(frame: &mut [u8]) {
     let check = if is_sealed_as_a_whole(frame) { hop_check(frame, true) } else { 0 };
     put_u32(frame, HOP_CHECK, check);

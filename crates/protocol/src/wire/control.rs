@@ -1,4 +1,4 @@
-//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports, how link sequences begin, and pauses.
+//! Frames between neighbours (wire-format section 5): Hello, heartbeat, link reports, link init, pauses.
 
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
@@ -6,7 +6,7 @@ use core::num::NonZeroU16;
 use super::layout::{put_u16, put_u32, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::state::LinkState;
-use crate::route::table::stir;
+use crate::route::table::hash_word;
 
 /// Bytes of a Hello's body.
 pub const HELLO_BYTES: usize = 28;
@@ -20,16 +20,16 @@ pub const REPORT_ENTRY_BYTES: usize = 4;
 /// Bytes of the body of a link init and of its echo.
 pub const NUMBERING_BYTES: usize = 4;
 
-/// What a link init calls the numbers that it begins, or an echo those that it follows; `None` if the body is too short.
+/// Returns the name of the numbering that a link init begins or an echo confirms, or `None` if the body is too short.
 #[must_use]
 pub fn numbering(body: &[u8]) -> Option<u32> {
     (body.len() >= NUMBERING_BYTES).then(|| u32_at(body, 0))
 }
 
-/// Bytes of what a link init says of one channel beside the first.
+/// Bytes of a link init per additional channel.
 pub const CONSUMED_BYTES: usize = 4;
 
-/// What a link init says was consumed on the second channel, the third and so on.
+/// Iterates over the credits consumed on the second and further channels, from the body of a link init.
 pub fn consumed_beside(body: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let rest = body.get(NUMBERING_BYTES..).unwrap_or_default();
     rest.chunks_exact(CONSUMED_BYTES).map(|consumed| u32_at(consumed, 0))
@@ -38,35 +38,35 @@ pub fn consumed_beside(body: &[u8]) -> impl Iterator<Item = u32> + '_ {
 /// Bytes of a pause's body.
 pub const PAUSE_BYTES: usize = 2;
 
-/// For how many quanta a pause asks; `None` if the body is too short.
+/// Returns the requested pause in quanta, or `None` if the body is too short.
 #[must_use]
 pub fn pause_quanta(body: &[u8]) -> Option<u16> {
     (body.len() >= PAUSE_BYTES).then(|| u16_at(body, 0))
 }
 
-/// Who I am, and whom I have heard.
+/// Announces the sender to its neighbour, and confirms the neighbour's incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The sender.
+    /// Sender of the frame.
     pub node: NodeId,
-    /// The sender's port.
+    /// Port of the sender.
     pub port: PortId,
-    /// The link's plane.
+    /// Plane of the link.
     pub plane: Plane,
-    /// The sender has not yet been answered and wants to be.
+    /// True if the sender requests an answer.
     pub answer_wanted: bool,
-    /// Largest frame that the sender accepts.
+    /// Largest frame that the sender accepts, in bytes.
     pub frame_bytes_max: u16,
-    /// The sender's life.
+    /// Incarnation of the sender.
     pub incarnation: Incarnation,
-    /// The life of the receiver that the sender has heard of; zero if none.
+    /// Incarnation of the receiver as last received by the sender; zero if none.
     pub heard: Incarnation,
-    /// Hash of what both ends must agree on.
+    /// Hash of the settings that both ends must share.
     pub options: u32,
 }
 
 impl Hello {
-    /// Write the body.
+    /// Writes the body.
     pub fn write(&self, body: &mut [u8]) {
         put_u16(body, 0, self.node.0);
         put_u16(body, 2, self.port.0);
@@ -78,7 +78,7 @@ impl Hello {
         put_u32(body, 24, self.options);
     }
 
-    /// Read the body; `None` if it is too short.
+    /// Reads the body. Returns `None` if it is too short.
     #[must_use]
     pub fn read(body: &[u8]) -> Option<Self> {
         (body.len() >= HELLO_BYTES).then(|| Self {
@@ -94,23 +94,23 @@ impl Hello {
     }
 }
 
-/// I live, and this is how I see the link.
+/// Shows that the sender is alive, and reports its view of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Counts the sender's heartbeats on this link.
+    /// Sequence number of the sender's heartbeats on this link.
     pub number: u32,
-    /// The last number heard from the receiver.
+    /// Last heartbeat number received from the other end.
     pub heard: u32,
-    /// The link's state as the sender sees it.
+    /// State of the link as seen by the sender.
     pub state: LinkState,
-    /// Intervals until the sender's next heartbeat, at most.
+    /// Largest number of intervals until the sender's next heartbeat.
     pub intervals: u16,
-    /// Hash of all link reports that the sender holds; a difference makes the receiver send its own.
+    /// Hash of all link reports that the sender holds. A receiver with another hash sends its reports.
     pub digest: u32,
 }
 
 impl Heartbeat {
-    /// Write the body.
+    /// Writes the body.
     pub fn write(&self, body: &mut [u8]) {
         put_u32(body, 0, self.number);
         put_u32(body, 4, self.heard);
@@ -119,7 +119,7 @@ impl Heartbeat {
         put_u32(body, 12, self.digest);
     }
 
-    /// Read the body; `None` if it is too short or names no state.
+    /// Reads the body. Returns `None` if it is too short or contains no valid state.
     #[must_use]
     pub fn read(body: &[u8]) -> Option<Self> {
         if body.len() < HEARTBEAT_BYTES {
@@ -135,69 +135,70 @@ impl Heartbeat {
     }
 }
 
-/// By which a life is told from another of the same member where there is no room for the whole: 14 bits, well mixed.
+/// Mark of 14 bits that distinguishes incarnations of one member where the full value has no room.
 ///
-/// Kept as one more than they say: what members say of links is kept by every member for every link, and no mark takes no room beside one.
+/// The value is stored plus one, so that an `Option` of it needs no more memory: every member keeps one per link of
+/// the rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LifeMark(NonZeroU16);
+pub struct IncarnationMark(NonZeroU16);
 
-impl LifeMark {
-    /// The mark of a life.
+impl IncarnationMark {
+    /// Returns the mark of an incarnation.
     #[must_use]
-    pub const fn of(life: Incarnation) -> Self {
-        Self::said((stir(life.0 as u32 ^ stir((life.0 >> 32) as u32)) >> 18) as u16)
+    pub const fn of(incarnation: Incarnation) -> Self {
+        Self::said((hash_word(incarnation.0 as u32 ^ hash_word((incarnation.0 >> 32) as u32)) >> 18) as u16)
     }
 
-    /// The mark of these 14 bits.
+    /// Returns the mark with these 14 bits.
     const fn said(bits: u16) -> Self {
         Self(NonZeroU16::MIN.saturating_add(bits))
     }
 
-    /// What is said of it.
+    /// Returns the 14 bits of the mark.
     const fn bits(self) -> u16 {
         self.0.get() - 1
     }
 }
 
-/// What one member says of its own links.
+/// Report of one member about its own links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkReport {
-    /// The member that speaks.
+    /// Member that sends the report.
     pub origin: NodeId,
-    /// Its life.
+    /// Incarnation of the origin.
     pub incarnation: Incarnation,
-    /// Counts its reports; (incarnation, number) orders them.
+    /// Sequence number of the origin's reports. (incarnation, number) orders them.
     pub number: u32,
-    /// Every link of the member (edge), and with which life of its neighbour it carries data, if it does.
-    pub edges: Vec<(u16, Option<LifeMark>)>,
-    /// The member leaves: none of its links carries data any more, and that it is lost is no death.
-    pub is_farewell: bool,
+    /// All links of the origin by edge number, with the mark of the neighbour's incarnation if the link carries data.
+    pub edges: Vec<(u16, Option<IncarnationMark>)>,
+    /// True if the origin leaves: none of its links carries data any more, and its loss is not a death.
+    pub is_departure: bool,
 }
 
-/// What an entry of a report says of a link in its two low bits: it carries data, to the life whose mark is in the others.
+/// State bits of an entry: the link carries data, to the incarnation with the mark in the other bits.
 const CARRIES_DATA: u16 = 1;
-/// It does not, because the origin leaves.
+/// State bits of an entry: the link carries no data because the origin leaves.
 const LEFT: u16 = 2;
-/// Bits of an entry that say so.
+/// Number of state bits of an entry.
 const STATE_BITS: u32 = 2;
 
 impl LinkReport {
-    /// Bytes of the body.
+    /// Returns the length of the body, in bytes.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         REPORT_BYTES + REPORT_ENTRY_BYTES * self.edges.len()
     }
 
-    /// Write the body; returns its length.
+    /// Writes the body. Returns its length in bytes.
     pub fn write(&self, body: &mut [u8]) -> usize {
         put_u16(body, 0, self.origin.0);
         put_u16(body, 2, self.edges.len() as u16);
         put_u64(body, 4, self.incarnation.0);
         put_u32(body, 12, self.number);
-        for (index, (edge, life)) in self.edges.iter().enumerate() {
+        for (index, (edge, incarnation)) in self.edges.iter().enumerate() {
             let at = REPORT_BYTES + REPORT_ENTRY_BYTES * index;
             put_u16(body, at, *edge);
-            let state = match (self.is_farewell, life) {
+            let state = match (self.is_departure, incarnation) {
                 (true, _) => LEFT,
                 (false, Some(mark)) => CARRIES_DATA | mark.bits() << STATE_BITS,
                 (false, None) => 0,
@@ -207,7 +208,7 @@ impl LinkReport {
         self.encoded_bytes()
     }
 
-    /// Read the body; `None` if it is too short for its own count.
+    /// Reads the body. Returns `None` if it is shorter than its count requires.
     #[must_use]
     pub fn read(body: &[u8]) -> Option<Self> {
         if body.len() < REPORT_BYTES {
@@ -223,11 +224,11 @@ impl LinkReport {
             number: u32_at(body, 12),
             edges: entries().map(|(edge, state)| (edge, life_in(state))).collect(),
             // W-50
-            is_farewell: count > 0 && entries().all(|(_, state)| state == LEFT),
+            is_departure: count > 0 && entries().all(|(_, state)| state == LEFT),
         })
     }
 }
 
-fn life_in(state: u16) -> Option<LifeMark> {
-    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(LifeMark::said(state >> STATE_BITS))
+fn life_in(state: u16) -> Option<IncarnationMark> {
+    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(IncarnationMark::said(state >> STATE_BITS))
 }

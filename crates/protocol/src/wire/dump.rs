@@ -1,4 +1,4 @@
-//! One line per frame, for captures, tests and people.
+//! One line of text per frame, for captures and tests.
 
 use alloc::format;
 use alloc::string::String;
@@ -8,7 +8,7 @@ use super::control::{Heartbeat, Hello, LinkReport, numbering, pause_quanta};
 use super::frame::{Frame, FrameKind};
 use super::packed::{Operation, Operations};
 
-/// Describe a checked frame in one line.
+/// Returns a description of a checked frame in one line.
 #[must_use]
 pub fn line(frame: &Frame<'_>) -> String {
     match frame.link.kind {
@@ -26,7 +26,7 @@ pub fn line(frame: &Frame<'_>) -> String {
         },
         FrameKind::Report => match LinkReport::read(frame.body()) {
             Some(report) => {
-                let up = report.edges.iter().filter(|(_, life)| life.is_some()).count();
+                let up = report.edges.iter().filter(|(_, incarnation)| incarnation.is_some()).count();
                 format!("report {} of {}: {up}/{} links up", report.number, report.origin, report.edges.len())
             }
             None => String::from("report, malformed"),

@@ -1,31 +1,31 @@
-//! Headers that are known already: what stays the same from one data frame of a stream to the next, and what changes.
+//! Header prediction: the fixed bytes of consecutive data frames of a stream, and the numbers that change.
 //!
-//! Most frames continue a stream of which the last frame has passed every check. Then one comparison of the bytes that must not
-//! change stands for all checks that depend on nothing else, and only numbers are left to be read ([`Familiar`], [`Numbers`]).
-//! Likewise the next header of a stream is the last one with other numbers ([`Template`]). This is header prediction as TCP
-//! implementations have done it since Van Jacobson.
+//! Most frames continue a stream whose last frame has passed all checks. One comparison of the fixed bytes then
+//! replaces all checks that depend on nothing else, and only numbers remain to be read ([`FixedFields`], [`Numbers`]).
+//! Likewise the next header of a stream is the last one with other numbers ([`Template`]). TCP implementations have
+//! used header prediction since Van Jacobson.
 //!
-//! Nothing here says that a header is good: whoever remembers one has checked it, and forgets it when what the checks
-//! depended on changes. A header with a check over itself or its body is never familiar.
+//! This file does not validate headers. The caller has checked a header that it stores, and discards it when the
+//! settings that the checks depend on change. A header with a check over itself or its body is never predicted.
 
 use super::frame::{PiggybackAck, traffic};
 use super::layout::*;
 use crate::ids::Class;
 
-/// What changes from frame to frame. Each field was read once.
+/// Fields that change from frame to frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Numbers {
-    /// Bytes after the link header.
+    /// Number of bytes after the link header.
     pub length: u16,
-    /// Its place on the link.
+    /// Link fields of the frame.
     pub link: LinkNumbers,
-    /// Numbered operations.
+    /// Number of numbered operations.
     pub operation_count: u8,
-    /// An acknowledgement is wanted now.
+    /// True if the sender requests an acknowledgement at once.
     pub ack_now: bool,
-    /// The packet has been sent before.
+    /// True if the packet is a retransmission.
     pub again: bool,
-    /// The acknowledgement that rides along.
+    /// Piggybacked acknowledgement.
     pub ack: Option<PiggybackAck>,
     /// Packet sequence number.
     pub psn: u32,
@@ -33,7 +33,7 @@ pub struct Numbers {
     pub first_operation: u32,
 }
 
-/// What the header of a data frame says of its place on a link without retry.
+/// Link fields of a data frame on a link without retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkNumbers {
     /// Link sequence.
@@ -47,7 +47,7 @@ pub struct LinkNumbers {
 }
 
 impl Numbers {
-    /// The numbers of a header; `None` if it acknowledges a class that there is none of.
+    /// Reads the numbers of a header. Returns `None` if it acknowledges an invalid class.
     #[must_use]
     #[inline]
     pub fn read(header: &[u8; OPERATIONS]) -> Option<Self> {
@@ -76,7 +76,7 @@ impl Numbers {
         })
     }
 
-    /// All but the acknowledgement.
+    /// Writes all numbers except the acknowledgement.
     #[inline(always)]
     fn write_own(&self, header: &mut [u8; OPERATIONS]) {
         put_u16(header, LENGTH, self.length);
@@ -98,33 +98,33 @@ fn put_ack(header: &mut [u8; OPERATIONS], ack: Option<PiggybackAck>) {
     put_u32(header, ACK_OPERATION, ack.map_or(0, |ack| ack.operation));
 }
 
-/// Where the bytes of a header stand that must not change, eight at a time, and which of those are meant.
+/// Offsets of the fixed bytes of a header, eight at a time, and masks that select them.
 const FIXED: [(usize, u64); 7] = [
     (DESTINATION_MAC, u64::MAX),
     (DESTINATION_MAC + 8, u64::MAX),
     (VERSION_KIND, 0xffff_ffff),
-    // Channel and session; the hop limit lies before them, and the link sequence behind.
+    // Channel and session; the hop limit is before them, the link sequence after.
     (HOP_LIMIT, 0xffff_ff00),
     (HOP_CHECK, u64::MAX),
-    // Class and tenant; the operation count lies between them.
+    // Class and tenant; the operation count is between them.
     (CLASS, 0xffff_00ff),
     (SOURCE_INCARNATION, u64::MAX),
 ];
 
-/// What a receiver has found good in a header, but for its numbers: addresses, type, version, kind, flags, epoch, channel, session, an empty
-/// hop check, members, class, tenant, lives.
+/// Fixed bytes of a checked header: addresses, type, version, kind, flags, epoch, channel, session, an empty hop
+/// check, members, class, tenant, incarnations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Familiar([u64; FIXED.len()]);
+pub struct FixedFields([u64; FIXED.len()]);
 
-impl Familiar {
-    /// The likes of this header; `None` if it says that it can be checked, for then it must be.
+impl FixedFields {
+    /// Returns the fixed bytes of this header, or `None` if it has a check, which must be verified per frame.
     #[must_use]
     pub fn of(header: &[u8; OPERATIONS]) -> Option<Self> {
         let is_unchecked = header[FLAGS] == FLAG_NO_HOP_CHECK;
         is_unchecked.then(|| Self(FIXED.map(|(at, mask)| u64_at(header, at) & mask)))
     }
 
-    /// Whether a header is one of them.
+    /// Returns true if a header has these fixed bytes.
     #[must_use]
     #[inline]
     pub fn is_like(&self, header: &[u8; OPERATIONS]) -> bool {
@@ -136,22 +136,23 @@ impl Familiar {
     }
 }
 
-/// A header that was sent, for the next one of its stream through the same port.
+/// Header that was sent, as a template for the next one of its stream through the same port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Template([u8; OPERATIONS]);
 
 impl Template {
-    /// The likes of this header; `None` if its checks must be computed.
+    /// Returns the template of this frame, or `None` if its checks must be computed.
     #[must_use]
     pub fn of(frame: &[u8]) -> Option<Self> {
         let mut header = *frame.first_chunk::<OPERATIONS>()?;
-        // Most have no acknowledgement on them, and need not be told so each time.
+        // Most frames have no acknowledgement, so the template has none.
         put_ack(&mut header, None);
         (header[FLAGS] == FLAG_NO_HOP_CHECK).then_some(Self(header))
     }
 
-    /// Write the header of a packet that is sent for the first time, with no acknowledgement on it: bytes behind the link header, the link's
-    /// numbers, and number, first operation and operations of the packet. A frame too short for it is left alone.
+    /// Writes the header of a packet that is sent for the first time, without an acknowledgement. Arguments: bytes
+    /// after the link header, link fields, and number, first operation and operations of the packet. A frame shorter
+    /// than the header is not changed.
     #[inline(always)]
     pub fn write_fresh(
         &self,
@@ -168,7 +169,7 @@ impl Template {
             .write_own(header);
     }
 
-    /// Write the header with these numbers. A frame too short for it is left alone.
+    /// Writes the header with these numbers. A frame shorter than the header is not changed.
     #[inline(always)]
     pub fn write(&self, out: &mut [u8], numbers: &Numbers) {
         let Some(header) = out.first_chunk_mut::<OPERATIONS>() else { return };
@@ -200,7 +201,7 @@ mod tests {
         first_operation: 0x7172_7374,
     };
 
-    /// A header as the ordinary writers make it.
+    /// Returns a header from the general writers.
     fn header(numbers: &Numbers, has_hop_check: bool) -> [u8; OPERATIONS] {
         let mut out = [0xee; OPERATIONS];
         FabricHeader {
@@ -262,18 +263,18 @@ mod tests {
 
     #[test]
     fn a_header_that_can_be_checked_is_never_familiar() {
-        assert_eq!(Familiar::of(&header(&NUMBERS, true)), None);
+        assert_eq!(FixedFields::of(&header(&NUMBERS, true)), None);
         assert_eq!(Template::of(&header(&NUMBERS, true)), None);
     }
 
-    /// Every byte of a header is either compared, or one of the numbers, or of no concern to the end point.
+    /// Every byte of a header is compared, or is one of the numbers, or has no effect at the destination.
     #[test]
     fn each_byte_that_decides_is_compared() {
         let good = header(&NUMBERS, false);
-        let familiar = Familiar::of(&good).unwrap();
+        let familiar = FixedFields::of(&good).unwrap();
         assert!(familiar.is_like(&good));
         let free = |at: usize| match at {
-            // Hop limit, entropy, the room of an absent check: a receiver at the end of the way looks at none.
+            // Hop limit, entropy and the field of an absent check have no effect at the destination.
             HOP_LIMIT | ENTROPY..TRAFFIC | END_TO_END_CHECK..OPERATIONS => true,
             LENGTH..HOP_LIMIT | SEQUENCE..HOP_CHECK | OPERATION_COUNT => true,
             TRAFFIC..SOURCE_INCARNATION | PSN..END_TO_END_CHECK => true,

@@ -1,38 +1,38 @@
-//! A received frame as a checked view, and the writing of headers.
+//! Checked view of a received frame, and the writer of headers.
 //!
-//! [`Frame::parse`] is the one gate: what comes out of it has room for every field that its kind promises, a hop check
-//! that fits, and no more bytes than it says. It never panics, whatever the bytes.
+//! [`Frame::parse`] is the only entry: its result has space for every field of its kind, a valid hop check, and no
+//! more bytes than it states. It never panics, on any bytes.
 
 use super::check::{end_to_end_check, hop_check};
 use super::layout::*;
 use crate::event::DropReason;
 use crate::ids::{Channel, Class, NodeId, Tenant};
 
-/// What a frame is for.
+/// Purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum FrameKind {
-    /// Routed; carries operations; costs link credits.
+    /// Routed. Carries operations and costs link credits.
     Data = 1,
-    /// Routed; carries acknowledgements; costs no credits.
+    /// Routed. Carries acknowledgements and costs no credits.
     Ack = 2,
-    /// To the neighbour: who I am.
+    /// To the neighbour: announces the sender.
     Hello = 3,
-    /// To the neighbour: I live and hear you.
+    /// To the neighbour: shows that the sender is alive and receives.
     Heartbeat = 4,
-    /// To the neighbour, flooded: who has which links up.
+    /// To the neighbour, flooded: the links of a member that carry data.
     Report = 5,
     /// To the neighbour: credits freed.
     Credit = 6,
-    /// To the neighbour: routed frames up to the link ack have arrived.
+    /// To the neighbour: acknowledges the routed frames up to the link ack.
     LinkAck = 7,
     /// To the neighbour: the routed frame after the link ack is missing.
     LinkNack = 8,
-    /// To the neighbour: my link sequence stands here.
+    /// To the neighbour: announces the present link sequence of the sender.
     LinkInit = 9,
-    /// To the neighbour: I follow your link sequence.
+    /// To the neighbour: confirms its link sequence.
     LinkInitEcho = 10,
-    /// To the neighbour: send no data of the channel for a while, or go on.
+    /// To the neighbour: pauses or resumes the data of a channel.
     Pause = 11,
 }
 
@@ -69,7 +69,7 @@ impl FrameKind {
         }
     }
 
-    /// Lower-case name for people.
+    /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -87,35 +87,35 @@ impl FrameKind {
         }
     }
 
-    /// The kind that a frame says it is of, without any look at the rest; for whoever counts frames or harms them.
+    /// Reads the kind of a frame without checking the rest, for counting and fault injection.
     #[must_use]
     pub fn peek(frame: &[u8]) -> Option<Self> {
         frame.get(VERSION_KIND).and_then(|byte| Self::from_number(byte & 0x0f))
     }
 
-    /// Whether the frame has a fabric header and may be passed on.
+    /// Returns true if the frame has a fabric header and may be forwarded.
     #[must_use]
     pub const fn is_routed(self) -> bool {
         matches!(self, Self::Data | Self::Ack)
     }
 }
 
-/// What a hop changes.
+/// Header fields that a hop changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
-    /// What the frame is for.
+    /// Purpose of the frame.
     pub kind: FrameKind,
     /// Rack epoch.
     pub epoch: u16,
-    /// Bytes after the link header.
+    /// Number of bytes after the link header.
     pub length: u16,
-    /// Hops left.
+    /// Number of hops left.
     pub hop_limit: u8,
-    /// Virtual channel of the link that the frame travels on; the counters below are its own.
+    /// Virtual channel of the link on which the frame travels. The counters below belong to it.
     pub channel: Channel,
     /// Low 16 bits of the sending neighbour's incarnation tag.
     pub session: u16,
-    /// Data frames sent on this link direction, this one included.
+    /// Number of data frames sent on this link direction, this one included.
     pub sequence: u32,
     /// Last link sequence received in order.
     pub link_ack: u32,
@@ -123,61 +123,61 @@ pub struct LinkHeader {
     pub consumed: u32,
     /// Credits freed for the opposite direction.
     pub freed: u32,
-    /// The end-to-end check is present.
+    /// True if the end-to-end check is present.
     pub has_end_to_end_check: bool,
-    /// The hop check is present, as in every frame that is not routed.
+    /// True if the hop check is present, as in every frame that is not routed.
     pub has_hop_check: bool,
-    /// The hop check covers the body too, as in every frame that is not routed.
+    /// True if the hop check covers the body, as in every frame that is not routed.
     pub hop_check_covers_all: bool,
-    /// The link sequence is not this frame's own.
+    /// True if the link sequence is that of another frame.
     pub is_unprotected: bool,
-    /// It has met congestion on its way.
+    /// True if the frame was marked because of congestion.
     pub is_marked: bool,
 }
 
-/// What no hop changes.
+/// Header fields that no hop changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FabricHeader {
-    /// Where to.
+    /// Destination member.
     pub destination: NodeId,
-    /// Where from.
+    /// Source member.
     pub source: NodeId,
     /// Message class.
     pub class: Class,
-    /// Operations in the frame.
+    /// Number of operations in the frame.
     pub operation_count: u8,
-    /// Tenant of the source's seat.
+    /// Tenant of the source.
     pub tenant: Tenant,
-    /// Chooses among equal paths.
+    /// Number that chooses among equal paths.
     pub entropy: u16,
-    /// The sender wants an acknowledgement now.
+    /// True if the sender requests an acknowledgement at once.
     pub ack_now: bool,
-    /// The packet has been sent before.
+    /// True if the packet is a retransmission.
     pub again: bool,
     /// Piggybacked acknowledgement.
     pub ack: Option<PiggybackAck>,
-    /// Tag of the source's life.
+    /// Tag of the source's incarnation.
     pub source_incarnation: u32,
-    /// Tag of the destination's life as the source knows it.
+    /// Tag of the destination's incarnation, as the source knows it.
     pub destination_incarnation: u32,
     /// Packet sequence number.
     pub psn: u32,
-    /// Number of the first operation.
+    /// Number of the first operation in the frame.
     pub first_operation: u32,
 }
 
-/// An acknowledgement that rides on a data frame.
+/// Acknowledgement that a data frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PiggybackAck {
-    /// The class it speaks of.
+    /// Class of the acknowledged stream.
     pub class: Class,
-    /// Next packet expected.
+    /// Number of the next expected packet.
     pub psn: u32,
-    /// Next operation that is not yet visible.
+    /// Number of the next operation that is not yet visible.
     pub operation: u32,
 }
 
-/// A frame whose shape has been checked.
+/// Received frame whose structure has been checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
     bytes: &'a [u8],
@@ -186,9 +186,10 @@ pub struct Frame<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Check the shape of received bytes. `address`: the MAC of the receiving port; `neighbour`: that of the sender.
+    /// Checks the structure of received bytes. `address` is the MAC address of the receiving port, `neighbour` that
+    /// of the sender.
     ///
-    /// Sections 2 and 3 of the wire format, in the order of its table of refusals.
+    /// Follows sections 2 and 3 of the wire format, in the order of its table of drop reasons.
     pub fn parse(
         bytes: &'a [u8],
         ether_type: u16,
@@ -235,48 +236,48 @@ impl<'a> Frame<'a> {
         Ok(Self { bytes, link })
     }
 
-    /// The frame without padding.
+    /// Returns the frame without padding.
     #[must_use]
     pub const fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// What follows the link header.
+    /// Returns the bytes after the link header.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         &self.bytes[FABRIC..]
     }
 
-    /// Destination of a routed frame, without reading the rest of its header (a forwarder needs no more).
+    /// Returns the destination of a routed frame without reading the rest of its header, for forwarding.
     #[must_use]
     pub fn destination(&self) -> NodeId {
         NodeId(u16_at(self.bytes, DESTINATION))
     }
 
-    /// Source of a routed frame.
+    /// Returns the source of a routed frame.
     #[must_use]
     pub fn source(&self) -> NodeId {
         NodeId(u16_at(self.bytes, SOURCE))
     }
 
-    /// Path entropy of a routed frame.
+    /// Returns the path entropy of a routed frame.
     #[must_use]
     pub fn entropy(&self) -> u16 {
         u16_at(self.bytes, ENTROPY)
     }
 
-    /// Whether the end-to-end check of a routed frame fits.
+    /// Returns true if the end-to-end check of a routed frame is valid.
     #[must_use]
     pub fn end_to_end_check_holds(&self) -> bool {
         u32_at(self.bytes, END_TO_END_CHECK) == end_to_end_check(self.bytes)
     }
 
-    /// The fabric header of a routed frame.
+    /// Returns the fabric header of a routed frame.
     pub fn fabric(&self) -> Result<FabricHeader, DropReason> {
         FabricHeader::of(self.bytes)
     }
 
-    /// The packed operations of a routed frame.
+    /// Returns the packed operations of a routed frame.
     #[must_use]
     pub fn operations(&self) -> &'a [u8] {
         &self.bytes[OPERATIONS..]
@@ -284,7 +285,7 @@ impl<'a> Frame<'a> {
 }
 
 impl LinkHeader {
-    // Fields are read from and written to arrays whose length the compiler knows: one bounds check for all of them.
+    // Fields are read from and written to arrays of constant length, so that one bounds check covers all of them.
     fn read(bytes: &[u8; FABRIC], kind: FrameKind) -> Self {
         Self {
             kind,
@@ -305,10 +306,11 @@ impl LinkHeader {
         }
     }
 
-    /// Write the Ethernet and the link header, and seal the hop if it is to be checked. The body must already be in place for frames that
-    /// are not routed; where the check covers the body of a routed frame, [`seal_hop`](super::seal_hop) follows once that is.
+    /// Writes the Ethernet and link headers, and the hop check if it is present. The body must be written before for
+    /// frames that are not routed. If the check covers the body of a routed frame, call [`seal_hop`](super::seal_hop)
+    /// after the body is written.
     ///
-    /// A frame too short for the header is left alone.
+    /// A frame shorter than the header is not changed.
     pub fn write(&self, out: &mut [u8], ether_type: u16, source: [u8; 6], destination: [u8; 6]) {
         let Some(frame) = out.first_chunk_mut::<FABRIC>() else { return };
         frame[DESTINATION_MAC..SOURCE_MAC].copy_from_slice(&destination);
@@ -340,7 +342,7 @@ impl LinkHeader {
     }
 }
 
-/// The traffic field of a routed frame.
+/// Returns the traffic field of a routed frame.
 #[inline]
 pub(super) const fn traffic(ack_now: bool, again: bool) -> u8 {
     (ack_now as u8 * TRAFFIC_ACK_NOW) | (again as u8 * TRAFFIC_AGAIN)
@@ -373,13 +375,13 @@ impl FabricHeader {
         })
     }
 
-    /// The fabric header of a routed frame that has been checked before.
+    /// Returns the fabric header of a routed frame that was checked before.
     pub fn of(frame: &[u8]) -> Result<Self, DropReason> {
         let header = frame.first_chunk().ok_or(DropReason::Truncated)?;
         Self::read(header).ok_or(DropReason::Malformed)
     }
 
-    /// Write the fabric header, the end-to-end check left zero. A frame too short for the header is left alone.
+    /// Writes the fabric header with a zero end-to-end check. A frame shorter than the header is not changed.
     pub fn write(&self, out: &mut [u8]) {
         let Some(frame) = out.first_chunk_mut::<OPERATIONS>() else { return };
         put_u16(frame, DESTINATION, self.destination.0);

@@ -1,5 +1,5 @@
-//! Where every field of a frame lies (wire-format section 2). All numbers are little endian except the EtherType,
-//! which Ethernet wants big endian.
+//! Offsets of all fields of a frame (wire-format section 2). All numbers are little endian except the EtherType,
+//! which is big endian as in all Ethernet frames.
 
 /// Destination MAC.
 pub const DESTINATION_MAC: usize = 0;
@@ -13,15 +13,15 @@ pub const LINK: usize = 14;
 pub const MAGIC: usize = 14;
 /// Version in the high nibble, kind in the low one.
 pub const VERSION_KIND: usize = 16;
-/// What is present, checked and marked: the flags below.
+/// Presence, check and mark flags, see the `FLAG_` constants.
 pub const FLAGS: usize = 17;
 /// Rack epoch.
 pub const EPOCH: usize = 18;
-/// Bytes that follow the link header; what comes after them is padding.
+/// Number of bytes after the link header; bytes beyond them are padding.
 pub const LENGTH: usize = 20;
 /// Hop limit.
 pub const HOP_LIMIT: usize = 22;
-/// Virtual channel of the link that the frame travels on, and that its counters are of.
+/// Virtual channel of the link on which the frame travels; the frame's counters belong to it.
 pub const CHANNEL: usize = 23;
 /// Low 16 bits of the sending neighbour's incarnation tag.
 pub const SESSION: usize = 24;
@@ -47,9 +47,9 @@ pub const CLASS: usize = 50;
 pub const OPERATION_COUNT: usize = 51;
 /// Tenant of the source.
 pub const TENANT: usize = 52;
-/// Chooses among equal paths; constant within a stream.
+/// Number that chooses among equal paths; constant within a stream.
 pub const ENTROPY: usize = 54;
-/// Bit 0: the sender wants an acknowledgement now; bit 1: the packet has been sent before.
+/// Bit 0: the sender requests an acknowledgement at once; bit 1: the packet is a retransmission.
 pub const TRAFFIC: usize = 56;
 /// Class of the piggybacked acknowledgement; 0xff if there is none.
 pub const ACK_CLASS: usize = 57;
@@ -80,13 +80,13 @@ pub const FLAG_END_TO_END: u8 = 1;
 pub const FLAG_NO_HOP_CHECK: u8 = 2;
 /// Flag: the hop check covers the body of a routed frame as well.
 pub const FLAG_HOP_CHECK_OF_ALL: u8 = 4;
-/// Flag: the link sequence of this routed frame is not its own, and the link protects it from nothing.
+/// Flag: the link sequence of this routed frame is that of another frame, and the link does not replay it.
 pub const FLAG_UNPROTECTED: u8 = 8;
-/// Flag: the frame has joined a queue that was longer than it should be.
+/// Flag: the frame joined a queue that was longer than its mark limit.
 pub const FLAG_MARKED: u8 = 16;
 /// Traffic flag: acknowledge at once.
 pub const TRAFFIC_ACK_NOW: u8 = 1;
-/// Traffic flag: the packet has been sent before.
+/// Traffic flag: the packet is a retransmission.
 pub const TRAFFIC_AGAIN: u8 = 2;
 /// "No class" in [`ACK_CLASS`].
 pub const NO_CLASS: u8 = 0xff;
@@ -95,14 +95,14 @@ pub const OPERATION_HEADER: usize = 12;
 /// Hop limit of a fresh frame.
 pub const HOP_LIMIT_START: u8 = 255;
 
-/// The two bytes at `at`. The caller has checked the length.
+/// Returns the two bytes at `at`. The caller has checked the length.
 #[must_use]
 #[inline]
 pub fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([bytes[at], bytes[at + 1]])
 }
 
-/// The four bytes at `at`. The caller has checked the length.
+/// Returns the four bytes at `at`. The caller has checked the length.
 #[must_use]
 #[inline]
 pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -111,7 +111,7 @@ pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(value)
 }
 
-/// The eight bytes at `at`. The caller has checked the length.
+/// Returns the eight bytes at `at`. The caller has checked the length.
 #[must_use]
 #[inline]
 pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
@@ -120,19 +120,19 @@ pub fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(value)
 }
 
-/// Store two bytes at `at`.
+/// Stores two bytes at `at`.
 #[inline]
 pub fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Store four bytes at `at`.
+/// Stores four bytes at `at`.
 #[inline]
 pub fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Store eight bytes at `at`.
+/// Stores eight bytes at `at`.
 #[inline]
 pub fn put_u64(bytes: &mut [u8], at: usize, value: u64) {
     bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());

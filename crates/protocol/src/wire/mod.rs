@@ -1,11 +1,12 @@
-//! Bytes and values. The law is `docs/wire-format.md`; the sections named here are its sections.
+//! Wire format: conversion between bytes and values. `docs/wire-format.md` is the specification; sections named here
+//! are its sections.
 //!
 //! [`layout`] names every offset · [`frame`] is the checked view of a received frame and the writer of headers ·
-//! [`packed`] is the list of operations inside a routed frame, [`writes`] and [`acks`] the commonplace ones · [`control`] holds Hello, heartbeat,
-//! link reports and retry · [`familiar`] knows headers that continue a stream · [`check`] computes both checks · [`address`] the MAC
-//! addresses · [`dump`] prints one line per frame.
+//! [`packed`] is the list of operations inside a routed frame; [`writes`] and [`acks`] are fast readers of its usual
+//! forms · [`control`] has Hello, heartbeat, link reports and retry · [`familiar`] predicts headers that continue a
+//! stream · [`check`] computes both checks · [`address`] the MAC addresses · [`dump`] prints one line per frame.
 //!
-//! Nothing here knows a link's state or a stream: a frame that parses may still be old, foreign or refused.
+//! This folder has no link state and no streams: a frame that parses may still be old, foreign or refused.
 
 pub mod acks;
 pub mod address;

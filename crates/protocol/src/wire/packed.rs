@@ -1,7 +1,7 @@
-//! The operations inside a routed frame (wire-format section 4): a list of 12-byte headers with their payloads.
+//! Operations inside a routed frame (wire-format section 4): a list of 12-byte headers with their payloads.
 //!
-//! An address is (region, key) chosen by [`Operation::Select`] and valid until the next one in the same frame, plus the
-//! offset in each header; eighteen 64-byte stores fit a 1500-byte frame that way.
+//! An address consists of (region, key), which [`Operation::Select`] sets until the next select in the frame, and the
+//! offset in each header. Eighteen 64-byte stores fit into a 1500-byte frame that way.
 
 use super::layout::{OPERATION_HEADER, put_u16, put_u64, u16_at, u32_at, u64_at};
 use crate::ids::{Class, Key, RegionId};
@@ -25,57 +25,57 @@ const REFUSAL: u8 = 19;
 const RECEIVED: u8 = 20;
 pub(super) const ACK: u8 = 32;
 
-/// Bytes of a [`Operation::Select`] on the wire.
+/// Bytes of an [`Operation::Select`] in a frame.
 pub const SELECT_BYTES: usize = OPERATION_HEADER + 4;
 /// Largest load request, in bytes; a request never crosses a boundary of this size.
 pub const LOAD_BYTES_MAX: usize = 256;
-/// Longest bitmap of an acknowledgement, in bytes.
+/// Largest bitmap of an acknowledgement, in bytes.
 pub const BITMAP_BYTES_MAX: usize = 512;
 
-/// One operation as it stands in a frame. Payloads borrow the frame.
+/// One operation of a frame. Payloads borrow the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation<'a> {
-    /// Region and key of the operations that follow in this frame. Has no operation number.
+    /// Sets region and key of the operations that follow in this frame. Has no operation number.
     Select {
         /// Region at the destination.
         region: RegionId,
-        /// Its key.
+        /// Key of the region.
         key: Key,
     },
-    /// Write `data` at `offset`.
+    /// Writes `data` at `offset`.
     Store {
         /// First byte in the region.
         offset: u64,
-        /// What to write.
+        /// Bytes to write.
         data: &'a [u8],
     },
-    /// Read `length` bytes at `offset`.
+    /// Reads `length` bytes at `offset`.
     Load {
         /// First byte in the region.
         offset: u64,
         /// Number of bytes, at most 256.
         length: u32,
     },
-    /// One atomic.
+    /// Performs an atomic operation.
     Atomic {
-        /// Address in the region.
+        /// Offset in the region, in bytes.
         offset: u64,
-        /// What to do.
+        /// Operation to perform.
         atomic: Atomic,
     },
-    /// Update a signal word.
+    /// Updates a signal word.
     Signal {
-        /// Address in the region.
+        /// Offset in the region, in bytes.
         offset: u64,
         /// Set or add.
         kind: SignalKind,
         /// Operand.
         value: u64,
-        /// Operations right before it that must be carried out first: the parts of its put.
+        /// Number of operations directly before it that must be executed first: the parts of its put.
         counted: u32,
     },
-    /// Part of a put: write `data` at `offset`. The whole put is `[start, start + total)`, so that a range that is bad
-    /// when the request starts writes no byte.
+    /// Part of a put: writes `data` at `offset`. The whole put is `[start, start + total)`, so that an invalid range
+    /// writes no byte.
     Put {
         /// First byte of this part in the region.
         offset: u64,
@@ -83,65 +83,65 @@ pub enum Operation<'a> {
         start: u64,
         /// Length of the whole put.
         total: u64,
-        /// What to write.
+        /// Bytes to write.
         data: &'a [u8],
     },
-    /// Send back `length` bytes at `offset`.
+    /// Requests `length` bytes at `offset`.
     Get {
         /// First byte in the region.
         offset: u64,
         /// Number of bytes.
         length: u32,
     },
-    /// A tagged message with its data.
+    /// Tagged message with its data.
     Message {
-        /// Its tag.
+        /// Tag of the message.
         tag: u64,
-        /// The message.
+        /// Data of the message.
         data: &'a [u8],
     },
-    /// A tagged message whose data is still at the sender.
+    /// Tagged message whose data is still at the sender.
     Offer {
-        /// Its tag.
+        /// Tag of the message.
         tag: u64,
-        /// Its length.
+        /// Length of the message, in bytes.
         length: u32,
     },
-    /// Send the data of the offer with this number.
+    /// Requests the data of the offer with this number.
     Pull {
-        /// Number of the offer in the request stream towards the one who pulls.
+        /// Number of the offer in the request stream towards the sender of the pull.
         offer: u32,
-        /// Bytes wanted.
+        /// Number of bytes requested.
         length: u32,
     },
     /// Data of the load with this number.
     LoadReply {
         /// Number of the load in the request stream.
         operation: u32,
-        /// What was there.
+        /// Bytes read.
         data: &'a [u8],
     },
     /// Old value of the atomic with this number.
     AtomicReply {
         /// Number of the atomic in the request stream.
         operation: u32,
-        /// The old value.
+        /// Value before the operation.
         value: u64,
     },
     /// Part of the data of the get with this number.
     GetData {
         /// Number of the get in the request stream.
         operation: u32,
-        /// Place of this part within the get.
+        /// Offset of this part within the get, in bytes.
         position: u32,
-        /// What was there.
+        /// Bytes read.
         data: &'a [u8],
     },
     /// The message with this number was taken by a receive.
     Received {
         /// Number of the message or offer in the request stream.
         operation: u32,
-        /// Eager budget that comes back, in bytes.
+        /// Eager budget that is returned, in bytes.
         cost: u64,
     },
     /// The operation with this number was refused.
@@ -150,14 +150,14 @@ pub enum Operation<'a> {
         operation: u32,
         /// Class of that stream.
         class: Class,
-        /// Why: see `OperationError::wire_code`.
+        /// Error code, see `OperationError::wire_code`.
         code: u8,
     },
-    /// In the place of a put's part, a message or get data whose bytes could not be read when the frame left.
+    /// Replaces a part of a put, a message or get data whose bytes could not be read when the frame left.
     Void {
-        /// The field of what it stands for: of get data, the number of the get.
+        /// Field of the replaced operation: for get data, the number of the get.
         field: u64,
-        /// So many bytes of payload that mean nothing.
+        /// Number of meaningless payload bytes.
         length: usize,
     },
     /// Acknowledgement of a stream (only in frames of kind Ack).
@@ -168,24 +168,24 @@ pub enum Operation<'a> {
         psn: u32,
         /// Next operation that is not yet visible.
         operation: u32,
-        /// A hole was seen: go back to `psn` (go-back-N only).
+        /// True if a gap was seen: the sender goes back to `psn` (go-back-N only).
         hole: bool,
-        /// A packet taken since the last one came marked.
+        /// True if a packet accepted since the last acknowledgement was marked.
         marked: bool,
-        /// Bit i: packet `psn + 1 + i` is here already (selective only).
+        /// Bit i is set if packet `psn + 1 + i` is held (selective retransmission only).
         bitmap: &'a [u8],
     },
 }
 
 impl Operation<'_> {
     // W-11
-    /// Whether the operation has a number in its stream.
+    /// Returns true if the operation has a number in its stream.
     #[must_use]
     pub const fn is_numbered(&self) -> bool {
         !matches!(self, Self::Select { .. } | Self::Ack { .. })
     }
 
-    /// Bytes that the operation takes in a frame.
+    /// Returns the number of bytes of the operation in a frame.
     #[must_use]
     #[inline]
     pub fn encoded_bytes(&self) -> usize {
@@ -210,8 +210,7 @@ impl Operation<'_> {
             }
     }
 
-    /// Append the operation to `out`.
-    // Inlined because its callers know which operation it is.
+    /// Appends the operation to `out`. Inlined, because callers pass a constant kind of operation.
     #[inline(always)]
     pub fn encode(&self, out: &mut alloc::vec::Vec<u8>) {
         match *self {
@@ -289,26 +288,26 @@ impl Operation<'_> {
     }
 }
 
-/// Append the header of a put whose `length` payload bytes follow from elsewhere.
+/// Appends the header of a put whose `length` payload bytes follow separately.
 pub fn put_header(out: &mut alloc::vec::Vec<u8>, offset: u64, start: u64, total: u64, length: usize) {
     header(out, PUT, 0, 16 + length, offset);
     out.extend_from_slice(&start.to_le_bytes());
     out.extend_from_slice(&total.to_le_bytes());
 }
 
-/// Append the header of a message whose `length` payload bytes follow from elsewhere.
+/// Appends the header of a message whose `length` payload bytes follow separately.
 pub fn message_header(out: &mut alloc::vec::Vec<u8>, tag: u64, length: usize) {
     header(out, MESSAGE, 0, length, tag);
 }
 
-/// Append the header of get data whose `length` payload bytes follow from elsewhere.
+/// Appends the header of get data whose `length` payload bytes follow separately.
 pub fn get_data_header(out: &mut alloc::vec::Vec<u8>, operation: u32, position: u32, length: usize) {
     header(out, GET_DATA, 0, length, u64::from(operation) | u64::from(position) << 32);
 }
 
 // W-52
-/// Make void, in a list of operations that is about to leave, the one whose payload was to lie at `at`: it keeps its length, and nothing
-/// that is there is taken for data.
+/// Makes the operation void whose payload begins at `at`, in a list that is about to leave. It keeps its length, and
+/// the receiver does not use its payload.
 pub fn make_void(operations: &mut [u8], at: usize) {
     let mut start = 0;
     while let Some(header) = operations.get(start..start + OPERATION_HEADER) {
@@ -323,7 +322,7 @@ pub fn make_void(operations: &mut [u8], at: usize) {
     }
 }
 
-/// Bytes of a put's header, its range included.
+/// Length of a put's header with its range, in bytes.
 pub const PUT_BYTES: usize = OPERATION_HEADER + 16;
 
 fn header(out: &mut alloc::vec::Vec<u8>, kind: u8, flags: u8, length: usize, field: u64) {
@@ -345,25 +344,25 @@ fn atomic_flags(atomic: &Atomic) -> u8 {
     kind | if atomic.width == Width::Eight { 0x80 } else { 0 }
 }
 
-/// The operations of a frame, one after the other. Ends with an error at the first that does not fit.
+/// Iterator over the operations of a frame. Ends with an error at the first malformed one.
 #[derive(Clone, Debug)]
 pub struct Operations<'a> {
     bytes: &'a [u8],
     position: usize,
 }
 
-/// The list of operations is malformed: nothing of the frame may be used.
+/// Error: the list of operations is malformed, and nothing of the frame may be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadOperation;
 
 impl<'a> Operations<'a> {
-    /// Read the operations in `bytes`.
+    /// Returns an iterator over the operations in `bytes`.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }
 
-    /// Place of the next operation within the bytes.
+    /// Offset of the next operation, in bytes.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
@@ -393,18 +392,21 @@ impl<'a> Iterator for Operations<'a> {
     }
 }
 
-/// What a list of operations consists of.
+/// Numbers of operations in a list, by sort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
     /// Operations that have a number in their stream.
     pub numbered: usize,
     /// Acknowledgements.
     pub acknowledgements: usize,
-    /// Everything, selections included.
+    /// All operations, selects included.
     pub all: usize,
 }
 
-/// Walk the whole list without using any of it. `Err` when it is not whole.
+/// Counts the operations of a list without using them.
+///
+/// # Errors
+/// If the list is malformed.
 pub fn census(bytes: &[u8]) -> Result<Census, BadOperation> {
     let mut census = Census::default();
     let mut rest = bytes;
@@ -418,8 +420,8 @@ pub fn census(bytes: &[u8]) -> Result<Census, BadOperation> {
     Ok(census)
 }
 
-/// The first operation, and its length with header and payload.
-// Inlined, as `decode` is: who only counts operations does not build them, and who serves one does not store it first.
+/// Returns the first operation, and its length with header and payload. Inlined like `decode`, so that counting
+/// operations does not build them, and serving one does not store it first.
 #[inline(always)]
 fn first(rest: &[u8]) -> Option<(Operation<'_>, usize)> {
     let header = rest.first_chunk::<OPERATION_HEADER>()?;

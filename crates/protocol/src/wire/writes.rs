@@ -1,28 +1,28 @@
-//! The commonplace list of operations: one select, then stores and parts of puts, and nothing else.
+//! Fast reader of the usual list of operations: one select, then only stores and parts of puts.
 //!
-//! [`super::packed`] reads every list; this reads the one kind that most frames have, with one look at each header and no
-//! value in between. What it does not take is not wrong, it is left to the other.
+//! It reads only the most frequent form, each header once and without intermediate values. [`super::packed`] reads
+//! all other lists, valid or not.
 
 use super::layout::{OPERATION_HEADER, u16_at, u32_at, u64_at};
 use super::packed::{PUT, PUT_BYTES, SELECT, SELECT_BYTES, STORE};
 use crate::ids::{Key, RegionId};
 
-/// One write: some bytes of the list, and their place in the region.
+/// One write: a range of the list, and its destination in the region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Write {
     /// First byte in the region.
     pub offset: u64,
-    /// First byte of the whole range that the operation asks for: of the store, or of the whole put.
+    /// First byte of the whole range of the operation: of the store, or of the whole put.
     pub start: u64,
-    /// Length of that range.
+    /// Length of the whole range, in bytes.
     pub total: u64,
-    /// First byte in the list.
+    /// Offset of the bytes in the list.
     pub at: usize,
     /// Number of bytes.
     pub length: usize,
 }
 
-/// The rest of a list whose select has been read.
+/// Rest of a list after its select.
 #[derive(Clone, Copy, Debug)]
 pub struct Writes<'a> {
     list: &'a [u8],
@@ -30,7 +30,7 @@ pub struct Writes<'a> {
 }
 
 impl<'a> Writes<'a> {
-    /// The address that a list begins with, and what follows; `None` if it begins otherwise.
+    /// Returns the address that a list begins with, and the rest, or `None` if it begins otherwise.
     #[must_use]
     #[inline]
     pub fn of(list: &'a [u8]) -> Option<(RegionId, Key, Self)> {
@@ -42,14 +42,14 @@ impl<'a> Writes<'a> {
         })
     }
 
-    /// Whether the list has been read to its end.
+    /// Returns true if the whole list was read.
     #[must_use]
     #[inline]
     pub const fn is_over(&self) -> bool {
         self.at == self.list.len()
     }
 
-    /// The next write; `None` at the end, or if something else is next, or what is next is not whole.
+    /// Returns the next write, or `None` at the end, before any other operation, or before a malformed one.
     #[inline]
     pub fn take(&mut self) -> Option<Write> {
         let rest = self.list.get(self.at..)?;
@@ -85,7 +85,7 @@ mod tests {
     use super::super::packed::{Operation, Operations};
     use super::*;
 
-    /// What the reader of every list makes of one, if it is a select and then writes only.
+    /// Returns the result of the general reader for a list of one select and only writes.
     fn by_the_other(list: &[u8]) -> Option<(RegionId, Key, Vec<Write>)> {
         let mut reader = Operations::new(list);
         let Some(Ok(Operation::Select { region, key })) = reader.next() else { return None };
@@ -132,7 +132,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whole lists and damaged ones: either reader makes the same of them, where this one makes anything of them.
+        /// Both readers agree on whole and damaged lists, whenever this one accepts the list.
         #[test]
         fn both_readers_agree(
             rest in prop::collection::vec(operation(), 0..8),

@@ -1,4 +1,4 @@
-//! Who is linked to whom: ring, star and mesh.
+//! Graphs: ring, star and mesh.
 
 use rackloom_protocol::*;
 

@@ -1,4 +1,4 @@
-//! What is lost on the way: reproducible filters and dice.
+//! Losses: reproducible filters and random choices.
 
 use rackloom_protocol::wire::frame::FrameKind;
 
@@ -24,7 +24,7 @@ pub fn lossy_data_and_acks(permille: u64, seed: u64) -> Filter {
     })
 }
 
-/// Dice that say yes once in eight times.
+/// Returns a random choice that is true once in eight times.
 pub fn one_in_eight(seed: u64) -> impl FnMut() -> bool {
     let mut state = seed;
     move || {

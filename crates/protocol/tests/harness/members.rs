@@ -1,4 +1,4 @@
-//! The members of the harness with what they stand on: wires that keep what is sent, and memory that may fail.
+//! Members of the harness with their wires, which keep sent frames, and memory, which may fail.
 
 use std::collections::BTreeMap;
 
@@ -90,7 +90,7 @@ impl Memory for TestMemory {
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.bytes.read(region, offset, out)
     }
-    fn read_in_row(
+    fn read_ahead(
         &mut self,
         region: RegionId,
         offset: u64,

@@ -23,10 +23,10 @@ pub const REGION: RegionId = RegionId(1);
 pub const KEY: Key = Key(77);
 pub const REGION_BYTES: usize = 1 << 20;
 
-/// What a test may do to a frame: (time, edge, from the edge's `a` end, bytes) -> keep it?
+/// Filter of frames in flight: (time, edge, from the edge's `a` end, bytes); returns false to drop the frame.
 pub type Filter = Box<dyn FnMut(Instant, u16, bool, &mut Vec<u8>) -> bool>;
 
-/// Frames under way: (arrival, insertion, member, port, bytes).
+/// Frames in flight: (arrival, insertion, member, port, bytes).
 type Flight = (u64, u64, usize, u16, Vec<u8>);
 
 pub struct Fabric {
@@ -38,8 +38,8 @@ pub struct Fabric {
     pub shuffle: Option<u64>,
     /// Memory is at hand when a frame comes in.
     pub at_once: bool,
-    /// A member's turn is over when it has sent a frame, and it has as many turns as it wants: no frame is one of a run.
-    pub one_a_turn: bool,
+    /// True if each poll iteration sends at most one frame, so that no frame is part of a run.
+    pub one_frame_per_poll: bool,
     seats: Vec<Seat>,
     flights: Vec<Flight>,
     counter: u64,
@@ -57,7 +57,7 @@ impl Fabric {
             filter: Box::new(|_, _, _, _| true),
             shuffle: None,
             at_once: true,
-            one_a_turn: false,
+            one_frame_per_poll: false,
             seats,
             flights: Vec::new(),
             counter: 0,
@@ -73,7 +73,7 @@ impl Fabric {
 
     pub fn everyone_reaches_everyone(&self) -> bool {
         self.seats.iter().all(|seat| match &seat.member {
-            AnyMember::Endpoint(endpoint) => !seat.alive || endpoint.reaches_everyone(),
+            AnyMember::Endpoint(endpoint) => !seat.alive || endpoint.reaches_all(),
             AnyMember::Switch(_) => true,
         })
     }
@@ -93,17 +93,17 @@ impl Fabric {
         self.seats[node].memory.bytes.bytes_mut(region)
     }
 
-    /// From now on memory fails where `fails` says so.
+    /// Makes memory fail from now on where `fails` returns true.
     pub fn fail_memory(&mut self, node: usize, fails: Fails) {
         self.seats[node].memory.fails = Some(fails);
     }
 
-    /// From now on bytes that are to leave cannot be read where `unread` says so.
+    /// Makes bytes unreadable for transmission from now on where `unread` returns true.
     pub fn fail_sources(&mut self, node: usize, unread: Unread) {
         self.seats[node].memory.unread = Some(unread);
     }
 
-    /// A second region that everybody may use.
+    /// Adds a second region that all nodes may access.
     pub fn add_region(&mut self, node: usize, region: RegionId, length: usize) {
         self.seats[node].memory.bytes.add(region, length);
         let tenant = self.endpoint(node).config().tenants[node];
@@ -115,8 +115,8 @@ impl Fabric {
         self.seats[node].member.member().port_counters(PortId(port)).clone()
     }
 
-    /// Where the credits of each link direction are now: (edge, from the edge's `a` end, books), of every channel. What is under way is
-    /// counted on the wires, not asked of anybody.
+    /// Returns the distribution of credits of each link direction: (edge, from the edge's `a` end, books), of every
+    /// channel. Frames in flight are counted on the wires, independently of the members.
     pub fn books(&mut self) -> Vec<(usize, bool, Option<link::credits::Books>)> {
         let mut books = Vec::new();
         for (index, edge) in self.graph.edges.clone().into_iter().enumerate() {
@@ -149,8 +149,8 @@ impl Fabric {
         self.seats[node].member.member().link(port).expect("a link")
     }
 
-    /// What every member's frames in transit wait for.
-    pub fn waits(&mut self) -> Vec<switch::waits::Wait> {
+    /// Returns the waits of every member's frames in transit.
+    pub fn waits(&mut self) -> Vec<forwarding::waits::Wait> {
         self.seats.iter_mut().flat_map(|seat| seat.member.member().waits()).collect()
     }
 
@@ -163,7 +163,7 @@ impl Fabric {
         self.flights.retain(|flight| flight.2 != node);
     }
 
-    /// A killed member begins a new life.
+    /// Restarts a killed member with a new incarnation.
     pub fn restart(&mut self, node: usize, options: &Options) {
         let life = Incarnation(5000 + self.now.0);
         self.seats[node] = Seat::new(&self.graph, NodeId(node as u16), options, life);
@@ -195,7 +195,7 @@ impl Fabric {
         })
     }
 
-    /// Run until an operation ends, and say how.
+    /// Runs until an operation ends, and returns its result.
     pub fn finish(&mut self, operation: u64) -> Result<u64, OperationError> {
         self.run_until("operation", |fabric| fabric.outcome(operation).is_some());
         self.outcome(operation).expect("it has just ended")
@@ -283,14 +283,14 @@ impl Fabric {
     }
 
     fn drain(&mut self, node: usize) {
-        while self.drain_once(node) && self.one_a_turn {}
+        while self.drain_once(node) && self.one_frame_per_poll {}
     }
 
-    /// Whether a frame has left.
+    /// Returns true if a frame has left.
     fn drain_once(&mut self, node: usize) -> bool {
         let now = self.now;
         let seat = &mut self.seats[node];
-        seat.wires.holds_one = self.one_a_turn;
+        seat.wires.holds_one = self.one_frame_per_poll;
         let mut events = Vec::new();
         drain(seat.member.member(), now, &mut seat.wires, &mut seat.memory, &mut |event| events.push(event));
         self.events.extend(events.into_iter().map(|event| (now, node, event)));

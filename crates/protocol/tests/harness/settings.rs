@@ -1,4 +1,4 @@
-//! What the members of the harness are told at birth.
+//! Configuration of the harness's members.
 
 use rackloom_protocol::*;
 
@@ -77,7 +77,7 @@ pub const TIMERS: LinkTimers = LinkTimers {
     hello_interval_ns: 10_000,
 };
 
-/// What a member of the harness is told at birth.
+/// Returns the configuration of a member of the harness.
 pub fn member_config(
     graph: &Graph,
     node: NodeId,

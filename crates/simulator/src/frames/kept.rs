@@ -1,25 +1,26 @@
 //! Frames that a link may have to send again.
 //!
-//! A frame that is kept is the one that went under way, which stays after its end; only where its bits are turned over under way it
-//! is a copy. So it is as short as it travels, and costs nothing until it is forgotten. It does not count as under way.
+//! A kept frame is the one that was sent. It stays after its arrival; only if its bits are flipped in flight is the kept frame
+//! a copy. So it is as short as it travels, and costs nothing until it is forgotten. It does not count as in flight.
 
-use super::{FrameId, FrameSlab};
+use super::FrameSlab;
+use crate::ids::FrameId;
 
 impl FrameSlab {
-    /// A frame that has been sealed stays until it is forgotten.
+    /// Keeps a sealed frame until it is forgotten.
     pub(crate) fn keep(&mut self, id: FrameId) -> FrameId {
         self.frames[id.index()].is_kept = true;
         id
     }
 
-    /// The same of a copy, because the frame itself is about to change.
+    /// Keeps a copy of a sealed frame, because the frame itself is about to change.
     pub(crate) fn keep_copy(&mut self, id: FrameId) -> FrameId {
         let copy = self.copy(id);
         self.frames[copy.index()].is_over = true;
         self.keep(copy)
     }
 
-    /// It will not be sent again.
+    /// Forgets a kept frame, which will not be sent again.
     pub(crate) fn forget(&mut self, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id.index()) else { return };
         if std::mem::take(&mut frame.is_kept) && frame.is_over {
@@ -27,7 +28,7 @@ impl FrameSlab {
         }
     }
 
-    /// Write a kept frame of this length into a room, and let it carry what the first one carried.
+    /// Writes a kept frame of this length into a room, with the payload that the first one carried.
     pub(crate) fn recall(&mut self, kept: FrameId, room: FrameId, length: usize) {
         let Ok([from, to]) = self.frames.get_disjoint_mut([kept.index(), room.index()]) else { return };
         let stored = usize::from(from.stored);
@@ -53,14 +54,14 @@ mod tests {
     use rackloom_protocol::{NodeId, RegionId};
 
     use super::*;
-    use crate::link::ChannelId;
+    use crate::ids::ChannelId;
     use crate::payload::{Books, Payload};
 
     const CHANNEL: ChannelId = ChannelId(3);
     const LENGTH: usize = 1_000;
     const REGION: RegionId = RegionId(1);
 
-    /// A frame that is being written, with 800 lent bytes in it.
+    /// Returns a frame that is being written, with 800 borrowed bytes in it.
     fn written(frames: &mut FrameSlab, books: &Books) -> FrameId {
         let room = frames.take(CHANNEL);
         frames.room_mut(room)[..LENGTH].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_frame_leaves_again_as_it_was_with_its_loan_and_is_none_under_way() {
+    fn a_kept_frame_is_sent_again_unchanged_with_its_loan_and_does_not_count_as_in_flight() {
         let books = Rc::new(Books::new(PayloadMode::Full, 1));
         let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
         let room = written(&mut frames, &books);
@@ -89,28 +90,28 @@ mod tests {
         assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], loan));
         frames.forget(first);
         let is_lent = || books.loans.borrow()[0].loaned(loan.loan).is_some();
-        assert!(is_lent(), "the frame under way still carries it");
+        assert!(is_lent(), "the frame in flight still carries it");
         frames.release(again);
         assert!(!is_lent());
         assert_eq!(frames.alive_max(), 1);
     }
 
     #[test]
-    fn what_is_forgotten_under_way_goes_when_it_is_there() {
+    fn a_frame_forgotten_in_flight_is_freed_on_arrival() {
         let books = Rc::new(Books::new(PayloadMode::Full, 1));
         let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
         let room = written(&mut frames, &books);
         let frame = frames.seal(room, LENGTH, 0);
         frames.keep(frame);
         frames.forget(frame);
-        assert_eq!(frames.bytes(frame).len(), LENGTH - 800, "it is still under way");
+        assert_eq!(frames.bytes(frame).len(), LENGTH - 800, "it is still in flight");
         frames.release(frame);
         assert!(frames.frames[frame.index()].is_free);
     }
 
-    /// Whoever passes a frame on has its bytes, short or whole, and its link still has them, too.
+    /// A frame that is passed on has its bytes, short or whole, and the link's kept frame still has them, too.
     #[test]
-    fn a_kept_frame_that_is_handed_over_stays_as_it_was() {
+    fn a_kept_frame_that_is_handed_over_stays_unchanged() {
         for (is_lent, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
             let books = Rc::new(Books::new(PayloadMode::Full, 1));
             let mut frames = FrameSlab::new(1_024, Rc::clone(&books));
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_damaged_under_way_is_kept_as_it_was() {
+    fn a_frame_damaged_in_flight_is_kept_undamaged() {
         let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
         let room = frames.take(CHANNEL);
         frames.room_mut(room)[..100].fill(7);

@@ -1,45 +1,16 @@
 //! Frames without the bytes that a payload would have.
 //!
-//! Where a sender's memory lends a payload, or something stands in for it, a frame is kept without that part and is *short*. Whoever
-//! looks at it sees it at its full length, with zeros there; the core never reads them, except where it sums whole frames up, and
+//! If a sender's memory lends a payload, or a stand-in replaces it, the frame is stored without that part and is *short*. Readers
+//! see it at its full length, with zeros there. The core never reads them, except where it computes a sum over whole frames, and
 //! then both ends see the same zeros.
 
-use std::ops::Range;
-
-use super::{FrameId, FrameSlab};
+use super::FrameSlab;
+use crate::ids::FrameId;
 use crate::payload::Payload;
 
-/// Zeros, and the ends of the short frame that was looked at last.
-#[derive(Debug)]
-pub(super) struct Blank {
-    bytes: Box<[u8]>,
-    head: usize,
-    tail: Range<usize>,
-    /// Whose they are.
-    of: FrameId,
-}
-
-impl Blank {
-    pub(super) fn new(bytes: usize) -> Self {
-        Self { bytes: vec![0; bytes].into_boxed_slice(), head: 0, tail: 0..0, of: FrameId(u32::MAX) }
-    }
-
-    /// What is stored, apart: up to `head` in front, the rest at `tail`.
-    fn write(&mut self, stored: &[u8], head: usize, tail: Range<usize>) -> &[u8] {
-        if (self.head, &self.tail) != (head, &tail) {
-            self.bytes[..self.head].fill(0);
-            self.bytes[self.tail.clone()].fill(0);
-            (self.head, self.tail) = (head, tail);
-        }
-        let (stored_head, stored_tail) = stored.split_at(head);
-        self.bytes[..head].copy_from_slice(stored_head);
-        self.bytes[self.tail.clone()].copy_from_slice(stored_tail);
-        &self.bytes[..self.tail.end]
-    }
-}
-
 impl FrameSlab {
-    /// The frame that is being written carries lent bytes. `is_whole`: somebody looks at it before it leaves, and sees zeros.
+    /// Sets the borrowed bytes of the frame that is being written. `is_whole`: the frame is read before it leaves,
+    /// with zeros there.
     pub(crate) fn load(&mut self, id: FrameId, payload: Payload, is_whole: bool) {
         let frame = &mut self.frames[id.index()];
         frame.payload = payload;
@@ -51,7 +22,7 @@ impl FrameSlab {
         }
     }
 
-    /// Which bytes of a frame that is written need not be stored.
+    /// Returns the range of a written frame that need not be stored.
     pub(super) fn left_out(&self, id: FrameId) -> std::ops::Range<usize> {
         let frame = &self.frames[id.index()];
         if frame.payload.is_none() || self.books.is_watched.get() {
@@ -61,7 +32,7 @@ impl FrameSlab {
         usize::from(frame.payload.at) + stand_in..frame.payload.end()
     }
 
-    /// Copy a written frame without the bytes that are left out; the payload moves along.
+    /// Copies a written frame without the bytes that are left out; the payload moves along.
     pub(super) fn shorten(
         &mut self,
         from: FrameId,
@@ -80,7 +51,7 @@ impl FrameSlab {
         to.body = from.body;
     }
 
-    /// The frame as its receiver sees it.
+    /// Returns the frame as its receiver sees it.
     pub(crate) fn full(&mut self, id: FrameId) -> &[u8] {
         let frame = &self.frames[id.index()];
         if !frame.is_short() {
@@ -92,7 +63,7 @@ impl FrameSlab {
         self.blank.write(frame.stored(), head, end..length)
     }
 
-    /// The same of a frame that was looked at since it came, perhaps just now.
+    /// Returns a frame that was read before, possibly just now, as its receiver sees it.
     pub(crate) fn full_again(&mut self, id: FrameId) -> &[u8] {
         if self.blank.of == id && self.frames[id.index()].is_short() {
             return &self.blank.bytes[..self.blank.tail.end];
@@ -100,7 +71,7 @@ impl FrameSlab {
         self.full(id)
     }
 
-    /// The frame with the bytes that are lent to it, for a witness. What only stands in for bytes is followed by zeros.
+    /// Returns the frame with its borrowed bytes, for a witness. A stand-in is followed by zeros.
     pub(crate) fn shown(&mut self, id: FrameId) -> &[u8] {
         let payload = self.payload(id);
         if payload.is_none() {
@@ -114,26 +85,8 @@ impl FrameSlab {
         &self.shown
     }
 
-    /// The lent bytes that a frame carries.
+    /// Returns the borrowed bytes that a frame carries.
     pub(crate) fn payload(&self, id: FrameId) -> Payload {
         self.frames[id.index()].payload
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn between_the_ends_of_a_frame_there_is_nothing_left_of_others() {
-        let mut blank = Blank::new(100);
-        let stored: Vec<u8> = (1..=30).collect();
-        for (head, tail) in [(10, 80..100), (25, 30..35), (5, 75..100), (30, 60..60), (10, 80..100)] {
-            let whole = blank.write(&stored[..head + tail.len()], head, tail.clone());
-            assert_eq!(whole.len(), tail.end);
-            assert_eq!(whole[..head], stored[..head]);
-            assert_eq!(whole[tail.clone()], stored[head..head + tail.len()]);
-            assert!(whole[head..tail.start].iter().all(|byte| *byte == 0), "{head}, {tail:?}: {whole:?}");
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Giving up rooms that are not needed any more.
 //!
-//! Rooms are a stack: the last one freed is the first taken. So as many as were not reached between two tidyings were not needed in
-//! between, and going without them costs nothing as long as the rack goes on as it does. Rooms that stay move to the front, so that the
-//! frames behind them can go as well.
+//! Rooms are a stack: the last one freed is the first taken. So the rooms that were not reached between two calls of
+//! `tidy` were not needed, and giving them up costs nothing as long as the load stays the same. Rooms that stay move
+//! to the front, so that the frames behind them can go as well.
 
 use super::{FrameSlab, LARGE};
 
@@ -10,7 +10,7 @@ use super::{FrameSlab, LARGE};
 const ROOMS_KEPT: usize = 64;
 
 impl FrameSlab {
-    /// Give up the rooms that nobody has needed since this was called last.
+    /// Gives up the rooms that were not needed since the last call.
     pub(crate) fn tidy(&mut self) {
         for kind in 0..=LARGE {
             let idle = self.unused[kind].saturating_sub(ROOMS_KEPT);
@@ -29,19 +29,20 @@ impl FrameSlab {
         self.cut_bare_tail();
     }
 
-    /// Free frames with a room change places with those in front of them that have none. Nobody knows them by number.
+    /// Exchanges free frames that have a room with frames in front of them that have none. A free frame is not
+    /// referred to by number.
     fn move_to_the_front(&mut self) {
         self.bare.sort_unstable();
-        let mut places = self.bare.iter_mut().peekable();
+        let mut slots = self.bare.iter_mut().peekable();
         for free in self.free.iter_mut().flatten() {
-            if let Some(place) = places.next_if(|place| **place < *free) {
-                self.frames.swap(*place as usize, *free as usize);
-                std::mem::swap(place, free);
+            if let Some(slot) = slots.next_if(|slot| **slot < *free) {
+                self.frames.swap(*slot as usize, *free as usize);
+                std::mem::swap(slot, free);
             }
         }
     }
 
-    /// The last frames, as far as they have no room, go as well.
+    /// Removes the last frames if they have no room.
     fn cut_bare_tail(&mut self) {
         let is_bare = |frame: &super::Frame| frame.is_free && frame.room.is_empty();
         let length = self.frames.iter().rposition(|frame| !is_bare(frame)).map_or(0, |last| last + 1);
@@ -53,7 +54,7 @@ impl FrameSlab {
         }
     }
 
-    /// Frames that there are, used or not.
+    /// Returns the number of frames, used or not.
     pub(crate) const fn len(&self) -> usize {
         self.frames.len()
     }
@@ -66,11 +67,11 @@ mod tests {
     use rackloom_plan::PayloadMode;
 
     use super::*;
-    use crate::link::ChannelId;
+    use crate::ids::ChannelId;
     use crate::payload::Books;
 
     #[test]
-    fn rooms_that_nobody_needs_are_given_up_and_come_back_when_they_are_needed() {
+    fn unused_rooms_are_given_up_and_return_on_demand() {
         let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
         let channel = ChannelId(1);
         let crowd = |frames: &mut FrameSlab, count: usize| -> Vec<_> {

@@ -1,20 +1,20 @@
-//! One operation as it was asked for: what it may change, and where.
+//! One operation as it was requested: the bytes and words that it may change.
 
 use rackloom_protocol::{Command, Completion, LocalRange, NodeId, OperationError, OperationId, RegionId};
 
-/// Bytes of somebody's memory that an operation may write.
+/// Range of a node's memory that an operation may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Destination {
     pub(super) holder: NodeId,
     pub(super) region: RegionId,
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// A word that an operation changes as a whole.
+/// Word that an operation changes as a whole.
 pub(super) type Word = (NodeId, RegionId, u64);
 
-/// What must be kept to judge an operation in the end.
+/// Facts about an operation that are needed to judge its end.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Store {
@@ -23,7 +23,7 @@ pub(super) enum Kind {
     Put {
         source: LocalRange,
     },
-    /// Loads and gets: they write the asker's own memory.
+    /// Loads and gets: they write the initiator's own memory.
     Fetch,
     Atomic,
     Receive,
@@ -34,36 +34,36 @@ pub(super) enum Kind {
     Other,
 }
 
-/// An operation under way.
+/// An outstanding operation.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
     pub(super) number: u64,
-    pub(super) asker: NodeId,
-    /// `None`: a posted store, whose end nobody is told.
+    pub(super) initiator: NodeId,
+    /// `None`: a posted store, which has no completion.
     pub(super) operation: Option<OperationId>,
     pub(super) target: Option<NodeId>,
     pub(super) kind: Kind,
-    pub(super) place: Option<Place>,
+    pub(super) destination: Option<Destination>,
     pub(super) word: Option<Word>,
-    /// Its target was lost to the asker since it was asked for.
+    /// True if the initiator has lost the target since the request.
     pub(super) was_lost: bool,
 }
 
 impl Entry {
-    /// `None` for commands that are no operations.
-    pub(super) fn of(asker: NodeId, command: &Command<'_>, number: u64) -> Option<Self> {
+    /// Returns `None` for commands that are no operations.
+    pub(super) fn of(initiator: NodeId, command: &Command<'_>, number: u64) -> Option<Self> {
         let entry = |operation, target, kind| Self {
             number,
-            asker,
+            initiator,
             operation: Some(operation),
             target,
             kind,
-            place: None,
+            destination: None,
             word: None,
             was_lost: false,
         };
-        let own = |into: LocalRange| Place {
-            holder: asker,
+        let own = |into: LocalRange| Destination {
+            holder: initiator,
             region: into.region,
             offset: into.offset,
             length: into.length,
@@ -72,27 +72,28 @@ impl Entry {
             Command::Store { operation, target, data, completion } => {
                 let (region, offset, length) = (target.region, target.offset, data.len() as u64);
                 let mut store = entry(operation, Some(target.node), Kind::Store { data: data.into() });
-                store.place = Some(Place { holder: target.node, region, offset, length });
+                store.destination = Some(Destination { holder: target.node, region, offset, length });
                 store.operation = (completion == Completion::Visible).then_some(operation);
                 store
             }
             Command::Put { operation, target, source, signal } => {
                 let (region, offset, length) = (target.region, target.offset, source.length);
-                let place = (length > 0).then_some(Place { holder: target.node, region, offset, length });
+                let destination =
+                    (length > 0).then_some(Destination { holder: target.node, region, offset, length });
                 let word = signal.map(|signal| (target.node, signal.region, signal.offset));
-                Self { place, word, ..entry(operation, Some(target.node), Kind::Put { source }) }
+                Self { destination, word, ..entry(operation, Some(target.node), Kind::Put { source }) }
             }
             Command::Load { operation, target, into } | Command::Get { operation, target, into } => {
-                let place = (into.length > 0).then(|| own(into));
-                Self { place, ..entry(operation, Some(target.node), Kind::Fetch) }
+                let destination = (into.length > 0).then(|| own(into));
+                Self { destination, ..entry(operation, Some(target.node), Kind::Fetch) }
             }
             Command::Atomic { operation, target, .. } => {
                 let word = Some((target.node, target.region, target.offset));
                 Self { word, ..entry(operation, Some(target.node), Kind::Atomic) }
             }
             Command::Receive { operation, into, .. } => {
-                let place = (into.length > 0).then(|| own(into));
-                Self { place, ..entry(operation, None, Kind::Receive) }
+                let destination = (into.length > 0).then(|| own(into));
+                Self { destination, ..entry(operation, None, Kind::Receive) }
             }
             Command::Send { operation, target, .. } => entry(operation, Some(target), Kind::Other),
             Command::WaitUntil { operation, .. } => entry(operation, None, Kind::Other),
@@ -101,12 +102,12 @@ impl Entry {
         })
     }
 
-    /// Whether its word is changed after data of its own.
+    /// Returns true if the operation changes its word after its own data.
     pub(super) const fn is_signal(&self) -> bool {
         matches!(self.kind, Kind::Put { .. })
     }
 
-    /// Bytes that must have been written if it ended like this.
+    /// Returns the number of bytes that must have been written if the operation ended with this result.
     pub(super) fn length_of(&self, result: Result<u64, OperationError>, length: u64) -> u64 {
         match (&self.kind, result) {
             (Kind::Receive, Ok(received)) => received,
@@ -114,7 +115,7 @@ impl Entry {
         }
     }
 
-    /// For findings.
+    /// Returns the operation's name for findings.
     pub(super) fn name(&self) -> String {
         let kind = match self.kind {
             Kind::Store { .. } => "store",

@@ -1,14 +1,15 @@
-//! Who asked for what, and what memories did about it: the oracle that sees all sides of every operation.
+//! The ledger: an oracle that compares requests, memory writes and completions of all nodes.
 //!
-//! A rank knows that its put has ended and an owner knows what lies in his memory; whether the one follows from the other, at that very
-//! moment, only somebody sees who looks at both. The ledger hears every accepted command, every write that a memory carries
-//! out, and every end. So it can say that an operation which ended well is in memory whole and once, that memory changed nowhere else, that
-//! a signal came after its data, and that who was told "unknown" or "nothing was sent" was told the truth.
+//! An initiator sees that its put has ended, and a target sees its memory. Only an observer of both can check at the moment of
+//! completion that one follows from the other. The ledger records every accepted command, every write that a memory carries
+//! out, and every completion. It checks that a successful operation is in memory completely and once, that memory
+//! changed nowhere else, that a signal came after its data, and that the results "unknown" and "nothing was sent" are
+//! true.
 //!
-//! Where several operations under way may write the same bytes, nobody can say whose bytes are there: such places are watched
+//! If several outstanding operations may write the same bytes, their writes cannot be separated. Such ranges are watched
 //! as a whole ([`extents`]), and their operations count as not judged. Sizes and counters are compared, and for puts and stores bytes.
 //!
-//! It changes nothing, and nothing depends on it: runs with and without it are the same to the bit.
+//! The ledger changes nothing, and nothing depends on it: runs with and without it are identical to the bit.
 
 mod entry;
 mod extents;
@@ -22,33 +23,33 @@ use rackloom_jobs::{Oracle, Verdicts};
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Command, Event, Instant, NodeId, OperationError, OperationId, RegionId};
 
-use self::entry::{Entry, Kind, Place};
+use self::entry::{Destination, Entry, Kind};
 use self::extents::Extents;
 use self::words::Words;
 use crate::loans::range;
 
-/// Where the bytes of all nodes are looked up.
+/// Access to the bytes of all nodes.
 pub(crate) trait AllMemories {
-    /// A node's bytes.
+    /// Returns a node's bytes.
     fn bytes(&self, node: NodeId) -> &VectorMemory;
 }
 
 /// The ledger of a rack.
 #[derive(Debug)]
 pub(crate) struct Ledger {
-    /// By node, then by the number that its operations were given in order of asking.
+    /// Open operations by node, then by number in order of request.
     open: Vec<BTreeMap<u64, Entry>>,
-    /// By node: the number of the operation that has this name.
+    /// By node: the number of the operation with this identity.
     numbers: Vec<BTreeMap<OperationId, u64>>,
     next_number: u64,
-    /// By node: places in its memory that operations under way may write.
+    /// By node: ranges of its memory that outstanding operations may write.
     extents: Vec<Extents>,
     words: Words,
-    /// By node: whom it cannot reach.
+    /// By node: the peers that it cannot reach.
     lost: Vec<BTreeSet<NodeId>>,
-    /// Bytes are where they should be, and can be compared.
+    /// True if bytes are at their final offsets and can be compared.
     has_bytes: bool,
-    /// How operations ended that somebody asks for.
+    /// Results of operations that [`Ledger::await_end`] named; `None` until they end.
     awaited: BTreeMap<(NodeId, OperationId), Option<Result<u64, OperationError>>>,
     verdicts: Verdicts,
 }
@@ -68,7 +69,7 @@ impl Ledger {
         }
     }
 
-    /// What it has found until now.
+    /// Returns the findings until now.
     pub(crate) fn verdicts(&self) -> &Verdicts {
         &self.verdicts
     }
@@ -77,36 +78,36 @@ impl Ledger {
         &mut self.verdicts
     }
 
-    /// Somebody will ask how this operation ended.
+    /// Keeps the result of this operation for [`Ledger::end_of`].
     pub(crate) fn await_end(&mut self, node: NodeId, operation: OperationId) {
         self.awaited.insert((node, operation), None);
     }
 
-    /// How it ended, if it has.
+    /// Returns the result of the operation, if it has ended.
     pub(crate) fn end_of(&self, node: NodeId, operation: OperationId) -> Option<Result<u64, OperationError>> {
         self.awaited.get(&(node, operation)).copied().flatten()
     }
 
-    /// A frame that was sent to an earlier life of this node was used.
-    pub(crate) fn used_stale(&mut self, now: Instant, node: NodeId, is_used: bool) {
+    /// Notes a frame that was sent to an earlier incarnation of this node, and whether the node used it.
+    pub(crate) fn note_stale_frame(&mut self, now: Instant, node: NodeId, is_used: bool) {
         self.verdicts.judge(Oracle::Lives, !is_used, || {
-            format!("{node} used a frame at {now:?} that was sent to an earlier life of it")
+            format!("{node} used a frame at {now:?} that was sent to an earlier incarnation of it")
         });
     }
 
-    /// A node's endpoint has accepted a command.
-    pub(crate) fn asked(&mut self, node: NodeId, command: &Command<'_>) {
+    /// Notes a command that a node's endpoint has accepted.
+    pub(crate) fn note_command(&mut self, node: NodeId, command: &Command<'_>) {
         let number = self.next_number;
         let Some(mut entry) = Entry::of(node, command, number) else { return };
         self.next_number += 1;
         entry.was_lost = entry.target.is_some_and(|target| self.lost[node.index()].contains(&target));
-        if let Some(place) = entry.place
-            && let Some(extents) = self.extents.get_mut(place.holder.index())
+        if let Some(destination) = entry.destination
+            && let Some(extents) = self.extents.get_mut(destination.holder.index())
         {
-            extents.open(&place, (node, number));
+            extents.open(&destination, (node, number));
         }
         if let Some(word) = entry.word {
-            self.words.asked(word, entry.is_signal().then_some((node, number)));
+            self.words.request(word, entry.is_signal().then_some((node, number)));
         }
         if let Some(operation) = entry.operation {
             self.numbers[node.index()].insert(operation, number);
@@ -114,13 +115,13 @@ impl Ledger {
         self.open[node.index()].insert(number, entry);
     }
 
-    /// A node's memory is written on behalf of an operation.
-    pub(crate) fn wrote(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
+    /// Notes a write to a node's memory for an operation.
+    pub(crate) fn note_write(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
         let Some(extents) = self.extents.get_mut(node.index()) else { return };
         let found = extents.write(region, offset, length);
         let where_to = || format!("{length} bytes at {offset} of {region} of {node}");
         self.verdicts.judge(Oracle::Untouched, found.is_covered, || {
-            format!("{} were written, and no operation under way may write there", where_to())
+            format!("{} were written, and no outstanding operation may write there", where_to())
         });
         if found.is_too_much {
             self.verdicts.find(Oracle::ExactlyOnce, || {
@@ -129,27 +130,27 @@ impl Ledger {
         }
     }
 
-    /// A node's own job writes into its memory.
-    pub(crate) fn wrote_itself(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
+    /// Notes a write of a node's own job to its memory.
+    pub(crate) fn note_own_write(&mut self, node: NodeId, region: RegionId, offset: u64, length: u64) {
         if let Some(extents) = self.extents.get_mut(node.index()) {
             extents.touch(region, offset, length);
         }
     }
 
-    /// An atomic or a signal is applied to a word of a node's memory.
-    pub(crate) fn applied(&mut self, node: NodeId, region: RegionId, offset: u64) {
-        self.wrote_itself(node, region, offset, 8);
+    /// Notes an atomic or a signal that is applied to a word of a node's memory.
+    pub(crate) fn note_applied(&mut self, node: NodeId, region: RegionId, offset: u64) {
+        self.note_own_write(node, region, offset, 8);
         let word = (node, region, offset);
-        let is_right = self.words.applied(word);
+        let is_right = self.words.apply(word);
         self.verdicts.judge(Oracle::ExactlyOnce, is_right, || {
-            format!(
-                "the word at {offset} of {region} of {node} was changed more often than anybody asked for"
-            )
+            format!("the word at {offset} of {region} of {node} was changed more often than was requested")
         });
         let Self { words, open, extents, .. } = self;
-        let is_whole = |(asker, number): (NodeId, u64)| {
-            let place = open.get(asker.index()).and_then(|open| open.get(&number)?.place);
-            place.is_none_or(|place| extents[place.holder.index()].is_whole(&place).unwrap_or(true))
+        let is_whole = |(initiator, number): (NodeId, u64)| {
+            let destination = open.get(initiator.index()).and_then(|open| open.get(&number)?.destination);
+            destination.is_none_or(|destination| {
+                extents[destination.holder.index()].is_whole(&destination).unwrap_or(true)
+            })
         };
         if let Some(is_right) = words.take_signal(word, is_whole) {
             self.verdicts.judge(Oracle::Order, is_right, || {
@@ -158,8 +159,14 @@ impl Ledger {
         }
     }
 
-    /// What a node's endpoint reports. Losses first: they explain ends that are told in the same breath.
-    pub(crate) fn hear(&mut self, now: Instant, node: NodeId, events: &[Event], memories: &impl AllMemories) {
+    /// Takes the events of a node's endpoint. Losses come first: they explain completions of the same batch.
+    pub(crate) fn handle_events(
+        &mut self,
+        now: Instant,
+        node: NodeId,
+        events: &[Event],
+        memories: &impl AllMemories,
+    ) {
         for event in events {
             match *event {
                 Event::NodeLost { node: lost } => {
@@ -185,15 +192,15 @@ impl Ledger {
         concerned.for_each(|entry| entry.was_lost = true);
     }
 
-    /// A new life has taken a node's seat: its memory is new, and nobody may write there for the old one's sake.
-    pub(crate) fn bury(&mut self, node: NodeId) {
+    /// Begins a new incarnation of a node: its memory is new, and operations of the old one may not write there.
+    pub(crate) fn begin_incarnation(&mut self, node: NodeId) {
         self.extents[node.index()] = Extents::default();
         self.words.forget(node);
-        // What the old life has asked of others may still come there: their places stay covered.
+        // Requests of the old incarnation may still arrive at other nodes: their ranges stay covered.
         self.open[node.index()].clear();
         self.numbers[node.index()].clear();
         for entry in self.open.iter_mut().flat_map(BTreeMap::values_mut) {
-            entry.place = entry.place.filter(|place| place.holder != node);
+            entry.destination = entry.destination.filter(|destination| destination.holder != node);
             entry.word = entry.word.filter(|(holder, ..)| *holder != node);
         }
     }
@@ -222,7 +229,7 @@ impl Ledger {
         self.settle(now, node, &entry, result, memories);
     }
 
-    /// A flush ends the posted stores before it; what it says of them says nothing of each.
+    /// A flush ends the posted stores before it. Its result says nothing about a single store.
     fn end_posted(
         &mut self,
         now: Instant,
@@ -245,7 +252,7 @@ impl Ledger {
         }
     }
 
-    /// Hold what memory has done against how the operation ended.
+    /// Compares the writes to memory with the result of the operation.
     fn settle(
         &mut self,
         now: Instant,
@@ -254,60 +261,65 @@ impl Ledger {
         result: Result<u64, OperationError>,
         memories: &impl AllMemories,
     ) {
-        let told = || format!("{} of {node} at {now:?}", entry.name());
+        let name = || format!("{} of {node} at {now:?}", entry.name());
         let is_unknown =
             matches!(result, Err(OperationError::OutcomeUnknown | OperationError::EarlierFailure));
         let is_undone = matches!(result, Err(OperationError::Unreachable));
         if result == Err(OperationError::OutcomeUnknown) && entry.target.is_some() {
             self.verdicts.judge(Oracle::UnknownIfTrue, entry.was_lost, || {
-                format!("{} ended with an unknown outcome, and its target was never lost", told())
+                format!("{} ended with an unknown outcome, and its target was never lost", name())
             });
         }
-        let written = entry.place.and_then(|place| {
-            let extents = self.extents.get_mut(place.holder.index())?;
-            // What may still land of an operation whose outcome is unknown is covered for good.
-            if is_unknown { extents.abandon(&place) } else { extents.close(&place) }
+        let written = entry.destination.and_then(|destination| {
+            let extents = self.extents.get_mut(destination.holder.index())?;
+            // A range that an operation with an unknown outcome may still write stays covered for good.
+            if is_unknown { extents.abandon(&destination) } else { extents.close(&destination) }
         });
         let must_be_whole = result.is_ok();
-        match (entry.place, written) {
-            (Some(place), Some(written)) if must_be_whole => {
-                let length = entry.length_of(result, place.length);
+        match (entry.destination, written) {
+            (Some(destination), Some(written)) if must_be_whole => {
+                let length = entry.length_of(result, destination.length);
                 self.verdicts.judge(Oracle::ExactlyOnce, written.bytes == length, || {
-                    format!("{} ended well with {} of its {length} bytes written", told(), written.bytes)
+                    format!("{} ended well with {} of its {length} bytes written", name(), written.bytes)
                 });
                 if !written.is_touched && self.has_bytes {
-                    self.compare(entry, &place, memories);
+                    self.compare(entry, &destination, memories);
                 }
             }
-            // A load that is lost may have brought some of its bytes; nobody else's memory has changed.
-            (Some(_), Some(written)) if is_undone && !matches!(entry.kind, Kind::Fetch) => {
+            // A lost load, get or receive may leave a part of the data in the buffer of the node that began it. No other memory has changed.
+            (Some(_), Some(written)) if is_undone && !matches!(entry.kind, Kind::Fetch | Kind::Receive) => {
                 self.verdicts.judge(Oracle::UnknownIfTrue, written.bytes == 0, || {
-                    format!("{} ended with nothing sent, and {} bytes were written", told(), written.bytes)
+                    format!("{} ended with nothing sent, and {} bytes were written", name(), written.bytes)
                 });
             }
             (Some(_), None) if must_be_whole => self.verdicts.pass_over(Oracle::ExactlyOnce),
             _ => {}
         }
         if let Some(word) = entry.word {
-            let is_right = self.words.ended(word, result.is_ok(), is_unknown, (node, entry.number));
+            let is_right = self.words.end(word, result.is_ok(), is_unknown, (node, entry.number));
             self.verdicts.judge(Oracle::ExactlyOnce, is_right, || {
-                format!("{} ended, and its word was changed too seldom or too often", told())
+                format!("{} ended, and its word was not changed exactly once", name())
             });
         }
     }
 
-    /// Whether the bytes are those that were to be written.
-    fn compare(&mut self, entry: &Entry, place: &Place, memories: &impl AllMemories) {
-        let there = range(memories.bytes(place.holder), place.region, place.offset, place.length as usize);
+    /// Compares the bytes in memory with those that were to be written.
+    fn compare(&mut self, entry: &Entry, destination: &Destination, memories: &impl AllMemories) {
+        let there = range(
+            memories.bytes(destination.holder),
+            destination.region,
+            destination.offset,
+            destination.length as usize,
+        );
         let wanted = match &entry.kind {
             Kind::Store { data } => Some(&**data),
             Kind::Put { source } => {
-                range(memories.bytes(entry.asker), source.region, source.offset, source.length as usize)
+                range(memories.bytes(entry.initiator), source.region, source.offset, source.length as usize)
             }
             _ => return,
         };
         self.verdicts.judge(Oracle::Shadow, there == wanted, || {
-            format!("{} of {} ended well, and other bytes are at its target", entry.name(), entry.asker)
+            format!("{} of {} ended well, and other bytes are at its target", entry.name(), entry.initiator)
         });
     }
 }

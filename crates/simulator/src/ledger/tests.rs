@@ -1,10 +1,10 @@
-//! Each promise broken once, by hand, and a ledger that says so.
+//! Each promise is broken once, by hand, and the ledger reports it.
 
 use super::*;
 use rackloom_protocol::{Atomic, AtomicKind, Completion, Key, LocalRange, RemoteAddress, Signal, Width};
 
 const REGION: RegionId = RegionId(1);
-const ASKER: NodeId = NodeId(0);
+const INITIATOR: NodeId = NodeId(0);
 const TARGET: NodeId = NodeId(1);
 const NAME: OperationId = OperationId(7);
 const NOW: Instant = Instant(5);
@@ -34,7 +34,7 @@ const fn store(data: &[u8]) -> Command<'_> {
 }
 
 fn end(ledger: &mut Ledger, memories: &Nodes, result: Result<u64, OperationError>) {
-    ledger.hear(NOW, ASKER, &[Event::Completed { operation: NAME, result }], memories);
+    ledger.handle_events(NOW, INITIATOR, &[Event::Completed { operation: NAME, result }], memories);
 }
 
 /// The oracles that found something, by name.
@@ -45,13 +45,13 @@ fn broken(ledger: &Ledger) -> Vec<&'static str> {
 
 fn write(ledger: &mut Ledger, memories: &mut Nodes, data: &[u8]) {
     memories.0[1].bytes_mut(REGION)[16..16 + data.len()].copy_from_slice(data);
-    ledger.wrote(TARGET, REGION, 16, data.len() as u64);
+    ledger.note_write(TARGET, REGION, 16, data.len() as u64);
 }
 
 #[test]
-fn what_is_done_as_it_was_asked_for_breaks_nothing() {
+fn correct_operations_break_nothing() {
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
     assert_eq!(broken(&ledger), [""; 0]);
@@ -61,18 +61,18 @@ fn what_is_done_as_it_was_asked_for_breaks_nothing() {
 }
 
 #[test]
-fn other_bytes_break_the_shadow_alone() {
+fn wrong_bytes_break_the_shadow_alone() {
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"dato");
     end(&mut ledger, &memories, Ok(0));
     assert_eq!(broken(&ledger), ["shadow"]);
 }
 
 #[test]
-fn bytes_that_are_written_twice_break_exactly_once_alone() {
+fn bytes_written_twice_break_exactly_once_alone() {
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
@@ -80,14 +80,14 @@ fn bytes_that_are_written_twice_break_exactly_once_alone() {
 }
 
 #[test]
-fn an_atomic_that_is_applied_twice_breaks_exactly_once_alone() {
+fn an_atomic_applied_twice_breaks_exactly_once_alone() {
     let (mut ledger, memories) = scene();
     let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 };
-    ledger.asked(ASKER, &Command::Atomic { operation: NAME, target: at(8), atomic });
-    ledger.applied(TARGET, REGION, 8);
+    ledger.note_command(INITIATOR, &Command::Atomic { operation: NAME, target: at(8), atomic });
+    ledger.note_applied(TARGET, REGION, 8);
     end(&mut ledger, &memories, Ok(0));
     assert_eq!(broken(&ledger), [""; 0]);
-    ledger.applied(TARGET, REGION, 8);
+    ledger.note_applied(TARGET, REGION, 8);
     assert_eq!(broken(&ledger), ["exactly-once"]);
 }
 
@@ -96,8 +96,8 @@ fn a_signal_before_its_data_breaks_the_order_alone() {
     let (mut ledger, mut memories) = scene();
     let source = LocalRange { region: REGION, offset: 32, length: 4 };
     let signal = Some(Signal::set(at(64), 1));
-    ledger.asked(ASKER, &Command::Put { operation: NAME, target: at(16), source, signal });
-    ledger.applied(TARGET, REGION, 64);
+    ledger.note_command(INITIATOR, &Command::Put { operation: NAME, target: at(16), source, signal });
+    ledger.note_applied(TARGET, REGION, 64);
     write(&mut ledger, &mut memories, &[0; 4]);
     end(&mut ledger, &memories, Ok(0));
     assert_eq!(broken(&ledger), ["order"]);
@@ -106,7 +106,7 @@ fn a_signal_before_its_data_breaks_the_order_alone() {
 #[test]
 fn a_second_end_breaks_one_end_alone() {
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
     end(&mut ledger, &memories, Err(OperationError::OutcomeUnknown));
@@ -114,9 +114,9 @@ fn a_second_end_breaks_one_end_alone() {
 }
 
 #[test]
-fn a_write_where_nobody_may_breaks_untouched_alone() {
+fn a_write_outside_all_extents_breaks_untouched_alone() {
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
     write(&mut ledger, &mut memories, b"data");
@@ -127,30 +127,47 @@ fn a_write_where_nobody_may_breaks_untouched_alone() {
 fn an_outcome_is_unknown_only_if_the_target_was_lost_and_nothing_sent_is_nothing_written() {
     let unknown = Err(OperationError::OutcomeUnknown);
     let (mut ledger, memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     end(&mut ledger, &memories, unknown);
     assert_eq!(broken(&ledger), ["unknown-if-true"]);
 
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
-    let told = [Event::Completed { operation: NAME, result: unknown }, Event::NodeLost { node: TARGET }];
-    ledger.hear(NOW, ASKER, &told, &memories);
-    // It may come all the same.
+    ledger.note_command(INITIATOR, &store(b"data"));
+    let events = [Event::Completed { operation: NAME, result: unknown }, Event::NodeLost { node: TARGET }];
+    ledger.handle_events(NOW, INITIATOR, &events, &memories);
+    // The data may still arrive.
     write(&mut ledger, &mut memories, b"data");
     assert_eq!(broken(&ledger), [""; 0]);
 
     let (mut ledger, mut memories) = scene();
-    ledger.asked(ASKER, &store(b"data"));
+    ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Err(OperationError::Unreachable));
     assert_eq!(broken(&ledger), ["unknown-if-true"]);
 }
 
+/// A load, a get and a receive write the memory of the node that began them. When the peer is lost, a part of the data may be there.
 #[test]
-fn a_stale_frame_that_is_used_breaks_lives_alone() {
+fn a_lost_load_or_receive_may_leave_a_part_in_its_own_buffer() {
+    let into = LocalRange { region: REGION, offset: 16, length: 8 };
+    for command in [
+        Command::Load { operation: NAME, target: at(16), into },
+        Command::Get { operation: NAME, target: at(16), into },
+        Command::Receive { operation: NAME, source: Some(TARGET), tag: 1, ignore: 0, into },
+    ] {
+        let (mut ledger, memories) = scene();
+        ledger.note_command(INITIATOR, &command);
+        ledger.note_write(INITIATOR, REGION, 16, 4);
+        end(&mut ledger, &memories, Err(OperationError::Unreachable));
+        assert_eq!(broken(&ledger), [""; 0], "{command:?}");
+    }
+}
+
+#[test]
+fn a_used_stale_frame_breaks_lives_alone() {
     let (mut ledger, _) = scene();
-    ledger.used_stale(NOW, TARGET, false);
+    ledger.note_stale_frame(NOW, TARGET, false);
     assert_eq!(broken(&ledger), [""; 0]);
-    ledger.used_stale(NOW, TARGET, true);
+    ledger.note_stale_frame(NOW, TARGET, true);
     assert_eq!(broken(&ledger), ["lives"]);
 }

@@ -1,7 +1,7 @@
-//! Words that atomics and signals change, each as a whole: how often it was asked for, done, and told.
+//! Words that atomics and signals change as a whole: counts of requested, applied and completed changes.
 //!
-//! Every change counts the same, so two operations on one word need not be told apart: never may a word have been changed more
-//! often than was asked for and not taken back, never less often than was told to have been done.
+//! Every change counts the same, so two operations on one word need not be distinguished. A word must not change more
+//! often than was requested and not undone, and not less often than completions reported.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,36 +11,37 @@ use super::entry::Word;
 
 #[derive(Clone, Debug, Default)]
 struct Changes {
-    asked: u64,
+    requested: u64,
     applied: u64,
-    /// Ended well.
+    /// Number of changes whose operation succeeded.
     done: u64,
-    /// Ended in a way that says that nothing has changed.
+    /// Number of changes whose result says that nothing has changed.
     undone: u64,
-    /// Signals that have not been seen yet, by asker and number.
+    /// Signals that have not been seen yet, by initiator and number.
     signals: VecDeque<(NodeId, u64)>,
 }
 
-/// All words of a rack.
+/// The changed words of a rack.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words(BTreeMap<Word, Changes>);
 
 impl Words {
-    /// Somebody asks for a change; a signal says whose data it follows.
-    pub(super) fn asked(&mut self, word: Word, signal: Option<(NodeId, u64)>) {
+    /// Adds a requested change; for a signal, with the operation whose data it follows.
+    pub(super) fn request(&mut self, word: Word, signal: Option<(NodeId, u64)>) {
         let changes = self.0.entry(word).or_default();
-        changes.asked += 1;
+        changes.requested += 1;
         changes.signals.extend(signal);
     }
 
-    /// The word is changed. Whether that may be.
-    pub(super) fn applied(&mut self, word: Word) -> bool {
+    /// Adds an applied change. Returns false if it exceeds the requests.
+    pub(super) fn apply(&mut self, word: Word) -> bool {
         let changes = self.0.entry(word).or_default();
         changes.applied += 1;
-        changes.applied + changes.undone <= changes.asked
+        changes.applied + changes.undone <= changes.requested
     }
 
-    /// A change that may be a signal: whether one of those that are awaited had all of its data there. `None` if none is awaited.
+    /// Takes a change that may be a signal. Returns true if one of the awaited signals had all of its data; `None` if
+    /// none is awaited.
     pub(super) fn take_signal(
         &mut self,
         word: Word,
@@ -50,19 +51,13 @@ impl Words {
         if changes.signals.is_empty() {
             return None;
         }
-        let place = changes.signals.iter().position(|signal| is_whole(*signal));
-        changes.signals.remove(place.unwrap_or(0));
-        Some(place.is_some())
+        let signal_index = changes.signals.iter().position(|signal| is_whole(*signal));
+        changes.signals.remove(signal_index.unwrap_or(0));
+        Some(signal_index.is_some())
     }
 
-    /// An operation on the word has ended. Whether that may be.
-    pub(super) fn ended(
-        &mut self,
-        word: Word,
-        is_done: bool,
-        is_unknown: bool,
-        signal: (NodeId, u64),
-    ) -> bool {
+    /// Adds the end of an operation on the word. Returns false if it contradicts the applied changes.
+    pub(super) fn end(&mut self, word: Word, is_done: bool, is_unknown: bool, signal: (NodeId, u64)) -> bool {
         let changes = self.0.entry(word).or_default();
         if is_done {
             changes.done += 1;
@@ -70,10 +65,10 @@ impl Words {
             changes.undone += 1;
             changes.signals.retain(|other| *other != signal);
         }
-        changes.done <= changes.applied && changes.applied + changes.undone <= changes.asked
+        changes.done <= changes.applied && changes.applied + changes.undone <= changes.requested
     }
 
-    /// A node's memory is new.
+    /// Forgets the words of a node whose memory is new.
     pub(super) fn forget(&mut self, node: NodeId) {
         self.0.retain(|(holder, ..), _| *holder != node);
     }
@@ -85,34 +80,34 @@ mod tests {
     use rackloom_protocol::RegionId;
 
     const WORD: Word = (NodeId(0), RegionId(1), 8);
-    const ASKER: (NodeId, u64) = (NodeId(1), 7);
+    const INITIATOR: (NodeId, u64) = (NodeId(1), 7);
 
     #[test]
-    fn a_word_may_be_changed_as_often_as_was_asked_for() {
+    fn a_word_may_be_changed_as_often_as_requested() {
         let mut words = Words::default();
-        words.asked(WORD, None);
-        words.asked(WORD, None);
-        assert!(words.applied(WORD) && words.ended(WORD, true, false, ASKER));
-        assert!(words.ended(WORD, false, true, ASKER), "unknown: it may come");
-        assert!(words.applied(WORD) && !words.applied(WORD), "twice, and no third time");
+        words.request(WORD, None);
+        words.request(WORD, None);
+        assert!(words.apply(WORD) && words.end(WORD, true, false, INITIATOR));
+        assert!(words.end(WORD, false, true, INITIATOR), "unknown: it may come");
+        assert!(words.apply(WORD) && !words.apply(WORD), "twice, and no third time");
     }
 
     #[test]
-    fn what_was_told_to_be_done_must_be_and_what_was_told_to_be_undone_must_not() {
+    fn completions_must_agree_with_applied_changes() {
         let mut words = Words::default();
-        words.asked(WORD, None);
-        assert!(!words.ended(WORD, true, false, ASKER), "before it was applied");
+        words.request(WORD, None);
+        assert!(!words.end(WORD, true, false, INITIATOR), "before it was applied");
         let mut words = Words::default();
-        words.asked(WORD, None);
-        assert!(words.ended(WORD, false, false, ASKER));
-        assert!(!words.applied(WORD), "after it was said not to happen");
+        words.request(WORD, None);
+        assert!(words.end(WORD, false, false, INITIATOR));
+        assert!(!words.apply(WORD), "after its operation ended without a change");
     }
 
     #[test]
-    fn a_signal_may_be_seen_if_any_that_is_awaited_has_its_data() {
+    fn a_signal_is_valid_if_any_awaited_signal_has_its_data() {
         let mut words = Words::default();
-        words.asked(WORD, Some((NodeId(1), 1)));
-        words.asked(WORD, Some((NodeId(2), 2)));
+        words.request(WORD, Some((NodeId(1), 1)));
+        words.request(WORD, Some((NodeId(2), 2)));
         assert_eq!(words.take_signal(WORD, |signal| signal.1 == 2), Some(true));
         assert_eq!(words.take_signal(WORD, |signal| signal.1 == 2), Some(false));
         assert_eq!(words.take_signal(WORD, |_| true), None);

@@ -1,32 +1,34 @@
-//! What operations of the local path do to memory, and how they end.
+//! Effects of local operations on memory, and their completions.
 //!
-//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a new life takes the
-//! seat, as mapped pages stay until they are unmapped; after that the operation ends as unreachable and touches nothing.
+//! The permissions were checked when an operation was taken. An owner that died since then keeps its memory until a
+//! new incarnation takes the seat, as mapped pages stay until they are unmapped; after that the operation ends as
+//! unreachable and changes nothing.
 
-use rackloom_plan::faults::Troubles;
+use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
     Atomic, AtomicKind, Completion, Event, Instant, LocalRange, Memory, MemoryAccess, MemoryDone,
     MemoryRequest, MemoryToken, NodeId, OperationError, RegionId, RemoteAddress, Signal, SignalKind, Width,
 };
 
-use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed};
+use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed, copies};
 use crate::memories::Memories;
-use crate::takings::Place;
+use crate::seat_memory::SeatMemory;
+use crate::takings::RegionOffset;
 
-/// What a turn on the local path needs and changes.
+/// Inputs and outputs of one poll of the local path.
 pub(crate) struct Surroundings<'a> {
     pub(crate) memories: &'a mut Memories,
     /// Counts requests to memory: the watchdog's measure of progress.
     pub(crate) requests: &'a mut u64,
-    /// What a fault script makes of the node's own memory.
-    pub(crate) troubles: Option<&'a mut Troubles>,
+    /// Memory faults of the node from a fault script.
+    pub(crate) memory_faults: Option<&'a mut MemoryFaults>,
     pub(crate) events: &'a mut Vec<Event>,
-    /// Nodes whose memory has changed, and who may wait for that.
+    /// Nodes whose memory has changed, and that may wait for that.
     pub(crate) touched: &'a mut Vec<NodeId>,
 }
 
 impl Local {
-    /// Carry out what is due, and end the waits whose words have the awaited values.
+    /// Carries out due operations, and ends the waits whose words have the awaited values.
     pub(crate) fn poll(&mut self, now: Instant, around: &mut Surroundings<'_>) {
         while self.next_due() <= now
             && let Some(Pending { what, .. }) = self.pending.pop_front()
@@ -68,27 +70,29 @@ impl Local {
     fn perform(&self, access: &Access, around: &mut Surroundings<'_>) -> Result<u64, OperationError> {
         match *access {
             Access::Store { at, ref data, .. } => {
-                around.memories.store(at.node, place(at), data).map(|()| 0).map_err(|_| failed())
+                copies::store(around.memories, (at.node, offset_of(at)), data)
+                    .map(|()| 0)
+                    .map_err(|_| failed())
             }
             Access::Atomic { at, atomic, .. } => around.apply(at, atomic),
             Access::Put { at, source, signal, .. } => {
-                around.copy((self.node, own(source)), (at.node, place(at)), source.length)?;
+                around.copy((self.node, own(source)), (at.node, offset_of(at)), source.length)?;
                 match signal {
                     Some(signal) => around.raise(at.node, signal).map(|_| 0),
                     None => Ok(0),
                 }
             }
             Access::Fetch { at, into, .. } => {
-                around.copy((at.node, place(at)), (self.node, own(into)), into.length).map(|()| 0)
+                around.copy((at.node, offset_of(at)), (self.node, own(into)), into.length).map(|()| 0)
             }
         }
     }
 
     fn look_at_words(&mut self, around: &mut Surroundings<'_>) {
         let node = self.node;
-        let troubles = &mut around.troubles;
-        let fails = |_: &RegionId| troubles.as_mut().is_some_and(|troubles| troubles.fails());
-        let unreadable: Vec<_> = self.doubted.drain(..).filter(fails).collect();
+        let memory_faults = &mut around.memory_faults;
+        let fails = |_: &RegionId| memory_faults.as_mut().is_some_and(|memory_faults| memory_faults.fails());
+        let unreadable: Vec<_> = self.refused_regions.drain(..).filter(fails).collect();
         self.waits.retain(|wait| {
             let result =
                 if unreadable.contains(&wait.region) { Some(Err(failed())) } else { around.look(node, wait) };
@@ -100,17 +104,17 @@ impl Local {
 }
 
 impl Surroundings<'_> {
-    /// Copy bytes from one node's memory to another's.
+    /// Copies bytes from one node's memory to another's.
     fn copy(
         &mut self,
-        from: (NodeId, Place),
-        to: (NodeId, Place),
+        from: (NodeId, RegionOffset),
+        to: (NodeId, RegionOffset),
         length: u64,
     ) -> Result<(), OperationError> {
         if length == 0 {
             return Ok(());
         }
-        self.memories.copy_over(from, to, length).map_err(|_| failed())
+        copies::copy(self.memories, from, to, length).map_err(|_| failed())
     }
 
     fn raise(&mut self, node: NodeId, signal: Signal) -> Result<u64, OperationError> {
@@ -126,17 +130,17 @@ impl Surroundings<'_> {
     fn apply(&mut self, at: RemoteAddress, atomic: Atomic) -> Result<u64, OperationError> {
         let access = MemoryAccess::Atomic { offset: at.offset, atomic };
         let request = MemoryRequest { token: MemoryToken(0), region: at.region, access };
-        let mut memory = self.memories.of_turn(at.node, self.requests, None);
+        let mut memory = SeatMemory::new(self.memories, at.node, self.requests, None);
         match memory.execute(&request, &[]) {
             Some(MemoryDone::Value(old)) => Ok(old),
             _ => Err(failed()),
         }
     }
 
-    /// How a wait ends, if it does.
+    /// Returns the result of a wait, or `None` if it goes on.
     fn look(&mut self, node: NodeId, wait: &Wait) -> Option<Result<u64, OperationError>> {
         let mut word = [0; WORD_BYTES as usize];
-        let mut memory = self.memories.of_turn(node, self.requests, None);
+        let mut memory = SeatMemory::new(self.memories, node, self.requests, None);
         if memory.read(wait.region, wait.offset, &mut word).is_err() {
             return Some(Err(failed()));
         }
@@ -152,10 +156,10 @@ const fn failed() -> OperationError {
     OperationError::MemoryFailed
 }
 
-const fn place(at: RemoteAddress) -> Place {
-    Place { region: at.region, offset: at.offset }
+const fn offset_of(at: RemoteAddress) -> RegionOffset {
+    RegionOffset { region: at.region, offset: at.offset }
 }
 
-const fn own(range: LocalRange) -> Place {
-    Place { region: range.region, offset: range.offset }
+const fn own(range: LocalRange) -> RegionOffset {
+    RegionOffset { region: range.region, offset: range.offset }
 }

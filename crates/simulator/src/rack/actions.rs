@@ -1,4 +1,4 @@
-//! What a test or a fault script does to a rack while it runs.
+//! Actions of a test or a fault script on a running rack.
 //!
 //! Actions happen at their time, before anything else of that time, in the order in which they were scheduled. An
 //! action that names a member or a link that does not exist has no effect.
@@ -6,50 +6,45 @@
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{NodeId, PortId};
 
-use super::Simulation;
-use crate::link::{Channel, ChannelId};
-use crate::seat::{Due, Life};
-use crate::trace::Fate;
-
-/// Something done to the rack.
+/// Action on the rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// A member stops for good: no frames, no timers; what is under way to it vanishes. Nobody is told.
+    /// A member stops for good: no frames, no timers; frames in flight to it are lost. Other members get no message.
     Kill {
         /// The member.
         member: NodeId,
     },
-    /// A member stands still, as a stopped process does: frames to it wait in its device.
+    /// A member pauses, as a stopped process does: frames to it wait in its device.
     Pause {
         /// The member.
         member: NodeId,
     },
-    /// A paused member goes on.
+    /// A paused member continues.
     Resume {
         /// The member.
         member: NodeId,
     },
-    /// A dead member is followed by a new life of the same seat, without a job and with memory of its own. Only in a rack that
+    /// A dead member is followed by a new incarnation of its seat, without a job and with its own memory. Only in a rack that
     /// plays a fault script.
     Restart {
         /// The member.
         member: NodeId,
     },
-    /// A cable is cut: what is under way on it, and what is sent into it, vanishes. Carriers stay up.
+    /// A cable is cut: frames in flight on it, and frames sent into it, are lost. Carriers stay up.
     Cut {
         /// Index of the link in the plan.
         edge: u16,
         /// One direction, or both.
         direction: Option<Direction>,
     },
-    /// A cut cable, or one on which everything is dropped, is whole again.
+    /// A cut cable, or one on which all frames are dropped, works again.
     Restore {
         /// Index of the link in the plan.
         edge: u16,
         /// One direction, or both.
         direction: Option<Direction>,
     },
-    /// Everything sent from now on is lost; what is under way still arrives.
+    /// All frames sent from now on are lost; frames in flight still arrive.
     DropAll {
         /// Index of the link in the plan.
         edge: u16,
@@ -62,96 +57,16 @@ pub enum Action {
         edge: u16,
         /// In this direction.
         direction: Direction,
-        /// Which one, counted from 1 for the first that is sent from now on.
+        /// Number of the frame, counted from 1 for the first that is sent from now on.
         number: u64,
     },
-    /// A member's device reports that its carrier has gone or come back. The cable itself is not touched.
+    /// A member's device reports that its carrier has gone or returned. The cable itself does not change.
     Carrier {
         /// The member.
         member: NodeId,
         /// Its port.
         port: PortId,
-        /// Gone or back.
+        /// True if the carrier has returned.
         up: bool,
     },
-}
-
-impl Simulation {
-    pub(super) fn act(&mut self, action: Action, due: &mut Vec<Due>) {
-        match action {
-            Action::Kill { member } => self.kill(member),
-            Action::Pause { member } => self.pause(member),
-            Action::Resume { member } => self.resume(member, due),
-            Action::Restart { member } => self.restart(member),
-            Action::Cut { edge, direction } => self.each_channel(edge, direction, |channel| {
-                channel.tampering.cut = true;
-                channel.life += 1;
-            }),
-            Action::Restore { edge, direction } => self.each_channel(edge, direction, |channel| {
-                (channel.tampering.cut, channel.tampering.drop_all) = (false, false);
-            }),
-            Action::DropAll { edge, direction } => {
-                self.each_channel(edge, direction, |channel| channel.tampering.drop_all = true);
-            }
-            Action::DropDataFrame { edge, direction, number } => {
-                self.each_channel(edge, Some(direction), |channel| {
-                    channel.tampering.drop_data_frame = number
-                });
-            }
-            Action::Carrier { member, port, up } => self.carrier(member, port, up, due),
-        }
-    }
-
-    fn kill(&mut self, member: NodeId) {
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if seat.is_awaited() {
-            self.awaited -= 1;
-        }
-        seat.life = Life::Dead;
-        if let Some(owner) = self.owners.as_ref().and_then(|owners| owners.get(member.index())) {
-            owner.die();
-        }
-        let parked = std::mem::take(&mut seat.parked);
-        seat.leases.take_all().for_each(|frame| self.fabric.frames.release(frame));
-        for channel in &seat.outgoing {
-            self.fabric.forget_kept(*channel, 0);
-        }
-        self.lose_frames(&parked, Fate::ReceiverDead);
-    }
-
-    fn pause(&mut self, member: NodeId) {
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if seat.life == Life::Alive {
-            seat.life = Life::Paused;
-        }
-    }
-
-    fn resume(&mut self, member: NodeId, due: &mut Vec<Due>) {
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if seat.life != Life::Paused {
-            return;
-        }
-        seat.life = Life::Alive;
-        due.append(&mut seat.parked);
-        due.push(Due { member, frame: None, number: 0 });
-    }
-
-    fn carrier(&mut self, member: NodeId, port: PortId, up: bool, due: &mut Vec<Due>) {
-        let now = self.now;
-        let Some(seat) = self.seats.get_mut(member.index()) else { return };
-        if port.index() < seat.body.member().port_count() && seat.life != Life::Dead {
-            seat.body.member_mut().handle_carrier(now, port, up);
-            due.push(Due { member, frame: None, number: 0 });
-        }
-    }
-
-    fn each_channel(&mut self, edge: u16, direction: Option<Direction>, change: impl Fn(&mut Channel)) {
-        for way in [Direction::Forward, Direction::Backward] {
-            if direction.is_none_or(|chosen| chosen == way)
-                && let Some(channel) = self.fabric.channel_mut(ChannelId::new(edge, way))
-            {
-                change(channel);
-            }
-        }
-    }
 }

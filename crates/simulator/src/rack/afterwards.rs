@@ -1,8 +1,8 @@
-//! After a run: everything is healed, and then there must be progress, and all credits must come home.
+//! After a run: all faults are healed, and then there must be progress, and all credits must return.
 //!
-//! A fabric may stop under faults; it may not stay stopped when they are over. So links are made whole and who stood still goes on; only
-//! the dead stay dead. Then every living node reads a word of each living neighbour, and has it within a bound. What this adds
-//! to a rack's history comes after the job's end and after whatever was measured.
+//! A fabric may stop under faults; it may not stay stopped when they are over. So links are repaired and paused
+//! members continue; only dead members stay dead. Then every living node loads a word of each living neighbour, and
+//! must get it within a bound. These events come after the job's end and after all measurements.
 
 use std::collections::BTreeMap;
 
@@ -16,41 +16,41 @@ use rackloom_protocol::{
 
 use super::Simulation;
 use super::actions::Action;
-use crate::link::ChannelId;
-use crate::seat::{Body, Life};
+use crate::ids::ChannelId;
+use crate::seat::{Activity, Body};
 
-/// Names of the probes: far from those of any job.
+/// Identity of the first probe; a job does not use numbers that large.
 const FIRST_PROBE: u64 = 1 << 63;
-/// The first look at a rack that is coming back comes so soon; each one takes twice as long, up to the rack's slowest timer.
+/// Time until the first check of a recovering rack, in nanoseconds. Each check waits twice as long, up to the rack's slowest timer.
 const FIRST_LOOK_NS: u64 = 20_000;
-/// So many of the longest looks, and it must be back.
+/// Number of the longest waits after which the rack must have recovered.
 const LOOKS_MAX: u64 = 40;
 const PROBE_BYTES: u64 = 8;
 
-/// A word that one node reads of another.
+/// A word that one node loads from another.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
-    asker: NodeId,
+    initiator: NodeId,
     target: NodeId,
     operation: OperationId,
-    is_asked: bool,
+    is_sent: bool,
 }
 
 impl Simulation {
-    /// Watch over what must never happen, from now on. To be called before the run.
+    /// Keeps a ledger of all operations from now on. Call it before the run.
     pub fn watch(&mut self) {
         self.is_watched = true;
         self.memories.keep_ledger();
     }
 
-    /// What has been seen until now; nothing, if nobody watches.
+    /// Returns the findings until now; empty if [`Self::watch`] was not called.
     #[must_use]
     pub fn verdicts(&self) -> Verdicts {
         self.memories.with_ledger(|ledger| ledger.verdicts().clone()).unwrap_or_default()
     }
 
-    /// Heal everything, and see whether the living come together again and whether credits come home. To be called after the run, by
-    /// somebody who has asked for everything else already.
+    /// Heals all faults, and checks that the living members reach each other again and that credits return. Call it
+    /// after the run, after all other results have been read.
     pub fn heal_and_probe(&mut self) {
         if !self.is_watched {
             return;
@@ -68,8 +68,8 @@ impl Simulation {
         let until = self.now + look_ns.saturating_mul(LOOKS_MAX);
         let mut next_ns = FIRST_LOOK_NS;
         for look in 0.. {
-            probes.iter_mut().for_each(|probe| self.ask(look, probe));
-            // What stands still for ever is told below, as what did not answer.
+            probes.iter_mut().for_each(|probe| self.send_probe(look, probe));
+            // A rack that stalls is reported below, as peers that did not answer.
             let _ = self.step_until(self.now + next_ns);
             next_ns = next_ns.saturating_mul(2).min(look_ns);
             let is_over = self.now >= until;
@@ -94,7 +94,7 @@ impl Simulation {
         }
         for number in 0..self.seats.len() {
             let member = NodeId(number as u16);
-            if self.seats[number].life == Life::Paused {
+            if self.seats[number].activity == Activity::Paused {
                 self.schedule(self.now, Action::Resume { member });
             }
             for port in 0..self.seats[number].outgoing.len() as u16 {
@@ -104,69 +104,69 @@ impl Simulation {
     }
 
     fn lives(&self, node: NodeId) -> bool {
-        self.seats.get(node.index()).is_some_and(|seat| seat.life != Life::Dead)
+        self.seats.get(node.index()).is_some_and(|seat| seat.activity != Activity::Dead)
     }
 
-    /// Every living node with each living one that it has to ask.
+    /// Returns a probe for each pair of living nodes that must reach each other.
     fn probes(&self) -> Vec<Probe> {
         let is_node = |node: NodeId| matches!(self.seats[node.index()].body, Body::Endpoint(_));
         let living =
             (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.lives(*node));
-        let probes = living.flat_map(|asker| {
-            let targets = rest::whom_to_ask(&self.edges, asker, is_node, |node| self.lives(node));
-            targets.into_iter().map(move |target| (asker, target))
+        let probes = living.flat_map(|initiator| {
+            let targets = rest::whom_to_ask(&self.edges, initiator, is_node, |node| self.lives(node));
+            targets.into_iter().map(move |target| (initiator, target))
         });
-        let probe = |(number, (asker, target))| {
+        let probe = |(number, (initiator, target))| {
             let operation = OperationId(FIRST_PROBE + number);
-            Probe { asker, target, operation, is_asked: false }
+            Probe { initiator, target, operation, is_sent: false }
         };
         (0..).zip(probes).map(probe).collect()
     }
 
-    /// Read a word of the target, unless that is under way or the asker has no memory to read it into. What was lost because its link was still
-    /// coming back is asked again.
-    fn ask(&mut self, look: u64, probe: &mut Probe) {
-        let Probe { asker, target, operation, .. } = *probe;
-        let end = self.memories.with_ledger(|ledger| ledger.end_of(asker, operation)).flatten();
-        if probe.is_asked && !end.is_some_and(is_lost) {
+    /// Loads a word of the target, unless a load is outstanding or the initiator has no memory for the result. A load
+    /// that was lost because its link was still recovering is repeated.
+    fn send_probe(&mut self, look: u64, probe: &mut Probe) {
+        let Probe { initiator, target, operation, .. } = *probe;
+        let end = self.memories.with_ledger(|ledger| ledger.end_of(initiator, operation)).flatten();
+        if probe.is_sent && !end.is_some_and(is_lost) {
             return;
         }
         let operation = OperationId(FIRST_PROBE + (look << 20) + (operation.0 & ((1 << 20) - 1)));
-        *probe = Probe { operation, is_asked: false, ..*probe };
-        // Who has no job's memory says that there is none, and has heard the question.
+        *probe = Probe { operation, is_sent: false, ..*probe };
+        // A node without a job's memory refuses the request, and has received it.
         let from = self.seats[target.index()].probed.as_ref().map(|region| (region.region, region.key));
-        let Some(into) = &self.seats[asker.index()].probed else { return };
+        let Some(into) = &self.seats[initiator.index()].probed else { return };
         let (region, key) = from.unwrap_or((into.region, into.key));
         let target = RemoteAddress { node: target, region, offset: 0, key };
         let into = LocalRange { region: into.region, offset: 0, length: PROBE_BYTES };
-        match self.command(asker, Command::Load { operation, target, into }) {
-            Ok(()) => probe.is_asked = true,
-            // Not yet.
+        match self.command(initiator, Command::Load { operation, target, into }) {
+            Ok(()) => probe.is_sent = true,
+            // Retry at the next check.
             Err(CommandRefused::Unreachable(_) | CommandRefused::Busy) => {}
-            Err(_) => probe.is_asked = true,
+            Err(_) => probe.is_sent = true,
         }
-        if probe.is_asked {
-            self.memories.with_ledger(|ledger| ledger.await_end(asker, operation));
+        if probe.is_sent {
+            self.memories.with_ledger(|ledger| ledger.await_end(initiator, operation));
         }
     }
 
     fn is_answered(&self, probe: &Probe) -> bool {
-        let Probe { asker, target, operation, .. } = *probe;
-        if probe.is_asked {
-            let end = self.memories.with_ledger(|ledger| ledger.end_of(asker, operation)).flatten();
-            // Whoever says no has heard the question.
+        let Probe { initiator, target, operation, .. } = *probe;
+        if probe.is_sent {
+            let end = self.memories.with_ledger(|ledger| ledger.end_of(initiator, operation)).flatten();
+            // A refusal shows that the request has arrived.
             return end.is_some_and(|end| !is_lost(end));
         }
-        match &self.seats[asker.index()].body {
+        match &self.seats[initiator.index()].body {
             Body::Endpoint(endpoint) => endpoint.is_reachable(target),
             _ => true,
         }
     }
 
-    /// How everybody who lives is now.
+    /// Returns the resting state of each living member.
     fn rests(&self, probes: &[Probe]) -> Vec<Option<Rest>> {
         let of_member = |node: NodeId| {
-            let own = probes.iter().filter(|probe| probe.asker == node);
+            let own = probes.iter().filter(|probe| probe.initiator == node);
             let (answered, unanswered): (Vec<&Probe>, Vec<&Probe>) =
                 own.partition(|probe| self.is_answered(probe));
             let edges =

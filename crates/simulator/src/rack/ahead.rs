@@ -1,84 +1,33 @@
-//! One member after the other, each as far as nobody else can concern it.
+//! One member after the other, each as far as no other member can affect it.
 //!
-//! What leaves a member reaches no other one before the shortest link's delay is over. So within that time each member may have all of its
-//! turns behind one another, while what it keeps is in cache, in place of one turn of each member in every moment. A member sees
-//! the same frames at the same times in the same order, so nothing else changes; the hash of a run and the list of events are made so
-//! that they do not hang on whose turn was computed first (`trace.rs`), and `tests/ahead.rs` holds both ways to the same outcome.
+//! A frame that leaves a member reaches no other one before the shortest link's delay is over. So within that time
+//! each member may have all of its polls in a row, while its data is in cache, instead of one poll of each member in
+//! every moment. A member sees the same frames at the same times in the same order, so nothing else changes; the hash
+//! of a run and the list of events do not depend on the order in which members are computed (`trace.rs`), and
+//! `tests/ahead.rs` checks that both orders have the same outcome.
 //!
-//! A run ends with the moment in which the last job does, and nobody must get beyond that. So whoever is awaited goes first and stops
-//! where its job is over. Mostly one of them is not through when the time is up, and then all may go on to its end.
+//! A run ends with the moment in which the last job does, and no member may get beyond that. So members with
+//! unfinished jobs go first and stop where their job is over. Usually one of them is not finished when the time is
+//! over, and then all may continue to its end.
 //!
-//! Where somebody must see all members' moments in order (a fault script, a ledger, a capture), they run together.
+//! If an observer must see all members' moments in order (a fault script, a ledger, a capture), they run together.
 
-use rackloom_protocol::{Event, Instant, NodeId};
+use rackloom_protocol::{Instant, NodeId};
 
 use super::Simulation;
-use crate::lists::Lists;
-use crate::queue::{Occurrence, Scheduled};
+use crate::queue::QueuedEvent;
 use crate::seat::Due;
 use crate::watchdog::Stalled;
 
-/// Nobody runs further ahead, however long the links are: what a member has before itself must stay small.
+/// Longest time that a member runs ahead, also on longer links: the events that it schedules for itself must stay few.
 const AHEAD_NS_MAX: u64 = 2_048;
-/// What all members have before themselves within the time that is being handled.
-#[derive(Debug)]
-pub(super) struct Ahead {
-    /// By member.
-    lists: Lists<Scheduled>,
-    /// Members with something in their list.
-    concerned: Vec<NodeId>,
-    /// What members had put before themselves when they were stopped.
-    stopped: Vec<(NodeId, Scheduled)>,
-    /// Events, as members had their turns: when, who, as which of its own, what.
-    pub(super) told: Vec<(Instant, NodeId, u64, Event)>,
-    pub(super) is_running: bool,
-    /// The last moment in which anybody had a turn.
-    latest: Instant,
-    /// Members always run together: for a test that compares.
-    pub(super) is_forbidden: bool,
-}
-
-impl Ahead {
-    pub(super) fn new(members: usize) -> Self {
-        Self {
-            lists: Lists::new(members),
-            concerned: Vec::new(),
-            stopped: Vec::new(),
-            told: Vec::new(),
-            is_running: false,
-            latest: Instant::ZERO,
-            is_forbidden: false,
-        }
-    }
-
-    fn add(&mut self, member: NodeId, scheduled: Scheduled) {
-        if self.lists.push(member.index(), scheduled) {
-            self.concerned.push(member);
-        }
-    }
-
-    /// When the next entry of a member is due.
-    fn next_at(&self, member: NodeId) -> Instant {
-        self.lists.first(member.index()).map_or(Instant::NEVER, |next| next.at)
-    }
-
-    fn pop(&mut self, member: NodeId) -> Option<Scheduled> {
-        self.lists.pop(member.index())
-    }
-
-    pub(super) fn tidy(&mut self, kept: usize) {
-        self.lists.tidy(kept);
-        self.told.shrink_to(kept);
-    }
-}
-
 impl Simulation {
-    /// Let members run together in every moment, as where somebody looks on. To be called before the run.
+    /// Makes all members run together in every moment, as with an observer. Call it before the run.
     pub fn run_in_step(&mut self) {
         self.ahead.is_forbidden = true;
     }
 
-    /// Until when members may run by themselves from `at` on, and not beyond `end`; `at` itself if they may not.
+    /// Returns the time until which members may run by themselves from `at` on, and not beyond `end`; `at` itself if they may not.
     pub(super) fn ahead_until(&self, at: Instant, end: Instant) -> Instant {
         if self.ahead.is_forbidden || self.script.is_some() || self.is_watched {
             return at;
@@ -89,7 +38,7 @@ impl Simulation {
         if until.since(at) > 1 { until } else { at }
     }
 
-    /// Let everything happen before `until`. `stops`: unless the last job is over earlier.
+    /// Handles all events before `until`. `stops`: unless the last job is over earlier.
     pub(super) fn run_ahead(&mut self, until: Instant, stops: bool) -> Result<(), Stalled> {
         self.collect_ahead(until);
         self.ahead.is_running = true;
@@ -100,21 +49,21 @@ impl Simulation {
         self.now = self.ahead.latest;
         self.ahead.is_running = false;
         self.put_back(concerned);
-        self.tell_in_order();
+        self.record_in_order();
         self.tidy_if_due();
         done
     }
 
-    /// Take what is due before `until` from the queue.
+    /// Removes events that are due before `until` from the queue.
     fn collect_ahead(&mut self, until: Instant) {
         let last = Instant(until.0 - 1);
         while let Some(next) = self.fabric.queue.pop_due(last) {
             let member = match next.what {
-                Occurrence::Arrival(_, member) | Occurrence::Timer(member) | Occurrence::Wake(member) => {
+                QueuedEvent::Arrival(_, member) | QueuedEvent::Timer(member) | QueuedEvent::Wake(member) => {
                     member
                 }
-                Occurrence::Opening(channel) => self.fabric.channel(channel).sender,
-                Occurrence::HoldOver(_) | Occurrence::Action(_) => {
+                QueuedEvent::Opening(channel) => self.fabric.channel(channel).sender,
+                QueuedEvent::HoldOver(_) | QueuedEvent::Action(_) => {
                     unreachable!("members run together where there is such a thing")
                 }
             };
@@ -130,7 +79,8 @@ impl Simulation {
         concerned.iter().try_for_each(|member| self.run_member(*member, end, false))
     }
 
-    /// Run those whose jobs are not over, each until its job is. Whether all were before `until`; if not, some have not been run.
+    /// Runs members with unfinished jobs, each until its job is over. Returns true if all finished before `until`; if
+    /// not, some have not been run.
     fn run_awaited(&mut self, concerned: &[NodeId], until: Instant) -> Result<bool, Stalled> {
         let is_awaited = |member: &&NodeId| self.seats[member.index()].is_awaited();
         if concerned.iter().filter(is_awaited).count() < self.awaited {
@@ -147,7 +97,7 @@ impl Simulation {
         Ok(true)
     }
 
-    /// All turns of a member before `until`; if it `stops`, up to the one in which its job ends.
+    /// Polls a member for all its events before `until`; if it `stops`, up to the one in which its job ends.
     fn run_member(&mut self, member: NodeId, until: Instant, stops: bool) -> Result<(), Stalled> {
         self.go_on(member);
         let mut due = std::mem::take(&mut self.due);
@@ -162,10 +112,10 @@ impl Simulation {
             self.ahead.latest = self.ahead.latest.max(at);
             self.collect_member(member, at, &mut due);
             due.sort_unstable_by_key(Due::order);
-            self.turn(&due);
+            self.poll_member(&due);
             due.clear();
-            let occurrences = self.statistics.occurrences;
-            done = self.watchdog.check_engine(at, occurrences).map_err(|cause| self.stalled(cause));
+            let events_handled = self.statistics.events_handled;
+            done = self.watchdog.check_engine(at, events_handled).map_err(|cause| self.stalled(cause));
         }
         self.due = due;
         while let Some(next) = self.fabric.queue.pop_own() {
@@ -174,30 +124,30 @@ impl Simulation {
         done
     }
 
-    /// A member that was stopped goes on with what it had put before itself.
+    /// Continues a stopped member with the events that it had scheduled for itself.
     fn go_on(&mut self, member: NodeId) {
         for (_, next) in self.ahead.stopped.extract_if(.., |(stopped, _)| *stopped == member) {
             self.fabric.queue.put_back_own(next);
         }
     }
 
-    /// What is due to a member at `at`.
+    /// Collects a member's events that are due at `at`.
     fn collect_member(&mut self, member: NodeId, at: Instant, due: &mut Vec<Due>) {
         while self.ahead.next_at(member) == at
             && let Some(next) = self.ahead.pop(member)
         {
-            self.statistics.occurrences += 1;
+            self.statistics.events_handled += 1;
             self.prepare(next, due);
         }
         while self.fabric.queue.next_own_at() == at
             && let Some(next) = self.fabric.queue.pop_own()
         {
-            self.statistics.occurrences += 1;
+            self.statistics.events_handled += 1;
             self.prepare(next, due);
         }
     }
 
-    /// What has not happened, because the run is over before, goes back to where it was.
+    /// Puts unhandled events back into the queue, because the run is over before them.
     fn put_back(&mut self, mut concerned: Vec<NodeId>) {
         let Self { ahead, fabric, .. } = self;
         let mut rest: Vec<_> = ahead.stopped.drain(..).map(|(_, next)| next).collect();
@@ -210,13 +160,13 @@ impl Simulation {
         }
     }
 
-    /// Record what members have told, in the order in which it happened.
-    fn tell_in_order(&mut self) {
-        let mut told = std::mem::take(&mut self.ahead.told);
-        told.sort_unstable_by_key(|(at, member, number, _)| (*at, *member, *number));
-        for (at, member, _, event) in told.drain(..) {
+    /// Records the members' events in the order of time.
+    fn record_in_order(&mut self) {
+        let mut events = std::mem::take(&mut self.ahead.events);
+        events.sort_unstable_by_key(|(at, member, number, _)| (*at, *member, *number));
+        for (at, member, _, event) in events.drain(..) {
             self.recording.add(at, member, event);
         }
-        self.ahead.told = told;
+        self.ahead.events = events;
     }
 }

@@ -1,150 +1,121 @@
-//! A fault script, played: one conductor per member, asked after each of its turns, and what it says done to the rack.
+//! A fault script, played: one scheduler per member, polled after each poll of the member, whose actions are applied to the rack.
 //!
-//! The conductors are those that real members ask. So a member that stands still or is dead changes nothing on its links until
-//! it goes on; and what another member's trigger sets off reaches it here at once, where real ones need a moment.
+//! Real members use the same schedulers. So a member that is paused or dead changes nothing on its links until
+//! it continues. A trigger of another member takes effect at once here; real members need a moment for it.
 
 use rackloom_jobs::collective::Inputs;
-use rackloom_plan::faults::{Conditions, Conductor, Deed, FaultScript, MemoryConditions, Troubles, Way};
+use rackloom_plan::faults::{
+    Conditions, FaultAction, FaultScheduler, FaultScript, MemoryConditions, MemoryFaults, Way,
+};
 use rackloom_plan::impair::Judge;
 use rackloom_plan::{Clock, JobKind, Plan};
 use rackloom_protocol::{Event, Incarnation, Instant, MemberRole, NodeId, PortId};
 
 use super::actions::Action;
+use super::script::{FaultTransition, Return, Script};
 use super::{Simulation, body_of, incarnation, seat_job};
-use crate::link::{ChannelId, LinkStatistics};
+use crate::ids::ChannelId;
+use crate::link::LinkStatistics;
 use crate::local::Owner;
-use crate::queue::Occurrence;
-use crate::seat::{Body, Life, Seat};
-
-/// A fault began or ended somewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Happening {
-    /// When.
-    pub at: Instant,
-    /// The member that applied it.
-    pub member: NodeId,
-    /// Which event of the script.
-    pub event: usize,
-    /// It began, or ended.
-    pub begins: bool,
-    /// Which beginning of the event it is, counted from one.
-    pub time: u64,
-}
-
-/// A member in whose place somebody sits soon, or since a moment ago. The run waits until that one's links are up.
-struct Return {
-    member: NodeId,
-    /// The event that killed it.
-    event: usize,
-    /// Who follows is not waited for any longer than this.
-    until: Option<Instant>,
-}
-
-/// The script in this rack.
-pub(super) struct Script {
-    /// By member.
-    conductors: Vec<Option<Conductor>>,
-    /// When the conductor's next look is scheduled; later ones are stale.
-    due_at: Vec<Instant>,
-    happenings: Vec<Happening>,
-    /// Members that are to be followed, or were and are not taken back yet.
-    returns: Vec<Return>,
-    /// How long the run waits for the links of who follows.
-    patience_ns: u64,
-    /// The plan of whoever takes a dead member's place: the same rack without a job.
-    successors: Plan,
-    seed: u64,
-}
+use crate::queue::QueuedEvent;
+use crate::seat::{Activity, Body, Seat};
 
 impl Simulation {
-    /// Let these faults befall the rack of this plan. To be called before the run.
+    /// Plays a fault script in the rack of this plan. Call it before the run.
     pub fn play(&mut self, script: &FaultScript, plan: &Plan, seed: u64) {
         let members = 0..plan.members.len() as u16;
-        let conductors: Vec<_> = members.map(|member| Conductor::new(script, plan, NodeId(member))).collect();
+        let schedulers: Vec<_> =
+            members.map(|member| FaultScheduler::new(script, plan, NodeId(member))).collect();
         if script.corrupts() || script.picks() {
             self.fabric.keep_whole();
         }
-        for way in conductors.iter().flatten().flat_map(Conductor::ways) {
+        for way in schedulers.iter().flatten().flat_map(FaultScheduler::ways) {
             let link = &plan.links[usize::from(way.edge)];
             let judge = || Judge::new(seed, &link.name, way.direction, &link.profile);
             if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
                 channel.expect_faults(judge);
             }
         }
-        let due_at = vec![Instant::NEVER; conductors.len()];
-        // What identifies the rack on the wire stays what the whole plan made it.
+        let due_at = vec![Instant::NEVER; schedulers.len()];
+        // The identity of the rack on the wire stays that of the whole plan.
         let mut successors = plan.clone();
         successors.job.kind = JobKind::None;
-        let (happenings, returns) = (Vec::new(), Vec::new());
-        let patience_ns = plan.timers_on(Clock::Virtual).detection_ns();
-        let script = Script { conductors, due_at, happenings, returns, patience_ns, successors, seed };
+        let (fault_transitions, returns) = (Vec::new(), Vec::new());
+        let wait_max_ns = plan.timers_on(Clock::Virtual).detection_ns();
+        let script = Script { schedulers, due_at, fault_transitions, returns, wait_max_ns, successors, seed };
         self.script = Some(Box::new(script));
     }
 
-    /// What the script has done until now, in order.
+    /// Returns all begins and ends of faults until now, in order.
     #[must_use]
-    pub fn happenings(&self) -> &[Happening] {
-        self.script.as_ref().map_or(&[], |script| &script.happenings)
+    pub fn fault_transitions(&self) -> &[FaultTransition] {
+        self.script.as_ref().map_or(&[], |script| &script.fault_transitions)
     }
 
-    /// A member had its turn and reported these events.
+    /// Runs a member's scheduler after a poll in which the member reported `events`.
     pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
         let Some(mut script) = self.script.take() else { return };
-        let mut tells = Vec::new();
-        if let Some(conductor) = &mut script.conductors[member.index()] {
+        let mut notices = Vec::new();
+        if let Some(scheduler) = &mut script.schedulers[member.index()] {
             let now = self.now;
-            events.iter().for_each(|event| conductor.hear(now, event));
+            events.iter().for_each(|event| scheduler.hear(now, event));
             let frames = |way| self.statistics_of(way).data_frames_sent;
-            conductor.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
-            tells.extend(std::iter::from_fn(|| conductor.poll_tell()));
-            self.obey(&mut script, member);
+            scheduler.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
+            notices.extend(std::iter::from_fn(|| scheduler.poll_notification()));
+            self.apply_actions(&mut script, member);
             self.take_back(&mut script, member);
         }
-        tells.into_iter().for_each(|event| self.tell_all(&mut script, member, event));
+        notices.into_iter().for_each(|event| self.broadcast(&mut script, member, event));
         self.script = Some(script);
     }
 
-    fn tell_all(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
-        for number in 0..script.conductors.len() {
+    fn broadcast(&mut self, script: &mut Script, seen_by: NodeId, event: usize) {
+        for number in 0..script.schedulers.len() {
             let member = NodeId(number as u16);
-            let is_alive = self.seats[number].life == Life::Alive;
-            if let Some(conductor) = &mut script.conductors[number]
+            let is_alive = self.seats[number].activity == Activity::Alive;
+            if let Some(scheduler) = &mut script.schedulers[number]
                 && member != seen_by
                 && is_alive
             {
-                conductor.told(self.now, event);
-                self.obey(script, member);
+                scheduler.told(self.now, event);
+                self.apply_actions(script, member);
             }
         }
     }
 
-    /// Do what a member's conductor says, and see to it that it is asked again in time.
-    fn obey(&mut self, script: &mut Script, member: NodeId) {
-        let Some(conductor) = &mut script.conductors[member.index()] else { return };
-        while let Some(deed) = conductor.poll() {
-            match deed {
-                Deed::Say { event, begins, time } => {
-                    script.happenings.push(Happening { at: self.now, member, event, begins, time });
+    /// Applies the actions of a member's scheduler, and schedules its next poll.
+    fn apply_actions(&mut self, script: &mut Script, member: NodeId) {
+        let Some(scheduler) = &mut script.schedulers[member.index()] else { return };
+        while let Some(action) = scheduler.poll() {
+            match action {
+                FaultAction::Say { event, begins, time } => {
+                    script.fault_transitions.push(FaultTransition {
+                        at: self.now,
+                        member,
+                        event,
+                        begins,
+                        time,
+                    });
                 }
-                Deed::Set { way, conditions } => self.set_conditions(member, way, &conditions),
-                Deed::Drop { way, numbers } => {
+                FaultAction::Set { way, conditions } => self.set_conditions(member, way, &conditions),
+                FaultAction::Drop { way, numbers } => {
                     if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
                         channel.drop_from_now(&numbers);
                     }
                 }
-                Deed::Memory(conditions) => {
+                FaultAction::Memory(conditions) => {
                     let has_trouble = conditions != MemoryConditions::default();
                     self.owner(member).into_iter().for_each(|owner| owner.withhold(has_trouble));
                     let seat = &mut self.seats[member.index()];
-                    let new = || Box::new(Troubles::new(script.seed, &self.names[member.index()]));
-                    seat.troubles.get_or_insert_with(new).set(&conditions);
+                    let new = || Box::new(MemoryFaults::new(script.seed, &self.names[member.index()]));
+                    seat.memory_faults.get_or_insert_with(new).set(&conditions);
                 }
-                Deed::Revoke => self.revoke(member),
-                Deed::Pause { for_ns } => {
+                FaultAction::Revoke => self.revoke(member),
+                FaultAction::Pause { for_ns } => {
                     self.act(Action::Pause { member }, &mut Vec::new());
                     self.schedule(self.now + for_ns, Action::Resume { member });
                 }
-                Deed::Kill { event, restart_after_ns } => {
+                FaultAction::Kill { event, restart_after_ns } => {
                     self.act(Action::Kill { member }, &mut Vec::new());
                     if let Some(after_ns) = restart_after_ns {
                         script.returns.push(Return { member, event, until: None });
@@ -154,15 +125,15 @@ impl Simulation {
                 }
             }
         }
-        let due = conductor.next_due(self.now).max(self.now + 1);
+        let due = scheduler.next_due(self.now).max(self.now + 1);
         let known = &mut script.due_at[member.index()];
         if due < Instant::NEVER && (due < *known || *known <= self.now) {
             *known = due;
-            self.fabric.queue.push(due, Occurrence::Wake(member));
+            self.fabric.queue.push(due, QueuedEvent::Wake(member));
         }
     }
 
-    /// The sender's carrier goes and comes with the cable.
+    /// Sets the conditions of a link. The sender's carrier follows the cable.
     fn set_conditions(&mut self, member: NodeId, way: Way, conditions: &Conditions) {
         let id = channel_of(way);
         let Some(channel) = self.fabric.channel_mut(id) else { return };
@@ -176,7 +147,7 @@ impl Simulation {
         }
     }
 
-    /// The job's keys open nothing any more; what peers meet by keeps its own.
+    /// Revokes the keys of the job's regions. The region by which peers meet keeps its key.
     fn revoke(&mut self, member: NodeId) {
         self.owner(member).into_iter().for_each(Owner::revoke);
         let seat = &mut self.seats[member.index()];
@@ -184,9 +155,9 @@ impl Simulation {
         rackloom_jobs::data_regions(&**job).for_each(|region| endpoint.revoke(region));
     }
 
-    /// Who follows is waited for no longer once its links are up, or have had the time.
+    /// Ends the wait for a successor once its links are up, or its deadline has passed.
     fn take_back(&mut self, script: &mut Script, member: NodeId) {
-        let is_lit = script.conductors[member.index()].as_ref().is_some_and(Conductor::is_lit);
+        let is_lit = script.schedulers[member.index()].as_ref().is_some_and(FaultScheduler::is_lit);
         let now = self.now;
         let is_over =
             |one: &Return| one.member == member && one.until.is_some_and(|until| is_lit || until <= now);
@@ -195,31 +166,31 @@ impl Simulation {
         self.awaited -= awaited - script.returns.len();
     }
 
-    /// A new life in a member's seat: nothing of the old one is left, and the script has nothing more to say to it.
+    /// Starts a new incarnation in a member's seat, without state of the old one. The script does not affect it any more.
     pub(super) fn restart(&mut self, member: NodeId) {
         let Some(mut script) = self.script.take() else { return };
-        if self.seats.get(member.index()).is_some_and(|seat| seat.life == Life::Dead) {
+        if self.seats.get(member.index()).is_some_and(|seat| seat.activity == Activity::Dead) {
             let (plan, seed) = (&script.successors, script.seed);
-            let mut conductor = Conductor::without_faults(plan, member);
+            let mut scheduler = FaultScheduler::without_faults(plan, member);
             let neighbours =
                 (0..).zip(plan.graph().ports(member)).map(|(port, (.., to, _))| (PortId(port), to));
-            conductor.does_not_await(
+            scheduler.exclude_ports(
                 neighbours
-                    .filter(|(_, neighbour)| self.seats[neighbour.index()].life == Life::Dead)
+                    .filter(|(_, neighbour)| self.seats[neighbour.index()].activity == Activity::Dead)
                     .map(|(port, _)| port),
             );
-            script.conductors[member.index()] = Some(conductor);
-            let life = Incarnation(incarnation(seed, member).0 + (1 << 32));
+            script.schedulers[member.index()] = Some(scheduler);
+            let incarnation_id = Incarnation(incarnation(seed, member).0 + (1 << 32));
             let outgoing = std::mem::take(&mut self.seats[member.index()].outgoing);
             for id in &outgoing {
                 if let Some(channel) = self.fabric.channel_mut(*id) {
                     channel.set_conditions(&Conditions::default());
                 }
             }
-            let config = plan.member_config_on(Clock::Virtual, member, life);
-            self.memories.with_ledger(|ledger| ledger.bury(member));
+            let config = plan.member_config_on(Clock::Virtual, member, incarnation_id);
+            self.memories.with_ledger(|ledger| ledger.begin_incarnation(member));
             let mut seat = Seat::new(member, body_of(plan.members[member.index()].role, config), outgoing);
-            seat.has_forebears = true;
+            seat.has_predecessors = true;
             if plan.members[member.index()].role == MemberRole::Endpoint {
                 let job = rackloom_jobs::build_on(plan, member, seed, &Inputs::Pattern);
                 seat_job(&mut seat, self.memories.renew(member), job);
@@ -227,13 +198,14 @@ impl Simulation {
             self.awaited += usize::from(seat.is_awaited());
             self.seats[member.index()] = seat;
             self.owner(member).into_iter().for_each(Owner::begin_anew);
-            self.fabric.queue.push(self.now, Occurrence::Wake(member));
-            let until = self.now + script.patience_ns;
+            self.fabric.queue.push(self.now, QueuedEvent::Wake(member));
+            let until = self.now + script.wait_max_ns;
             for one in script.returns.iter_mut().filter(|one| one.member == member) {
                 one.until = Some(until);
-                let happening = Happening { at: self.now, member, event: one.event, begins: false, time: 1 };
-                script.happenings.push(happening);
-                self.fabric.queue.push(until, Occurrence::Wake(member));
+                let transition =
+                    FaultTransition { at: self.now, member, event: one.event, begins: false, time: 1 };
+                script.fault_transitions.push(transition);
+                self.fabric.queue.push(until, QueuedEvent::Wake(member));
             }
         }
         self.script = Some(script);

@@ -1,12 +1,12 @@
 //! All members of a rack, and the run.
 //!
-//! One moment of virtual time is handled like this: everything that is due is taken from the queue, actions are
-//! done, the rest is grouped by member, and each concerned member, in order of its number, gets one
-//! turn (`seat.rs`). What that schedules for the same moment (links without delay) makes another batch.
-//! Nobody who is not concerned is touched, so the cost of an occurrence does not grow with the rack.
+//! One moment of virtual time is handled like this: all due events are removed from the queue, actions are
+//! applied, the other events are grouped by member, and each such member, in order of its number, is
+//! polled once (`seat.rs`). Events that are scheduled for the same moment (links without delay) make another batch.
+//! Members without an event are not polled, so the cost of an event does not grow with the rack.
 //!
-//! Mostly the moments of one member are handled behind one another, as many as cannot concern anybody else yet (`ahead.rs`); that
-//! comes to the same.
+//! Usually the moments of one member are handled in a row, as many as cannot affect another member yet (`ahead.rs`). The
+//! result is the same.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,9 +16,9 @@ use std::sync::Arc;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
+use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::route::graph::SharedGraph;
-use rackloom_protocol::switch::waits::circle;
 use rackloom_protocol::{
     Command, CommandRefused, Edge, Endpoint, Event, Incarnation, Instant, MemberConfig, MemberRole, NodeId,
     Switch,
@@ -26,36 +26,39 @@ use rackloom_protocol::{
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::fabric::{Fabric, FrameWitness};
-use crate::frames::FrameId;
-use crate::link::ChannelId;
+use crate::ids::ChannelId;
+use crate::ids::FrameId;
 use crate::local::{self, Local, Owner, Owners};
 use crate::memories::Memories;
 use crate::outcome::{Outcome, Statistics};
 use crate::payload::Books;
-use crate::queue::{Occurrence, Scheduled};
+use crate::queue::{QueuedEvent, Scheduled};
 use crate::recording::Recording;
-use crate::seat::{Body, Due, Life, Seat};
+use crate::seat::{Activity, Body, Due, Seat};
 use crate::trace::Fate;
 use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
 
+mod act;
 pub mod actions;
 mod afterwards;
 mod ahead;
 mod conduct;
 mod observe;
+mod pending;
+mod script;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 pub(crate) mod toy;
 
 use actions::Action;
-use ahead::Ahead;
-pub use conduct::Happening;
-use conduct::Script;
+use pending::Ahead;
+pub use script::FaultTransition;
+use script::Script;
 
-/// Longest time between two tidyings: a rack at rest has few occurrences.
+/// Longest time between two calls of `tidy`: a rack at rest has few events.
 const TIDYING_NS: u64 = 100_000_000;
-/// Room for so many occurrences of one moment is kept.
+/// Number of events of one moment for which room is kept.
 const BATCH_ROOM_KEPT: usize = 4_096;
 
 /// Frames that a paused member's device holds.
@@ -66,11 +69,11 @@ pub struct Simulation {
     fabric: Fabric,
     memories: Memories,
     seats: Vec<Seat>,
-    /// By number.
+    /// Edges by number.
     edges: Vec<Edge>,
     names: Vec<String>,
     actions: Vec<Action>,
-    /// When those are due that have not been done.
+    /// Times of the actions that have not been applied.
     actions_at: BinaryHeap<Reverse<Instant>>,
     recording: Recording,
     watchdog: Watchdog,
@@ -78,28 +81,28 @@ pub struct Simulation {
     statistics: Statistics,
     /// Living endpoints whose job is not over.
     awaited: usize,
-    /// Memory is tidied after so many occurrences, or at this time.
+    /// Memory is tidied after this number of events, or at this time.
     tidy_at: (u64, Instant),
-    /// Kept between moments so that they are not allocated anew.
+    /// Kept between moments so that it is not allocated again.
     batch: Vec<Scheduled>,
     due: Vec<Due>,
     events: Vec<Event>,
     /// The fault script, if there is one.
     script: Option<Box<Script>>,
-    /// Somebody wants to know what must never happen.
+    /// True if a ledger is kept.
     is_watched: bool,
     ahead: Ahead,
-    /// All members as their peers of the same server see them, where servers have peers.
+    /// States of all members as their peers of the same server see them, if servers have peers.
     owners: Option<Owners>,
 }
 
 impl Simulation {
-    /// The rack of a plan at time 0, with one job per endpoint, in order; without any jobs the caller gives
-    /// [commands](Self::command) itself. `seed` decides everything that is random.
+    /// Creates the rack of a plan at time 0, with one job per endpoint, in order. Without any jobs the caller gives
+    /// [commands](Self::command) itself. `seed` decides all random choices.
     ///
     /// # Panics
     /// If the number of jobs is neither zero nor the number of endpoints, or if an endpoint refuses a region that
-    /// its job asks for: both are mistakes of the caller.
+    /// its job requests. Both are errors of the caller.
     #[must_use]
     pub fn new(plan: &Plan, seed: u64, jobs: Vec<Box<dyn Job>>) -> Self {
         let graph = SharedGraph::from(plan.graph());
@@ -138,7 +141,7 @@ impl Simulation {
         simulation
     }
 
-    /// Let nodes of one server use each other's memory. They run together then: an operation of one concerns another at once.
+    /// Lets nodes of one server use each other's memory. They run together then: an operation of one affects another at once.
     fn join_servers(&mut self, local: Option<(Vec<Option<Local>>, Owners)>) {
         let Some((locals, owners)) = local else { return };
         for (seat, local) in self.seats.iter_mut().zip(locals) {
@@ -148,19 +151,19 @@ impl Simulation {
         self.ahead.is_forbidden = true;
     }
 
-    /// Count the operations of each node that could share memory with another one.
+    /// Counts the operations of each node that could share memory with another one.
     fn count_paths(&mut self, plan: &Plan) {
         let ranks = self.seats.iter_mut().take(plan.endpoint_count());
         let ranks = ranks.filter(|seat| !plan.memory_peers(seat.node).is_empty());
         ranks.for_each(|seat| seat.paths = Some(PathReport::default()));
     }
 
-    /// The member as its peers of the same server see it, where servers have peers.
+    /// Returns the member as its peers of the same server see it, if servers have peers.
     fn owner(&self, member: NodeId) -> Option<&Owner> {
         self.owners.as_ref()?.get(member.index())
     }
 
-    /// Members in their seats, joined by links, at time 0.
+    /// Creates members in their seats, joined by links, at time 0.
     fn assemble(
         links: &[LinkPlan],
         has_checks: bool,
@@ -173,7 +176,7 @@ impl Simulation {
         let ahead = Ahead::new(seats.len());
         let mut fabric = Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&books));
         for seat in &seats {
-            fabric.queue.push(Instant::ZERO, Occurrence::Wake(seat.node));
+            fabric.queue.push(Instant::ZERO, QueuedEvent::Wake(seat.node));
         }
         Self {
             fabric,
@@ -199,48 +202,49 @@ impl Simulation {
         }
     }
 
-    /// Do something to the rack at `at`; at once if that is in the past.
+    /// Schedules an action at `at`; at once if that is in the past.
     pub fn schedule(&mut self, at: Instant, action: Action) {
         let number = self.actions.len() as u32;
         self.actions.push(action);
         let at = at.max(self.now);
         self.actions_at.push(Reverse(at));
-        self.fabric.queue.push(at, Occurrence::Action(number));
+        self.fabric.queue.push(at, QueuedEvent::Action(number));
     }
 
-    /// Look at every frame that any member sends, before any fault befalls it.
+    /// Calls `hook` for every frame that a member sends, before faults are applied.
     pub fn on_frame(&mut self, hook: impl FnMut(Instant, u16, Direction, &[u8]) + 'static) {
         self.fabric.set_hook(Box::new(hook));
     }
 
-    /// Let somebody see what happens to every frame.
+    /// Sets an observer of the fate of every frame.
     pub fn witness(&mut self, witness: impl FrameWitness + 'static) {
         self.fabric.set_witness(Box::new(witness));
     }
 
-    /// End a run with an error after this many occurrences. Without this call there is no such limit.
-    pub fn limit_occurrences(&mut self, occurrences_max: u64) {
-        self.watchdog.limit_occurrences(occurrences_max);
+    /// Sets the number of events after which a run ends with an error. Without this call there is no such limit.
+    pub fn limit_events(&mut self, events_max: u64) {
+        self.watchdog.limit_events(events_max);
     }
 
-    /// Give an endpoint a command, now. What it wants to send because of it leaves when time goes on.
+    /// Gives an endpoint a command, now. Frames of the command leave when time advances.
     pub fn command(&mut self, node: NodeId, command: Command<'_>) -> Result<(), CommandRefused> {
         let now = self.now;
-        let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.life != Life::Dead) else {
+        let Some(seat) = self.seats.get_mut(node.index()).filter(|seat| seat.activity != Activity::Dead)
+        else {
             return Err(CommandRefused::NoSuchNode(node));
         };
-        self.fabric.queue.push(now, Occurrence::Wake(node));
+        self.fabric.queue.push(now, QueuedEvent::Wake(node));
         seat.body.member_mut().handle_command(now, command)?;
-        self.memories.with_ledger(|ledger| ledger.asked(node, &command));
+        self.memories.with_ledger(|ledger| ledger.note_command(node, &command));
         Ok(())
     }
 
-    /// Run until the job of every living endpoint is over.
+    /// Runs until the job of every living endpoint is over.
     pub fn run(&mut self) -> Result<Outcome, Stalled> {
         self.run_watched(u64::MAX, |_| {})
     }
 
-    /// The same, with somebody who looks at the rack after every so many occurrences, and at the end.
+    /// Runs like [`Self::run`], and calls `look` after each `every` events, and at the end.
     pub fn run_watched(&mut self, every: u64, mut look: impl FnMut(&Self)) -> Result<Outcome, Stalled> {
         let ended = self.run_until_jobs_end(every, &mut look);
         self.memories.settle_all();
@@ -257,8 +261,8 @@ impl Simulation {
     fn run_until_jobs_end(&mut self, every: u64, look: &mut impl FnMut(&Self)) -> Result<(), Stalled> {
         let mut next_look = every;
         while self.awaited > 0 {
-            if self.statistics.occurrences >= next_look {
-                next_look = self.statistics.occurrences.saturating_add(every);
+            if self.statistics.events_handled >= next_look {
+                next_look = self.statistics.events_handled.saturating_add(every);
                 self.memories.settle_all();
                 look(self);
             }
@@ -266,14 +270,14 @@ impl Simulation {
                 return Err(self.stalled(StallCause::NothingScheduled));
             };
             self.watchdog.check_progress(at).map_err(|cause| self.stalled(cause))?;
-            let until = self.ahead_until(at, self.watchdog.bites_at());
+            let until = self.ahead_until(at, self.watchdog.deadline());
             if until > at { self.run_ahead(until, true)? } else { self.step(at)? }
         }
         Ok(())
     }
 
-    /// Let everything happen up to `until`, and set the time to it. Jobs need not be over, and may wait for ever: only a
-    /// rack in which time stands still, or one beyond its limit of occurrences, is an error.
+    /// Handles all events up to `until`, and sets the time to it. Jobs need not be over, and may wait for ever: only a
+    /// rack in which time does not advance, or one beyond its limit of events, is an error.
     pub fn step_until(&mut self, until: Instant) -> Result<(), Stalled> {
         let gone_on = self.steps_until(until);
         self.memories.settle_all();
@@ -291,50 +295,50 @@ impl Simulation {
         Ok(())
     }
 
-    /// One batch of one moment.
+    /// Handles one batch of one moment.
     fn step(&mut self, at: Instant) -> Result<(), Stalled> {
         self.now = at;
         let mut due = std::mem::take(&mut self.due);
         self.collect(at, &mut due);
         due.sort_unstable_by_key(Due::order);
         for group in due.chunk_by(|left, right| left.member == right.member) {
-            self.turn(group);
+            self.poll_member(group);
         }
         due.clear();
         self.due = due;
         self.tidy_if_due();
-        self.watchdog.check_engine(at, self.statistics.occurrences).map_err(|cause| self.stalled(cause))
+        self.watchdog.check_engine(at, self.statistics.events_handled).map_err(|cause| self.stalled(cause))
     }
 
     fn tidy_if_due(&mut self) {
-        if self.statistics.occurrences >= self.tidy_at.0 || self.now >= self.tidy_at.1 {
+        if self.statistics.events_handled >= self.tidy_at.0 || self.now >= self.tidy_at.1 {
             self.tidy();
         }
     }
 
-    /// Give up memory that a busier time has left.
+    /// Gives up memory that a busier time has left.
     #[cold]
     fn tidy(&mut self) {
-        let occurrences = self.statistics.occurrences + self.fabric.tidy();
-        self.tidy_at = (occurrences, self.now + TIDYING_NS);
+        let events_handled = self.statistics.events_handled + self.fabric.tidy();
+        self.tidy_at = (events_handled, self.now + TIDYING_NS);
         self.seats.iter_mut().for_each(|seat| seat.leases.tidy());
         self.batch.shrink_to(BATCH_ROOM_KEPT);
         self.due.shrink_to(BATCH_ROOM_KEPT);
         self.ahead.tidy(BATCH_ROOM_KEPT);
     }
 
-    /// Take everything that is due from the queue. Actions are done first, whatever their place.
+    /// Removes all due events from the queue. Actions are applied first, independent of their order.
     fn collect(&mut self, at: Instant, due: &mut Vec<Due>) {
         let mut batch = std::mem::take(&mut self.batch);
         while let Some(next) = self.fabric.queue.pop_due(at) {
             match next.what {
-                Occurrence::Action(number) => {
+                QueuedEvent::Action(number) => {
                     self.actions_at.pop();
                     self.act(self.actions[number as usize], due);
                 }
                 _ => batch.push(next),
             }
-            self.statistics.occurrences += 1;
+            self.statistics.events_handled += 1;
         }
         for next in batch.drain(..) {
             self.prepare(next, due);
@@ -342,36 +346,36 @@ impl Simulation {
         self.batch = batch;
     }
 
-    /// Find out whom an occurrence concerns.
+    /// Adds an event to the members that it affects.
     fn prepare(&mut self, next: Scheduled, due: &mut Vec<Due>) {
         let member = match next.what {
-            Occurrence::Action(_) => return,
-            Occurrence::Arrival(frame, _) => return self.arrive(next.number, frame, due),
-            Occurrence::HoldOver(frame) => {
+            QueuedEvent::Action(_) => return,
+            QueuedEvent::Arrival(frame, _) => return self.arrive(next.number, frame, due),
+            QueuedEvent::HoldOver(frame) => {
                 if self.fabric.hold_over(self.now, frame) {
                     self.arrive(next.number, frame, due);
                 }
                 return;
             }
-            Occurrence::Opening(channel) => self.fabric.open(channel),
-            Occurrence::Timer(member) => {
+            QueuedEvent::Opening(channel) => self.fabric.open(channel),
+            QueuedEvent::Timer(member) => {
                 if !self.timer_is_due(member) {
                     return;
                 }
                 member
             }
-            Occurrence::Wake(member) => member,
+            QueuedEvent::Wake(member) => member,
         };
         due.push(Due { member, frame: None, number: next.number });
     }
 
-    /// A frame reaches the end of its channel.
+    /// Handles the arrival of a frame at the end of its channel.
     fn arrive(&mut self, number: u64, frame: FrameId, due: &mut Vec<Due>) {
         let Some((member, port)) = self.fabric.arrive(self.now, frame) else { return };
         due.push(Due { member, frame: Some((port, frame)), number });
     }
 
-    /// Whether a timer that was scheduled for now still means anything. A later one is scheduled again.
+    /// Returns true if a timer that was scheduled for now is still valid. If it is due later, schedules it again.
     fn timer_is_due(&mut self, member: NodeId) -> bool {
         let seat = &mut self.seats[member.index()];
         if seat.timer_at != self.now {
@@ -385,10 +389,10 @@ impl Simulation {
         due
     }
 
-    /// Schedule the member's next timeout, unless an earlier one is scheduled.
+    /// Schedules the member's next timeout, unless an earlier one is scheduled.
     ///
-    /// A timeout that is due even after a turn is one that waits for a device (a heartbeat behind a long frame):
-    /// the member gets its turn when the channel opens, and asking earlier would change nothing.
+    /// A timeout that is due even after a poll is one that waits for a device (a heartbeat behind a long frame):
+    /// the member is polled when the channel opens, and polling earlier would change nothing.
     fn arm(&mut self, member: NodeId) {
         let seat = &mut self.seats[member.index()];
         let mut at = seat.body.member().poll_timeout();
@@ -400,65 +404,65 @@ impl Simulation {
         }
         if at < seat.timer_at {
             seat.timer_at = at;
-            self.fabric.queue.push(at, Occurrence::Timer(member));
+            self.fabric.queue.push(at, QueuedEvent::Timer(member));
         }
     }
 
-    /// A member's turn for everything that is due to it.
-    fn turn(&mut self, due: &[Due]) {
+    /// Polls a member for all of its due events.
+    fn poll_member(&mut self, due: &[Due]) {
         let Some(member) = due.first().map(|due| due.member) else { return };
-        match self.seats[member.index()].life {
-            Life::Dead => return self.lose_frames(due, Fate::ReceiverDead),
-            Life::Paused => return self.park(member, due),
-            Life::Alive => {}
+        match self.seats[member.index()].activity {
+            Activity::Dead => return self.lose_frames(due, Fate::ReceiverDead),
+            Activity::Paused => return self.park(member, due),
+            Activity::Alive => {}
         }
         let seat = &mut self.seats[member.index()];
         let mut events = std::mem::take(&mut self.events);
-        let turn = seat.turn(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
-        self.statistics.turns += 1;
+        let result = seat.poll(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
+        self.statistics.polls += 1;
         self.statistics.events += events.len() as u64;
         self.conduct(member, &events);
-        let told = self.seats[member.index()].told;
-        self.seats[member.index()].told += events.len() as u64;
-        for (number, event) in (told..).zip(events.drain(..)) {
+        let reported = self.seats[member.index()].events_reported;
+        self.seats[member.index()].events_reported += events.len() as u64;
+        for (number, event) in (reported..).zip(events.drain(..)) {
             self.fabric.trace_event(self.now, member, number, &event);
             self.record(member, number, event);
         }
         self.events = events;
-        if turn.finished {
+        if result.finished {
             self.awaited -= 1;
         }
-        if turn.worked {
+        if result.worked {
             self.watchdog.work(self.now);
         }
-        if turn.job_advanced {
+        if result.job_advanced {
             self.watchdog.job_progress(self.now);
         }
         let seat = &self.seats[member.index()];
-        let late = seat.troubles.as_ref().map(|troubles| troubles.next_due());
+        let late = seat.memory_faults.as_ref().map(|memory_faults| memory_faults.next_due());
         let local = seat.local.as_ref().map(|local| local.next_due());
         let due = late.into_iter().chain(local).filter(|at| *at < Instant::NEVER);
-        if let Some(at) = turn.wake_at.into_iter().chain(due).min() {
+        if let Some(at) = result.wake_at.into_iter().chain(due).min() {
             self.wake(member, at);
         }
         self.arm(member);
     }
 
-    /// Keep an event. What members tell while they run ahead is put in order first.
+    /// Records an event. Events of members that run ahead are sorted first.
     fn record(&mut self, member: NodeId, number: u64, event: Event) {
         if self.ahead.is_running {
-            self.ahead.told.push((self.now, member, number, event));
+            self.ahead.events.push((self.now, member, number, event));
         } else {
             self.recording.add(self.now, member, event);
         }
     }
 
-    /// Schedule the job's next wake-up, unless an earlier one is still to come.
+    /// Schedules the job's next wake-up, unless an earlier one is still to come.
     fn wake(&mut self, member: NodeId, at: Instant) {
         let seat = &mut self.seats[member.index()];
         if at < seat.wake_at || seat.wake_at <= self.now {
             seat.wake_at = at;
-            self.fabric.queue.push(at, Occurrence::Wake(member));
+            self.fabric.queue.push(at, QueuedEvent::Wake(member));
         }
     }
 
@@ -468,7 +472,7 @@ impl Simulation {
         }
     }
 
-    /// Frames for a paused member wait in its device, as long as that has room.
+    /// Keeps frames for a paused member in its device, as long as that has room.
     fn park(&mut self, member: NodeId, due: &[Due]) {
         for due in due.iter().filter(|due| due.frame.is_some()) {
             let parked = &mut self.seats[member.index()].parked;
@@ -481,7 +485,7 @@ impl Simulation {
     }
 
     fn stalled(&self, cause: StallCause) -> Stalled {
-        let waiting = self.seats.iter().filter(|seat| seat.life != Life::Dead).map(|seat| Waiting {
+        let waiting = self.seats.iter().filter(|seat| seat.activity != Activity::Dead).map(|seat| Waiting {
             node: seat.node,
             name: self.names.get(seat.node.index()).cloned().unwrap_or_else(|| seat.node.to_string()),
             job: seat.job.as_ref().filter(|_| seat.is_awaited()).map(|job| job.waiting_for()),
@@ -497,9 +501,9 @@ impl Simulation {
         Stalled { at: self.now, cause, waiting, circle: self.circle() }
     }
 
-    /// Full buffers that wait for each other.
+    /// Returns the members whose full buffers wait for each other, by name.
     fn circle(&self) -> Vec<String> {
-        let alive = self.seats.iter().filter(|seat| seat.life != Life::Dead);
+        let alive = self.seats.iter().filter(|seat| seat.activity != Activity::Dead);
         let waits: Vec<_> = alive.flat_map(|seat| seat.body.member().waits()).collect();
         let name = |node: NodeId| self.names.get(node.index()).map_or("?", String::as_str);
         let circle = circle(&waits).unwrap_or_default();
@@ -521,13 +525,13 @@ impl std::fmt::Debug for Simulation {
     }
 }
 
-/// Which life of a member this is in a run with this seed: the first, told from that of other runs by the seed.
+/// Returns the first incarnation of a member in a run with this seed. The seed distinguishes it from that of other runs.
 #[must_use]
 pub fn incarnation(seed: u64, node: NodeId) -> Incarnation {
     Incarnation(1 << 32 | xxh3_64_with_seed(&node.0.to_le_bytes(), seed) >> 32)
 }
 
-/// A member at the beginning of a life.
+/// Creates the state machine of a member.
 fn body_of(role: MemberRole, config: MemberConfig) -> Body {
     match role {
         MemberRole::Endpoint => Body::Endpoint(Box::new(Endpoint::new(config))),
@@ -535,13 +539,13 @@ fn body_of(role: MemberRole, config: MemberConfig) -> Body {
     }
 }
 
-/// The channel in which frames leave `node` on this edge.
+/// Returns the channel in which frames leave `node` on this edge.
 fn leaving(edges: &[Edge], edge: u16, node: NodeId) -> ChannelId {
     let from_a = edges.get(usize::from(edge)).is_some_and(|edge| edge.a == node);
     ChannelId::new(edge, if from_a { Direction::Forward } else { Direction::Backward })
 }
 
-/// Give an endpoint its job, and the job its memory.
+/// Gives an endpoint its job, and the job its memory.
 fn seat_job(seat: &mut Seat, memory: &mut VectorMemory, job: Box<dyn Job>) {
     let Body::Endpoint(endpoint) = &mut seat.body else { return };
     for region in job.regions() {

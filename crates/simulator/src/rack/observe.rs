@@ -1,4 +1,4 @@
-//! Looking at a rack: members, memory, counters, what happened.
+//! Read access to a rack: members, memory, counters, events.
 
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
@@ -7,26 +7,27 @@ use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Endpoint, Event, Instant, NodeId, PortId};
 
 use super::Simulation;
-use crate::link::{ChannelId, LinkStatistics};
+use crate::ids::ChannelId;
+use crate::link::LinkStatistics;
 use crate::outcome::{MemberState, Statistics};
 use crate::seat::{Body, Seat};
 
-/// Looking at a rack. What is asked about a member that does not exist, or is not of the kind asked for, panics: it
-/// is a mistake of the caller.
+/// Read access to a rack. A request for a member that does not exist, or is of another kind, panics: it
+/// is an error of the caller.
 impl Simulation {
-    /// Virtual time.
+    /// Returns the virtual time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// How a member stands.
+    /// Returns the state of a member.
     #[must_use]
     pub fn state(&self, node: NodeId) -> MemberState {
         self.seat(node).state()
     }
 
-    /// An endpoint.
+    /// Returns an endpoint.
     #[must_use]
     pub fn endpoint(&self, node: NodeId) -> &Endpoint {
         match &self.seat(node).body {
@@ -35,7 +36,7 @@ impl Simulation {
         }
     }
 
-    /// An endpoint, to register regions at.
+    /// Returns an endpoint, to register regions at it.
     pub fn endpoint_mut(&mut self, node: NodeId) -> &mut Endpoint {
         match &mut self.seats[node.index()].body {
             Body::Endpoint(endpoint) => endpoint,
@@ -43,66 +44,67 @@ impl Simulation {
         }
     }
 
-    /// How the operations of an endpoint's job were carried; `None` where no other node could share memory with it.
+    /// Returns the counts of an endpoint's operations by path; `None` if no other node could share memory with it.
     #[must_use]
     pub fn paths(&self, node: NodeId) -> Option<PathReport> {
         self.seat(node).paths
     }
 
-    /// What a reader should know of an endpoint's path to memory of its server.
+    /// Returns notes for readers about an endpoint's path to memory of its server.
     #[must_use]
     pub fn path_notes(&self, node: NodeId) -> Vec<String> {
         self.seat(node).local.iter().flat_map(|local| local.notes()).collect()
     }
 
-    /// A member's memory.
+    /// Returns a member's memory.
     #[must_use]
     pub fn memory(&self, node: NodeId) -> &VectorMemory {
         self.memories.bytes(node)
     }
 
-    /// A member's memory, to add regions or write into them.
+    /// Returns a member's memory, to add regions or write into them.
     pub fn memory_mut(&mut self, node: NodeId) -> &mut VectorMemory {
         self.memories.bytes_mut(node)
     }
 
-    /// An endpoint's job; `None` if there is none.
+    /// Returns an endpoint's job; `None` if there is none.
     #[must_use]
     pub fn job(&self, node: NodeId) -> Option<&dyn Job> {
         self.seat(node).job.as_deref()
     }
 
-    /// The jobs, by rank; to ask them for their results. Afterwards the rack has none.
+    /// Removes and returns the jobs, by rank, to read their results.
     pub fn take_jobs(&mut self) -> Vec<Box<dyn Job>> {
         self.awaited = 0;
         self.seats.iter_mut().filter_map(|seat| seat.job.take()).collect()
     }
 
-    /// What has passed through a member's port, as the member saw it.
+    /// Returns the counters of a member's port, as the member saw it.
     #[must_use]
     pub fn counters(&self, node: NodeId, port: PortId) -> &PortCounters {
         self.seat(node).body.member().port_counters(port)
     }
 
-    /// What has passed through one direction of a link, as the wire saw it.
+    /// Returns the counters of one direction of a link, as the wire saw it.
     #[must_use]
     pub fn link_statistics(&self, edge: u16, direction: Direction) -> &LinkStatistics {
         &self.fabric.channel(ChannelId::new(edge, direction)).statistics
     }
 
-    /// What members reported, in order; bounded, completions and dropped frames are the first to be left out.
+    /// Returns the events of all members, in order. The list is bounded; completions and dropped frames are the first
+    /// to be left out.
     #[must_use]
     pub fn events(&self) -> &[(Instant, NodeId, Event)] {
         self.recording.events()
     }
 
-    /// Hash of everything that has happened until now.
+    /// Returns the hash of all events until now.
     #[must_use]
     pub fn trace_hash(&self) -> u64 {
         self.fabric.trace.digest(self.memories.hash())
     }
 
-    /// What the engine has done until now.
+    /// Returns the engine's counters until now.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let mut statistics = Statistics {

@@ -1,4 +1,4 @@
-//! The engine, held against members so simple that every frame's time can be told in advance.
+//! Tests of the engine with members so simple that every frame's time can be calculated.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ fn profile(rate_bits_per_s: Option<u64>, delay_ns: u64) -> LinkProfile {
     LinkProfile { rate_bits_per_s, delay_ns, ..LinkProfile::default() }
 }
 
-/// A star of toys without a switch: member 0 in the centre, one link to each of the others.
+/// Returns a star of toys without a switch: member 0 in the centre, one link to each of the others.
 fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)) -> (Simulation, Log) {
     let log = Log::default();
     let links: Vec<_> = (0..leaves)
@@ -55,7 +55,7 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
     (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, books), log)
 }
 
-/// Two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
+/// Returns two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
 fn pair(profile: &LinkProfile, seed: u64, frames: u8, spacing_ns: u64) -> (Simulation, Log) {
     star(1, profile, seed, |toy| {
         if toy.node == A {
@@ -113,7 +113,7 @@ fn a_ping_pong_uses_two_rooms_however_long_it_lasts() {
     });
     rack.step_until(Instant(100_000)).unwrap();
     assert_eq!(log.borrow().len(), 10_000);
-    // One under way, and one being written.
+    // One in flight, and one being written.
     assert_eq!(rack.statistics().frames_alive_max, 2);
 }
 
@@ -181,7 +181,7 @@ fn reordered_frames_are_overtaken_by_few_and_never_lost() {
 }
 
 #[test]
-fn what_is_under_way_to_a_dead_member_vanishes_and_a_dead_member_sends_nothing() {
+fn frames_in_flight_to_a_dead_member_are_lost_and_a_dead_member_sends_nothing() {
     let (mut rack, log) = pair(&profile(None, 100), 1, 10, 10);
     rack.schedule(Instant(125), Action::Kill { member: B });
     rack.step_until(Instant(1_000)).unwrap();
@@ -191,11 +191,11 @@ fn what_is_under_way_to_a_dead_member_vanishes_and_a_dead_member_sends_nothing()
     let (mut rack, log) = pair(&profile(None, 100), 1, 10, 10);
     rack.schedule(Instant(25), Action::Kill { member: A });
     rack.step_until(Instant(1_000)).unwrap();
-    assert_eq!(numbers(&log), [0, 1, 2], "what has left arrives");
+    assert_eq!(numbers(&log), [0, 1, 2], "frames that have left arrive");
 }
 
 #[test]
-fn a_paused_member_finds_its_frames_when_it_goes_on() {
+fn a_paused_member_receives_its_frames_when_it_continues() {
     let (mut rack, log) = pair(&profile(None, 100), 1, 5, 10);
     rack.schedule(Instant(115), Action::Pause { member: B });
     rack.schedule(Instant(500), Action::Resume { member: B });
@@ -208,7 +208,7 @@ fn a_paused_member_finds_its_frames_when_it_goes_on() {
 }
 
 #[test]
-fn a_paused_sender_sends_what_has_become_due_when_it_goes_on() {
+fn a_paused_sender_sends_due_frames_when_it_continues() {
     let (mut rack, log) = pair(&profile(None, 100), 1, 3, 10);
     rack.schedule(Instant(5), Action::Pause { member: A });
     rack.schedule(Instant(700), Action::Resume { member: A });
@@ -217,7 +217,7 @@ fn a_paused_sender_sends_what_has_become_due_when_it_goes_on() {
 }
 
 #[test]
-fn a_cut_takes_what_is_under_way_and_a_restored_link_carries_again() {
+fn a_cut_loses_frames_in_flight_and_a_restored_link_carries_again() {
     let (mut rack, log) = pair(&profile(None, 100), 1, 30, 10);
     rack.schedule(Instant(120), Action::Cut { edge: 0, direction: None });
     rack.schedule(Instant(195), Action::Restore { edge: 0, direction: None });
@@ -227,7 +227,7 @@ fn a_cut_takes_what_is_under_way_and_a_restored_link_carries_again() {
 }
 
 #[test]
-fn a_grey_link_loses_one_way_and_what_is_under_way_arrives() {
+fn a_grey_link_loses_one_direction_and_frames_in_flight_arrive() {
     let (mut rack, log) = star(1, &profile(None, 100), 1, |toy| match toy.node {
         A => toy.script = (0..10).map(|n| (n * 10, PORT, vec![0, n as u8])).collect(),
         _ => toy.echoes = true,

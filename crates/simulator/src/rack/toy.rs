@@ -1,4 +1,4 @@
-//! A member that a test can read in one glance: it sends what it is given, notes what it gets, and may echo it.
+//! A member for tests that is readable at a glance: it sends given frames, records received ones, and may echo them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use rackloom_protocol::{
     PortId,
 };
 
-/// What toys have noted: when, who, at which port, which bytes.
+/// Frames that toys have received: time, member, port, bytes.
 pub(crate) type Log = Rc<RefCell<Vec<(u64, NodeId, PortId, Vec<u8>)>>>;
 
 /// One toy.
@@ -66,7 +66,7 @@ impl Member for Toy {
         self.ready.iter().any(|(wanted, _)| *wanted == port)
     }
 
-    /// The frame's first byte is replaced by the number of frames that were ready at this moment: what a packing
+    /// Replaces the frame's first byte by the number of frames that were ready at this moment: the frames that a packing
     /// sender would have found queued when the link granted.
     fn poll_transmit(&mut self, _now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
         let ready = self.ready.len() as u8;

@@ -13,7 +13,7 @@ pub const REGION: RegionId = RegionId(1);
 pub const REGION_BYTES: u64 = 1 << 16;
 pub const KEY: Key = Key(0x5eed);
 
-/// A plan from the text of a rack file.
+/// Returns a plan from the text of a rack file.
 pub fn plan(text: &str) -> Plan {
     Plan::parse(text, "test").unwrap_or_else(|error| panic!("{error}"))
 }
@@ -22,7 +22,7 @@ pub fn region() -> RegionConfig {
     RegionConfig { region: REGION, length: REGION_BYTES, key: KEY, access: Access::ALL, tenant: Tenant(0) }
 }
 
-/// An address in another node's only region.
+/// Returns an address in another node's only region.
 pub fn at(node: u16, offset: u64) -> RemoteAddress {
     RemoteAddress { node: NodeId(node), region: REGION, offset, key: KEY }
 }
@@ -48,7 +48,7 @@ pub fn fetch_add(operation: u64, target: RemoteAddress) -> Command<'static> {
     Command::Atomic { operation: OperationId(operation), target, atomic }
 }
 
-/// A rack without jobs, one region at every endpoint, brought up until everybody reaches everybody.
+/// A rack without jobs, one region at every endpoint, brought up until all nodes reach each other.
 pub struct Rack {
     pub simulation: Simulation,
     pub nodes: u16,
@@ -83,13 +83,13 @@ impl Rack {
         })
     }
 
-    /// Let time pass.
+    /// Advances the time.
     pub fn pass(&mut self, nanoseconds: u64) {
         let until = self.simulation.now() + nanoseconds;
-        self.simulation.step_until(until).expect("time goes on");
+        self.simulation.step_until(until).expect("time advances");
     }
 
-    /// Give a command; while the node is busy, let time pass.
+    /// Gives a command; while the node is busy, advances the time.
     pub fn command(&mut self, node: u16, command: Command<'_>) {
         for _ in 0..1_000_000 {
             match self.simulation.command(NodeId(node), command) {
@@ -101,7 +101,7 @@ impl Rack {
         panic!("node {node} stays busy: {:?}", self.simulation.endpoint(NodeId(node)).waiting_for());
     }
 
-    /// Let time pass until the node has reported this many completions; when they came and how they ended.
+    /// Advances the time until the node has reported this many completions, and returns them.
     pub fn completions(&mut self, node: u16, count: usize) -> Vec<Done> {
         for _ in 0..1_000_000 {
             let done = self.completed(node);
@@ -133,7 +133,7 @@ impl Rack {
     }
 }
 
-/// How an operation ended.
+/// Completion of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     pub at: Instant,
@@ -141,7 +141,7 @@ pub struct Done {
     pub result: Result<u64, OperationError>,
 }
 
-/// A job: `rounds` fetch-adds on a word of every other node, a few at a time. It is over when all have ended.
+/// A job of `rounds` fetch-adds on a word of every other node, a few at a time. It is over when all have ended.
 #[derive(Debug)]
 pub struct Counting {
     rank: u16,
@@ -218,7 +218,7 @@ impl Job for Counting {
     }
 }
 
-/// A job that never ends, and never asks for anything.
+/// A job that never ends and gives no commands.
 #[derive(Debug)]
 pub struct Idle;
 

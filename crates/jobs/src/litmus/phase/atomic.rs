@@ -1,15 +1,15 @@
-//! Atomics contended by all: fetch-add storms, compare-swap loops, swap chains, on 4 and 8 bytes.
+//! Atomics contended by all ranks: fetch-add storms, compare-swap loops, swap chains, on 4 and 8 bytes.
 //!
-//! Each owner has six words, and all others work on all of them at once. What must come out is known beforehand: sums are
-//! exact, and the *old values* that the atomics returned must, all together, tell the word's history. Each contender adds up its
-//! part (mixed, so that different sets have different sums) and adds the sum to the word's ledger at the owner, where the owner,
-//! and nobody else, compares.
+//! Each owner has six words, and all others modify all of them at once. The result is known beforehand: sums are exact,
+//! and the *old values* that the atomics returned must together match the word's history. Each contender adds up its
+//! old values (mixed, so that different sets have different sums) and adds the sum to the word's ledger at the owner.
+//! Only the owner compares.
 //!
 //! * fetch-add by 1, `n` times in all: the old values are `initial .. initial + n`, each once.
-//! * compare-swap from `v` to `v + step`, again and again until it succeeds, each contender with a step of its own (with the
-//!   same step, a swap that does not compare would often write what is there already): what was replaced less what was put in
-//!   its place is, over all, what lay there at first less what lies there at the end.
-//! * swap of tokens: what was returned, and what lies there at the end, is what was put in, and what lay there at first.
+//! * compare-swap from `v` to `v + step`, repeated until it succeeds. Each contender has its own step; with equal
+//!   steps, a swap that does not compare would often write the value that is there already. Over all, the replaced
+//!   values minus the written values equal the initial value minus the final value.
+//! * swap of tokens: the returned values and the final value together are the written tokens and the initial value.
 
 use rackloom_protocol::{Atomic, AtomicKind, Memory, Width};
 
@@ -19,15 +19,15 @@ use super::super::scene::{Scene, width};
 use super::{Phase, Turn};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
-/// One rank's work on one word of one owner.
+/// Work of one rank on one word of one owner.
 #[derive(Debug)]
 struct Contest {
     owner: u16,
     word: ContendedWord,
-    /// Atomics issued; for compare-swap, those that succeeded.
+    /// Number of atomics issued. For compare-swap: number that succeeded.
     issued: u32,
     under_way: u32,
-    /// What the next compare-swap expects.
+    /// Value that the next compare-swap expects.
     expected: u64,
     ledger: u64,
     has_ledger_sent: bool,
@@ -38,7 +38,7 @@ struct Contest {
 pub(crate) struct Atomics {
     contests: Vec<Contest>,
     is_set_up: bool,
-    /// Where to go on, so that all words get their turn.
+    /// Index of the next contest, so that all words are served in rotation.
     next: usize,
 }
 
@@ -46,12 +46,12 @@ const fn is_loop(word: ContendedWord) -> bool {
     matches!(word, ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight)
 }
 
-/// What a rank's compare-swaps add.
+/// Returns the amount that a rank's compare-swaps add.
 fn step(rank: u16) -> u64 {
     u64::from(rank) + 1
 }
 
-/// Contended words by number, as items name them.
+/// Returns the number of a contended word, for the items of requests.
 fn number(word: ContendedWord) -> u32 {
     word as u32
 }
@@ -66,7 +66,7 @@ impl Contest {
         self.has_ledger_sent && self.under_way == 0
     }
 
-    /// The next atomic, if one can be issued now.
+    /// Returns the next atomic, if one can be issued now.
     fn next(&mut self, scene: &Scene) -> Option<Body> {
         let (kind, operand, compare) = match self.word {
             _ if self.issued == scene.atomics_per_word() => return self.next_ledger(scene),
@@ -162,8 +162,9 @@ impl Phase for Atomics {
     }
 }
 
-/// What the owner's word and ledger must hold after all contenders are through: (word, ledger). Which token of a swap chain
-/// lies there at the end depends on who came last, so what was `found` is taken for it; the ledger tells whether it can be.
+/// Returns the values that the owner's word and ledger must hold after all contenders are through. The final token of a
+/// swap chain depends on the order, so the value `found` is used for it. The ledger then shows whether that token is
+/// possible.
 fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
     let owner = scene.rank;
     let contenders: Vec<_> =
@@ -194,7 +195,7 @@ fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
     }
 }
 
-/// The owner's check of a contended word and its ledger.
+/// Checks a contended word and its ledger at the owner.
 pub(crate) fn check_contended(
     scene: &Scene,
     memory: &mut dyn Memory,

@@ -1,7 +1,7 @@
-//! Accesses that an owner has to refuse: each with the right typed error, and no byte changed.
+//! Accesses that an owner must refuse: each with the right typed error, and without a change of any byte.
 //!
-//! Each attempt has exactly one thing wrong with it, so exactly one error is right. That no byte changed shows in the owner's
-//! sweep after the round: what the attempts aim at is guarded, patterned, or both. The owner also counts the refusals that its
+//! Each attempt has exactly one fault, so exactly one error is right. The owner's check after the round detects changed
+//! bytes: the target of each attempt is guarded, patterned, or both. The owner also counts the refusals that its
 //! endpoint reported.
 
 use rackloom_protocol::{
@@ -15,14 +15,14 @@ use super::super::scene::Scene;
 use super::{Phase, Sweeper, Turn};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
-/// A region that nobody has.
+/// Number of a region that does not exist.
 const NOWHERE: RegionId = RegionId(99);
-/// Bytes of the puts and gets: more than one frame of many wires.
+/// Length of the puts and gets in bytes: more than one frame of many wires.
 const BULK_BYTES: u64 = 4500;
-/// Bytes of the loads, where so many may be loaded at once: more than one request.
+/// Length of the loads in bytes, if that many may be loaded at once: more than one request.
 const LOAD_BYTES: u64 = 300;
 
-/// How to try.
+/// Operation of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attempt {
     Store,
@@ -31,15 +31,15 @@ enum Attempt {
     FetchAdd,
     Put,
     Get,
-    /// The flush that has to tell of the posted store before it.
+    /// The flush that must report the failure of the posted store before it.
     Flush,
 }
 
-/// What to aim at.
+/// Target of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Aim {
     WrongKey,
-    /// The last bytes lie outside.
+    /// The last bytes are outside of the region.
     OverTheEnd,
     BehindTheEnd,
     /// Offset and length overflow.
@@ -48,7 +48,7 @@ enum Aim {
     Private,
     Nowhere,
     Odd,
-    /// Right in every way, but the owner is of another tenant.
+    /// The address is right, but the owner is of another tenant.
     Stranger,
 }
 
@@ -78,7 +78,7 @@ const AT_STRANGERS: [(Attempt, Aim, OperationError); 4] = [
     (Attempt::Put, Aim::Stranger, OperationError::WrongTenant),
 ];
 
-/// What this attempt is tried with at this target.
+/// Returns the attempts on this target, with their expected errors.
 fn attempts(scene: &Scene, target: u16) -> &'static [(Attempt, Aim, OperationError)] {
     if scene.peers.contains(&target) { &AT_PEERS } else { &AT_STRANGERS }
 }
@@ -86,7 +86,7 @@ fn attempts(scene: &Scene, target: u16) -> &'static [(Attempt, Aim, OperationErr
 fn bytes(scene: &Scene, attempt: Attempt) -> u64 {
     match attempt {
         Attempt::Put | Attempt::Get => BULK_BYTES,
-        // A longer one the caller's own endpoint would not take, whatever the owner thinks of it.
+        // The caller's own endpoint would refuse a longer load before it reaches the owner.
         Attempt::Load => LOAD_BYTES.min(scene.settings.store_bytes_max),
         _ => 8,
     }
@@ -94,7 +94,7 @@ fn bytes(scene: &Scene, attempt: Attempt) -> u64 {
 
 fn address(scene: &Scene, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddress {
     let data_bytes = scene.layout.region_bytes(DATA);
-    // Guards lie at the very beginning of the data region.
+    // The data region begins with a guard.
     let (region, offset) = match aim {
         Aim::WrongKey | Aim::Stranger => (DATA, 0),
         Aim::OverTheEnd => (DATA, data_bytes - bytes(scene, attempt).min(data_bytes) + 4),
@@ -138,7 +138,8 @@ impl Forbidden {
         })
     }
 
-    /// One lane serves all attempts: nothing may ever be written into it, and what is read from it must never arrive.
+    /// Returns the range in the one lane that serves all attempts. Nothing may ever be written into the lane, and data
+    /// read from it must never arrive.
     fn local(&mut self, turn: &mut Turn<'_>, attempt: Attempt) -> Option<LocalRange> {
         if self.lane.is_none() {
             self.lane = turn.lanes.acquire(SMALL_LANE_BYTES, 0);
@@ -184,7 +185,7 @@ impl Phase for Forbidden {
     fn succeeded(&mut self, turn: &mut Turn<'_>, _outcome: &Outcome, peer: u16, item: u32) {
         let attempt = attempts(turn.scene, peer).get(item as usize).map(|(attempt, ..)| *attempt);
         if attempt == Some(Attempt::Flush) {
-            // A flush tells of an earlier failure once.
+            // A flush reports an earlier failure once.
             self.flushes_to_repeat.push(peer);
         }
     }
@@ -205,7 +206,7 @@ impl Phase for Forbidden {
     }
 }
 
-/// Words for an attempt.
+/// Describes an attempt.
 pub(crate) fn describe_forbidden(scene: &Scene, outcome: &Outcome) -> String {
     let Tag::Phase { peer, item } = outcome.tag else { return outcome.kind.name().to_owned() };
     match attempts(scene, peer).get(item as usize) {
@@ -216,7 +217,7 @@ pub(crate) fn describe_forbidden(scene: &Scene, outcome: &Outcome) -> String {
     }
 }
 
-/// The owner's check: its endpoint reported the refusals of every peer, in every round.
+/// Checks at the owner that its endpoint reported the refusals of every peer, in every round.
 pub(crate) fn check_refusals(scene: &Scene, findings: &mut Findings) {
     let rounds = scene.settings.rounds;
     for peer in &scene.peers {
@@ -227,7 +228,7 @@ pub(crate) fn check_refusals(scene: &Scene, findings: &mut Findings) {
             OperationError::NoSuchRegion,
         ] {
             let reaches_owner = |(_, aim, expected): &&(Attempt, Aim, OperationError)| {
-                // Where offset and length overflow, the caller's own endpoint may see it first.
+                // If offset and length overflow, the caller's own endpoint may detect it first.
                 *expected == error && *aim != Aim::AddressOverflow
             };
             let attempted = AT_PEERS.iter().filter(reaches_owner).count() as u64;

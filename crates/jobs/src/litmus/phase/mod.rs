@@ -1,7 +1,7 @@
-//! The phases of a round: what a rank does to the others between two barriers.
+//! Phases of a round: the operations of a rank between two barriers.
 //!
-//! A phase hands requests to the issuer as far as there is room, hears how they ended, and may look at local memory. It does
-//! not know the clock, the barrier, or what to do when somebody dies.
+//! A phase submits requests to the issuer while there is capacity, receives their results, and may read local memory.
+//! It handles neither the clock, nor barriers, nor losses.
 
 mod atomic;
 mod forbidden;
@@ -19,15 +19,15 @@ pub(crate) use write::Writes;
 
 use rackloom_protocol::{Memory, RegionId};
 
+use super::fill;
 use super::findings::Findings;
 use super::lanes::Lanes;
-use super::memory;
 use super::scene::Scene;
 use crate::crew::issuer::Issuer;
 use crate::crew::pattern::Pattern;
 use crate::crew::request::Outcome;
 
-/// What a phase may use in its turn.
+/// Resources of a phase during one poll.
 pub(crate) struct Turn<'a> {
     pub(crate) scene: &'a Scene,
     pub(crate) memory: &'a mut dyn Memory,
@@ -37,31 +37,32 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Put a pattern, from an index on, into a range of the rank's own memory.
+    /// Writes a pattern, from `index` on, into a range of the rank's own memory.
     pub(crate) fn fill(&mut self, region: RegionId, range: (u64, u64), pattern: Pattern, index: u64) {
-        memory::fill(self.memory, self.findings, region, range, (pattern, index));
+        fill::fill(self.memory, self.findings, region, range, (pattern, index));
     }
 }
 
 /// One phase of one rank in one round.
 pub(crate) trait Phase: Send {
-    /// For humans.
+    /// Returns the phase's name for display.
     fn name(&self) -> &'static str;
-    /// Submit requests while there is room; true when there are none left to submit.
+    /// Submits requests while there is capacity. Returns whether there are none left to submit.
     fn submit(&mut self, turn: &mut Turn<'_>) -> bool;
-    /// A request ended well (the run is broken off before a phase hears of one that did not).
+    /// Records that a request succeeded. Failures break off the run before they reach a phase.
     fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32);
-    /// Look at local memory. True when there is nothing left to look for.
+    /// Checks local memory. Returns whether there is nothing left to check.
     fn look(&mut self, _turn: &mut Turn<'_>) -> bool {
         true
     }
-    /// Whom it waits for, for a watchdog.
+    /// Returns the ranks that the phase waits for, for a watchdog.
     fn waits_for(&self, _scene: &Scene) -> Option<String> {
         None
     }
 }
 
-/// Walks over every item of every peer, one item of each peer before the next item of any, so that all pairs are busy at once.
+/// Iterates over every item of every peer. It takes one item of each peer before the next item of any, so that all
+/// pairs are busy at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sweeper {
     item: u32,
@@ -69,7 +70,8 @@ pub(crate) struct Sweeper {
 }
 
 impl Sweeper {
-    /// The next (peer, item); `counts` says how many items a peer has. Advances only when `take` is called.
+    /// Returns the next (peer, item). `count` returns the number of a peer's items. The position advances only when
+    /// `take` is called.
     pub(crate) fn current(&mut self, peers: &[u16], count: impl Fn(u16) -> usize) -> Option<(u16, u32)> {
         let longest = peers.iter().map(|peer| count(*peer)).max().unwrap_or(0);
         while (self.item as usize) < longest {
@@ -85,7 +87,7 @@ impl Sweeper {
         None
     }
 
-    /// The current one has been dealt with.
+    /// Advances past the current item.
     pub(crate) fn take(&mut self) {
         self.peer += 1;
     }

@@ -1,8 +1,8 @@
-//! Order: who sees the flag must see the data.
+//! Order: a rank that sees the flag must see the data.
 //!
-//! A writer sends data and then raises the case's flag, by the signal of the put, or by a store behind a fence. The owner watches
-//! the flags two ways: a wait-until per writer, and reading the word itself on every turn, which may see it earlier than the
-//! wait's completion says so. At the first sight of a flag it checks the data, at once.
+//! A writer sends data and then sets the case's flag, by the signal of the put, or by a store after a fence. The owner
+//! observes the flags in two ways: by a wait-until per writer, and by reading the word itself in every poll, which may
+//! see the flag before the wait completes. As soon as it sees a flag, it checks the data.
 
 use std::collections::HashMap;
 
@@ -17,28 +17,28 @@ use super::write::transfer;
 use super::{Phase, Sweeper, Turn};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
-/// Item numbers from here on are waits.
+/// First item number of the waits.
 const WAIT: u32 = 1 << 24;
-/// Item numbers from here on are flags behind a fence, and fences.
+/// First item number of the flags after a fence, and of the fences.
 const FLAG: u32 = 1 << 25;
 
-/// Item number of the flush behind everything.
+/// Item number of the flush after all other operations.
 const FLUSH: u32 = u32::MAX;
 
-/// One writer's flags, as the owner watches them.
+/// Flags of one writer, as the owner observes them.
 #[derive(Debug)]
 struct Watch {
     writer: u16,
     /// Cases with flags, in the order in which the writer raises them.
     cases: Vec<u16>,
-    /// The first of them that has not been seen.
+    /// Index of the first case whose flag has not been seen.
     next: usize,
-    /// Waits that were begun, and that ended.
+    /// Numbers of waits that were begun and that have completed.
     waits_begun: usize,
     waits_ended: usize,
 }
 
-/// Transfers with a flag behind them.
+/// Transfers followed by a flag.
 #[derive(Debug, Default)]
 pub(crate) struct Ordered {
     sweeper: Sweeper,
@@ -57,7 +57,7 @@ fn flagged(scene: &Scene, writer: u16, owner: u16) -> Vec<u16> {
         .collect()
 }
 
-/// The condition to wait with; all three hold for the value and not before.
+/// Returns the condition to wait with. All three hold for the value and not before.
 fn condition(case: u16, value: u64) -> (Condition, u64) {
     match case % 3 {
         0 => (Condition::Equal, value),
@@ -91,7 +91,7 @@ impl Ordered {
         true
     }
 
-    /// Nothing needs it for order; it tells how the posted stores before the fences ended.
+    /// Submits a flush. Order does not need it. It reports the results of the posted stores before the fences.
     fn submit_flush(&mut self, turn: &mut Turn<'_>) {
         if !self.has_flushed && !turn.scene.peers.is_empty() {
             self.has_flushed = true;
@@ -174,7 +174,7 @@ impl Phase for Ordered {
                 watch.next += 1;
                 check_data(turn, watch.writer, case, flag);
             }
-            // One wait per writer at a time; also for flags that are up already, which must end at once.
+            // One wait per writer at a time. Waits on flags that are already set must complete at once.
             let next = watch.waits_begun;
             if next == watch.waits_ended && next < watch.cases.len() {
                 watch.waits_begun += 1;
@@ -213,7 +213,7 @@ fn submit_wait(turn: &mut Turn<'_>, writer: u16, case: u16) {
     turn.issuer.submit_urgent(Request::new(Tag::Phase { peer: writer, item: WAIT + u32::from(case) }, wait));
 }
 
-/// The flag is up: the data must be there, whole.
+/// Checks that all data of a flag that is set has arrived.
 fn check_data(turn: &mut Turn<'_>, writer: u16, number: u16, flag: u64) {
     let scene = turn.scene;
     let distance = scene.layout.distance(writer, scene.rank);

@@ -1,7 +1,7 @@
 //! Loads and gets of the others' readable regions, checked by the reader against the owner's pattern.
 //!
-//! The lane that a read goes into is first filled with a pattern of its own, so that bytes which never came, and bytes that came
-//! beside it, are both seen.
+//! The lane that a read goes into is first filled with a pattern of its own, so that missing bytes and bytes written
+//! beside it are both detected.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use super::super::layout::{LANES, READABLE};
 use super::{Phase, Sweeper, Turn};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
-/// Reads.
+/// Reads of the others' readable regions.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
     sweeper: Sweeper,
-    /// Reads under way: their lane, and where at the owner they read.
+    /// Outstanding reads: their lane, and their offset at the owner.
     under_way: HashMap<(u16, u32), (Lane, u64)>,
 }
 

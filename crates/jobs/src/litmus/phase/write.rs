@@ -1,7 +1,7 @@
 //! Stores, posted and acknowledged, and puts into slots that the owners check after the barrier.
 //!
-//! Posted stores end silently, so the phase ends with a flush to every peer and one to all: what a flush says is visible must be
-//! there when the owner looks.
+//! Posted stores complete without an event, so the phase ends with a flush to every peer and one to all. Data that a
+//! flush reports as visible must be there when the owner checks.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,8 @@ pub(crate) struct Writes {
     flushes: usize,
 }
 
-/// The body of a transfer into a slot: a store carries its bytes, a put reads them from a lane. `None`: no lane is free.
+/// Returns the body of a transfer into a slot: a store carries its bytes, a put reads them from a lane. `None` if no
+/// lane is free.
 pub(super) fn transfer(turn: &mut Turn<'_>, peer: u16, item: u32) -> Option<(Body, Option<Lane>)> {
     let scene = turn.scene;
     let distance = scene.layout.distance(scene.rank, peer);
@@ -34,7 +35,7 @@ pub(super) fn transfer(turn: &mut Turn<'_>, peer: u16, item: u32) -> Option<(Bod
     let completion = match case.kind {
         CaseKind::StorePosted => Some(Completion::Accepted),
         CaseKind::StoreAcknowledged => Some(Completion::Visible),
-        // The fence has to order what nobody has waited for.
+        // The fence must order stores whose completion was not waited for.
         CaseKind::FencedStore => Some(Completion::Accepted),
         CaseKind::Put | CaseKind::PutWithSignal | CaseKind::FencedPut => None,
     };

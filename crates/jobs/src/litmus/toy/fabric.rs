@@ -1,4 +1,4 @@
-//! What is on its way between the ranks of the toy, and how it is applied.
+//! Operations in flight between the ranks of the toy, and their application.
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::operation::messages::Posted;
@@ -16,13 +16,13 @@ use crate::litmus::findings::read_word;
 pub(super) const SEGMENT_BYTES: usize = 1024;
 pub(super) const FLIGHTS_MAX: usize = 20;
 
-/// One operation on its way.
+/// One operation in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Flight {
     pub(super) source: u16,
     pub(super) target: u16,
     pub(super) operation: Option<OperationId>,
-    /// Fences that the source had sent to the target before.
+    /// Number of fences that the source had sent to the target before.
     pub(super) epoch: u64,
     pub(super) action: Action,
     pub(super) is_started: bool,
@@ -35,7 +35,7 @@ pub(super) enum Action {
         segments: Vec<(u64, Vec<u8>)>,
         signal: Option<Signal>,
     },
-    /// A put that has not moved yet; its source is read when it does.
+    /// A put that has not started. Its source is read when it starts.
     Put {
         address: RemoteAddress,
         source: LocalRange,
@@ -54,7 +54,7 @@ pub(super) enum Action {
         tag: u64,
         source: LocalRange,
     },
-    /// Ends when all earlier flights (by number) to its targets have.
+    /// Completes when all earlier flights (by number) to its targets have completed.
     Flush {
         before: u64,
         all: bool,
@@ -77,22 +77,22 @@ pub(super) struct Seated {
     pub(super) posted: Vec<Posted>,
     pub(super) arrived: Vec<Arrived>,
     pub(super) events: Vec<Event>,
-    /// Per target: fences so far.
+    /// Number of fences so far, by target.
     pub(super) epochs: Vec<u64>,
-    /// Per target: a posted store failed.
+    /// Failure of a posted store, by target.
     pub(super) failed: Vec<bool>,
     pub(super) lost: Vec<bool>,
     pub(super) is_dead: bool,
 }
 
-/// What is on its way between the ranks.
+/// Ranks and the operations in flight between them.
 pub(super) struct Fabric {
     pub(super) seats: Vec<Seated>,
     pub(super) flights: Vec<(u64, Flight)>,
     pub(super) next_flight: u64,
     pub(super) random: u64,
     pub(super) defect: Option<Defect>,
-    /// Chances to misbehave that are let pass; single defects hit once.
+    /// Number of opportunities for a defect that are skipped. A defect of a single kind takes effect once.
     pub(super) defect_after: u32,
     pub(super) is_spent: bool,
 }
@@ -103,7 +103,7 @@ impl Fabric {
         (mix(self.random) % below.max(1) as u64) as usize
     }
 
-    /// Whether a single defect of this kind hits now.
+    /// Returns whether a defect that occurs once takes effect now.
     pub(super) fn hits(&mut self, defect: Defect) -> bool {
         if self.defect != Some(defect) || self.is_spent {
             return false;
@@ -156,7 +156,7 @@ impl Fabric {
             self.flights[index].1.is_started = true;
             return;
         }
-        // What an early flush should have waited for is late.
+        // The operations that an early flush should have waited for are late.
         if self.has(Defect::FlushEarly) && flight.operation.is_none() && self.random(50) > 0 {
             return;
         }
@@ -244,7 +244,7 @@ impl Fabric {
         Err(error)
     }
 
-    /// Apply one segment, or, when none is left, the signal. `Some`: over.
+    /// Applies one segment, or the signal when no segment is left. Returns `Some` when the write is complete.
     pub(super) fn write(
         &mut self,
         index: usize,

@@ -1,4 +1,4 @@
-//! The toy's tagged messages: they arrive in the order of one source, and wait for a receive that takes them.
+//! Tagged messages of the toy: they arrive in the order of one source, and wait for a receive that matches them.
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::operation::messages::Posted;
@@ -7,7 +7,7 @@ use rackloom_protocol::{Event, LocalRange, Memory, NodeId, OperationError, Opera
 use super::Defect;
 use super::fabric::{Action, Fabric, Flight, Seated};
 
-/// A message that has come before its receive.
+/// A message that has arrived before its receive.
 #[derive(Clone, Debug)]
 pub(super) struct Arrived {
     source: NodeId,
@@ -16,7 +16,7 @@ pub(super) struct Arrived {
 }
 
 impl Fabric {
-    /// Whether an older message of the same source has not come yet.
+    /// Returns whether an older message of the same source has not arrived yet.
     pub(super) fn is_overtaking(&mut self, number: u64, flight: &Flight) -> bool {
         let is_message = |action: &Action| matches!(action, Action::Message { .. });
         let is_older = |(other_number, other): &&(u64, Flight)| {
@@ -29,7 +29,7 @@ impl Fabric {
             && !self.hits(Defect::MessageOvertakes)
     }
 
-    /// A message arrives.
+    /// Delivers a message.
     pub(super) fn arrive(&mut self, flight: &Flight, tag: u64, source: LocalRange) {
         let mut bytes = vec![0; source.length as usize];
         let memory = &mut self.seats[usize::from(flight.source)].memory;
@@ -49,7 +49,7 @@ impl Fabric {
         self.match_messages(usize::from(flight.target));
     }
 
-    /// Bring receives and messages together, the oldest of both first.
+    /// Matches receives and messages, the oldest of both first.
     pub(super) fn match_messages(&mut self, rank: usize) {
         let is_loose = self.has(Defect::TagIgnored);
         let Seated { memory, posted, arrived, events, .. } = &mut self.seats[rank];
@@ -69,7 +69,7 @@ impl Fabric {
         }
     }
 
-    /// A receive is taken back, unless it has met a message.
+    /// Cancels a receive, unless it has matched a message.
     pub(super) fn cancel_receive(&mut self, rank: usize, operation: OperationId) {
         let forgets = self.has(Defect::CancelIgnored);
         let seat = &mut self.seats[rank];
@@ -79,7 +79,7 @@ impl Fabric {
         }
     }
 
-    /// A node is lost: receives that name it end.
+    /// Handles the loss of a node: receives that name it fail.
     pub(super) fn fail_receives(&mut self, rank: usize, node: NodeId) {
         let seat = &mut self.seats[rank];
         let named = |posted: &Posted| posted.source == Some(node);

@@ -1,4 +1,4 @@
-//! The toy's endpoint: takes a rank's commands and queues them.
+//! Endpoint of the toy: accepts a rank's commands and queues them.
 
 use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, NodeId, OperationError};

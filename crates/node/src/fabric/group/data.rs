@@ -1,27 +1,26 @@
-//! What the caller gives and takes: rows of equal length, moved through the staging a few columns at a time.
+//! The caller's arrays: rows of equal length that are copied through the staging, a few columns at a time.
 //!
-//! The parts that members exchange are rows. An array that does not fit into the staging is cut into columns; each piece is a
-//! collective of its own on the same columns of every row. Bytes are copied; an array of the caller's is never reached by
-//! peers.
+//! Members exchange rows. An array that does not fit into the staging is cut into columns. Each piece is a collective of its own on the same
+//! columns of every row. Bytes are copied: peers never access an array of the caller.
 
 use std::ops::Range;
 
 use super::super::error::Error;
-use super::super::region::{Region, Slice};
+use crate::fabric::memory::region::{Region, Slice};
 
-/// Bytes that are moved between two regions at a time.
+/// Number of bytes that are copied between two regions at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What is given.
+/// Input of a member.
 #[derive(Debug)]
 pub(super) enum Input<'a> {
-    /// It lies where the result goes.
+    /// The input is in the output array.
     InPlace,
     Bytes(&'a [u8]),
     Slice(Slice),
 }
 
-/// Where the result goes.
+/// Output of a member.
 #[derive(Debug)]
 pub(super) enum Output<'a> {
     Bytes(&'a mut [u8]),
@@ -37,7 +36,7 @@ impl Output<'_> {
     }
 }
 
-/// The arrays of one call.
+/// Arrays of one call.
 #[derive(Debug)]
 pub(super) struct Data<'a> {
     pub(super) input: Input<'a>,
@@ -48,13 +47,13 @@ pub(super) struct Data<'a> {
 }
 
 impl Data<'_> {
-    /// No bytes at all.
+    /// Returns empty arrays.
     pub(super) fn none() -> Self {
         let (input, output) = (Input::InPlace, Output::Bytes(&mut []));
         Self { input, output, input_rows: 0, output_rows: 0, row_bytes: 0 }
     }
 
-    /// Whether the arrays have the rows that are asked for.
+    /// Checks that the arrays have enough bytes for their rows.
     pub(super) fn check(self) -> Result<Self, Error> {
         let input = match &self.input {
             Input::InPlace => self.output.len(),
@@ -70,10 +69,10 @@ impl Data<'_> {
         Ok(self)
     }
 
-    /// Copy these columns of what is given to `place`.
-    pub(super) fn copy_in(&self, region: &Region, place: u64, columns: &Range<usize>) -> Result<(), Error> {
+    /// Copies these columns of the input to offset `base`.
+    pub(super) fn copy_in(&self, region: &Region, base: u64, columns: &Range<usize>) -> Result<(), Error> {
         for row in 0..self.input_rows {
-            let at = place + (row * columns.len()) as u64;
+            let at = base + (row * columns.len()) as u64;
             let cells = self.cells(row, columns);
             match (&self.input, &self.output) {
                 (Input::Bytes(bytes), _) => region.write(at, &bytes[cells])?,
@@ -87,22 +86,22 @@ impl Data<'_> {
         Ok(())
     }
 
-    /// Copy the result of these columns from `place`.
+    /// Copies the result of these columns from offset `base`.
     pub(super) fn copy_out(
         &mut self,
         region: &Region,
-        place: u64,
+        base: u64,
         columns: &Range<usize>,
     ) -> Result<(), Error> {
         for row in 0..self.output_rows {
-            let at = place + (row * columns.len()) as u64;
+            let at = base + (row * columns.len()) as u64;
             let cells = self.cells(row, columns);
             match &mut self.output {
                 Output::Bytes(bytes) => region.read(at, &mut bytes[cells])?,
                 Output::Slice(slice) => {
                     let to = slice.range.offset + cells.start as u64;
                     copy(region, at, &slice.region, to, cells.len())?;
-                    // Whoever hears of the end may have a kernel look at it.
+                    // The caller may start a kernel that reads the result as soon as the call has ended.
                     slice.region.settle()?;
                 }
             }
@@ -116,7 +115,7 @@ impl Data<'_> {
     }
 }
 
-/// Copy bytes from region to region. Both may change under the hands of peers, so they pass through a place of one's own.
+/// Copies bytes from region to region. Peers may change both meanwhile, so the bytes pass through a buffer of this thread.
 fn copy(from: &Region, from_offset: u64, to: &Region, to_offset: u64, length: usize) -> Result<(), Error> {
     if from.copy_on_device(from_offset, to, to_offset, length as u64)? {
         return Ok(());

@@ -1,27 +1,27 @@
-//! What each member is doing, as it says itself, and how the others ask.
+//! The call that each member is in, published in one word, and queries of that word by other members.
 //!
-//! Every member keeps one word, its headline: the call that it is in or was in last, or that the group is over. Others read it,
-//! and its owner need not do anything for that. So a question also finds out what could not be said: that a member gave up before
-//! the asker had joined, that it calls something else, that it has not come or is gone.
+//! Every member has a headline word: its current or last call, or the reason why the group is over. Others read it without help of its owner. So a
+//! query also finds cases in which no message could be sent: a member gave up before the initiator joined, is in a different call, has
+//! not arrived, or is lost.
 //!
-//! Not here: what follows from an answer (`roll_call`, `doubt`).
+//! The reaction to an answer is not here (`roll_call`, `peer_check`).
 
 use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::Sink;
-use super::ground::HEADLINE;
-use super::running::Place;
+use super::layout::HEADLINE;
+use super::membership::Membership;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::Sink;
 
-/// A member that has no region yet is asked again after this time.
+/// Interval between queries of a member that has no region yet.
 pub(super) const RETRY_NS: u64 = 5_000_000;
-/// The high half of a headline that says why the group is over; no call has this number.
+/// High half of a headline of a group that is over. No call has this number.
 const OVER: u32 = u32::MAX;
-/// In the low half of such a headline: a member was lost; else one gave up.
+/// Bit in the low half of such a headline: a member was lost. Otherwise one gave up.
 const LOST: u32 = 1 << 31;
 
-/// Why a group is over.
+/// Reason why a group is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken {
     peer: NodeId,
@@ -47,50 +47,50 @@ impl Broken {
     }
 }
 
-/// A call as all members count and describe it.
+/// Number and hash of a call, equal on all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallName {
-    /// Calls so far, this one included.
+    /// Number of the call, from 1.
     pub(super) number: u32,
-    /// A hash of what is called.
+    /// Hash of the call's arguments.
     pub(super) kind: u32,
 }
 
-/// A number that members which say different things are unlikely to share (FNV-1a); `from` is what has been said before.
+/// Returns a hash (FNV-1a) that differs, in most cases, for different bytes. `from` is the hash of preceding bytes.
 pub(super) fn hash(from: u32, bytes: impl IntoIterator<Item = u8>) -> u32 {
     bytes.into_iter().fold(from, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 impl CallName {
-    /// The number of the next call.
+    /// Returns the number of the next call.
     pub(super) const fn after(number: u32) -> u32 {
         let next = number.wrapping_add(1);
         if next == OVER { 0 } else { next }
     }
 
-    /// Where a member whose headline says `other` is, seen from this call.
-    pub(super) const fn where_is(self, other: Self) -> Whereabouts {
+    /// Compares this call with that of a member whose headline is `other`.
+    pub(super) const fn compare(self, other: Self) -> RelativePosition {
         let ahead = other.number.wrapping_sub(self.number).cast_signed();
         match ahead {
-            ..0 => Whereabouts::NotYetHere,
-            0 if other.kind == self.kind => Whereabouts::Here,
-            _ => Whereabouts::Elsewhere,
+            ..0 => RelativePosition::Behind,
+            0 if other.kind == self.kind => RelativePosition::Equal,
+            _ => RelativePosition::Diverged,
         }
     }
 }
 
-/// What an answer means for the asker's call.
+/// Position of another member relative to this member's call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whereabouts {
-    /// It has not come to this call.
-    NotYetHere,
-    /// It is in the same call, or was in it last.
-    Here,
-    /// It calls something else, or has gone past without doing its part.
-    Elsewhere,
+pub(super) enum RelativePosition {
+    /// The member has not reached this call.
+    Behind,
+    /// The member is in the same call, or it was its last one.
+    Equal,
+    /// The member is in a different call, or has gone on without doing its part.
+    Diverged,
 }
 
-/// What a member says.
+/// Content of a headline word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Headline {
     Calls(CallName),
@@ -117,26 +117,26 @@ impl Headline {
     }
 }
 
-/// A question to one member.
+/// Query of one member's headline.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct Query {
     pub(super) rank: usize,
     operation: Option<OperationId>,
     not_before: Instant,
-    /// Until when the member may be without its region.
+    /// Deadline until which the member may be without its region.
     patient_until: Instant,
 }
 
-impl Question {
+impl Query {
     pub(super) const fn new(rank: usize, patient_until: Instant) -> Self {
         Self { rank, operation: None, not_before: Instant::ZERO, patient_until }
     }
 
-    /// Ask if it is time, and take the answer. `issued` becomes true if the core has something to send.
+    /// Sends the query if it is due, and takes the answer. Sets `issued` if the core has a command to send.
     pub(super) fn advance(
         &mut self,
         core: &mut Core,
-        place: &Place,
+        membership: &Membership,
         issued: &mut bool,
     ) -> Option<Result<Headline, Error>> {
         let now = match core.member() {
@@ -144,7 +144,7 @@ impl Question {
             Err(error) => return Some(Err(error)),
         };
         let Some(operation) = self.operation else {
-            return self.ask(core, place, now, issued).err().map(Err);
+            return self.send(core, membership, now, issued).err().map(Err);
         };
         let ended = core.table.take(operation)?;
         self.operation = None;
@@ -158,14 +158,21 @@ impl Question {
         }
     }
 
-    fn ask(&mut self, core: &mut Core, place: &Place, now: Instant, issued: &mut bool) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        core: &mut Core,
+        membership: &Membership,
+        now: Instant,
+        issued: &mut bool,
+    ) -> Result<(), Error> {
         if now < self.not_before {
             return Ok(());
         }
-        // An atomic that adds nothing is a look that needs no place for its answer.
+        // An atomic that adds nothing is a read that needs no local buffer.
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 0, compare: 0 };
-        let target = place.address(self.rank, HEADLINE);
-        match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Asker(None)) {
+        let target = membership.address(self.rank, HEADLINE);
+        match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Request(None))
+        {
             Ok(operation) => self.operation = Some(operation),
             Err(Error::Busy { .. }) => return Ok(()),
             Err(error) => return Err(error),
@@ -178,7 +185,7 @@ impl Question {
         self.operation
     }
 
-    /// Nobody wants the answer any more.
+    /// Drops the query.
     pub(super) fn abandon(&mut self, core: &mut Core) {
         if let Some(operation) = self.operation.take() {
             core.table.abandon(operation);
@@ -191,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_headline_survives_its_word() {
+    fn a_headline_is_restored_from_its_word() {
         let calls = |number, kind| Headline::Calls(CallName { number, kind });
         let over = |peer, is_lost| Headline::Over(Broken { peer: NodeId(peer), is_lost });
         for headline in
@@ -199,19 +206,19 @@ mod tests {
         {
             assert_eq!(Headline::of_word(headline.word()), headline);
         }
-        assert_eq!(calls(0, 0).word(), 0, "a region that nobody has written says that nothing was called");
+        assert_eq!(calls(0, 0).word(), 0, "a region that was never written means no call");
     }
 
     #[test]
-    fn calls_are_compared_across_the_end_of_their_numbers() {
+    fn calls_are_compared_across_the_wrap_of_their_numbers() {
         let call = |number| CallName { number, kind: 5 };
         assert_eq!(CallName::after(OVER - 1), 0);
         let steps = [OVER - 2, OVER - 1, 0, 1];
         for pair in steps.windows(2) {
-            assert_eq!(call(pair[1]).where_is(call(pair[0])), Whereabouts::NotYetHere);
-            assert_eq!(call(pair[0]).where_is(call(pair[1])), Whereabouts::Elsewhere);
-            assert_eq!(call(pair[0]).where_is(call(pair[0])), Whereabouts::Here);
+            assert_eq!(call(pair[1]).compare(call(pair[0])), RelativePosition::Behind);
+            assert_eq!(call(pair[0]).compare(call(pair[1])), RelativePosition::Diverged);
+            assert_eq!(call(pair[0]).compare(call(pair[0])), RelativePosition::Equal);
         }
-        assert_eq!(call(9).where_is(CallName { number: 9, kind: 6 }), Whereabouts::Elsewhere);
+        assert_eq!(call(9).compare(CallName { number: 9, kind: 6 }), RelativePosition::Diverged);
     }
 }

@@ -1,37 +1,37 @@
-//! Time for futures: somebody who is awaited is asked again after a while, though nothing has happened.
+//! A timer for futures: wakes a future after a while, even though nothing has happened.
 //!
-//! A thread that waits wakes now and then by itself. A future does not, and what it waits for may never come; it leaves its
-//! waker with an activity of the node, which ends when it has woken the future once.
+//! A thread that waits wakes now and then by itself. A future does not, and its event may never happen. So it leaves a waker with an
+//! activity of the node, which wakes it once and ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use rackloom_protocol::Instant;
 
-use super::super::activity::Activity;
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::{Entry, Sink};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::{Entry, Sink};
 
-/// Whom to remind. Nobody, if there is no waker.
+/// Waker to be woken. `None` if there is none.
 #[derive(Debug, Default)]
 pub(super) struct Reminder {
     waker: Arc<Mutex<Option<Waker>>>,
 }
 
-/// What the node keeps of it.
+/// The activity that wakes it.
 struct Ticking {
     waker: Arc<Mutex<Option<Waker>>>,
     at: Instant,
 }
 
 impl Reminder {
-    /// Wake this one in about `after_ns`, or when it was to be reminded anyway, if that is before.
+    /// Wakes `waker` in about `after_ns`, or earlier if a reminder is set already.
     pub(super) fn set(&self, core: &mut Core, waker: &Waker, after_ns: u64) {
         let Ok(at) = core.member().map(|member| member.now() + after_ns) else { return };
         let is_ticking = replace(&self.waker, Some(waker.clone())).is_some();
         if !is_ticking {
-            let entry = Entry { sink: Sink::Nobody, ..Entry::default() };
+            let entry = Entry { sink: Sink::Discard, ..Entry::default() };
             let operation = core.table.open(entry);
             core.begin(operation, Box::new(Ticking { waker: Arc::clone(&self.waker), at }));
         }
@@ -44,7 +44,7 @@ impl Drop for Reminder {
     }
 }
 
-impl Activity for Ticking {
+impl Activity<Core> for Ticking {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         let now = core.member().map(|member| member.last_turn());
         if now.is_ok_and(|now| now < self.at) {
@@ -56,6 +56,6 @@ impl Activity for Ticking {
 }
 
 fn replace(waker: &Mutex<Option<Waker>>, new: Option<Waker>) -> Option<Waker> {
-    // A panic cannot have left half a waker.
+    // A panic cannot have left half a waker: the value is replaced as a whole.
     std::mem::replace(&mut *waker.lock().unwrap_or_else(PoisonError::into_inner), new)
 }

@@ -1,9 +1,8 @@
-//! A call of a collective, and the ways to end it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
+//! A call of a collective, and the ways to complete it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
 //!
-//! A call is a row of runs: a barrier where the last run does not prove that everybody has left the one before it, then a run for
-//! each piece of the array; before the first call of all, a roll call. What has arrived is taken before anything else is
-//! looked at: who has done its part may go. What happens when somebody is lost, gives up or does something else, `doubt` and
-//! `watch` settle.
+//! A call is a sequence of runs: a barrier, if the last run does not prove that all members have left the one before it, then a run for each
+//! piece of the array. The first call of all begins with a roll call. Arrived signals are handled before all other checks, because a
+//! member that has done its part may leave. `peer_check` and `watch` handle members that are lost, give up or call a different collective.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -17,48 +16,49 @@ use rackloom_collectives::execute::Blocks;
 use rackloom_collectives::{Buffer, Collective};
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
-use super::super::activity::Activity;
-use super::super::core::Core;
 use super::super::error::Error;
 use super::super::queue::Queue;
-use super::super::table::{Entry, Sink};
+use super::arithmetic::Arithmetic;
 use super::data::Data;
-use super::doubt::{ASK_AGAIN_NS, Doubt};
-use super::ground::Set;
 use super::inquiry::{CallName, RETRY_NS, hash};
+use super::layout::Set;
+use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
 use super::reminder::Reminder;
 use super::roll_call::RollCall;
 use super::running::Running;
 use super::schedules::Size;
-use super::{Arithmetic, Inner, State};
+use super::shared::{Inner, State};
+use crate::fabric::engine::activity::Activity;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::{Entry, Sink};
 
-/// A collective that has not begun. `'a` is the life of the caller's arrays, whose content is undefined after an error.
+/// Collective that has not begun. `'a` is the lifetime of the caller's arrays, whose content is undefined after an error.
 ///
-/// `Send` and `Sync`; as a future it needs no particular executor. Dropping one that has begun breaks the group, and the other members are
-/// told. There is no other way to cancel one.
+/// `Send` and `Sync`. As a future it works on any executor. Dropping a request that has begun breaks the group and notifies the other
+/// members. There is no other way to cancel it.
 #[must_use = "a collective does nothing until it is waited for, awaited or submitted"]
 #[derive(Debug)]
 pub struct GroupRequest<'a> {
     group: Arc<Inner>,
     call: Result<Call<'a>, Option<Error>>,
     reminder: Reminder,
-    /// Who hears of deaths on its behalf.
+    /// Waker that is registered for deaths.
     watcher: Option<Waker>,
 }
 
-/// What was called, and how far it is.
+/// Arguments and progress of a call.
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     collective: Collective,
     arithmetic: Arithmetic,
     data: Data<'a>,
-    /// Rows of the whole array of which parts are dealt out.
+    /// Number of rows of the whole array, of which members get parts.
     whole_rows: usize,
     stage: Stage,
-    /// What members compare, once it has begun.
+    /// Number and hash that members compare, once the call has begun.
     name: CallName,
-    doubt: Doubt,
-    /// Bytes of each row that are done, and of one piece at most.
+    peer_check: PeerCheck,
+    /// Number of bytes of each row that are done, and of one piece at most.
     done: usize,
     piece: usize,
 }
@@ -76,11 +76,11 @@ enum Stage {
 impl<'a> Call<'a> {
     pub(super) fn new(collective: Collective, arithmetic: Arithmetic, data: Data<'a>) -> Self {
         let (stage, name) = (Stage::Fresh, CallName { number: 0, kind: 0 });
-        let doubt = Doubt::default();
-        Self { collective, arithmetic, data, whole_rows: 1, stage, name, doubt, done: 0, piece: 0 }
+        let peer_check = PeerCheck::default();
+        Self { collective, arithmetic, data, whole_rows: 1, stage, name, peer_check, done: 0, piece: 0 }
     }
 
-    /// The same, where the whole array has so many rows.
+    /// Sets the number of rows of the whole array.
     pub(super) fn with_rows(self, whole_rows: usize) -> Self {
         Self { whole_rows, ..self }
     }
@@ -89,7 +89,7 @@ impl<'a> Call<'a> {
         !matches!(self.stage, Stage::Fresh | Stage::Over)
     }
 
-    /// Go on; `None` while it waits.
+    /// Advances the call. `None` while it waits.
     fn advance(&mut self, core: &mut Core, group: &Inner) -> Option<Result<(), Error>> {
         loop {
             let went = self.step(core, group, &mut group.state());
@@ -100,31 +100,31 @@ impl<'a> Call<'a> {
                     return Some(Ok(()));
                 }
                 Some(Ok(stage)) => self.stage = stage,
-                // Who was the first to fail says more than what followed from it.
+                // The first failure of the group is the cause of this one.
                 Some(Err(error)) if self.has_begun() => {
-                    return Some(Err(group.listen().err().unwrap_or(error)));
+                    return Some(Err(group.check_departure().err().unwrap_or(error)));
                 }
                 Some(Err(error)) => return Some(Err(error)),
-                None => match self.doubt(core, group) {
+                None => match self.peer_check(core, group) {
                     Ok(false) => return None,
-                    Ok(true) => _ = core.turn(),
+                    Ok(true) => _ = core.poll(),
                     Err(error) => return Some(Err(error)),
                 },
             }
         }
     }
 
-    /// From one stage to the next; `None` while it waits.
+    /// Advances the call by one stage. `None` while it waits.
     fn step(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Option<Result<Stage, Error>> {
         let moved = match &mut self.stage {
             Stage::Fresh => self.claim(core, group, state).and_then(|stage| {
-                // From here on the others are told of a failure.
+                // From here on a failure notifies the other members.
                 self.stage = stage;
                 group.watch(core)?;
                 Ok(std::mem::replace(&mut self.stage, Stage::Over))
             }),
             Stage::Gathering(roll_call) => {
-                let gathered = roll_call.advance(core, &group.place)?;
+                let gathered = roll_call.advance(core, &group.membership)?;
                 state.is_complete = gathered.is_ok();
                 gathered.map(|()| Stage::Between { has_met: false })
             }
@@ -133,18 +133,19 @@ impl<'a> Call<'a> {
                 self.next(group, state, has_met)
             }
             Stage::Meeting(running) => {
-                let met = running.advance(core, &group.place, &mut state.blocks)?;
+                let met = running.advance(core, &group.membership, &mut state.blocks)?;
                 state.must_meet &= met.is_err();
                 met.map(|()| Stage::Between { has_met: true })
             }
             Stage::Moving(running, columns) => {
-                let moved = running.advance(core, &group.place, &mut state.blocks)?;
-                let place = running.buffer(&group.place, Buffer::Output);
+                let moved = running.advance(core, &group.membership, &mut state.blocks)?;
+                let membership = running.buffer(&group.membership, Buffer::Output);
                 let (columns, schedule) = (columns.clone(), Arc::clone(&running.schedule));
-                state.must_meet = !self.collective.synchronizes(group.place.members.len(), schedule.elements);
+                state.must_meet =
+                    !self.collective.synchronizes(group.membership.members.len(), schedule.elements);
                 self.done = columns.end;
                 moved
-                    .and_then(|()| self.data.copy_out(&group.place.region, place, &columns))
+                    .and_then(|()| self.data.copy_out(&group.membership.region, membership, &columns))
                     .map(|()| Stage::Between { has_met: false })
             }
             Stage::Over => Err(Error::Closed),
@@ -152,20 +153,20 @@ impl<'a> Call<'a> {
         Some(moved)
     }
 
-    /// It waits: whether that is of any use. Returns whether the core has something to send.
-    fn doubt(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
+    /// Checks that the wait can still end. Returns `true` if the core has a command to send.
+    fn peer_check(&mut self, core: &mut Core, group: &Inner) -> Result<bool, Error> {
         let mut issued = false;
         match &self.stage {
             Stage::Meeting(running) | Stage::Moving(running, _) => {
-                group.listen()?;
-                self.doubt.advance(core, group, (running, self.name), &mut issued)?;
+                group.check_departure()?;
+                self.peer_check.advance(core, group, (running, self.name), &mut issued)?;
             }
             _ => group.watch(core)?,
         }
         Ok(issued)
     }
 
-    /// Take the group, if it is free and whole, and decide how large a piece is.
+    /// Claims the group, if it is free and not broken, and chooses the length of a piece.
     fn claim(&mut self, core: &mut Core, group: &Inner, state: &mut State) -> Result<Stage, Error> {
         if let Some(broken) = state.broken {
             return Err(broken.error(false));
@@ -186,16 +187,17 @@ impl<'a> Call<'a> {
         }
         let now = core.member()?.now();
         state.calls = CallName::after(state.calls);
-        self.name = CallName { number: state.calls, kind: self.kind(group.place.terms, self.data.row_bytes) };
+        self.name =
+            CallName { number: state.calls, kind: self.kind(group.membership.terms, self.data.row_bytes) };
         group.announce(self.name)?;
         state.is_busy = true;
         if state.is_complete {
             return Ok(Stage::Between { has_met: false });
         }
-        Ok(Stage::Gathering(RollCall::new(&group.place, now, group.patience_ns)))
+        Ok(Stage::Gathering(RollCall::new(&group.membership, now, group.patience_ns)))
     }
 
-    /// The next run.
+    /// Begins the next run.
     fn next(&mut self, group: &Inner, state: &mut State, has_met: bool) -> Result<Stage, Error> {
         let is_barrier = self.collective == Collective::Barrier;
         let is_over = if is_barrier { has_met } else { self.done == self.data.row_bytes };
@@ -207,7 +209,7 @@ impl<'a> Call<'a> {
             let schedule = state.schedules.find(size)?;
             state.barriers = state.barriers.wrapping_add(1);
             let run = (Set::Barrier, state.barriers, self.name.kind);
-            return Ok(Stage::Meeting(Running::new(&group.place, schedule, run, super::MOVED)));
+            return Ok(Stage::Meeting(Running::new(&group.membership, schedule, run, super::MOVED)));
         }
         let columns = self.done..self.data.row_bytes.min(self.done + self.piece);
         let element_bytes = self.arithmetic.element.bytes();
@@ -215,15 +217,15 @@ impl<'a> Call<'a> {
         let size = Size { collective: self.collective, elements, element_bytes };
         let schedule = state.schedules.find(size)?;
         state.runs = state.runs.wrapping_add(1);
-        let kind = self.kind(group.place.terms, elements);
+        let kind = self.kind(group.membership.terms, elements);
         let run = (Set::of_run(state.runs), state.runs, kind);
-        let running = Running::new(&group.place, schedule, run, self.arithmetic);
-        let place = running.buffer(&group.place, Buffer::Input);
-        self.data.copy_in(&group.place.region, place, &columns)?;
+        let running = Running::new(&group.membership, schedule, run, self.arithmetic);
+        let membership = running.buffer(&group.membership, Buffer::Input);
+        self.data.copy_in(&group.membership.region, membership, &columns)?;
         Ok(Stage::Moving(running, columns))
     }
 
-    /// What all members must agree on, as a number: their group and what they do.
+    /// Returns a hash of the group's options and the call, which must be equal on all members.
     fn kind(&self, terms: u32, length: usize) -> u32 {
         let Arithmetic { operation, element } = self.arithmetic;
         let root = self.collective.root().map_or(0, |root| root as u64 + 1);
@@ -239,9 +241,9 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Leave nothing behind that asks for this call.
+    /// Drops all waits and queries of this call.
     fn abandon(&mut self, core: &mut Core) {
-        self.doubt.abandon(core);
+        self.peer_check.abandon(core);
         match std::mem::replace(&mut self.stage, Stage::Over) {
             Stage::Gathering(mut roll_call) => roll_call.abandon(core),
             Stage::Meeting(mut running) | Stage::Moving(mut running, _) => running.abandon(core),
@@ -254,7 +256,7 @@ impl<'a> Call<'a> {
             Stage::Gathering(roll_call) => roll_call.register(core, waker),
             Stage::Meeting(running) | Stage::Moving(running, _) => {
                 running.register(core, waker);
-                self.doubt.register(core, waker);
+                self.peer_check.register(core, waker);
             }
             _ => {}
         }
@@ -271,38 +273,36 @@ impl<'a> GroupRequest<'a> {
         }
     }
 
-    /// Block until this member's part is over and all it has sent is visible. The calling thread drives the node
-    /// meanwhile.
+    /// Blocks until this member's part is done and all its puts are visible. The calling thread drives the node meanwhile.
     ///
     /// # Errors
-    /// [`Error::PeerLost`] or [`Error::PeerLeft`] if any member is gone, [`Error::GroupBroken`] if one gave up, calls something else
-    /// or joined another group under this name, [`Error::NotJoined`] if one has not joined in time, [`Error::Invalid`] if the arrays do
-    /// not fit the group, [`Error::Refused`] if a member's group is gone, [`Error::Closed`].
+    /// [`Error::PeerLost`] or [`Error::PeerLeft`] if a member is lost; [`Error::GroupBroken`] if one gave up, calls a different collective or
+    /// joined a different group under this number; [`Error::NotJoined`] if one has not joined in time; [`Error::Invalid`] if the arrays do
+    /// not fit the group; [`Error::Refused`] if a member has dropped its group; [`Error::Closed`].
     pub fn wait(mut self) -> Result<(), Error> {
         self.wait_until(Instant::NEVER).unwrap_or(Err(Error::Closed))
     }
 
-    /// The same, at most for `patience`. If it runs out the call is neither over nor given up: wait again, as often as is
-    /// worth while, and meanwhile decide what to think of a member that does not come. It goes on only while it is waited
-    /// for. Dropping the request gives it up and breaks the group.
+    /// Blocks until this member's part is done, at most for `patience`. At the deadline the call is neither ended nor given up: call this
+    /// method again, any number of times. The call advances only during such a call. Dropping the request breaks the group.
     ///
     /// # Errors
-    /// As for [`GroupRequest::wait`]; [`Error::TimedOut`] with the member that is waited for, if it is a certain one.
+    /// Those of [`GroupRequest::wait`]; [`Error::TimedOut`] with the awaited member, if there is exactly one.
     pub fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let ended = self.wait_until(engine.clock.now() + patience_ns);
         ended.unwrap_or_else(|| {
             let mut held = engine.hold();
             held.core().member()?;
-            self.watch_no_more(held.core());
+            self.stop_watching(held.core());
             Err(Error::TimedOut { peer: self.awaited(), waited_ms: patience_ns / 1_000_000, goes_on: true })
         })
     }
 
-    /// `None` if `until` has come first, or if the node has left.
+    /// Returns `None` if `until` passed first, or if the node has left.
     fn wait_until(&mut self, until: Instant) -> Option<Result<(), Error>> {
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let this = RefCell::new(self);
         engine.wait(
             until,
@@ -311,10 +311,10 @@ impl<'a> GroupRequest<'a> {
         )
     }
 
-    /// Whose signal the call waits for.
+    /// Returns the member whose signal the call waits for.
     fn awaited(&mut self) -> Option<NodeId> {
         let (_, rank) = self.call.as_mut().ok()?.running()?.waits_for()?;
-        Some(self.group.place.members[rank])
+        Some(self.group.membership.members[rank])
     }
 
     fn look(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
@@ -323,25 +323,25 @@ impl<'a> GroupRequest<'a> {
             Err(error) => return Some(Err(error.take().unwrap_or(Error::Closed))),
         };
         let result = call.advance(core, &self.group)?.map_err(|error| core.table.deaths.name(error));
-        self.watch_no_more(core);
+        self.stop_watching(core);
         if let Err(error) = &result {
             self.give_up(core, error);
         }
         Some(result)
     }
 
-    /// The call has failed, or nobody wants it any more.
+    /// Ends a call that has failed or was dropped.
     fn give_up(&mut self, core: &mut Core, error: &Error) {
         let Ok(call) = &mut self.call else { return };
         if call.has_begun() {
             call.abandon(core);
-            self.group.break_off(core, error);
+            self.group.break_group(core, error);
         }
     }
 
     fn register(&mut self, core: &mut Core, waker: &Waker) {
         if !self.watcher.as_ref().is_some_and(|known| known.will_wake(waker)) {
-            self.watch_no_more(core);
+            self.stop_watching(core);
             self.watcher = Some(waker.clone());
         }
         self.group.register(core, waker);
@@ -350,36 +350,35 @@ impl<'a> GroupRequest<'a> {
         }
     }
 
-    fn watch_no_more(&mut self, core: &mut Core) {
+    fn stop_watching(&mut self, core: &mut Core) {
         if let Some(waker) = self.watcher.take() {
             core.table.deaths.forget(&waker);
         }
     }
 
-    /// Have a future asked again though nothing happens.
+    /// Sets a reminder, so that a future checks its peer again without an event.
     fn remind(&self, core: &mut Core, waker: &Waker) {
         let is_gathering = matches!(self.call, Ok(Call { stage: Stage::Gathering(_), .. }));
-        self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { ASK_AGAIN_NS });
+        self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { QUERY_INTERVAL_NS });
     }
 
-    fn must_ask_again(&mut self) -> bool {
+    fn must_retry(&mut self) -> bool {
         let running = self.call.as_mut().ok().and_then(Call::running);
-        running.is_some_and(|running| running.must_ask_again())
+        running.is_some_and(|running| running.must_retry())
     }
 }
 
 impl GroupRequest<'static> {
-    /// Begin, and leave the completion to `queue`, marked with `context`. The collective goes on by itself, driven by whoever
-    /// drives the node, the background thread included. For calls that borrow no array: a barrier, and
-    /// [`super::Group::on_slices`].
+    /// Begins the collective. Its completion, with `context`, arrives in `queue`. The collective advances in the thread that drives the node,
+    /// for example the background thread. For calls that borrow no array: a barrier, and [`super::Group::on_slices`].
     ///
     /// # Errors
-    /// What is known at once; all else is the completion's.
+    /// Errors that are known at once. The completion reports all others.
     pub fn submit(mut self, queue: &Arc<Queue>, context: u64) -> Result<OperationId, Error> {
         if let Err(error) = &mut self.call {
             return Err(error.take().unwrap_or(Error::Closed));
         }
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let mut held = engine.hold();
         let core = held.core();
         core.member()?;
@@ -390,7 +389,7 @@ impl GroupRequest<'static> {
     }
 }
 
-impl Activity for GroupRequest<'static> {
+impl Activity<Core> for GroupRequest<'static> {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
         self.look(core)
     }
@@ -401,7 +400,7 @@ impl Future for GroupRequest<'_> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let engine = Arc::clone(this.group.place.region.engine());
+        let engine = Arc::clone(this.group.membership.region.engine());
         let mut held = engine.hold_for_task();
         let core = held.core();
         if let Some(result) = core.visit_for(|core| this.look(core)) {
@@ -409,7 +408,7 @@ impl Future for GroupRequest<'_> {
         }
         this.register(core, context.waker());
         this.remind(core, context.waker());
-        if this.must_ask_again() {
+        if this.must_retry() {
             core.await_room(context.waker());
         }
         held.entrust();
@@ -423,9 +422,9 @@ impl Drop for GroupRequest<'_> {
         if !has_begun && self.watcher.is_none() {
             return;
         }
-        let engine = Arc::clone(self.group.place.region.engine());
+        let engine = Arc::clone(self.group.membership.region.engine());
         let mut held = engine.hold();
-        self.watch_no_more(held.core());
+        self.stop_watching(held.core());
         if has_begun {
             let me = self.group.me();
             self.give_up(held.core(), &Error::GroupBroken { peer: me });

@@ -1,39 +1,39 @@
-//! Whether every member has joined: asked once, before a member's first collective.
+//! Check that every member has joined, before a member's first collective.
 //!
-//! Members join at different times. Each asks all others until their regions are there, and no longer than its patience lasts;
-//! so nobody waits for one that never comes. The first collective then begins with a barrier: whoever leaves it knows that all
-//! have been through their own roll call, and may go without being missed.
+//! Members join at different times. Each queries all others until their regions exist, for at most its patience, so no member waits for
+//! one that never joins. The first collective then begins with a barrier. A member that leaves the barrier has proof that all have finished
+//! their roll calls, so it may leave the group.
 //!
-//! It also settles what happened before this member had joined: who gave up then could not tell it, but says so when asked.
+//! The roll call also detects failures before this member joined: a member that gave up could not notify it, but answers the query.
 
 use std::task::Waker;
 
 use rackloom_protocol::{Instant, OperationError};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::inquiry::{Headline, Question};
-use super::running::Place;
+use super::inquiry::{Headline, Query};
+use super::membership::Membership;
+use crate::fabric::engine::core::Core;
 
-/// The members that have not answered.
+/// Members that have not answered.
 #[derive(Debug)]
 pub(super) struct RollCall {
-    questions: Vec<Question>,
+    queries: Vec<Query>,
     patience_ns: u64,
 }
 
 impl RollCall {
-    pub(super) fn new(place: &Place, now: Instant, patience_ns: u64) -> Self {
-        let others = (0..place.members.len()).filter(|rank| *rank != place.rank);
-        let questions = others.map(|rank| Question::new(rank, now + patience_ns)).collect();
-        Self { questions, patience_ns }
+    pub(super) fn new(membership: &Membership, now: Instant, patience_ns: u64) -> Self {
+        let others = (0..membership.members.len()).filter(|rank| *rank != membership.rank);
+        let queries = others.map(|rank| Query::new(rank, now + patience_ns)).collect();
+        Self { queries, patience_ns }
     }
 
-    /// Go on; `None` while somebody is missing.
-    pub(super) fn advance(&mut self, core: &mut Core, place: &Place) -> Option<Result<(), Error>> {
+    /// Advances the queries. `None` while an answer is missing.
+    pub(super) fn advance(&mut self, core: &mut Core, membership: &Membership) -> Option<Result<(), Error>> {
         loop {
             let (mut issued, mut failed) = (false, None);
-            self.questions.retain_mut(|question| match question.advance(core, place, &mut issued) {
+            self.queries.retain_mut(|query| match query.advance(core, membership, &mut issued) {
                 None => true,
                 Some(Ok(Headline::Calls(_))) => false,
                 Some(Ok(Headline::Over(broken))) => {
@@ -48,28 +48,28 @@ impl RollCall {
             if failed.is_some() {
                 return failed.map(Err);
             }
-            if self.questions.is_empty() {
+            if self.queries.is_empty() {
                 return Some(Ok(()));
             }
             if !issued {
                 return None;
             }
-            core.turn();
+            core.poll();
         }
     }
 
     pub(super) fn register(&self, core: &mut Core, waker: &Waker) {
-        for operation in self.questions.iter().filter_map(Question::operation) {
+        for operation in self.queries.iter().filter_map(Query::operation) {
             core.table.set_waker(operation, waker);
         }
     }
 
     pub(super) fn abandon(&mut self, core: &mut Core) {
-        self.questions.iter_mut().for_each(|question| question.abandon(core));
+        self.queries.iter_mut().for_each(|query| query.abandon(core));
     }
 }
 
-/// Whoever has no region of the group has not joined, or not any more.
+/// Converts the error of a member without the group's region, which has not joined or has left the group.
 fn missing(error: Error, patience_ns: u64) -> Error {
     match error {
         Error::Refused { peer, reason: OperationError::NoSuchRegion } => {

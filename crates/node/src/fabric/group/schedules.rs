@@ -1,8 +1,8 @@
-//! Which schedule does a collective of this size, and how much of an array fits into one.
+//! Choice of the schedule for a collective of a given size, and of the piece of an array that fits.
 //!
-//! Every member decides alone, so everything that is looked at is the same everywhere: the collective, its size, the group's
-//! options and the rack's links. Measured times are not: the numbers below are ours, and only say where latency ends
-//! and bandwidth begins, and what reducing costs beside it.
+//! Every member chooses alone, so the choice depends only on values that are equal on all members: the collective, its size, the group's
+//! options and the rack's links. Measured times differ between members, so the numbers below are constants. They only approximate
+//! the sizes at which latency, bandwidth or reduction dominates.
 
 use std::sync::Arc;
 
@@ -11,15 +11,15 @@ use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
 use rackloom_protocol::{Graph, MemberRole};
 
 use super::super::error::Error;
-use super::ground::Ground;
+use super::layout::Layout;
 
-/// From a put to its signal at a neighbour.
+/// Time from a put to its signal at a neighbour.
 const ALPHA_NS: f64 = 3000.0;
-/// One over the rate of a link.
+/// Inverse of the rate of a link.
 const NS_PER_BYTE: f64 = 0.5;
-/// One over the rate at which a member reduces what has come into what it has.
+/// Inverse of the rate at which a member reduces received data into its own.
 const REDUCE_NS_PER_BYTE: f64 = 0.1;
-/// Schedules that are kept for the next call.
+/// Number of schedules that are kept for later calls.
 const KEPT_MAX: usize = 16;
 
 /// Schedules of one group.
@@ -28,11 +28,11 @@ pub(super) struct Schedules {
     members: usize,
     algorithm: Option<Algorithm>,
     topology: (TopologyKind, u32),
-    ground: Ground,
+    layout: Layout,
     kept: Vec<(Size, Arc<Schedule>)>,
 }
 
-/// What a schedule depends on.
+/// Parameters of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) collective: Collective,
@@ -41,14 +41,14 @@ pub(super) struct Size {
 }
 
 impl Schedules {
-    pub(super) fn new(members: usize, algorithm: Option<Algorithm>, graph: &Graph, ground: Ground) -> Self {
+    pub(super) fn new(members: usize, algorithm: Option<Algorithm>, graph: &Graph, layout: Layout) -> Self {
         let switches = graph.members.iter().filter(|role| **role == MemberRole::Switch).count();
         let links: Vec<_> = graph.edges.iter().map(|edge| (edge.a.index(), edge.b.index())).collect();
         let topology = choose::kind_of(graph.endpoint_count(), switches, &links);
-        Self { members, algorithm, topology, ground, kept: Vec::new() }
+        Self { members, algorithm, topology, layout, kept: Vec::new() }
     }
 
-    /// The largest number of columns, at most `row`, whose schedule fits; rows of `whole_rows` make the whole array.
+    /// Returns the largest number of columns, at most `row`, whose schedule fits. The whole array has `whole_rows` rows.
     pub(super) fn columns(
         &mut self,
         collective: Collective,
@@ -60,7 +60,7 @@ impl Schedules {
         while columns > 0 {
             let elements = whole_rows.checked_mul(columns).ok_or(Error::Invalid("the array is too large"))?;
             let schedule = self.find(Size { collective, elements, element_bytes })?;
-            if self.ground.takes(&schedule, element_bytes) {
+            if self.layout.takes(&schedule, element_bytes) {
                 return Ok(columns);
             }
             columns = if columns == 1 { 0 } else { columns.div_ceil(2) };
@@ -70,7 +70,7 @@ impl Schedules {
         ))
     }
 
-    /// The schedule for this size.
+    /// Returns the schedule for this size.
     pub(super) fn find(&mut self, size: Size) -> Result<Arc<Schedule>, Error> {
         if let Some((_, schedule)) = self.kept.iter().find(|(known, _)| *known == size) {
             return Ok(Arc::clone(schedule));

@@ -1,69 +1,69 @@
-//! Whether the members are alive and go on, and how a group ends for all of them.
+//! Detection of members that are lost or gave up, and the notification that ends a group for all members.
 //!
-//! A member hears of deaths from its own core, and of those who give up by a word of its own that they set. Whoever fails says
-//! so to all others before it returns its error, and in its headline to those who join later; so nobody waits for a member that
-//! has left a collective behind.
+//! A member learns of deaths from its own core, and of members that gave up from its departure word, which they set. A member that fails
+//! notifies all others before it returns its error, and records it in its headline for members that join later. So no member waits for one
+//! that has abandoned a collective.
 
 use std::sync::atomic::Ordering;
 use std::task::Waker;
 
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
-use super::super::core::Core;
 use super::super::error::Error;
-use super::super::table::Sink;
-use super::Inner;
-use super::ground::{FAREWELL, HEADLINE};
 use super::inquiry::{Broken, CallName, Headline};
+use super::layout::{DEPARTURE, HEADLINE};
+use super::shared::Inner;
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::table::Sink;
 
 impl Inner {
     pub(super) fn me(&self) -> NodeId {
-        self.place.members[self.place.rank]
+        self.membership.members[self.membership.rank]
     }
 
     fn others(&self) -> impl Iterator<Item = usize> {
-        (0..self.place.members.len()).filter(|rank| *rank != self.place.rank)
+        (0..self.membership.members.len()).filter(|rank| *rank != self.membership.rank)
     }
 
-    /// Whether every member is alive and goes on: what a call must find before it begins.
+    /// Returns an error if a member is lost or gave up. Called before a call begins.
     pub(super) fn watch(&self, core: &mut Core) -> Result<(), Error> {
         core.member()?;
-        self.listen()?;
+        self.check_departure()?;
         self.dead(core).map_or(Ok(()), |peer| Err(Error::PeerLost { peer, maybe_done: true }))
     }
 
-    /// Whether nobody has said that the group is over.
-    pub(super) fn listen(&self) -> Result<(), Error> {
-        match self.place.region.get::<u64>(FAREWELL)? {
+    /// Returns an error if another member has broken the group.
+    pub(super) fn check_departure(&self) -> Result<(), Error> {
+        match self.membership.region.get::<u64>(DEPARTURE)? {
             0 => Ok(()),
             word => match Headline::of_word(word) {
                 Headline::Over(broken) => Err(broken.error(true)),
-                // No member writes this; whoever has the key may.
+                // No member writes this value, but any program with the key may.
                 Headline::Calls(_) => Err(Error::Invalid("the group's region was overwritten by a stranger")),
             },
         }
     }
 
-    /// A member that has died since this one joined.
+    /// Returns a member that has died since this one joined.
     pub(super) fn dead(&self, core: &Core) -> Option<NodeId> {
         let total = core.table.deaths.total();
         if total == self.deaths_seen.load(Ordering::Relaxed) {
             return None;
         }
-        let dead = self.others().find(|rank| self.place.has_died(core, *rank));
+        let dead = self.others().find(|rank| self.membership.has_died(core, *rank));
         if dead.is_none() {
             self.deaths_seen.store(total, Ordering::Relaxed);
         }
-        dead.map(|rank| self.place.members[rank])
+        dead.map(|rank| self.membership.members[rank])
     }
 
-    /// Say what this member is doing.
+    /// Publishes the current call of this member.
     pub(super) fn announce(&self, call: CallName) -> Result<(), Error> {
-        self.place.region.write(HEADLINE, &[Headline::Calls(call).word()])
+        self.membership.region.write(HEADLINE, &[Headline::Calls(call).word()])
     }
 
-    /// The group is over: remember why, and tell everybody who may not know.
-    pub(super) fn break_off(&self, core: &mut Core, error: &Error) {
+    /// Breaks the group: records the reason and notifies all other members.
+    pub(super) fn break_group(&self, core: &mut Core, error: &Error) {
         let broken = Broken::of(error, self.me());
         {
             let mut state = self.state();
@@ -73,50 +73,50 @@ impl Inner {
             }
             state.broken = Some(broken);
         }
-        let farewell = Headline::Over(broken).word();
-        // For those who have not joined. This comes first: who joins while the others are told finds one or the other. The
-        // word lies within the region.
-        let _ = self.place.region.write(HEADLINE, &[farewell]);
+        let departure = Headline::Over(broken).word();
+        // The headline is for members that have not joined. It is written first: a member that joins while the others are notified finds
+        // one of the two. The word is within the region, so the write cannot fail.
+        let _ = self.membership.region.write(HEADLINE, &[departure]);
         for rank in self.others() {
-            let word = self.place.address(rank, FAREWELL);
-            let signal = Signal::set(word, farewell);
+            let word = self.membership.address(rank, DEPARTURE);
+            let signal = Signal::set(word, departure);
             let source = LocalRange { region: word.region, offset: 0, length: 0 };
             let command =
                 Command::Put { operation: OperationId(0), target: word, source, signal: Some(signal) };
-            // Who cannot be reached finds out by himself that members are lost.
-            let _ = core.submit(command, Sink::Nobody);
+            // Members that cannot be reached detect the loss by themselves.
+            let _ = core.submit(command, Sink::Discard);
         }
-        core.turn();
+        core.poll();
     }
 
-    /// Wake this one when a member dies or breaks the group.
+    /// Registers a waker for the death of a member or a break of the group.
     pub(super) fn register(&self, core: &mut Core, waker: &Waker) {
         core.table.deaths.watch(waker);
         let mut state = self.state();
-        if state.farewell.is_none() {
-            let region = self.place.region.options().region;
+        if state.departure.is_none() {
+            let region = self.membership.region.options().region;
             let command = Command::WaitUntil {
                 operation: OperationId(0),
                 region,
-                offset: FAREWELL,
+                offset: DEPARTURE,
                 condition: Condition::NotEqual,
                 value: 0,
                 depends_on: None,
             };
-            state.farewell = core.submit(command, Sink::Asker(None)).ok();
+            state.departure = core.submit(command, Sink::Request(None)).ok();
         }
-        if let Some(farewell) = state.farewell {
-            core.table.set_waker(farewell, waker);
+        if let Some(departure) = state.departure {
+            core.table.set_waker(departure, waker);
         }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(farewell) = self.state().farewell {
-            let mut held = self.place.region.engine().hold();
-            held.core().cancel(farewell);
-            held.core().table.abandon(farewell);
+        if let Some(departure) = self.state().departure {
+            let mut held = self.membership.region.engine().hold();
+            held.core().cancel(departure);
+            held.core().table.abandon(departure);
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_hears_of_deaths_once_and_not_after_its_end() {
+    fn a_future_is_woken_by_deaths_until_it_ends() {
         let plan = rackloom_plan::Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let members: Vec<_> = fabric.nodes().iter().map(Node::id).collect();

@@ -1,45 +1,41 @@
-//! Whether a script that could be read makes sense on its rack: faults that could not be seen, and expectations that the
+//! Checks a script that could be read: faults without an effect on this rack, and expectations that the
 //! script itself contradicts.
 
 use rackloom_protocol::NodeId;
 
 use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
-use crate::job::JobKind;
-use crate::mistake::{Complaint, Place as FilePlace, quoted};
-use crate::plan::{Checks, Plan, WireKind};
-use crate::quantity::{Unit, shown};
+use crate::model::plan::Plan;
+use crate::model::wire::{Checks, WireKind};
 use crate::read::fields::Reader;
+use crate::read::mistake::{Complaint, Position, quoted};
+use crate::read::quantity::{Unit, shown};
 
-/// Steps of a round of the litmus: writes, reads, order, messages, atomics, forbidden accesses.
-const LITMUS_PHASES: u64 = 6;
-
-/// Complain about everything that does not fit together. `places` say where the events stand in the file, and `expect_at`
-/// where the expectations do; `is_whole`: they are all there
-/// is, and none was left out because it could not be read.
+/// Reports contradictions in a script. `positions` are the positions of the events in the file, and `expect_at` is the position of
+/// the expectations. `is_whole` is true if no event was left out because it could not be read.
 pub(super) fn check(
     reader: &mut Reader<'_>,
     plan: &Plan,
     script: &FaultScript,
-    (places, expect_at): (&[FilePlace], FilePlace),
+    (positions, expect_at): (&[Position], Position),
     is_whole: bool,
 ) {
-    for (event, place) in script.events.iter().zip(places) {
-        of_event(reader, plan, event, *place);
+    for (event, position) in script.events.iter().zip(positions) {
+        check_event(reader, plan, event, *position);
     }
-    of_time(reader, script, places);
-    of_bounds(reader, script, expect_at);
-    // Who misses an event may find it in what could not be read.
+    check_times(reader, script, positions);
+    check_bounds(reader, script, expect_at);
+    // An event that is missed here may be one that could not be read.
     if is_whole {
-        of_losses(reader, plan, script, places, expect_at);
-        of_detection(reader, script, expect_at);
+        check_losses(reader, plan, script, positions, expect_at);
+        check_detection(reader, script, expect_at);
     }
 }
 
-fn of_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, place: FilePlace) {
+fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, position: Position) {
     if event.fault.ways().is_empty() && event.fault.members().is_empty() {
         let message = format!("{} touches no link", quoted(&event.label));
         reader.complain(
-            place,
+            position,
             Complaint::about(message).hint("name members on one side, and leave some on the other"),
         );
     }
@@ -47,73 +43,70 @@ fn of_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, place: Fil
         let unlimited = ways.iter().find(|way| link(plan, way.edge).profile.rate_bits_per_s.is_none());
         if let Some(way) = unlimited.filter(|_| conditions.rate_share < 1.0) {
             let message = format!("{} has no rate of which a share could be left", way.name(plan));
-            reader.complain(place, Complaint::about(message).hint("give the link a `rate` in the rack file"));
+            reader.complain(
+                position,
+                Complaint::about(message).hint("give the link a `rate` in the rack file"),
+            );
         }
         if conditions.corrupt > 0.0 && plan.checks == Checks::Never {
             let complaint =
-                Complaint::about("nobody would notice a flipped bit: the rack has `checks: never`");
-            reader.complain(place, complaint.hint("leave `checks` at `auto` in the rack file"));
+                Complaint::about("no check would detect a flipped bit: the rack has `checks: never`");
+            reader.complain(position, complaint.hint("leave `checks` at `auto` in the rack file"));
         }
         if conditions.is_unplugged && plan.has_bridges() && plan.wire == WireKind::Packet {
             let complaint =
                 Complaint::about("links at a bridge share an interface, which cannot be unplugged for one");
-            reader.complain(place, complaint.hint("say `what: down`"));
+            reader.complain(position, complaint.hint("say `what: down`"));
         }
     }
     if let Trigger::Reached { place: awaited, .. } = event.trigger {
-        of_place(reader, plan, awaited, place);
+        check_progress(reader, plan, awaited, position);
     }
 }
 
-/// A place that the job does not come to.
-fn of_place(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, place: FilePlace) {
+/// Reports a run or step that the job does not have.
+fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, position: Position) {
     let Place { run, step } = awaited;
     let job = plan.job.kind.name();
-    if !plan.job.kind.has_places() {
+    if !plan.job.kind.has_steps() {
         let message = format!("job {job} has no runs and steps to wait for");
         let hint = "use `at` or `after`, or run a job (`--collective all-reduce`)";
-        reader.complain(place, Complaint::about(message).hint(hint));
+        reader.complain(position, Complaint::about(message).hint(hint));
     }
-    let (runs, steps) = match plan.job.kind {
-        JobKind::Litmus => (u64::from(plan.job.rounds), LITMUS_PHASES),
-        JobKind::Traffic(traffic) => {
-            (1, u64::from(traffic.messages).saturating_mul(plan.endpoint_count() as u64))
-        }
-        _ => return,
-    };
+    let Some(Place { run: runs, step: steps }) = Place::last(plan) else { return };
     if run > runs || step > steps {
         let message = format!("job {job} never comes to run {run}, step {step}");
         let hint = format!("its runs are 1 to {runs}, their steps 1 to {steps}");
-        reader.complain(place, Complaint::about(message).hint(hint));
+        reader.complain(position, Complaint::about(message).hint(hint));
     }
 }
 
-fn link(plan: &Plan, edge: u16) -> &crate::plan::LinkPlan {
+fn link(plan: &Plan, edge: u16) -> &crate::model::link::LinkPlan {
     &plan.links[usize::from(edge)]
 }
 
-/// What begins after the run must be over never happens.
-fn of_time(reader: &mut Reader<'_>, script: &FaultScript, places: &[FilePlace]) {
+/// Reports events that begin after the run must be over.
+fn check_times(reader: &mut Reader<'_>, script: &FaultScript, positions: &[Position]) {
     let Some(most_ns) = script.expect.elapsed_max_ns else { return };
-    for (event, place) in script.events.iter().zip(places) {
+    for (event, position) in script.events.iter().zip(positions) {
         if let Trigger::At(at_ns) = event.trigger
             && at_ns >= most_ns
         {
             let most = shown(most_ns, Unit::Nanoseconds);
             let message =
                 format!("{} begins after the job's end: `elapsed_max` is {most}", quoted(&event.label));
-            reader.complain(*place, Complaint::about(message).hint("let it begin earlier"));
+            reader.complain(*position, Complaint::about(message).hint("let it begin earlier"));
         }
     }
 }
 
-/// Who is killed, and who is said to be lost.
-fn of_losses(
+/// Compares killed members with members that are expected to be lost.
+fn check_losses(
     reader: &mut Reader<'_>,
     plan: &Plan,
     script: &FaultScript,
-    places: &[FilePlace],
-    expect_at: FilePlace,
+    positions: &[Position],
+    expect_at: Position,
 ) {
     let name = |node: &NodeId| plan.members[node.index()].name.clone();
     let kills = script.kills();
@@ -125,32 +118,32 @@ fn of_losses(
             Complaint::about(message).hint("take it from `lost`, or add a `kill` without `for`"),
         );
     }
-    for (event, place) in script.events.iter().zip(places) {
+    for (event, position) in script.events.iter().zip(positions) {
         let Fault::Kill(members) = &event.fault else { continue };
         let is_for_good = event.timing.for_ns.is_none();
         for node in members.iter().filter(|node| is_for_good && !lost.contains(node)) {
             let message = format!("{} is killed for good and not expected to be lost", name(node));
             reader.complain(
-                *place,
+                *position,
                 Complaint::about(message).hint("add it to `lost`, or give the event a `for`"),
             );
         }
         let is_rank = |node: &NodeId| node.index() < plan.endpoint_count();
         if script.expect.ends == Ending::Right
-            && script.expect.happen == crate::faults::Happen::All
+            && script.expect.happen == crate::faults::RequiredEvents::All
             && let Some(node) = members.iter().find(|node| is_rank(node))
         {
             let message = format!("the job cannot end right without {}, which has a part in it", name(node));
             reader.complain(
-                *place,
+                *position,
                 Complaint::about(message).hint("expect `ends: right-or-clean-error`, or kill a switch"),
             );
         }
     }
 }
 
-/// Bounds that contradict each other.
-fn of_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace) {
+/// Reports bounds that contradict each other.
+fn check_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Position) {
     let expect = &script.expect;
     if let (Some(least), Some(most)) = (expect.retransmitted_min, expect.retransmitted_max)
         && least > most
@@ -162,18 +155,18 @@ fn of_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace
     if let (Some(detected_ns), Some(switched_ns)) = (expect.detected_within_ns, expect.switched_within_ns)
         && switched_ns < detected_ns
     {
-        let complaint = Complaint::about("nobody switches before the fault is detected");
+        let complaint = Complaint::about("no path changes before the fault is detected");
         reader
             .complain(expect_at, complaint.hint("make `switched_within` no shorter than `detected_within`"));
     }
 }
 
-/// Bounds for what nobody could detect.
-fn of_detection(reader: &mut Reader<'_>, script: &FaultScript, expect_at: FilePlace) {
+/// Reports time bounds for faults that no neighbour can detect.
+fn check_detection(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Position) {
     let expect = &script.expect;
     let within = [expect.detected_within_ns, expect.switched_within_ns, expect.recovered_within_ns];
     let is_asked = within.iter().any(Option::is_some);
-    if is_asked && !script.events.iter().any(|event| event.fault.takes_away()) {
+    if is_asked && !script.events.iter().any(|event| event.fault.blocks_traffic()) {
         let complaint = Complaint::about("there is nothing to be detected: no event takes anything away");
         reader.complain(
             expect_at,

@@ -1,35 +1,35 @@
-//! The sending end of a channel that may be paused: what it has been told, and until when that holds.
+//! Sending end of a channel that may be paused: its state, and the times at which that changes.
 //!
-//! A pause takes effect once it has been acted upon, lasts as long as the neighbour asked, and is over at a word. Should the
-//! words never end while data waits, a watchdog stops heeding them: what leaves then may find no room at the neighbour,
-//! which the transport repairs, and a circle of paused links does not last for ever.
+//! A pause takes effect after the response delay, lasts as long as the neighbour requested, and ends early with a
+//! resume. If pauses never end while data waits, a watchdog ignores them. Frames that leave then may be dropped by
+//! the neighbour, which the transport repairs, and a circle of paused links ends.
 //!
-//! It does not know what waits, except that something does.
+//! A gate holds no frames. The caller states if any wait.
 
 use super::state::{PauseState, PauseStimulus, next};
 use crate::config::PauseConfig;
 use crate::time::Instant;
 
-/// The sending end of one channel.
+/// Sending end of one channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gate {
     state: PauseState,
-    /// When a pause that was heard has been acted upon.
+    /// Time at which a received pause takes effect.
     responds_at: Instant,
-    /// When the pause is over by itself.
+    /// Time at which the pause expires.
     expires_at: Instant,
-    /// When the watchdog looks: at a paused channel, or at one that it has opened.
+    /// Time of the watchdog's next check of a paused or overridden channel.
     watched_at: Instant,
-    /// When no data left any more.
+    /// Time at which the channel stopped sending data.
     paused_at: Instant,
 }
 
-/// What a stimulus did to a gate.
+/// State change of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shift {
-    /// State from now on.
+    /// State after the change.
     pub(super) to: PauseState,
-    /// How long no data could leave, if that is over now.
+    /// Time in which no data could leave, in nanoseconds, if that ends now.
     pub(super) paused_ns: u64,
 }
 
@@ -46,20 +46,20 @@ impl Gate {
         self.state
     }
 
-    /// The neighbour asks for a pause of so many quanta; none is a resume.
-    pub(super) fn hear(&mut self, now: Instant, quanta: u16, config: &PauseConfig) -> Option<Shift> {
+    /// Handles a pause of so many quanta; 0 is a resume.
+    pub(super) fn receive(&mut self, now: Instant, quanta: u16, config: &PauseConfig) -> Option<Shift> {
         if quanta == 0 {
-            return self.meet(now, PauseStimulus::Resume, config);
+            return self.begin_session(now, PauseStimulus::Resume, config);
         }
         self.expires_at = now + config.pause_ns(quanta);
-        let heard = self.meet(now, PauseStimulus::Pause, config);
-        // Where nothing has to be waited for, it takes effect at once.
+        let heard = self.begin_session(now, PauseStimulus::Pause, config);
+        // Without a response delay a pause takes effect at once.
         let is_at_once = heard.is_some() && config.response_delay_ns == 0;
-        if is_at_once { self.meet(now, PauseStimulus::Responded, config) } else { heard }
+        if is_at_once { self.begin_session(now, PauseStimulus::Responded, config) } else { heard }
     }
 
-    /// Time has passed; `data_waits` for this channel.
-    pub(super) fn hear_time(
+    /// Handles the passage of time. `data_waits` states if data waits on this channel.
+    pub(super) fn handle_time(
         &mut self,
         now: Instant,
         data_waits: bool,
@@ -76,10 +76,10 @@ impl Gate {
             PauseState::Defiant if now >= self.watched_at => PauseStimulus::Restored,
             _ => return None,
         };
-        self.meet(now, stimulus, config)
+        self.begin_session(now, stimulus, config)
     }
 
-    pub(super) fn meet(
+    pub(super) fn begin_session(
         &mut self,
         now: Instant,
         stimulus: PauseStimulus,

@@ -1,11 +1,11 @@
-//! Priority flow control (PFC-like): a receiver that runs out of room asks its neighbour to pause, channel by channel.
+//! Priority flow control (PFC-like): a receiver whose buffer fills requests its neighbour to pause, per channel.
 //!
-//! It takes the place of credits on a link: nothing is counted beforehand, the sender sends until it is told to stop. `room`
-//! is the receiving end of a channel, `gate` the sending end, `state` the table of its states. Only data is paused.
-//! Control frames, and acknowledgements of the transport, leave at all times, so a pause and its end always get through.
+//! Pauses replace the credits of a link: the sender sends until it receives a pause. `room` is the receiving end of a
+//! channel, `gate` the sending end, `state` the table of the sending end's states. Only data is paused. Control
+//! frames and transport acknowledgements always leave, so a pause and its end always arrive.
 //!
-//! It promises less than credits do: what is under way when the word is said needs headroom, a word that is lost is said
-//! again only later, and paused links can wait for each other in a circle. A watchdog breaks that, by loss.
+//! Pauses guarantee less than credits: frames in flight when a pause leaves need headroom, a lost pause is repeated
+//! only later, and paused links can wait for each other in a circle. A watchdog ends such a circle, with losses.
 
 mod gate;
 mod room;
@@ -20,26 +20,26 @@ use gate::{Gate, Shift};
 use room::Room;
 use state::{PauseState, PauseStimulus};
 
-/// Both directions' ends of one link.
+/// Both ends, sending and receiving, of the channels of one link.
 #[derive(Debug)]
 pub struct Pauses {
-    /// What the plan says.
+    /// Pause settings of the port.
     pub config: PauseConfig,
     rooms: PerChannel<Room>,
     gates: PerChannel<Gate>,
 }
 
-/// What becomes of a channel's data, if that has changed.
+/// State change of one channel's sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turn {
-    /// Which channel.
+pub struct GateChange {
+    /// Channel that changed.
     pub channel: Channel,
-    /// How it stands now.
+    /// State after the change.
     pub state: PauseState,
 }
 
 impl Pauses {
-    /// A link on which nobody has said anything.
+    /// Returns the state of a link on which no pause was sent or received.
     #[must_use]
     pub fn new(config: PauseConfig, channel_count: usize) -> Self {
         Self {
@@ -52,56 +52,57 @@ impl Pauses {
     // ---- the receiving end -----------------------------------------------------------------------------------------
 
     // W-72
-    /// Whether a frame of so many bytes finds room on a channel whose neighbour is paused above `xoff_bytes`.
+    /// Returns true if a frame of `bytes` has room on a channel whose neighbour is paused above `xoff_bytes`.
     #[must_use]
     pub fn has_room(&self, channel: Channel, bytes: usize, xoff_bytes: u64) -> bool {
         self.rooms.of(channel).beyond_with(bytes, xoff_bytes) <= self.config.headroom_bytes.into()
     }
 
-    /// Bytes of a channel that are held below xoff.
+    /// Number of bytes of a channel that are held below xoff.
     #[must_use]
     pub fn below_bytes(&self, channel: Channel) -> u64 {
         self.rooms.of(channel).below_bytes()
     }
 
-    /// A frame is kept for a while.
+    /// Records that a frame is held.
     pub fn hold(&mut self, channel: Channel, bytes: usize, xoff_bytes: u64, counters: &mut PauseCounters) {
         let room = self.rooms.of_mut(channel);
         room.hold(bytes, xoff_bytes);
         counters.held_bytes_max = counters.held_bytes_max.max(room.held_bytes());
     }
 
-    /// A kept frame has left.
+    /// Records that a held frame has left.
     pub fn unhold(&mut self, channel: Channel, bytes: usize, xon_bytes: u64) {
         let room = self.rooms.of_mut(channel);
         room.unhold(bytes);
-        room.relent(xon_bytes);
+        room.resume_below(xon_bytes);
     }
 
-    /// There is more room than before: whoever holds no more than this may be let go on. Returns whether anybody is.
-    pub fn relent(&mut self, xon_bytes: u64) -> bool {
-        self.rooms.iter_mut().for_each(|room| room.relent(xon_bytes));
+    /// Resumes the channels that hold at most `xon_bytes`, after room has grown. Returns true if any pause or resume
+    /// is due.
+    pub fn resume_below(&mut self, xon_bytes: u64) -> bool {
+        self.rooms.iter_mut().for_each(|room| room.resume_below(xon_bytes));
         self.rooms.any(|_, room| room.is_due(Instant::ZERO))
     }
 
-    /// Whether the neighbour is asked to pause a channel.
+    /// Returns true if the neighbour is requested to pause a channel.
     #[must_use]
-    pub fn is_asking(&self, channel: Channel) -> bool {
-        self.rooms.of(channel).is_asking()
+    pub fn is_pausing(&self, channel: Channel) -> bool {
+        self.rooms.of(channel).is_pausing()
     }
 
-    /// Whether the neighbour must be told something.
+    /// Returns true if a pause or resume must be sent.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
         self.rooms.any(|_, room| room.is_due(now))
     }
 
     // W-71
-    /// The next word to the neighbour: of which channel, and for how many quanta it should pause.
-    pub fn speak(&mut self, now: Instant, counters: &mut PauseCounters) -> Option<(Channel, u16)> {
+    /// Returns the next pause message to send: the channel and the quanta; 0 is a resume.
+    pub fn next_message(&mut self, now: Instant, counters: &mut PauseCounters) -> Option<(Channel, u16)> {
         let channel = self.rooms.position(|_, room| room.is_due(now))?;
         let pause_ns = self.config.pause_ns(self.config.quanta);
-        if self.rooms.of_mut(channel).speak(now, pause_ns) {
+        if self.rooms.of_mut(channel).next_message(now, pause_ns) {
             counters.tx_pause += 1;
             Some((channel, self.config.quanta))
         } else {
@@ -112,63 +113,63 @@ impl Pauses {
 
     // ---- the sending end -------------------------------------------------------------------------------------------
 
-    /// How a channel stands.
+    /// Returns the state of a channel's sending end.
     #[must_use]
     pub fn state(&self, channel: Channel) -> PauseState {
         self.gates.of(channel).state()
     }
 
     // W-70
-    /// The neighbour's word came in.
-    pub fn hear(
+    /// Handles a received pause message.
+    pub fn receive(
         &mut self,
         now: Instant,
         channel: Channel,
         quanta: u16,
         counters: &mut PauseCounters,
-    ) -> Option<Turn> {
+    ) -> Option<GateChange> {
         *(if quanta == 0 { &mut counters.rx_resume } else { &mut counters.rx_pause }) += 1;
-        let shift = self.gates.of_mut(channel).hear(now, quanta, &self.config);
+        let shift = self.gates.of_mut(channel).receive(now, quanta, &self.config);
         note(channel, shift, counters)
     }
 
     // W-73
-    /// Time has passed: a channel that changes by it. Ask until none does.
-    pub fn hear_time(
+    /// Handles the passage of time. Returns one channel that changes; call again until the result is `None`.
+    pub fn handle_time(
         &mut self,
         now: Instant,
         data_waits: impl Fn(Channel) -> bool,
         counters: &mut PauseCounters,
-    ) -> Option<Turn> {
+    ) -> Option<GateChange> {
         let Self { config, gates, .. } = self;
         let channel = gates.position(|_, gate| now >= gate.deadline())?;
-        let shift = gates.of_mut(channel).hear_time(now, data_waits(channel), config);
+        let shift = gates.of_mut(channel).handle_time(now, data_waits(channel), config);
         note(channel, shift, counters)
     }
 
-    /// The link no longer carries data: nobody is paused any more.
+    /// Ends all pauses, because the link no longer carries data.
     pub fn stop(&mut self, now: Instant, counters: &mut PauseCounters) {
         self.rooms.iter_mut().for_each(Room::forget);
         for gate in self.gates.iter_mut() {
-            let shift = gate.meet(now, PauseStimulus::LinkLost, &self.config);
+            let shift = gate.begin_session(now, PauseStimulus::LinkLost, &self.config);
             counters.paused_ns += shift.map_or(0, |shift| shift.paused_ns);
         }
     }
 
-    /// When it must be asked next.
+    /// Returns the time at which the pauses must be polled next.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.rooms.least(Room::deadline).min(self.gates.least(Gate::deadline))
     }
 }
 
-fn note(channel: Channel, shift: Option<Shift>, counters: &mut PauseCounters) -> Option<Turn> {
+fn note(channel: Channel, shift: Option<Shift>, counters: &mut PauseCounters) -> Option<GateChange> {
     let Shift { to, paused_ns } = shift?;
     counters.paused_ns += paused_ns;
     if to == PauseState::Defiant {
         counters.watchdog += 1;
     }
-    Some(Turn { channel, state: to })
+    Some(GateChange { channel, state: to })
 }
 
 #[cfg(test)]

@@ -1,36 +1,36 @@
-//! The states of a sender that its neighbour may pause, and what moves it between them: one table, printed and snapshotted by
-//! a test. Every channel of a link has a state of its own.
+//! States of a sender that its neighbour may pause, and their transitions: one table, printed and snapshotted by a
+//! test. Each channel of a link has a state of its own.
 
 use alloc::string::String;
 
-/// Whether a channel of one link direction may send.
+/// State of the sending end of one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PauseState {
     /// Data leaves.
     #[default]
     Open,
-    /// A pause has been heard and is being acted upon: data still leaves.
+    /// A pause was received and has not taken effect yet. Data still leaves.
     Yielding,
     /// No data leaves.
     Paused,
-    /// Paused for longer than the watchdog allows: data leaves whatever the neighbour says.
+    /// Paused for longer than the watchdog allows. Data leaves, and pauses are ignored.
     Defiant,
 }
 
-/// What can move it.
+/// Event that may change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseStimulus {
     /// The neighbour has no room.
     Pause,
     /// The neighbour has room again.
     Resume,
-    /// What it takes to act upon a pause has passed.
+    /// The response delay has elapsed.
     Responded,
-    /// The time for which the neighbour asked is over.
+    /// The requested pause time has elapsed.
     Expired,
     /// Data has waited for longer than the watchdog allows.
     Stuck,
-    /// As long again has passed.
+    /// The watchdog's time has elapsed once more.
     Restored,
     /// The link no longer carries data.
     LinkLost,
@@ -40,13 +40,13 @@ impl PauseState {
     /// All states, in table order.
     pub const ALL: [Self; 4] = [Self::Open, Self::Yielding, Self::Paused, Self::Defiant];
 
-    /// Whether data may leave.
+    /// Returns true if data may leave.
     #[must_use]
     pub const fn sends(self) -> bool {
         !matches!(self, Self::Paused)
     }
 
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl PauseStimulus {
     ];
 }
 
-/// The state after `stimulus` met `state`.
+/// Returns the state that follows `state` after `stimulus`.
 #[must_use]
 pub const fn next(state: PauseState, stimulus: PauseStimulus) -> PauseState {
     use PauseState::{Defiant, Open, Paused, Yielding};
@@ -86,7 +86,7 @@ pub const fn next(state: PauseState, stimulus: PauseStimulus) -> PauseState {
     }
 }
 
-/// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
+/// Returns the whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
     super::super::matrix::matrix((&PauseState::ALL, PauseState::name), &PauseStimulus::ALL, next, (10, 11))

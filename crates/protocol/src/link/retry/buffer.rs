@@ -1,13 +1,13 @@
-//! The replay buffer: copies of the frames that the neighbour has not acknowledged, oldest first.
+//! Replay buffer: copies of the frames that the neighbour has not acknowledged, oldest first.
 //!
-//! One block of memory, made at the link's birth and used as a circle: a frame that reaches its end goes on at its
-//! beginning. Beside the bytes that the configuration grants there is room for one largest frame more, so that an
-//! acknowledgement of the transport, whose length is known only once it is written, need not be refused.
+//! The buffer is one block of memory, allocated with the link and used as a ring. A frame that reaches its end
+//! continues at its beginning. It has room for one largest frame more than the configuration grants, so that a
+//! transport acknowledgement, whose length is known only after it is written, always fits.
 //!
-//! A device that keeps its frames itself ([`crate::Wires::keep`]) is asked for them: then only their lengths are here, and the block is never
-//! touched.
+//! If the device keeps its frames itself ([`crate::Wires::keep`]), the buffer holds only their lengths, and the block
+//! is not touched.
 //!
-//! It knows lengths and not what the bytes mean.
+//! The buffer does not interpret the bytes.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -20,21 +20,21 @@ pub struct ReplayBuffer {
     used: usize,
 }
 
-/// Where a frame lies.
+/// Position of a frame in the ring.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     start: u32,
     length: u16,
-    /// The device has its bytes.
+    /// True if the device keeps the bytes.
     is_elsewhere: bool,
 }
 
-/// A kept frame that is to be sent again.
+/// A kept frame that is to be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recalled {
-    /// Its length.
+    /// Length of the frame, in bytes.
     pub length: usize,
-    /// The device has it, and has kept so many after it; `None`: it was copied out.
+    /// Number of frames that the device has kept after this one, or `None` if the frame was copied out.
     pub behind: Option<usize>,
 }
 
@@ -45,33 +45,33 @@ impl Place {
 }
 
 impl ReplayBuffer {
-    /// An empty buffer for so many bytes.
+    /// Returns an empty buffer for `bytes` bytes.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        // Grown as it is needed: a link keeps what is under way, which is mostly far less than it may, and a circle that is larger than
-        // that is out of every cache when its turn comes.
+        // The pages are zeroed and get memory only when touched: a link mostly keeps far fewer bytes than it may, and
+        // a larger ring would miss every cache.
         Self { bytes: alloc::vec![0; bytes].into(), frames: VecDeque::new(), used: 0 }
     }
 
-    /// Frames kept.
+    /// Number of frames kept.
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether nothing is kept.
+    /// Returns true if no frame is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Bytes kept.
+    /// Number of bytes kept.
     #[must_use]
     pub const fn used(&self) -> usize {
         self.used
     }
 
-    /// Take room for a frame behind the others. Its bytes follow with [`ReplayBuffer::fill_last`].
+    /// Reserves space for a new frame after the others. [`ReplayBuffer::fill_last`] writes its bytes.
     pub fn reserve(&mut self, length: usize) {
         debug_assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
         let start = self.frames.back().map_or(0, |last| last.start as usize + last.length());
@@ -80,7 +80,7 @@ impl ReplayBuffer {
         self.used += length;
     }
 
-    /// The bytes of the frame that came last.
+    /// Writes the bytes of the newest frame.
     pub fn fill_last(&mut self, frame: &[u8]) {
         let Some(place) = self.frames.back().copied() else { return };
         let (head, tail) = frame[..place.length()].split_at(self.until_the_end(place));
@@ -88,14 +88,14 @@ impl ReplayBuffer {
         self.bytes[..tail.len()].copy_from_slice(tail);
     }
 
-    /// The bytes of the frame that came last are kept by the device.
+    /// Records that the device keeps the bytes of the newest frame.
     pub fn leave_last(&mut self) {
         if let Some(place) = self.frames.back_mut() {
             place.is_elsewhere = true;
         }
     }
 
-    /// Copy a kept frame out, unless it is the device that has it.
+    /// Copies a kept frame to `out`, unless the device keeps its bytes.
     pub fn recall(&self, index: usize, out: &mut [u8]) -> Option<Recalled> {
         let place = *self.frames.get(index)?;
         if place.is_elsewhere {
@@ -111,13 +111,13 @@ impl ReplayBuffer {
         place.length().min(self.bytes.len() - place.start as usize)
     }
 
-    /// Forget the oldest frames.
+    /// Removes the `count` oldest frames.
     pub fn forget(&mut self, count: usize) {
         let gone = self.frames.drain(..count.min(self.frames.len()));
         self.used -= gone.map(Place::length).sum::<usize>();
     }
 
-    /// Forget everything; how many frames that was.
+    /// Removes all frames. Returns their number.
     pub fn clear(&mut self) -> usize {
         let count = self.frames.len();
         self.frames.clear();

@@ -1,15 +1,17 @@
-//! Link-level retry (UEC-LLR-like): a frame that one hop loses is sent again over that hop, before anybody else notices.
+//! Link-level retry (UEC-LLR-like): a frame that one hop loses is replayed over that hop, below the transport.
 //!
-//! [`sender`] numbers routed frames and keeps copies ([`buffer`]) until [`receiver`] at the other end has acknowledged them;
-//! [`timer`] says when the sender stops waiting; [`state`] is the table of the sender's states, [`hearing`] of the receiver's. Data and acknowledgements of the transport are protected alike: neither
-//! waits for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always find room,
-//! so retry adds no wait that could close a circle. Control frames repeat themselves and are not numbered.
+//! [`sender`] numbers routed frames and keeps copies ([`buffer`]) until the [`receiver`] at the other end has
+//! acknowledged them. [`timer`] determines when the sender stops waiting. [`state`] is the table of the sender's
+//! states, [`receiver_state`] that of the receiver's. Data and transport acknowledgements are protected alike. Neither waits
+//! for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always have room, so
+//! retry adds no wait that could close a circle. Control frames repeat themselves and are not numbered.
 //!
-//! It does not know routes, streams or credits; what it gives up, the transport sends again.
+//! Retry contains no routes, streams or credits. The transport retransmits what it gives up.
 
 pub mod buffer;
-pub mod hearing;
+pub mod passage;
 pub mod receiver;
+pub mod receiver_state;
 pub mod sender;
 pub mod state;
 pub mod timer;
@@ -19,42 +21,43 @@ use crate::time::Instant;
 use receiver::Receiver;
 use sender::Sender;
 
-/// Both directions' ends of one link.
+/// Both ends, sending and receiving, of one link.
 #[derive(Debug)]
 pub struct Retry {
     config: RetryConfig,
-    /// What this end sends.
+    /// Sending end.
     pub sender: Sender,
-    /// What this end receives.
+    /// Receiving end.
     pub receiver: Receiver,
 }
 
 impl Retry {
-    /// A link that has not carried data yet. `init_interval_ns`: between attempts to agree on numbers.
+    /// Returns the state of a link that has not carried data yet. `init_interval_ns` is the time between attempts to
+    /// agree on sequence numbers.
     #[must_use]
     pub fn new(config: RetryConfig, init_interval_ns: u64, frame_bytes_max: usize) -> Self {
         let sender = Sender::new(config, init_interval_ns, frame_bytes_max);
         Self { config, sender, receiver: Receiver::new(&config) }
     }
 
-    /// The neighbour has begun a new life: what it said of its numbers was of the old one.
-    pub const fn meet(&mut self) {
+    /// Resets the receiving end for a new incarnation of the neighbour.
+    pub const fn begin_session(&mut self) {
         self.receiver = Receiver::new(&self.config);
     }
 
-    /// The link no longer carries data. How many unacknowledged frames are given up with it.
+    /// Gives up all unacknowledged frames, because the link no longer carries data. Returns their number.
     pub fn stop(&mut self) -> usize {
-        self.receiver.fall_silent();
+        self.receiver.cancel_acks();
         self.sender.stop()
     }
 
-    /// Whether a frame of retry's own, or a repeated one, must leave.
+    /// Returns true if a frame of retry itself or a replay must leave.
     #[must_use]
     pub fn wants_transmit(&self, now: Instant) -> bool {
-        self.sender.wants_replay() || self.sender.init_is_due(now) || self.receiver.wants_to_speak(now)
+        self.sender.wants_replay() || self.sender.init_is_due(now) || self.receiver.must_send(now)
     }
 
-    /// When it must be asked next.
+    /// Returns the time at which retry must be polled next.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.sender.deadline().min(self.receiver.deadline())
@@ -77,7 +80,7 @@ mod tests {
         flush: FlushPolicy::Block,
     };
 
-    // The preset of the public descriptions: three loops and 500 ns, not below 1 us and not above 15.5 us.
+    // Preset of the public descriptions: three loops and 500 ns, within 1 us to 15.5 us.
     #[test]
     fn the_timer_follows_the_loop_within_its_bounds() {
         let timers = [0, 166, 167, 1_000, 5_000, 5_001, u64::MAX].map(RetryConfig::timer_for_loop_ns);

@@ -1,22 +1,23 @@
-//! The receiving end of one link direction: what is taken, what is asked for again, when the neighbour is told.
+//! Receiving end of one link direction: which frames are accepted, which are requested again, and when to
+//! acknowledge.
 //!
-//! Frames are taken in the order of their numbers only. The first frame behind a gap is answered by one refusal (NACK) that
-//! names the last frame taken; then nothing more is said until the frame that is missing arrives, however many others come.
-//! The sender's timer covers a refusal, or a repeated frame, that is lost in its turn.
+//! Frames are accepted only in the order of their numbers. The first frame after a gap is answered by one negative
+//! acknowledgement (NACK), which names the last frame accepted. Then nothing more is sent until the missing frame
+//! arrives, however many others come. The sender's timer covers a NACK or a replayed frame that is lost.
 
-use super::hearing::{HearingState, HearingStimulus, next};
+use super::receiver_state::{ReceiverState, ReceiverStimulus, next};
 use crate::config::RetryConfig;
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
 use crate::time::Instant;
 
-/// The receiving end.
+/// Receiving end of one link direction.
 #[derive(Debug)]
 pub struct Receiver {
     spacing_bytes: u32,
     delay_ns: u64,
-    state: HearingState,
-    /// What the sender called the numbers that hold, from the first on.
+    state: ReceiverState,
+    /// Name of the present numbering, as the sender gave it.
     initialisation: u32,
     received: u32,
     refusal_due: bool,
@@ -26,25 +27,25 @@ pub struct Receiver {
     ack_at_once: bool,
 }
 
-/// What a routed frame's number says.
+/// Meaning of a routed frame's sequence number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
-    /// The next one: take it.
+    /// The next frame; it is accepted.
     InOrder,
-    /// It was taken before.
+    /// A frame that had been accepted before.
     Duplicate,
-    /// Something before it is missing.
+    /// An earlier frame is missing.
     OutOfSequence,
 }
 
 impl Receiver {
-    /// Nothing received, no numbers agreed on.
+    /// Returns a receiver that has received nothing and agreed on no numbers.
     #[must_use]
     pub const fn new(config: &RetryConfig) -> Self {
         Self {
             spacing_bytes: config.ack_spacing_bytes,
             delay_ns: config.ack_delay_ns,
-            state: HearingState::Unnumbered,
+            state: ReceiverState::Unnumbered,
             initialisation: 0,
             received: 0,
             refusal_due: false,
@@ -55,29 +56,29 @@ impl Receiver {
         }
     }
 
-    /// The number of the last frame taken.
+    /// Number of the last frame accepted.
     #[must_use]
     pub const fn received(&self) -> u32 {
         self.received
     }
 
-    /// Whether that moves it to another state.
-    const fn shift(&mut self, stimulus: HearingStimulus) -> bool {
+    /// Applies a stimulus. Returns true if the state changes.
+    const fn shift(&mut self, stimulus: ReceiverStimulus) -> bool {
         let before = self.state;
         self.state = next(before, stimulus);
         before as u8 != self.state as u8
     }
 
     // W-27
-    /// The sender names its last number. Said again, it only wants to hear that it was understood.
+    /// Handles the sender's announcement of its last number. A repeated announcement only requests a confirmation.
     ///
-    /// Returns whether numbers begin anew.
-    pub fn hear_init(&mut self, initialisation: u32, sequence: u32) -> bool {
+    /// Returns true if the numbering begins anew.
+    pub fn receive_init(&mut self, initialisation: u32, sequence: u32) -> bool {
         self.echo_due = true;
-        if self.state != HearingState::Unnumbered && self.initialisation == initialisation {
+        if self.state != ReceiverState::Unnumbered && self.initialisation == initialisation {
             return false;
         }
-        self.shift(HearingStimulus::Numbered);
+        self.shift(ReceiverStimulus::Numbered);
         (self.initialisation, self.received) = (initialisation, sequence);
         self.refusal_due = false;
         self.acknowledge();
@@ -85,7 +86,7 @@ impl Receiver {
     }
 
     // W-26
-    /// A routed frame of this number and length came.
+    /// Judges a received routed frame by its number and length.
     pub fn judge(
         &mut self,
         now: Instant,
@@ -93,32 +94,32 @@ impl Receiver {
         bytes: usize,
         counters: &mut RetryCounters,
     ) -> Arrival {
-        if self.state == HearingState::Unnumbered {
+        if self.state == ReceiverState::Unnumbered {
             return Arrival::OutOfSequence;
         }
         if sequence == self.received.wrapping_add(1) {
             self.received = sequence;
-            self.shift(HearingStimulus::Next);
+            self.shift(ReceiverStimulus::Next);
             counters.rx_ok += 1;
             self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes as u32);
             self.ack_by.get_or_insert(now + self.delay_ns);
             return Arrival::InOrder;
         }
         if is_ahead(sequence, self.received) {
-            if self.shift(HearingStimulus::Ahead) {
+            if self.shift(ReceiverStimulus::Ahead) {
                 self.refusal_due = true;
                 counters.rx_missing_seq += 1;
             }
             return Arrival::OutOfSequence;
         }
-        // The sender has not heard that it was taken.
-        self.shift(HearingStimulus::Behind);
+        // The acknowledgement of this frame may have been lost.
+        self.shift(ReceiverStimulus::Behind);
         counters.rx_duplicate_seq += 1;
         self.ack_at_once = true;
         Arrival::Duplicate
     }
 
-    /// Whether the neighbour must be told now what has been taken.
+    /// Returns true if an acknowledgement must be sent now.
     #[must_use]
     pub fn ack_due(&self, now: Instant) -> bool {
         self.ack_at_once
@@ -126,7 +127,7 @@ impl Receiver {
             || self.ack_by.is_some_and(|by| now >= by)
     }
 
-    /// A frame leaves that says what has been taken; returns the number.
+    /// Records that an acknowledgement leaves. Returns the number to acknowledge.
     pub const fn acknowledge(&mut self) -> u32 {
         self.unacknowledged_bytes = 0;
         self.ack_by = None;
@@ -134,31 +135,31 @@ impl Receiver {
         self.received
     }
 
-    /// The link no longer carries data: whatever was to be said is not.
-    pub const fn fall_silent(&mut self) {
+    /// Cancels all pending acknowledgements, because the link no longer carries data.
+    pub const fn cancel_acks(&mut self) {
         self.acknowledge();
         (self.refusal_due, self.echo_due) = (false, false);
     }
 
-    /// Whether a refusal must leave; asking is taking.
+    /// Returns true if a negative acknowledgement must leave, and clears the request.
     pub const fn take_refusal(&mut self) -> bool {
         core::mem::replace(&mut self.refusal_due, false)
     }
 
-    /// Whether the sender must be told that its numbers hold, and what it called them; asking is taking.
+    /// Returns the name of the numbering to confirm to the sender, if a confirmation is due, and clears the request.
     pub fn take_echo(&mut self) -> Option<u32> {
         let is_known =
-            core::mem::replace(&mut self.echo_due, false) && self.state != HearingState::Unnumbered;
+            core::mem::replace(&mut self.echo_due, false) && self.state != ReceiverState::Unnumbered;
         is_known.then_some(self.initialisation)
     }
 
-    /// Whether a frame of its own must leave.
+    /// Returns true if a frame of the receiver itself must leave.
     #[must_use]
-    pub fn wants_to_speak(&self, now: Instant) -> bool {
+    pub fn must_send(&self, now: Instant) -> bool {
         self.echo_due || self.refusal_due || self.ack_due(now)
     }
 
-    /// When an acknowledgement must leave at the latest.
+    /// Returns the latest time at which an acknowledgement must leave.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         self.ack_by.unwrap_or(Instant::NEVER)
@@ -174,7 +175,7 @@ mod tests {
 
     fn receiver() -> (Receiver, RetryCounters) {
         let mut receiver = Receiver::new(&CONFIG);
-        assert!(receiver.hear_init(1, 0));
+        assert!(receiver.receive_init(1, 0));
         assert_eq!(receiver.take_echo(), Some(1));
         (receiver, RetryCounters::default())
     }
@@ -217,9 +218,9 @@ mod tests {
     fn an_old_initialisation_that_arrives_again_moves_nothing() {
         let (mut receiver, mut counters) = receiver();
         receiver.judge(NOW, 1, 100, &mut counters);
-        assert!(!receiver.hear_init(1, 0));
+        assert!(!receiver.receive_init(1, 0));
         assert_eq!(receiver.received(), 1);
-        assert!(receiver.hear_init(2, 40));
+        assert!(receiver.receive_init(2, 40));
         assert_eq!(receiver.judge(NOW, 41, 100, &mut counters), Arrival::InOrder);
     }
 
@@ -228,6 +229,6 @@ mod tests {
         let mut receiver = Receiver::new(&CONFIG);
         let mut counters = RetryCounters::default();
         assert_eq!(receiver.judge(NOW, 1, 100, &mut counters), Arrival::OutOfSequence);
-        assert!(!receiver.wants_to_speak(Instant(1_000_000)));
+        assert!(!receiver.must_send(Instant(1_000_000)));
     }
 }

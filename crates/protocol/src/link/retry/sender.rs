@@ -1,45 +1,47 @@
-//! The sending end of one link direction: numbers, copies, replays, and when to give up.
+//! Sending end of one link direction: numbers, copies, replays, and the limit of replays.
 //!
-//! Every routed frame is numbered and kept until the neighbour acknowledges it. A refusal sends everything behind the
-//! frame that it names again, and so does a timer that runs while nothing is acknowledged. Too many replays in a row
-//! without an acknowledgement flush the link: the copies are given up, and both ends agree on numbers anew.
+//! Every routed frame is numbered and kept until the neighbour acknowledges it. A negative acknowledgement replays
+//! all frames after the one that it names, and so does a timer that runs while nothing is acknowledged. Too many
+//! consecutive replays without an acknowledgement flush the link: the copies are given up, and both ends agree on
+//! numbers anew.
 //!
-//! It never judges why frames are lost, and it counts a replay as vain only until the next acknowledgement.
+//! The sender does not judge why frames are lost. An acknowledgement resets the count of replays.
 
 use super::buffer::{Recalled, ReplayBuffer};
+use super::passage::Passage;
 use super::state::{RetryState, RetryStimulus, next};
 use super::timer::ReplayTimer;
 use crate::config::{FlushPolicy, RetryConfig};
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
-use crate::surroundings::Passage;
 use crate::time::Instant;
 
-/// The sending end.
+/// Sending end of one link direction.
 #[derive(Debug)]
 pub struct Sender {
     config: RetryConfig,
     init_interval_ns: u64,
     state: RetryState,
-    /// The last number given.
+    /// Last number given.
     sent: u32,
     kept: ReplayBuffer,
-    /// Which of the kept frames leaves next, in a replay.
+    /// Index of the kept frame that a replay sends next.
     cursor: usize,
     timer: ReplayTimer,
     timer_at: Option<Instant>,
-    replays_in_vain: u8,
-    /// The last refusal heeded. The neighbour says each once; a second one is a copy of a device's making.
+    replays_without_ack: u8,
+    /// Last negative acknowledgement acted upon. The neighbour sends each once; a second one is a duplicate of the
+    /// device.
     refused: Option<u32>,
-    /// What the present numbers are called.
+    /// Name of the present numbering.
     initialisation: u32,
     init_due: Option<Instant>,
-    /// Length of a frame that found no room.
+    /// Length of a frame that did not fit into the window, in bytes.
     waiting_bytes: usize,
 }
 
 impl Sender {
-    /// Nothing sent; the link carries no data yet.
+    /// Returns a sender that has sent nothing, on a link that does not carry data yet.
     #[must_use]
     pub fn new(config: RetryConfig, init_interval_ns: u64, frame_bytes_max: usize) -> Self {
         let bytes = config.outstanding_bytes as usize;
@@ -52,7 +54,7 @@ impl Sender {
             cursor: 0,
             timer: ReplayTimer::new(&config),
             timer_at: None,
-            replays_in_vain: 0,
+            replays_without_ack: 0,
             refused: None,
             initialisation: 0,
             init_due: None,
@@ -60,19 +62,19 @@ impl Sender {
         }
     }
 
-    /// Its state.
+    /// Returns the state of the sender.
     #[must_use]
     pub const fn state(&self) -> RetryState {
         self.state
     }
 
-    /// The last number given.
+    /// Last number given.
     #[must_use]
     pub const fn sent(&self) -> u32 {
         self.sent
     }
 
-    /// Frames that the neighbour has not acknowledged.
+    /// Number of frames that the neighbour has not acknowledged.
     #[must_use]
     pub fn outstanding_frames(&self) -> usize {
         self.kept.len()
@@ -88,13 +90,14 @@ impl Sender {
 
     // ---- beginning and end -----------------------------------------------------------------------------------------
 
-    /// The link begins to carry data: numbers are agreed on anew.
+    /// Begins to agree on numbers, when the link begins to carry data.
     pub fn start(&mut self, now: Instant) {
         self.shift(RetryStimulus::Started);
         self.reinitialise(now);
     }
 
-    /// The link no longer carries data; what it has not delivered is for others to care about. How many frames that is.
+    /// Stops when the link no longer carries data. Returns the number of unacknowledged frames, which the transport
+    /// retransmits.
     pub fn stop(&mut self) -> usize {
         self.shift(RetryStimulus::LinkLost);
         self.init_due = None;
@@ -102,7 +105,7 @@ impl Sender {
     }
 
     fn give_up(&mut self) -> usize {
-        (self.cursor, self.replays_in_vain, self.waiting_bytes) = (0, 0, 0);
+        (self.cursor, self.replays_without_ack, self.waiting_bytes) = (0, 0, 0);
         (self.timer_at, self.refused) = (None, None);
         self.timer.note_replay();
         self.kept.clear()
@@ -113,28 +116,28 @@ impl Sender {
         self.init_due = Some(now);
     }
 
-    /// The neighbour speaks of its own numbers, so it is there: no need to wait for the next attempt.
+    /// Makes the next attempt to agree on numbers due now, because the neighbour has announced its own.
     pub fn hurry(&mut self, now: Instant) {
         if self.init_due.is_some() {
             self.init_due = Some(now);
         }
     }
 
-    /// Whether the neighbour must be told the numbers.
+    /// Returns true if the numbering must be announced to the neighbour.
     #[must_use]
     pub fn init_is_due(&self, now: Instant) -> bool {
         self.init_due.is_some_and(|due| now >= due)
     }
 
-    /// The numbers are told; what they are called.
+    /// Records that the announcement leaves. Returns the name of the numbering.
     pub fn send_init(&mut self, now: Instant) -> u32 {
         self.init_due = Some(now + self.init_interval_ns);
         self.initialisation
     }
 
     // W-27
-    /// The neighbour has taken numbers over.
-    pub fn hear_echo(&mut self, initialisation: u32) {
+    /// Handles the neighbour's confirmation of a numbering.
+    pub fn receive_echo(&mut self, initialisation: u32) {
         if initialisation == self.initialisation && self.init_due.take().is_some() {
             self.shift(RetryStimulus::Echoed);
         }
@@ -142,7 +145,7 @@ impl Sender {
 
     // ---- frames out ------------------------------------------------------------------------------------------------
 
-    /// Whether a frame of this length may leave.
+    /// Returns true if a frame of this length may leave.
     #[must_use]
     pub fn admits(&self, bytes: usize) -> bool {
         match self.state {
@@ -155,18 +158,18 @@ impl Sender {
         }
     }
 
-    /// Whether any frame may leave; one whose length is not known yet may take more than its share.
+    /// Returns true if a frame may leave. A frame whose length is not known yet may exceed the window.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.admits(self.waiting_bytes.max(1))
     }
 
-    /// A frame of this length finds no room. It is not worth asking before something is acknowledged.
+    /// Records that a frame of this length does not fit. It is tried again only after an acknowledgement.
     pub const fn note_wait(&mut self, bytes: usize) {
         self.waiting_bytes = bytes;
     }
 
-    /// Number a frame that leaves: its number, and what becomes of it.
+    /// Numbers a frame that leaves. Returns the number and how the frame is protected.
     pub fn number(&mut self, bytes: usize, counters: &mut RetryCounters) -> (u32, Passage) {
         if self.state == RetryState::Flush {
             let passage = match self.config.flush {
@@ -182,7 +185,7 @@ impl Sender {
         (self.sent, Passage::Kept)
     }
 
-    /// The frame that was numbered last is complete: keep a copy, unless the device has one.
+    /// Keeps the newest numbered frame, now complete; copies it unless the device keeps it (`is_kept`).
     pub fn keep(&mut self, now: Instant, frame: &[u8], is_kept: bool) {
         if is_kept {
             self.kept.leave_last();
@@ -190,14 +193,15 @@ impl Sender {
             self.kept.fill_last(frame);
         }
         self.timer.note_sent(now, self.sent);
-        self.timer_at.get_or_insert(now + self.timer.wait_ns(self.replays_in_vain));
+        self.timer_at.get_or_insert(now + self.timer.wait_ns(self.replays_without_ack));
     }
 
-    // ---- what the neighbour says -----------------------------------------------------------------------------------
+    // ---- messages of the neighbour
+    // -----------------------------------------------------------------------------------
 
     // W-28
-    /// The neighbour has taken everything up to this number. What it cannot have got is not believed.
-    pub fn hear_ack(&mut self, now: Instant, number: u32) {
+    /// Handles an acknowledgement of all frames up to `number`. A number that was never sent is ignored.
+    pub fn receive_ack(&mut self, now: Instant, number: u32) {
         let acknowledged = self.acknowledged();
         if !is_ahead(number, acknowledged) || is_ahead(number, self.sent) {
             return;
@@ -206,16 +210,18 @@ impl Sender {
         self.timer.note_acknowledged(now, number);
         self.kept.forget(count);
         self.cursor = self.cursor.saturating_sub(count);
-        (self.replays_in_vain, self.waiting_bytes) = (0, 0);
+        (self.replays_without_ack, self.waiting_bytes) = (0, 0);
         self.end_replay_if_over(now);
         if self.timer_at.is_some() {
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_in_vain));
+            self.timer_at =
+                (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_without_ack));
         }
     }
 
-    /// The neighbour misses what comes after this number. Returns whether frames had to be given up.
-    pub fn hear_refusal(&mut self, now: Instant, number: u32, counters: &mut RetryCounters) -> Option<usize> {
-        self.hear_ack(now, number);
+    /// Handles a negative acknowledgement: all frames after `number` are missing. Returns the number of frames given
+    /// up, if any.
+    pub fn receive_nack(&mut self, now: Instant, number: u32, counters: &mut RetryCounters) -> Option<usize> {
+        self.receive_ack(now, number);
         if number != self.acknowledged() || self.kept.is_empty() || self.refused == Some(number) {
             return None;
         }
@@ -223,8 +229,8 @@ impl Sender {
         self.replay(now, RetryStimulus::Nacked, counters)
     }
 
-    /// Time has passed. Returns how many frames had to be given up, if the link was flushed.
-    pub fn hear_time(&mut self, now: Instant, counters: &mut RetryCounters) -> Option<usize> {
+    /// Handles the passage of time. Returns the number of frames given up, if the link was flushed.
+    pub fn handle_time(&mut self, now: Instant, counters: &mut RetryCounters) -> Option<usize> {
         self.timer_at.filter(|at| now >= *at)?;
         self.replay(now, RetryStimulus::TimerExpired, counters)
     }
@@ -236,7 +242,7 @@ impl Sender {
         counters: &mut RetryCounters,
     ) -> Option<usize> {
         let limit = self.config.replay_count_max;
-        if limit != RetryConfig::REPLAYS_UNLIMITED && self.replays_in_vain >= limit {
+        if limit != RetryConfig::REPLAYS_UNLIMITED && self.replays_without_ack >= limit {
             self.shift(RetryStimulus::Exhausted);
             let given_up = self.give_up();
             self.reinitialise(now);
@@ -245,20 +251,20 @@ impl Sender {
             return Some(given_up);
         }
         self.shift(stimulus);
-        self.replays_in_vain = self.replays_in_vain.saturating_add(1);
+        self.replays_without_ack = self.replays_without_ack.saturating_add(1);
         (self.cursor, self.timer_at) = (0, None);
         self.timer.note_replay();
         counters.replays += 1;
         None
     }
 
-    /// Whether a frame must be sent again.
+    /// Returns true if a frame must be replayed.
     #[must_use]
     pub fn wants_replay(&self) -> bool {
         self.state == RetryState::Replay
     }
 
-    /// The next frame that must be sent again, written unless it is the device that has it.
+    /// Returns the next frame to replay. Writes it to `out` unless the device keeps its bytes.
     pub fn next_replayed(
         &mut self,
         now: Instant,
@@ -278,11 +284,12 @@ impl Sender {
     fn end_replay_if_over(&mut self, now: Instant) {
         if self.state == RetryState::Replay && self.cursor >= self.kept.len() {
             self.shift(RetryStimulus::Replayed);
-            self.timer_at = (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_in_vain));
+            self.timer_at =
+                (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_without_ack));
         }
     }
 
-    /// When it must be asked next.
+    /// Returns the time at which the sender must be polled next.
     #[must_use]
     pub fn deadline(&self) -> Instant {
         let timer_at = self.timer_at.unwrap_or(Instant::NEVER);

@@ -1,4 +1,4 @@
-//! A sender driven by hand: windows, replays, flushes.
+//! Tests of the sender alone: windows, replays, flushes.
 
 use alloc::vec::Vec;
 
@@ -13,9 +13,9 @@ fn advancing(config: RetryConfig) -> (Sender, RetryCounters) {
     sender.start(NOW);
     assert!(sender.init_is_due(NOW));
     let initialisation = sender.send_init(NOW);
-    sender.hear_echo(initialisation + 1);
+    sender.receive_echo(initialisation + 1);
     assert_eq!(sender.state(), RetryState::Init, "an echo of other numbers");
-    sender.hear_echo(initialisation);
+    sender.receive_echo(initialisation);
     assert_eq!(sender.state(), RetryState::Advance);
     (sender, RetryCounters::default())
 }
@@ -29,7 +29,7 @@ fn send(sender: &mut Sender, counters: &mut RetryCounters, count: u8) {
     }
 }
 
-/// The first bytes of the frames that are sent again.
+/// Returns the first bytes of the frames that are replayed.
 fn replayed(sender: &mut Sender, counters: &mut RetryCounters, now: Instant) -> Vec<u8> {
     let mut out = [0; 500];
     let mut first = Vec::new();
@@ -44,23 +44,23 @@ fn the_window_closes_by_frames_and_by_bytes_and_an_acknowledgement_opens_it() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 10);
     assert!(!sender.admits(1), "ten frames");
-    sender.hear_ack(NOW, 4);
+    sender.receive_ack(NOW, 4);
     assert_eq!(sender.outstanding_frames(), 6);
     assert!(sender.admits(1_400) && !sender.admits(1_401), "2000 bytes, of which 600 are taken");
     sender.note_wait(1_401);
-    assert!(!sender.has_room(), "whoever waits needs more than there is");
-    sender.hear_ack(NOW, 5);
+    assert!(!sender.has_room(), "a waiting frame needs more room than there is");
+    sender.receive_ack(NOW, 5);
     assert!(sender.has_room());
 }
 
 // W-28
 #[test]
-fn what_cannot_have_been_received_is_not_believed() {
+fn an_acknowledgement_of_unsent_frames_is_ignored() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 3);
     for forged in [4, 1000, u32::MAX] {
-        sender.hear_ack(NOW, forged);
-        assert!(sender.hear_refusal(NOW, forged, &mut counters).is_none());
+        sender.receive_ack(NOW, forged);
+        assert!(sender.receive_nack(NOW, forged, &mut counters).is_none());
     }
     assert_eq!((sender.outstanding_frames(), sender.state()), (3, RetryState::Advance));
 }
@@ -69,12 +69,12 @@ fn what_cannot_have_been_received_is_not_believed() {
 fn a_refusal_sends_everything_behind_it_again_once() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 6);
-    sender.hear_refusal(NOW, 2, &mut counters);
+    sender.receive_nack(NOW, 2, &mut counters);
     assert_eq!(sender.state(), RetryState::Replay);
     assert!(!sender.admits(1), "new frames wait");
     assert_eq!(replayed(&mut sender, &mut counters, NOW), [2, 3, 4, 5]);
     assert_eq!(sender.state(), RetryState::Advance);
-    sender.hear_refusal(NOW, 2, &mut counters);
+    sender.receive_nack(NOW, 2, &mut counters);
     assert_eq!(sender.state(), RetryState::Advance, "the same refusal again is a device's copy");
     assert_eq!((counters.replays, counters.tx_replay, counters.tx_ok), (1, 4, 6));
 }
@@ -83,13 +83,13 @@ fn a_refusal_sends_everything_behind_it_again_once() {
 fn what_is_acknowledged_during_a_replay_is_not_sent_again() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 6);
-    sender.hear_refusal(NOW, 0, &mut counters);
+    sender.receive_nack(NOW, 0, &mut counters);
     let mut out = [0; 500];
     sender.next_replayed(NOW, &mut out, &mut counters);
-    sender.hear_ack(NOW, 4);
+    sender.receive_ack(NOW, 4);
     assert_eq!(replayed(&mut sender, &mut counters, NOW), [4, 5]);
-    sender.hear_refusal(NOW, 4, &mut counters);
-    sender.hear_ack(NOW, 6);
+    sender.receive_nack(NOW, 4, &mut counters);
+    sender.receive_ack(NOW, 6);
     assert_eq!(sender.state(), RetryState::Advance, "nothing is left to replay");
     assert_eq!(sender.deadline(), Instant::NEVER);
 }
@@ -100,24 +100,24 @@ fn the_timer_runs_from_the_oldest_frame_and_from_every_progress() {
     assert_eq!(sender.deadline(), Instant::NEVER);
     send(&mut sender, &mut counters, 2);
     assert_eq!(sender.deadline(), NOW + 1_000);
-    sender.hear_ack(NOW + 600, 1);
+    sender.receive_ack(NOW + 600, 1);
     assert_eq!(sender.deadline(), NOW + 1_600);
-    assert!(sender.hear_time(NOW + 1_599, &mut counters).is_none());
+    assert!(sender.handle_time(NOW + 1_599, &mut counters).is_none());
     assert_eq!(sender.state(), RetryState::Advance);
-    sender.hear_time(NOW + 1_600, &mut counters);
+    sender.handle_time(NOW + 1_600, &mut counters);
     assert_eq!(sender.state(), RetryState::Replay);
     assert_eq!(sender.deadline(), Instant::NEVER, "it runs again when the replay has left");
     assert_eq!(replayed(&mut sender, &mut counters, NOW + 2_000), [1]);
     assert_eq!(sender.deadline(), NOW + 3_000);
 }
 
-/// Let the replays run out.
+/// Runs until the replay limit is reached.
 fn exhaust(sender: &mut Sender, counters: &mut RetryCounters) {
     for _ in 0..CONFIG.replay_count_max {
-        assert!(sender.hear_time(sender.deadline(), counters).is_none());
+        assert!(sender.handle_time(sender.deadline(), counters).is_none());
         replayed(sender, counters, sender.deadline().min(NOW + 100_000));
     }
-    assert_eq!(sender.hear_time(sender.deadline(), counters), Some(2));
+    assert_eq!(sender.handle_time(sender.deadline(), counters), Some(2));
     assert_eq!((sender.state(), sender.outstanding_frames()), (RetryState::Flush, 0));
     assert_eq!((counters.replays, counters.flushes, counters.tx_flushed), (3, 1, 2));
 }
@@ -139,7 +139,7 @@ fn a_flushed_link_blocks_discards_or_does_what_it_can() {
         }
         assert_eq!(counters.tx_discard, u64::from(expected == Some(Passage::Discarded)));
         let initialisation = sender.send_init(NOW);
-        sender.hear_echo(initialisation);
+        sender.receive_echo(initialisation);
         assert_eq!(sender.number(100, &mut counters), (3, Passage::Kept), "numbers go on");
     }
 }
@@ -151,7 +151,7 @@ fn replays_without_limit_never_flush() {
     send(&mut sender, &mut counters, 1);
     for _ in 0..1_000 {
         let now = sender.deadline();
-        assert!(sender.hear_time(now, &mut counters).is_none());
+        assert!(sender.handle_time(now, &mut counters).is_none());
         replayed(&mut sender, &mut counters, now);
     }
     assert_eq!((counters.replays, counters.flushes), (1_000, 0));
@@ -165,7 +165,7 @@ fn a_link_that_stops_gives_its_copies_up_and_begins_with_other_numbers() {
     assert_eq!((sender.state(), sender.deadline()), (RetryState::Init, Instant::NEVER));
     sender.start(NOW);
     assert_eq!(sender.send_init(NOW), 2);
-    sender.hear_echo(1);
+    sender.receive_echo(1);
     assert_eq!(sender.state(), RetryState::Init);
 }
 
@@ -179,15 +179,15 @@ fn the_timer_doubles_with_each_replay_in_vain_up_to_its_bound_and_an_acknowledge
     let (mut sender, mut counters) = advancing(config);
     send(&mut sender, &mut counters, 3);
     let mut now = NOW;
-    // One measurement below the lower bound, so that the wait begins there.
-    sender.hear_ack(now, 1);
+    // One measurement below the lower bound: the wait begins at the bound.
+    sender.receive_ack(now, 1);
     for factor in [1, 2, 4, 4] {
         let due = now + factor * CONFIG.replay_timer_ns;
         assert_eq!(sender.deadline(), due, "after {factor} times the timer");
-        assert_eq!(sender.hear_time(due, &mut counters), None);
+        assert_eq!(sender.handle_time(due, &mut counters), None);
         now = due;
         assert_eq!(replayed(&mut sender, &mut counters, now).len(), 2);
     }
-    sender.hear_ack(now, 2);
+    sender.receive_ack(now, 2);
     assert_eq!(sender.deadline(), now + CONFIG.replay_timer_ns);
 }

@@ -1,33 +1,33 @@
-//! The states of a retrying sender and what moves it between them: one table, printed and snapshotted by a test.
+//! States of a retrying sender and their transitions: one table, printed and snapshotted by a test.
 
 use alloc::string::String;
 
 /// State of the sending end of one link direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RetryState {
-    /// Both ends have yet to agree on numbers; nothing is sent.
+    /// Both ends have yet to agree on numbers. Nothing is sent.
     #[default]
     Init,
     /// New frames leave, and a copy of each is kept until it is acknowledged.
     Advance,
-    /// Everything unacknowledged leaves again, oldest first; new frames wait.
+    /// All unacknowledged frames leave again, oldest first. New frames wait.
     Replay,
-    /// The replays are used up: what was kept is gone, and numbers must be agreed on anew.
+    /// The replay limit is reached. The kept frames are given up, and numbers must be agreed on anew.
     Flush,
 }
 
-/// What can move it.
+/// Event that may change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryStimulus {
-    /// The link has begun to carry data.
+    /// The link began to carry data.
     Started,
-    /// The neighbour has taken the numbers over.
+    /// The neighbour confirmed the numbering.
     Echoed,
     /// The neighbour misses a frame.
     Nacked,
-    /// Nothing was acknowledged for too long.
+    /// Nothing was acknowledged before the timeout.
     TimerExpired,
-    /// One more replay would be one too many.
+    /// The replay limit is reached.
     Exhausted,
     /// The last frame of a replay has left, or was acknowledged meanwhile.
     Replayed,
@@ -39,7 +39,7 @@ impl RetryState {
     /// All states, in table order.
     pub const ALL: [Self; 4] = [Self::Init, Self::Advance, Self::Replay, Self::Flush];
 
-    /// Lower-case name for reports.
+    /// Returns the lower-case name for reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl RetryStimulus {
     ];
 }
 
-/// The state after `stimulus` met `state`.
+/// Returns the state that follows `state` after `stimulus`.
 #[must_use]
 pub const fn next(state: RetryState, stimulus: RetryStimulus) -> RetryState {
     use RetryState::{Advance, Flush, Init, Replay};
@@ -77,7 +77,7 @@ pub const fn next(state: RetryState, stimulus: RetryStimulus) -> RetryState {
     }
 }
 
-/// The whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
+/// Returns the whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
     super::super::matrix::matrix((&RetryState::ALL, RetryState::name), &RetryStimulus::ALL, next, (9, 14))

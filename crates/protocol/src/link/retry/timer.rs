@@ -1,29 +1,30 @@
-//! How long a sender waits for an acknowledgement before it sends everything again.
+//! Replay timer: the time that a sender waits for an acknowledgement before it replays.
 //!
-//! The wait is bounded below by the control loop of the link. Between real processes a neighbour answers only once it has a processor, and
-//! no number of the plan states how long that takes, so the wait follows what is measured: twice the longest recent time from a frame to
-//! its acknowledgement. A frame that was sent more than once measures nothing, because its acknowledgement may answer either copy. Each
-//! replay that brings nothing doubles the wait. With equal bounds the wait is constant.
+//! The control loop of the link is the lower bound of the wait. Between real processes a neighbour answers only once
+//! it has a processor, and no number of the plan states how long that takes, so the wait follows measurements: it is
+//! twice the longest recent time from a frame to its acknowledgement. A frame that was sent more than once is not
+//! measured, because its acknowledgement may answer either copy. Each replay without an acknowledgement doubles the
+//! wait. With equal bounds the wait is constant.
 
 use crate::config::RetryConfig;
 use crate::link::credits::is_ahead;
 use crate::time::Instant;
 
-/// Before anything is measured, and at most with what is measured, the wait is this many times its lower bound (ours). A lost last frame
-/// waits so long, and the transport must wait longer.
+/// Factor of the lower bound that the wait has before any measurement, and at most with measurements (own choice). A
+/// lost last frame waits that long, and the transport must wait longer.
 const MEASURED_FACTOR: u64 = 4;
-/// The wait is this many times the longest recent measurement (ours).
+/// Factor of the longest recent measurement that the wait has (own choice).
 const MARGIN: u64 = 2;
-/// Time in which the longest measurement loses half of its value (ours).
+/// Half-life of the longest measurement, in nanoseconds (own choice).
 const FADE_NS: u64 = 1_000_000_000;
 
-/// The wait of one sender. Times are in nanoseconds.
+/// Replay timer of one sender. Times are in nanoseconds.
 #[derive(Debug)]
 pub struct ReplayTimer {
     least_ns: u64,
     most_ns: u64,
     longest: Option<Measured>,
-    /// A frame that was sent once and is not acknowledged yet: its number, and when it was sent.
+    /// Number and send time of the frame being measured: it was sent once and is not acknowledged yet.
     timed: Option<(u32, Instant)>,
 }
 
@@ -34,19 +35,19 @@ struct Measured {
 }
 
 impl ReplayTimer {
-    /// Nothing is measured yet.
+    /// Returns a timer without measurements.
     #[must_use]
     pub fn new(config: &RetryConfig) -> Self {
         let least_ns = config.replay_timer_ns;
         Self { least_ns, most_ns: config.replay_timer_max_ns.max(least_ns), longest: None, timed: None }
     }
 
-    /// A new frame with this number has been sent.
+    /// Records that a new frame with this number was sent.
     pub fn note_sent(&mut self, now: Instant, number: u32) {
         self.timed.get_or_insert((number, now));
     }
 
-    /// The neighbour has acknowledged everything up to this number.
+    /// Records that the neighbour has acknowledged all frames up to this number.
     pub fn note_acknowledged(&mut self, now: Instant, number: u32) {
         let Some((_, sent_at)) = self.timed.filter(|(timed, _)| !is_ahead(*timed, number)) else { return };
         self.timed = None;
@@ -54,26 +55,26 @@ impl ReplayTimer {
         self.longest = Some(Measured { took_ns, at: now });
     }
 
-    /// Frames are sent again, or given up: what is on its way measures nothing.
+    /// Cancels the measurement, because frames are replayed or given up.
     pub const fn note_replay(&mut self) {
         self.timed = None;
     }
 
-    /// The wait after this many replays in a row that brought nothing.
+    /// Returns the wait after this many consecutive replays without an acknowledgement.
     #[must_use]
-    pub fn wait_ns(&self, replays_in_vain: u8) -> u64 {
+    pub fn wait_ns(&self, replays_without_ack: u8) -> u64 {
         let measured_ns = match self.longest {
             Some(longest) => longest.took_ns.saturating_mul(MARGIN),
             None => u64::MAX,
         };
         let most_measured_ns = self.least_ns.saturating_mul(MEASURED_FACTOR).min(self.most_ns);
-        let factor = 1_u64.checked_shl(replays_in_vain.into()).unwrap_or(u64::MAX);
+        let factor = 1_u64.checked_shl(replays_without_ack.into()).unwrap_or(u64::MAX);
         measured_ns.clamp(self.least_ns, most_measured_ns).saturating_mul(factor).min(self.most_ns)
     }
 }
 
 impl Measured {
-    /// What is left of the measurement after the time that has passed since.
+    /// Returns the measurement after its decay since it was taken.
     fn faded_ns(&self, now: Instant) -> u64 {
         let passed_ns = now.since(self.at).min(FADE_NS);
         let lost = u128::from(self.took_ns) * u128::from(passed_ns) / (2 * u128::from(FADE_NS));

@@ -1,4 +1,4 @@
-//! The owner's side: which receives are posted, and what must have come when one ends.
+//! Owner's side of the message exchange: the posted receives, and the message that each must have matched.
 
 use rackloom_protocol::{LocalRange, NodeId, OperationError};
 
@@ -6,16 +6,15 @@ use super::super::super::findings::Expected;
 use super::super::super::layout::{GUARD_BYTES, MAIL, MAIL_SLOTS};
 use super::super::super::scene::Scene;
 use super::super::Turn;
-use super::script::{ANY_BYTES, Kind, Script, tag};
-use super::source_offset;
+use super::script::{ANY_BYTES, Kind, Script, source_offset, tag};
 use crate::crew::request::{Body, Matched, Outcome, Request, Tag};
 
-/// Item numbers from here on are receives that name no source.
+/// First item number of the receives that name no source.
 const ANY: u32 = 1 << 24;
-/// The receive that is cancelled.
+/// Item number of the receive that is cancelled.
 const NEVER: u32 = 1 << 25;
 
-/// A receive that is posted: for which message of the script, into which slot.
+/// A posted receive, with the index of its message in the script and its slot.
 #[derive(Clone, Copy, Debug)]
 struct Posted {
     index: usize,
@@ -23,31 +22,31 @@ struct Posted {
     capacity: u64,
 }
 
-/// The owner's side of the messages.
+/// Owner's side of the message exchange.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
     is_open: bool,
-    /// The peer being heard, counted from the last.
+    /// Index of the peer whose messages are being received, counted from the last.
     step: usize,
     script: Option<Script>,
     has_begun: bool,
-    /// Receives of the script that have been posted.
+    /// Number of receives of the script that have been posted.
     next: usize,
     posted: Vec<Posted>,
-    /// Sources that the receives which name none have not met yet.
+    /// Sources that have not matched a receive without a source yet.
     any_missing: Vec<u16>,
     any_open: usize,
     is_cancelling: bool,
     is_closed: bool,
 }
 
-/// The tag and the source of a receive's request, for messages.
+/// Describes a message, for findings.
 fn place(scene: &Scene, source: u16, what: &str) -> String {
     format!("message {what} from {}, round {}", scene.name(source), scene.round)
 }
 
 impl Inbox {
-    /// Post what can be posted. True when everything has come.
+    /// Posts the receives that can be posted. Returns whether all messages have arrived.
     pub(super) fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
         if turn.scene.peers.is_empty() {
             return true;
@@ -70,7 +69,7 @@ impl Inbox {
         self.is_closed
     }
 
-    /// The rank that turns to this one now: whose nth peer this one is, for the nth step.
+    /// Returns the rank that now sends to this one: in the nth step, the rank whose nth peer this one is.
     fn source(&self, scene: &Scene) -> Option<u16> {
         let place = scene.peers.len().checked_sub(self.step + 1)?;
         scene.peers.get(place).copied()
@@ -81,7 +80,7 @@ impl Inbox {
         self.has_begun && self.next == wanted && self.posted.is_empty()
     }
 
-    /// Receives that name no source, one for each peer, and one for a message that never comes.
+    /// Posts the receives that name no source, one for each peer, and one for a message that is never sent.
     fn open(&mut self, turn: &mut Turn<'_>) {
         let scene = turn.scene;
         self.is_open = true;
@@ -113,7 +112,7 @@ impl Inbox {
             let free = (0..MAIL_SLOTS).map(|slot| scene.layout.mail_offset(slot)).find(is_free);
             let Some(slot) = free else { return };
             let message = script.messages[wanted.index];
-            // Some have room to spare.
+            // Some receives have spare capacity.
             let capacity = message.bytes + 8 * (wanted.index as u64 % 3);
             self.posted.push(Posted { index: wanted.index, slot, capacity });
             self.next += 1;
@@ -122,7 +121,7 @@ impl Inbox {
         }
     }
 
-    /// A receive ended well.
+    /// Records that a receive succeeded.
     pub(super) fn received(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, source: u16, item: u32) {
         match item {
             NEVER => self.is_closed = true,
@@ -167,14 +166,14 @@ impl Inbox {
     }
 }
 
-/// What a receive takes.
+/// Source and tag that a receive matches.
 struct Want {
     source: Option<u16>,
     tag: u64,
     ignore: u64,
 }
 
-/// Post a receive into a slot that is filled with a pattern of its own, so that bytes which never came are seen.
+/// Posts a receive into a slot. The slot is filled with a pattern first, so that missing bytes are detected.
 fn post(turn: &mut Turn<'_>, (peer, item): (u16, u32), want: Want, (slot, capacity): (u64, u64)) {
     let range = (slot - GUARD_BYTES, capacity + 2 * GUARD_BYTES);
     turn.fill(MAIL, range, turn.scene.lane_pattern(), range.0);
@@ -188,7 +187,7 @@ fn post(turn: &mut Turn<'_>, (peer, item): (u16, u32), want: Want, (slot, capaci
     });
 }
 
-/// The message that came must be the one that had to come, whole, and nothing beside it.
+/// Checks that the received message is the expected one, complete, and that no byte beside it has changed.
 fn check(
     turn: &mut Turn<'_>,
     outcome: &Outcome,

@@ -1,9 +1,9 @@
-//! Tagged messages: every rank sends to every other, and takes what the others send, by source and tag and by wildcards.
+//! Tagged messages: every rank sends to every other rank, and receives by source and tag and by wildcards.
 //!
-//! A rank turns to one peer after the other, and at the same time to the one that turns to it, so that no two wait for each
-//! other in a circle. What is sent is a part of the sender's readable region. The owner first waits for the word to begin,
-//! which stands behind the early messages: they have come before anybody asked for them. It posts a few receives at a time, and
-//! checks of each which message it has met, its length, its bytes, and the bytes beside it.
+//! A rank sends to one peer after the other. At the same time it receives from the rank that sends to it, so that ranks
+//! never wait for each other in a circle. The data is a part of the sender's readable region. The owner first waits for
+//! the message "go", which follows the early messages, so these have arrived before their receives. It posts a few
+//! receives at a time. For each it checks the matched message, its length, its bytes, and the bytes beside it.
 
 mod inbox;
 mod script;
@@ -11,7 +11,7 @@ mod script;
 use rackloom_protocol::{LocalRange, NodeId};
 
 use self::inbox::Inbox;
-use self::script::Script;
+use self::script::{Script, source_offset};
 use super::super::layout::READABLE;
 use super::super::scene::Scene;
 use super::{Phase, Turn};
@@ -21,16 +21,11 @@ use crate::measure::OperationKind;
 /// Tagged messages.
 #[derive(Debug, Default)]
 pub(crate) struct Messages {
-    /// The peer being sent to, by its place among the peers, and what is left to send to it.
+    /// Current target by its index among the peers, and the remaining messages to it.
     peer: usize,
     outgoing: Option<Script>,
     next: usize,
     inbox: Inbox,
-}
-
-/// Where in the writer's readable region a message is taken from.
-fn source_offset(scene: &Scene, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
-    scene.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
 }
 
 impl Messages {

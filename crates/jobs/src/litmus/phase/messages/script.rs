@@ -1,28 +1,36 @@
-//! What one rank sends to another, and in which order the other asks for it: known to both without a word.
+//! Script of the messages between one writer and one owner: the order of sends and of receives. Both ranks derive it
+//! without messages.
 //!
-//! In order of sending: one message that anybody may take, some that come before their receives ("early"), to the nearest
-//! peer more than the eager budget holds ("burst"), the word to begin ("go"), the rest of the burst, and messages of all
-//! sizes ("late"). Early ones are asked for by tag out of their order, and by a wildcard tag in it.
+//! The writer sends, in this order: one message that any receive may take, some that arrive before their receives
+//! ("early"), to the nearest peer more than the eager budget holds ("burst"), the message to begin ("go"), the rest of
+//! the burst, and messages of all sizes ("late"). The owner receives the early ones by tag, out of order, and by a
+//! wildcard tag, in order.
 
 use rackloom_protocol::operation::messages::EAGER_BYTES_MAX;
 
 use super::super::super::scene::Scene;
 
-/// Messages that may not have met their receives when the owner is told to begin; fewer allowed, and the word goes first.
+/// Number of unmatched messages that must be allowed for "go" to follow the early messages and the first part of the
+/// burst. If fewer are allowed, "go" is sent first.
 const PATIENCE_NEEDED: usize = 28;
-/// Bytes of a message of the burst: sixteen of them are nearly the budget of one sender.
+/// Length of a message of the burst, in bytes. Sixteen of them are nearly the budget of one sender.
 const BURST_BYTES: u64 = 4000;
-/// Messages of the burst before and after the word to begin.
+/// Number of messages of the burst before and after "go".
 const BURST_BEFORE: usize = 18;
 const BURST_AFTER: usize = 6;
 const EARLY_SIZES: [u64; 5] = [0, 1, 255, 1000, EAGER_BYTES_MAX];
 const LATE_SIZES: [u64; 10] = [0, 7, 8, 63, 64, 65, 257, 1001, EAGER_BYTES_MAX, EAGER_BYTES_MAX + 1];
-/// Bytes of the message that anybody may take.
+/// Length in bytes of the message that any receive may take.
 pub(super) const ANY_BYTES: u64 = 48;
 /// Bits of a tag that count messages of a kind.
 const NUMBER_BITS: u64 = 0xff;
 
-/// What a message is there for.
+/// Returns the offset of a message's data in the writer's readable region.
+pub(super) fn source_offset(scene: &Scene, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
+    scene.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
+}
+
+/// Purpose of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Taken by a receive that names no source.
@@ -31,11 +39,11 @@ pub(super) enum Kind {
     Burst,
     Go,
     Late,
-    /// Never sent; a receive for it is cancelled.
+    /// Never sent. A receive for it is cancelled.
     Never,
 }
 
-/// A tag of this kind in this round.
+/// Returns the tag of a message of this kind in this round.
 pub(super) fn tag(scene: &Scene, kind: Kind, number: u64) -> u64 {
     (kind as u64) << 32 | u64::from(scene.round) << 8 | number & NUMBER_BITS
 }
@@ -48,26 +56,26 @@ pub(super) struct Message {
     pub(super) bytes: u64,
 }
 
-/// One receive: which message of the script must meet it.
+/// One receive, with the index of the message that must match it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wanted {
     pub(super) index: usize,
-    /// Bits of the tag that the receive leaves open.
+    /// Bits of the tag that the receive ignores.
     pub(super) ignore: u64,
 }
 
-/// Everything between one writer and one owner in one round.
+/// All messages between one writer and one owner in one round.
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     pub(super) messages: Vec<Message>,
-    /// Behind the word to begin, in order of posting.
+    /// Receives after "go", in order of posting.
     pub(super) wanted: Vec<Wanted>,
-    /// The word to begin.
+    /// Index of "go".
     pub(super) go: usize,
 }
 
 impl Script {
-    /// `is_nearest`: the owner is the writer's first peer.
+    /// Returns the script. `is_nearest` is whether the owner is the writer's first peer.
     pub(super) fn new(scene: &Scene, is_nearest: bool) -> Self {
         let bytes_max = scene.layout.message_bytes_max();
         let message = |kind, number: usize, bytes: u64| Message {
@@ -78,7 +86,7 @@ impl Script {
         let early = EARLY_SIZES.into_iter().chain((bytes_max > EAGER_BYTES_MAX).then_some(bytes_max));
         let early: Vec<_> =
             early.enumerate().map(|(number, bytes)| message(Kind::Early, number, bytes)).collect();
-        // All of one tag: their order is all that tells them apart.
+        // All have one tag, so only their order distinguishes them.
         let burst =
             |count| (0..if is_nearest { count } else { 0 }).map(|_| message(Kind::Burst, 0, BURST_BYTES));
         let late = LATE_SIZES.into_iter().chain([bytes_max]).enumerate();
@@ -97,7 +105,8 @@ impl Script {
     }
 }
 
-/// Receives in order of posting. The wildcards take the oldest early message that no other receive has taken.
+/// Returns the receives in order of posting. The wildcards match the oldest early message that no other receive has
+/// matched.
 fn wanted(messages: &[Message]) -> Vec<Wanted> {
     let of = |kind| {
         let found = messages.iter().enumerate().filter(move |(_, message)| message.kind == kind);

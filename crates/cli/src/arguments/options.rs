@@ -1,0 +1,300 @@
+//! From arguments to the options of the runtime.
+
+use std::ffi::OsString;
+
+use rackloom_control::source;
+use rackloom_runtime::request::options::{
+    CheckpointOptions, LogOptions, ProcessOptions, RunOptions, UpOptions,
+};
+
+use super::{
+    ArrayOptions, CaptureOptions, JobOptions, Logging, OnOff, Overrides, Processes, RunArguments, Transport,
+    UpArguments, Wire,
+};
+use crate::arguments::job::Job;
+
+/// Returns the command line of this process, quoted as a POSIX shell reads it. The path of the program is left out.
+pub(crate) fn command_line() -> String {
+    let arguments = std::env::args_os().skip(1).map(|argument| quoted(&argument));
+    std::iter::once("rackloom".to_owned()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(argument: &OsString) -> String {
+    let text = argument.to_string_lossy();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./=:,%+@*".contains(&byte);
+    let is_word = !text.is_empty() && text.bytes().all(is_plain) && !text.contains('*');
+    if is_word { text.into_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+impl From<&RunArguments> for RunOptions {
+    fn from(arguments: &RunArguments) -> Self {
+        Self {
+            file: arguments.file.clone(),
+            overrides: (&arguments.overrides).into(),
+            processes: (&arguments.processes).into(),
+            checkpoints: CheckpointOptions {
+                checkpoint: arguments.checkpoints.checkpoint.clone(),
+                every: arguments.checkpoints.every,
+                restore: arguments.checkpoints.restore.clone(),
+            },
+            logs: (&arguments.logging).into(),
+            command: command_line(),
+        }
+    }
+}
+
+impl From<&UpArguments> for UpOptions {
+    fn from(arguments: &UpArguments) -> Self {
+        Self {
+            file: arguments.file.clone(),
+            name: arguments.name.clone(),
+            vacant: arguments.vacant.clone(),
+            overrides: (&arguments.overrides).into(),
+            processes: (&arguments.processes).into(),
+            logs: (&arguments.logging).into(),
+            command: command_line(),
+        }
+    }
+}
+
+impl From<&Logging> for LogOptions {
+    fn from(logging: &Logging) -> Self {
+        Self { directory: logging.log_dir.clone(), level: logging.level().map(str::to_owned) }
+    }
+}
+
+impl From<&Processes> for ProcessOptions {
+    fn from(processes: &Processes) -> Self {
+        Self {
+            wire: processes.wire.map(Into::into),
+            force_wire: processes.force_wire,
+            host: processes.host.clone(),
+            netns_names: processes.netns_names,
+            faults: processes.faults.faults.clone(),
+            arrays: (&processes.arrays).into(),
+            capture: (&processes.capture).into(),
+        }
+    }
+}
+
+impl From<&ArrayOptions> for source::ArrayOptions {
+    fn from(ArrayOptions { input, output }: &ArrayOptions) -> Self {
+        Self { input: input.clone(), output: output.clone() }
+    }
+}
+
+impl From<&CaptureOptions> for source::CaptureOptions {
+    fn from(CaptureOptions { directory, bytes_max }: &CaptureOptions) -> Self {
+        Self { directory: directory.clone(), bytes_max: *bytes_max }
+    }
+}
+
+impl From<&Overrides> for source::Overrides {
+    fn from(overrides: &Overrides) -> Self {
+        let Overrides { job, set, seed, transport, llr, loss, corrupt, duplicate, reorder } =
+            overrides.clone();
+        Self {
+            job: job.into(),
+            set,
+            seed,
+            transport: transport.map(Into::into),
+            llr: llr.map(Into::into),
+            loss,
+            corrupt,
+            duplicate,
+            reorder,
+            payload: None,
+        }
+    }
+}
+
+impl From<JobOptions> for source::JobOptions {
+    fn from(options: JobOptions) -> Self {
+        let JobOptions {
+            job,
+            collective,
+            op,
+            element,
+            algorithm,
+            root,
+            on_loss,
+            pattern,
+            messages,
+            bytes,
+            sizes,
+            repetitions,
+            warm_up,
+        } = options;
+        Self {
+            job: job.map(Into::into),
+            collective,
+            op,
+            element,
+            algorithm,
+            root,
+            on_loss,
+            pattern,
+            messages,
+            bytes,
+            sizes,
+            repetitions,
+            warm_up,
+        }
+    }
+}
+
+impl From<Job> for source::Job {
+    fn from(job: Job) -> Self {
+        match job {
+            Job::Litmus => Self::Litmus,
+            Job::Collective => Self::Collective,
+            Job::Latency => Self::Latency,
+            Job::Bandwidth => Self::Bandwidth,
+            Job::Traffic => Self::Traffic,
+            Job::None => Self::None,
+        }
+    }
+}
+
+impl From<Wire> for source::Wire {
+    fn from(wire: Wire) -> Self {
+        match wire {
+            Wire::SharedMemory => Self::SharedMemory,
+            Wire::Packet => Self::Packet,
+            Wire::Udp => Self::Udp,
+        }
+    }
+}
+
+impl From<Transport> for source::Transport {
+    fn from(transport: Transport) -> Self {
+        match transport {
+            Transport::GoBackN => Self::GoBackN,
+            Transport::Selective => Self::Selective,
+        }
+    }
+}
+
+impl From<OnOff> for source::OnOff {
+    fn from(switch: OnOff) -> Self {
+        match switch {
+            OnOff::On => Self::On,
+            OnOff::Off => Self::Off,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use rackloom_plan::{CollectiveName, ElementName, JobKind, OperatorName, Plan};
+    use rackloom_protocol::NodeId;
+    use rackloom_runtime::request::overrides::apply;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+    use crate::exit::Exit;
+    use crate::failure::Failure;
+
+    fn applied(job_of_file: &str, options: &[&str]) -> Result<JobKind, Failure> {
+        let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job_of_file}\n");
+        let mut plan = Plan::parse(&text, "test").unwrap();
+        let arguments = [&["rackloom", "sim", "r.yaml"][..], options].concat();
+        let Command::Sim(arguments) = Arguments::try_parse_from(arguments).unwrap().command else { panic!() };
+        apply(&(&arguments.overrides).into(), &mut plan)?;
+        Ok(plan.job.kind)
+    }
+
+    #[test]
+    fn what_is_not_said_stays_as_the_file_has_it() {
+        let file = "{collective: {collective: reduce-scatter, type: f16, bytes: 64B, repetitions: 3}}";
+        let JobKind::Collective(job) = applied(file, &["--job", "collective", "--op", "max"]).unwrap() else {
+            panic!()
+        };
+        assert_eq!((job.collective, job.element), (CollectiveName::ReduceScatter, ElementName::F16));
+        assert_eq!((job.op, job.sweep.repetitions), (OperatorName::Max, 3));
+    }
+
+    #[test]
+    fn a_collective_makes_a_job_of_it() {
+        let options = ["--collective", "reduce", "--root", "n2", "--sizes", "8B..64B", "--warm-up", "0"];
+        let JobKind::Collective(job) = applied("litmus", &options).unwrap() else { panic!() };
+        assert_eq!((job.collective, job.root), (CollectiveName::Reduce, NodeId(2)));
+        assert_eq!(job.sweep.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
+        assert_eq!(job.sweep.warm_up, 0);
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_to_the_collective_is_refused_with_a_hint() {
+        let without_operator = ["all-gather", "broadcast", "all-to-all", "gather", "scatter", "barrier"];
+        let without_root = ["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "barrier"];
+        let cases = without_operator.into_iter().map(|name| (name, ["--op", "sum"]));
+        let cases = cases.chain(without_root.into_iter().map(|name| (name, ["--root", "n1"])));
+        let of_data = [["--bytes", "8B"], ["--sizes", "8B..16B"], ["--type", "f16"]];
+        for (collective, option) in cases.chain(of_data.map(|option| ("barrier", option))) {
+            let asked = [&["--collective", collective][..], &option].concat();
+            // The rule holds for a collective that the file names as well.
+            let in_file = format!("{{collective: {{collective: {collective}}}}}");
+            for refused in [applied("litmus", &asked), applied(&in_file, &option)] {
+                let message = refused.unwrap_err().to_string();
+                let what = format!("{} means nothing to {collective}", option[0]);
+                assert!(message.contains(&what) && message.contains("hint:"), "{message}");
+            }
+        }
+        let several = applied("litmus", &["--collective", "barrier", "--op", "sum", "--bytes", "8B"]);
+        let message = several.unwrap_err().to_string();
+        assert!(message.contains("--op, --bytes mean nothing to barrier"), "{message}");
+    }
+
+    #[test]
+    fn several_algorithms_are_taken_in_their_order_and_each_once() {
+        let file = "{collective: {algorithm: [ring, one-shot]}}";
+        let names = |options: &[&str]| {
+            let JobKind::Collective(job) = applied(file, options).unwrap() else { panic!() };
+            job.algorithm.to_string()
+        };
+        assert_eq!(names(&[]), "ring,one-shot", "the file's list stays");
+        assert_eq!(names(&["--algorithm", "two-shot,ring"]), "two-shot,ring");
+        assert_eq!(names(&["--algorithm", "auto"]), "auto");
+        for (list, what) in [
+            ("ring,two-shot,ring", "--algorithm: algorithm ring is listed twice"),
+            ("auto,ring", "--algorithm: algorithm auto stands beside others"),
+        ] {
+            let message = applied("collective", &["--algorithm", list]).unwrap_err().to_string();
+            assert!(message.contains(what) && message.contains("hint:"), "{message}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_means_something_is_heard() {
+        for collective in ["broadcast", "reduce", "gather", "scatter"] {
+            assert!(applied("litmus", &["--collective", collective, "--root", "n3"]).is_ok(), "{collective}");
+        }
+        for collective in ["all-reduce", "reduce-scatter", "reduce"] {
+            assert!(applied("litmus", &["--collective", collective, "--op", "min"]).is_ok(), "{collective}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_means_nothing_to_the_job_is_refused() {
+        for (job, options) in [
+            ("litmus", &["--bytes", "8B"][..]),
+            ("none", &["--repetitions", "2"]),
+            ("latency", &["--op", "sum"]),
+            ("litmus", &["--job", "bandwidth", "--algorithm", "ring"]),
+            ("collective", &["--root", "n9"]),
+        ] {
+            assert_eq!(applied(job, options).unwrap_err().exit, Exit::BadInput, "{job} {options:?}");
+        }
+    }
+
+    #[test]
+    fn a_shell_reads_the_command_line_back() {
+        for (argument, expected) in
+            [("--loss", "--loss"), ("1%", "1%"), ("n0->n1", "'n0->n1'"), ("it's", r"'it'\''s'"), ("", "''")]
+        {
+            assert_eq!(quoted(&argument.into()), expected);
+        }
+    }
+}

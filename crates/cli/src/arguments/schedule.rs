@@ -1,0 +1,54 @@
+//! Arguments of `rackloom schedule`: only options that change the printed schedule.
+//!
+//! A schedule does not depend on loss, repetitions or the reduction operator. Options for these are refused, because they would have no effect.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use clap::{ArgAction, Args};
+use rackloom_plan::{AlgorithmName, CollectiveName, ElementName};
+
+use rackloom_control::source::{JobOptions, Overrides};
+
+use super::headings::OUTPUT;
+use super::job::size;
+
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleArguments {
+    /// The rack file
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) schedule: ScheduleOptions,
+    /// Number of rounds to print
+    #[arg(long, help_heading = OUTPUT, value_name = "N", default_value_t = 64)]
+    pub(crate) rounds: u32,
+}
+
+/// Options that replace values of the rack file's collective.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ScheduleOptions {
+    /// The collective
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
+    collective: Option<String>,
+    /// Type of one element
+    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
+    element: Option<String>,
+    /// Algorithm of the collective; "auto" prints the candidates, several names (ring,two-shot) print the cost of each
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
+    algorithm: Option<Vec<String>>,
+    /// Root node of a collective that has one
+    #[arg(long, value_name = "NODE")]
+    root: Option<String>,
+    /// Size of the array, such as 1MiB; if absent, the largest size of the file
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    bytes: Option<u64>,
+}
+
+impl ScheduleOptions {
+    /// Returns the options as replacements of the rack file's values.
+    pub(crate) fn overrides(&self) -> Overrides {
+        let Self { collective, element, algorithm, root, bytes } = self.clone();
+        let job = JobOptions { collective, element, algorithm, root, bytes, ..JobOptions::default() };
+        Overrides { job, ..Overrides::default() }
+    }
+}

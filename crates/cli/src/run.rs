@@ -1,0 +1,79 @@
+//! `rackloom run`: a rack for the length of one job.
+
+use std::io;
+use std::path::Path;
+
+use rackloom_plan::Plan;
+use rackloom_runtime::machine::exclusive;
+use rackloom_runtime::machine::program::Program;
+use rackloom_runtime::outcome::headway::Headway;
+use rackloom_runtime::run::{Conclusion, RackObserver, RackUp, Run};
+
+use crate::arguments::RunArguments;
+use crate::exit::Exit;
+use crate::failure::{self, Failure};
+use crate::progress::Bar;
+use crate::{present, reporting};
+
+/// Runs a rack as processes.
+pub(crate) fn run(arguments: &RunArguments) -> Result<Exit, Failure> {
+    let run = Run::prepare(&arguments.into())?;
+    reporting::must_be_writable(&arguments.output)?;
+    if let Some(path) = &arguments.pids {
+        reporting::must_be_writable_at(path)?;
+    }
+    let mut display = Display { arguments, bar: None };
+    let concluded = run.execute(&Program::current(), &mut display);
+    drop(display);
+    let Conclusion { report, exit, capture_failure } = concluded?;
+    if let Some(failure) = capture_failure {
+        failure::print(&failure);
+    }
+    reporting::deliver(&report, &arguments.output, exit)
+}
+
+/// Shows a running rack: a table when its links are up, and a progress bar.
+struct Display<'a> {
+    arguments: &'a RunArguments,
+    bar: Option<Bar>,
+}
+
+impl RackObserver for Display<'_> {
+    fn started(&mut self, plan: &Plan) {
+        self.bar = Some(Bar::begin(plan.job.kind.name(), plan.endpoint_count()));
+    }
+
+    fn links_up(&mut self, rack: &RackUp<'_>) -> Result<(), Failure> {
+        let took = present::units::time(rack.elapsed_ns);
+        let table = present::members(rack.plan, Some(&rack.pids));
+        let links = rack.links;
+        reporting::say(&self.arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
+        match &self.arguments.pids {
+            Some(path) => write_pids(path, rack).map_err(|error| {
+                Failure::could_not_start("cannot write the process ids", error).at_path(path)
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn progress(&mut self, headway: Headway) {
+        if let Some(bar) = &self.bar {
+            bar.standing().set(headway);
+        }
+    }
+
+    fn warning(&mut self, warning: &str) {
+        reporting::say_aside(warning);
+    }
+}
+
+/// Writes the file of process ids. A script that waits for it finds it whole.
+fn write_pids(path: &Path, rack: &RackUp<'_>) -> io::Result<()> {
+    let members = rack.plan.members.iter().zip(&rack.pids).filter(|(_, pid)| **pid != 0);
+    let members: Vec<_> =
+        members.map(|(member, pid)| serde_json::json!({"name": member.name, "pid": pid})).collect();
+    let origin_monotonic_ns = rack.origin_monotonic_ns;
+    let text =
+        serde_json::json!({"origin_monotonic_ns": origin_monotonic_ns, "members": members}).to_string();
+    exclusive::replace(path, text.as_bytes())
+}

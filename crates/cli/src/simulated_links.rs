@@ -1,0 +1,60 @@
+//! What the simulator's frames are written with: one pen per link, for both of its ends.
+
+use std::io;
+
+use rackloom_capture::{Heading, comment};
+use rackloom_plan::Plan;
+use rackloom_plan::impair::{Direction, Verdict};
+use rackloom_protocol::{DropReason, Instant};
+use rackloom_simulator::FrameWitness;
+
+use rackloom_runtime::capture::{CaptureWriter, FrameSink, Patience, Place};
+
+/// All links of a simulated rack.
+pub(crate) struct SimulatedLinks {
+    sinks: Vec<FrameSink>,
+    headings: Vec<Heading>,
+    /// Goes last: then everything is on disk.
+    _writer: CaptureWriter,
+}
+
+impl SimulatedLinks {
+    /// One part per link.
+    pub(crate) fn begin(place: &Place, plan: &Plan) -> io::Result<Self> {
+        let headings: Vec<_> =
+            (0..plan.links.len()).filter_map(|edge| Heading::of(plan, edge as u16)).collect();
+        let (writer, sinks) = CaptureWriter::begin(place, 0, &headings, Patience::Endless)?;
+        Ok(Self { sinks, headings, _writer: writer })
+    }
+
+    /// A frame that went in `direction` came to nothing at the other end.
+    fn came_to_nothing(
+        &self,
+        now: Instant,
+        (edge, direction): (u16, Direction),
+        frame: &[u8],
+        why: impl FnOnce(&str) -> String,
+    ) {
+        let receiver = Heading::interface(direction) ^ 1;
+        let index = usize::from(edge);
+        if let (Some(sink), Some(heading)) = (self.sinks.get(index), self.headings.get(index)) {
+            sink.write(|to| to.not_used(now, receiver, frame, why(&heading.ends[receiver as usize])));
+        }
+    }
+}
+
+impl FrameWitness for SimulatedLinks {
+    fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict) {
+        if let Some(sink) = self.sinks.get(usize::from(edge)) {
+            sink.write(|to| to.sent(now, Heading::interface(direction), frame, verdict));
+        }
+    }
+
+    fn not_used(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: DropReason) {
+        self.came_to_nothing(now, (edge, direction), frame, |end| comment::refused(end, reason));
+    }
+
+    fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], why: &str) {
+        self.came_to_nothing(now, (edge, direction), frame, |_| comment::lost(why));
+    }
+}

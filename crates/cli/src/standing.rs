@@ -1,0 +1,164 @@
+//! `rackloom up`, `status`, `inject` and `down`: control of standing racks.
+
+use rackloom_control::request::RackStatus;
+use rackloom_jobs::report::{Report, Verdict};
+use rackloom_plan::JobKind;
+use rackloom_runtime::machine::program::Program;
+use rackloom_runtime::outcome::findings::exit_of;
+use rackloom_runtime::request::work::read_faults;
+use rackloom_runtime::run::RackObserver;
+use rackloom_runtime::standing::{self, StandingRack};
+use serde::Serialize;
+
+use crate::arguments::{DownArguments, InjectArguments, Injected, Output, StatusArguments, UpArguments};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::{present, reporting};
+
+/// `rackloom up`: starts a rack in the background and returns once it is up.
+pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
+    let status = standing::up(&arguments.into(), &Program::current())?;
+    let took = present::units::time(status.uptime_ns);
+    let text = format!(
+        "{}\n\n{} of {} links up after {took}; `rackloom down {}` ends the rack",
+        present::members_status(&status),
+        status.links_up,
+        status.links_total,
+        status.name
+    );
+    reporting::say(&Output { json: None }, &text)?;
+    Ok(Exit::Pass)
+}
+
+/// `rackloom keep`: the supervisor of a standing rack. Its standard error is the rack's log.
+pub(crate) fn keep() -> Result<Exit, Failure> {
+    struct Log;
+    impl RackObserver for Log {
+        fn warning(&mut self, warning: &str) {
+            reporting::say_aside(warning);
+        }
+    }
+    standing::keep(&Program::current(), &mut Log)
+}
+
+/// `rackloom status`: shows racks that are up.
+pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
+    let racks = match &arguments.name {
+        Some(name) => vec![StandingRack::named(name)?],
+        None => StandingRack::all()?,
+    };
+    let (racks_up, first_failure) = standing::status_with_rates(racks);
+    let text = if arguments.json {
+        let racks = Racks { racks: &racks_up };
+        serde_json::to_string_pretty(&racks)
+            .map_err(|error| Failure::could_not_start("cannot print", error))?
+    } else if racks_up.is_empty() && first_failure.is_none() {
+        "no rack is up".to_owned()
+    } else {
+        racks_up.iter().map(present::rack_status).collect::<Vec<_>>().join("\n\n")
+    };
+    reporting::say(&Output { json: None }, &text)?;
+    first_failure.map_or(Ok(Exit::Pass), Err)
+}
+
+/// Output of `status --json`.
+#[derive(Serialize)]
+struct Racks<'a> {
+    racks: &'a [RackStatus],
+}
+
+/// `rackloom down`: ends racks and returns once nothing of them is left.
+pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
+    if let Some(seat) = &arguments.seat {
+        return leave(arguments, seat);
+    }
+    let mut exit = Exit::Pass;
+    for rack in chosen(arguments)? {
+        let report = rack.down()?;
+        let had_job = report.job != JobKind::None.name();
+        let departure = departure(rack.name(), &report, had_job);
+        if had_job || report.verdict != Verdict::Pass {
+            reporting::print(&report, &arguments.output)?;
+        } else {
+            report.notes.iter().for_each(|note| reporting::say_aside(&format!("note: {note}")));
+        }
+        reporting::say(&arguments.output, &departure)?;
+        if exit == Exit::Pass {
+            exit = exit_of(&report);
+        }
+        reporting::write(&report, &arguments.output)?;
+    }
+    Ok(exit)
+}
+
+/// `rackloom down --seat`: one member leaves, and the rack stays.
+fn leave(arguments: &DownArguments, seat: &str) -> Result<Exit, Failure> {
+    let rack = only(arguments.name.as_deref())?;
+    rack.leave(seat)?;
+    let name = rack.name();
+    let text =
+        format!("rack {name}: nobody sits in {seat} any more; `rackloom seat --join {name}/{seat}` takes it");
+    reporting::say(&arguments.output, &text)?;
+    Ok(Exit::Pass)
+}
+
+/// `rackloom inject`: injects faults into a rack that is up and returns once its members have received them.
+pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
+    let inline = !matches!(arguments.what, Injected::Script { .. });
+    let script = match &arguments.what {
+        Injected::Link(faults) => faults.script()?,
+        Injected::Node(fault) => fault.script()?,
+        Injected::Partition(partition) => partition.script()?,
+        Injected::Script { file } => read_faults(file)?.text,
+    };
+    let rack = only(arguments.rack.as_deref())?;
+    let events = rack.inject(script, inline)?;
+    let (name, faults) = (rack.name(), if events == 1 { "fault" } else { "faults" });
+    let text =
+        format!("rack {name}: {events} {faults} injected; `rackloom status {name}` shows what becomes of it");
+    reporting::say(&Output { json: None }, &text)?;
+    Ok(Exit::Pass)
+}
+
+/// Returns the rack of this name, or the only one that is up.
+fn only(name: Option<&str>) -> Result<StandingRack, Failure> {
+    if let Some(name) = name {
+        return StandingRack::named(name);
+    }
+    let mut racks = StandingRack::all()?;
+    match (racks.pop(), racks.len()) {
+        (Some(one), 0) => Ok(one),
+        (None, _) => Err(Failure::bad_input("no rack is up").hint("`rackloom up FILE` starts one")),
+        (Some(last), _) => {
+            let names: Vec<_> = racks.iter().map(StandingRack::name).chain([last.name()]).collect();
+            let what = format!("several racks are up: {}", names.join(", "));
+            Err(Failure::bad_input(what).hint("name one of them with --rack"))
+        }
+    }
+}
+
+fn departure(name: &str, report: &Report, had_job: bool) -> String {
+    let uptime = present::units::time(report.elapsed_ns);
+    let mut text = format!("rack {name} is down after {uptime}");
+    if had_job {
+        text += &format!("; {}: {}", report.job, report.verdict.name());
+    }
+    text
+}
+
+/// Returns the racks that `down` ends.
+fn chosen(arguments: &DownArguments) -> Result<Vec<StandingRack>, Failure> {
+    if let Some(name) = &arguments.name {
+        return Ok(vec![StandingRack::named(name)?]);
+    }
+    let racks = StandingRack::all()?;
+    if arguments.all || racks.len() == 1 {
+        return Ok(racks);
+    }
+    let names: Vec<_> = racks.iter().map(StandingRack::name).collect();
+    if names.is_empty() {
+        return Err(Failure::bad_input("no rack is up"));
+    }
+    Err(Failure::bad_input(format!("several racks are up: {}", names.join(", ")))
+        .hint("name one of them, or say --all"))
+}

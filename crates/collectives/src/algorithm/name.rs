@@ -1,0 +1,152 @@
+//! Algorithms by name, and the collectives that each can perform.
+
+use core::fmt;
+use core::num::NonZeroUsize;
+use core::str::FromStr;
+
+use thiserror::Error;
+
+use crate::collective::Collective;
+
+/// Algorithm of a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Each rank talks to the next one only. All-reduce (reduce-scatter, then all-gather), reduce-scatter, all-gather.
+    Ring,
+    /// Two rings that run against each other, each with half of every part.
+    BidirectionalRing,
+    /// All-reduce: every rank sends its input to all ranks, and each reduces alone.
+    OneShot,
+    /// All-reduce: a direct reduce-scatter, then a direct all-gather.
+    TwoShot,
+    /// All-reduce: recursive halving, then recursive doubling (Rabenseifner). Ranks beyond the largest power of two
+    /// hand their input to a partner before and take the result from it afterwards.
+    HalvingDoubling,
+    /// Every pair at once. Reduce-scatter, all-gather, all-to-all; reduce, gather, scatter, where the root is in every pair.
+    Direct,
+    /// All-to-all: one partner after the other, round *k* at distance *k*.
+    Pairwise,
+    /// Broadcast, reduce: a binomial tree.
+    Binomial,
+    /// Broadcast: along the ring, cut into segments that follow each other.
+    RingPipeline {
+        /// Number of segments.
+        segments: NonZeroUsize,
+    },
+    /// Barrier: in round *k* signal the rank at distance 2^*k* (Hensgen, Finkel and Manber 1988).
+    Dissemination,
+    /// Barrier: ranks of one server first, then one leader per server.
+    TwoLevel,
+}
+
+impl Algorithm {
+    /// Returns every algorithm; the pipeline with this many segments.
+    #[must_use]
+    pub const fn all(segments: NonZeroUsize) -> [Self; 11] {
+        [
+            Self::Ring,
+            Self::BidirectionalRing,
+            Self::OneShot,
+            Self::TwoShot,
+            Self::HalvingDoubling,
+            Self::Direct,
+            Self::Pairwise,
+            Self::Binomial,
+            Self::RingPipeline { segments },
+            Self::Dissemination,
+            Self::TwoLevel,
+        ]
+    }
+
+    /// Returns the lower-case name, without parameters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ring => "ring",
+            Self::BidirectionalRing => "bidirectional-ring",
+            Self::OneShot => "one-shot",
+            Self::TwoShot => "two-shot",
+            Self::HalvingDoubling => "halving-doubling",
+            Self::Direct => "direct",
+            Self::Pairwise => "pairwise",
+            Self::Binomial => "binomial",
+            Self::RingPipeline { .. } => "ring-pipeline",
+            Self::Dissemination => "dissemination",
+            Self::TwoLevel => "two-level",
+        }
+    }
+
+    /// Returns true if this algorithm can perform the collective.
+    #[must_use]
+    pub const fn does(self, collective: Collective) -> bool {
+        use Collective as C;
+        match self {
+            Self::Ring | Self::BidirectionalRing => {
+                matches!(collective, C::AllReduce | C::ReduceScatter | C::AllGather)
+            }
+            Self::OneShot | Self::TwoShot | Self::HalvingDoubling => matches!(collective, C::AllReduce),
+            Self::Direct => matches!(
+                collective,
+                C::ReduceScatter
+                    | C::AllGather
+                    | C::AllToAll
+                    | C::Reduce { .. }
+                    | C::Gather { .. }
+                    | C::Scatter { .. }
+            ),
+            Self::Pairwise => matches!(collective, C::AllToAll),
+            Self::Binomial => matches!(collective, C::Broadcast { .. } | C::Reduce { .. }),
+            Self::RingPipeline { .. } => matches!(collective, C::Broadcast { .. }),
+            Self::Dissemination | Self::TwoLevel => matches!(collective, C::Barrier),
+        }
+    }
+}
+
+/// Displays the name; a pipeline with its number of segments (`ring-pipeline:8`).
+impl fmt::Display for Algorithm {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RingPipeline { segments } => formatter.pad(&format!("{}:{segments}", self.name())),
+            _ => formatter.pad(self.name()),
+        }
+    }
+}
+
+/// Error: no algorithm has this name.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "unknown algorithm \"{0}\"; hint: one of ring, bidirectional-ring, one-shot, two-shot, halving-doubling, direct, \
+     pairwise, binomial, ring-pipeline:SEGMENTS, dissemination, two-level"
+)]
+pub struct UnknownAlgorithm(pub String);
+
+impl FromStr for Algorithm {
+    type Err = UnknownAlgorithm;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let unknown = || UnknownAlgorithm(text.to_owned());
+        let (name, segments) = match text.split_once(':') {
+            Some((name, count)) => (name, count.parse().map_err(|_| unknown())?),
+            None => (text, NonZeroUsize::MIN),
+        };
+        let found = Self::all(segments).into_iter().find(|algorithm| algorithm.name() == name);
+        let takes_segments = matches!(found, Some(Self::RingPipeline { .. }));
+        found.filter(|_| takes_segments == text.contains(':')).ok_or_else(unknown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_its_algorithm() {
+        for algorithm in Algorithm::all(NonZeroUsize::new(7).unwrap()) {
+            assert_eq!(algorithm.to_string().parse(), Ok(algorithm));
+        }
+        for wrong in ["", "rings", "ring:3", "ring-pipeline", "ring-pipeline:0", "ring-pipeline:x"] {
+            assert_eq!(wrong.parse::<Algorithm>(), Err(UnknownAlgorithm(wrong.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,584 @@
+//! Report of a run: the members' reports, joined under the names of the plan, with a verdict.
+//!
+//! The verdict is `pass` only if every endpoint finished and its job completed without a finding. `failures` lists
+//! every reason against a pass as text. This module measures nothing: a report is a function of the members' reports,
+//! so equal reports of members give an equal report of the run.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::events::EventRecord;
+use super::fault_report::FaultReport;
+use super::member::{HostShortage, MemberReport, MemberState, PathReport, PortReport};
+use super::memory::MemoryReport;
+use super::meta::Meta;
+use super::sweep::{self, SweepRow};
+use super::traffic::TrafficReport;
+use crate::measure::{KindMeasurement, Measurements, OperationKind, OperationPath};
+use crate::oracle::{Oracle, Verdicts};
+use crate::zero::is_zero;
+
+/// Maximum number of names in a note that concerns many members.
+const NAMES_LISTED: usize = 8;
+
+/// Verdict on a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Every check passed.
+    Pass,
+    /// A check failed. The report's `failures` give the reasons.
+    Fail,
+    /// No check failed, but a required check could not be made.
+    #[serde(rename = "could-not-tell")]
+    CouldNotTell,
+    /// The host gave the rack's members too little processor time for their timers, and no other check failed.
+    Starved,
+}
+
+impl Verdict {
+    /// Returns the verdict's name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::CouldNotTell => "could-not-tell",
+            Self::Starved => "starved",
+        }
+    }
+}
+
+/// Data with which a run can be repeated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Manifest {
+    /// Version of the product.
+    pub version: String,
+    /// Commit that it was built from, if known.
+    pub commit: String,
+    /// Hash of the plan.
+    pub config_hash: String,
+}
+
+/// A member of the plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSeat {
+    /// Name of the member.
+    pub name: String,
+    /// True if a job runs on the member (an endpoint), false for a switch.
+    pub has_job: bool,
+}
+
+/// Data that the engine and the plan add to the members' reports.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// All members, by node number.
+    pub members: Vec<MemberSeat>,
+    /// The two ends of every link (node numbers), by edge number. The first end is `a`.
+    pub links: Vec<(u16, u16)>,
+    /// `wall` or `virtual`.
+    pub clock: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Hash over everything that happened, in virtual time.
+    pub trace_hash: Option<String>,
+    /// Duration of the run in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Data with which the run can be repeated.
+    pub manifest: Manifest,
+    /// Name of the wire.
+    pub wire: String,
+    /// Name of the job.
+    pub job: String,
+    /// Failures that the engine itself found, such as a watchdog that ended the run, or a leftover process.
+    pub failures: Vec<String>,
+    /// Events of the engine itself, such as faults that it injected or members that it killed.
+    pub events: Vec<EventRecord>,
+}
+
+/// Bytes sent over all links, counted in two ways.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WireBytes {
+    /// Bytes sent on the wire, including checks, padding, preambles and gaps.
+    pub sent: u64,
+    /// Bytes of the same frames, counted with the headers that the links' profiles name.
+    pub accounted: u64,
+}
+
+/// Report of one member.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodeReport {
+    /// Name of the member.
+    pub name: String,
+    /// Process identifier of the member; `None` in virtual time.
+    pub pid: Option<u32>,
+    /// State of the member at the end of the run.
+    pub state: MemberState,
+    /// Operations by the path that carried them. Present only if GPU nodes of one server could have shared memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<PathReport>,
+    /// Use of the member's memory. Present only if memory is real.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<MemoryReport>,
+    /// Operations and peers that the member waited for when the run ended before its job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<String>,
+    /// Greatest lateness of one of the member's timers, in nanoseconds: the slack of its host's scheduler. Absent in
+    /// virtual time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer_late_max_ns: Option<u64>,
+    /// Processor time that the member and its neighbours waited for. Zero in virtual time.
+    #[serde(default, skip_serializing_if = "HostShortage::is_none")]
+    pub shortage: HostShortage,
+}
+
+/// Latency of one kind of operation, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencySummary {
+    /// Median: half of the operations took at most this long.
+    pub p50: u64,
+    /// 99th percentile: 99 of 100 operations took at most this long.
+    pub p99: u64,
+    /// Longest latency.
+    pub max: u64,
+}
+
+/// Measurements of one kind of operation, over all ranks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationReport {
+    /// Kind of the operations.
+    pub kind: OperationKind,
+    /// Path that carried the operations; `None` for kinds that concern only their own node, such as waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<OperationPath>,
+    /// Number of completed operations, successful or not.
+    pub count: u64,
+    /// Number of operations that failed.
+    pub errors: u64,
+    /// Number of failures, by the name of the error.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub errors_by_name: BTreeMap<String, u64>,
+    /// Latency from the first attempt to the kind's completion level, of successful operations only.
+    pub latency_ns: LatencySummary,
+    /// Bytes of all ranks, per second of the longest time that any one rank had such operations outstanding.
+    pub goodput_bytes_per_s: u64,
+}
+
+/// Counters of one direction of one link.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkReport {
+    /// Name of the direction, such as `n0->n1`. A second link between the same two members is `n0->n1#1`; the plan
+    /// names it `n0--n1#1`.
+    pub name: String,
+    /// Frames that the sending end handed to its device. If the sending end was lost with its counters: frames that the
+    /// other end received.
+    pub frames: u64,
+    /// Bytes of those frames, with the Ethernet header, without preamble and gap.
+    pub bytes_on_wire: u64,
+    /// Data frames among the frames. They carry operations. Zero if the sending end was lost with its counters.
+    #[serde(default)]
+    pub data_frames: u64,
+    /// Control frames among the frames. They carry no operation (Hello, heartbeat, acknowledgement, credit, report,
+    /// NACK).
+    #[serde(default)]
+    pub control_frames: u64,
+    /// Data frames and acknowledgements among the frames that the sending end forwarded for other members.
+    #[serde(default)]
+    pub forwarded: u64,
+    /// Data frames that are retransmitted packets of the sending end itself.
+    pub retransmitted: u64,
+    /// Frames that the receiving end dropped, by reason. `injected` counts the frames that an injected fault removed on
+    /// the link.
+    pub dropped: BTreeMap<String, u64>,
+    /// Credit counters of the sending end that are invalid, as counted by the receiving end.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub credit_violations: u64,
+    /// Counters of link-level retry for this direction; empty if retry is off. `tx_ok`, `tx_replay`, `replays` and
+    /// similar counters are the sending end's. `rx_ok`, `rx_missing_seq` and similar counters are the receiving end's.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub retry: BTreeMap<String, u64>,
+    /// Counters of pauses of this direction; empty if pauses are off. `tx_pause`, `tx_resume` and `held_bytes_max` are
+    /// counted by the receiving end, which requests pauses. The others are counted by the sending end, which is paused.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pause: BTreeMap<String, u64>,
+    /// Counters of congestion marks; empty if there were none. `marked` counts data frames that the sending end marked
+    /// when they joined its queue for this link. `rx_marked` counts marked data frames, from any queue, for the node at
+    /// the receiving end. `rx_echo` counts the acknowledgements over this link, for the node at its end, that reported
+    /// marks.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub marks: BTreeMap<String, u64>,
+    /// Frames of this direction that injected faults changed, by effect: `dropped`, `corrupted`, `duplicated`,
+    /// `reordered`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub injected: BTreeMap<String, u64>,
+}
+
+/// Report of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Report {
+    /// Verdict on the run.
+    pub verdict: Verdict,
+    /// Reasons for the verdict; empty on pass.
+    pub failures: Vec<String>,
+    /// Failures reported by members that no loss of a node or link explains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wrong: Vec<String>,
+    /// Failures among `wrong` that are refusals by memory. A fault script may explain them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Groups of ranks that completed the job together, if ranks were lost and the others went on. Each group is listed
+    /// once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub groups: Vec<Vec<String>>,
+    /// Effects of the fault script's events, if the run had a script.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub faults: Vec<FaultReport>,
+    /// Checks of the oracles: properties that must always hold, the number of checks, and the violations.
+    #[serde(default, skip_serializing_if = "Verdicts::is_empty")]
+    pub oracles: Verdicts,
+    /// Clock of every time in this report: `wall` or `virtual`.
+    pub clock: String,
+    /// The seed of the run.
+    pub seed: u64,
+    /// Hash over everything that happened. Virtual time only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace_hash: Option<String>,
+    /// Name of the wire.
+    pub wire: String,
+    /// Bytes on all links. Virtual time only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire_bytes: Option<WireBytes>,
+    /// Name of the job.
+    pub job: String,
+    /// Members in the order of the plan.
+    pub nodes: Vec<NodeReport>,
+    /// Kinds of operation that occurred.
+    pub operations: Vec<OperationReport>,
+    /// One entry per link *direction*, links in the order of the plan.
+    pub links: Vec<LinkReport>,
+    /// Events, ordered by time.
+    pub events: Vec<EventRecord>,
+    /// Number of events that are not listed, by kind.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub events_omitted: BTreeMap<String, u64>,
+    /// Bytes that their owners or readers compared with the expected data and found right.
+    pub verified_bytes: u64,
+    /// Notes that are not failures. A note of several members is listed once. Always present.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Completion time, goodput and fairness, if the job is a traffic pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<TrafficReport>,
+    /// Times and bandwidths by size, over all ranks, if the job sweeps over sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweep: Vec<SweepRow>,
+    /// Duration of the run in nanoseconds.
+    pub elapsed_ns: u64,
+    /// Data with which the run can be repeated.
+    pub manifest: Manifest,
+    /// Command, options, date, host and versions. Two otherwise equal runs differ here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+impl Report {
+    /// Joins the members' reports. A member of the plan without a report counts as lost.
+    #[must_use]
+    pub fn assemble(context: Context, members: &[MemberReport]) -> Self {
+        let by_name: HashMap<&str, &MemberReport> =
+            members.iter().map(|member| (member.name.as_str(), member)).collect();
+        let seats: Vec<_> =
+            context.members.iter().map(|seat| (seat, by_name.get(seat.name.as_str()).copied())).collect();
+
+        let jobs: Vec<_> = members.iter().filter_map(|member| member.job.as_ref()).collect();
+        let mut failures = context.failures.clone();
+        let wrong = seats.iter().flat_map(|(seat, member)| wrongs_of(seat, *member)).collect();
+        let mut measurements = Measurements::default();
+        let mut events = context.events.clone();
+        let mut events_omitted = BTreeMap::<String, u64>::new();
+        for (seat, member) in &seats {
+            failures.extend(failures_of(seat, *member));
+            let Some(member) = member else { continue };
+            if let Some(job) = &member.job {
+                measurements.merge(&job.operations);
+            }
+            events.extend(member.events.records.iter().cloned());
+            for (kind, count) in &member.events.omitted {
+                *events_omitted.entry(kind.clone()).or_default() += count;
+            }
+        }
+        events.sort_by_key(|record| record.at_ns);
+
+        Self {
+            verdict: if failures.is_empty() { Verdict::Pass } else { Verdict::Fail },
+            failures,
+            wrong,
+            refused: seats.iter().flat_map(|(seat, member)| refusals_of(seat, *member)).collect(),
+            groups: groups(&seats),
+            faults: Vec::new(),
+            oracles: oracles(&seats),
+            clock: context.clock.clone(),
+            seed: context.seed,
+            trace_hash: context.trace_hash.clone(),
+            wire: context.wire.clone(),
+            wire_bytes: None,
+            job: context.job.clone(),
+            nodes: seats.iter().map(|(seat, member)| node_report(seat, *member)).collect(),
+            operations: measurements
+                .iter()
+                .map(|(kind, path, measured)| operation_report(kind, path, measured))
+                .collect(),
+            links: link_reports(&context, &by_name),
+            events,
+            events_omitted,
+            verified_bytes: jobs.iter().map(|job| job.verified_bytes).sum(),
+            notes: notes(members),
+            traffic: TrafficReport::of(jobs.iter().filter_map(|job| job.traffic.as_ref())),
+            sweep: sweep::merge(jobs.iter().map(|job| job.sweep.as_slice())),
+            elapsed_ns: context.elapsed_ns,
+            manifest: context.manifest,
+            meta: None,
+        }
+    }
+
+    /// Adds the checks of the engine's own oracles. A violation fails the run, and no loss excuses it.
+    pub fn add_oracles(&mut self, verdicts: &Verdicts) {
+        self.oracles.merge(verdicts);
+        let failures = verdicts.failures();
+        if !failures.is_empty() {
+            self.verdict = Verdict::Fail;
+            self.wrong.extend(failures.iter().cloned());
+            self.failures.extend(failures);
+        }
+    }
+}
+
+/// Returns the groups of ranks that completed the job without the others, in the order of the plan.
+fn groups(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Vec<Vec<String>> {
+    let jobs = seats.iter().filter_map(|(_, member)| member.and_then(|member| member.job.as_ref()));
+    let mut groups: Vec<Vec<String>> = Vec::new();
+    for job in jobs.filter(|job| job.complete && !job.group.is_empty()) {
+        if !groups.contains(&job.group) {
+            groups.push(job.group.clone());
+        }
+    }
+    groups
+}
+
+/// Returns the oracles' checks: those of the ranks, those of owners on their own memory, and the order that each member
+/// checks.
+fn oracles(seats: &[(&MemberSeat, Option<&MemberReport>)]) -> Verdicts {
+    let mut verdicts = Verdicts::default();
+    for (seat, member) in seats {
+        let Some((member, job)) = member.and_then(|member| Some((member, member.job.as_ref()?))) else {
+            continue;
+        };
+        let name = &seat.name;
+        verdicts.merge(&job.oracles);
+        if job.verified_bytes > 0 || job.mismatch_count > 0 {
+            let what = || format!("{name} found {} wrong bytes or words in its memory", job.mismatch_count);
+            verdicts.judge(Oracle::Shadow, job.mismatch_count == 0, what);
+        }
+        let broken = member.events.broken_promise();
+        verdicts.judge(Oracle::Order, broken.is_none(), || format!("{name}: {}", broken.unwrap_or_default()));
+    }
+    verdicts
+}
+
+fn node_report(seat: &MemberSeat, member: Option<&MemberReport>) -> NodeReport {
+    let job = member.and_then(|member| member.job.as_ref());
+    NodeReport {
+        name: seat.name.clone(),
+        pid: member.and_then(|member| member.pid),
+        state: member.map_or(MemberState::Lost, |member| member.state),
+        paths: job.and_then(|job| job.paths),
+        memory: job.and_then(|job| job.memory.clone()),
+        waiting: member.map(|member| member.waiting.clone()).unwrap_or_default(),
+        timer_late_max_ns: member.map(|member| member.timer_late_max_ns).filter(|late_ns| *late_ns > 0),
+        shortage: member.map(|member| member.shortage).unwrap_or_default(),
+    }
+}
+
+/// Returns the members' notes, each once, and the members whose memory is not held as the rack file requests.
+fn notes(members: &[MemberReport]) -> Vec<String> {
+    let jobs = || members.iter().filter_map(|member| Some((member.name.as_str(), member.job.as_ref()?)));
+    let said: BTreeSet<_> = jobs().flat_map(|(_, job)| job.notes.iter().cloned()).collect();
+    let mut ungranted = BTreeMap::<&str, Vec<&str>>::new();
+    for (name, job) in jobs() {
+        for why in job.memory.iter().flat_map(|memory| &memory.ungranted) {
+            ungranted.entry(why).or_default().push(name);
+        }
+    }
+    let memory = ungranted.into_iter().map(|(why, names)| format!("memory of {}: {why}", listed(&names)));
+    said.into_iter().chain(memory).collect()
+}
+
+/// Returns the first names, and the number of further ones.
+fn listed(names: &[&str]) -> String {
+    let (first, beyond) = names.split_at(names.len().min(NAMES_LISTED));
+    let more = if beyond.is_empty() { String::new() } else { format!(" and {} more", beyond.len()) };
+    format!("{}{more}", first.join(", "))
+}
+
+fn operation_report(
+    kind: OperationKind,
+    path: Option<OperationPath>,
+    measured: &KindMeasurement,
+) -> OperationReport {
+    let latency = &measured.latency;
+    OperationReport {
+        kind,
+        path,
+        count: measured.count,
+        errors: measured.error_count(),
+        errors_by_name: measured.errors.clone(),
+        latency_ns: LatencySummary {
+            p50: latency.quantile_ns(0.5),
+            p99: latency.quantile_ns(0.99),
+            max: latency.max_ns(),
+        },
+        goodput_bytes_per_s: measured.goodput_bytes_per_s(),
+    }
+}
+
+/// Returns the failures of a member that no loss of a node or link explains: broken guarantees, wrong bytes, errors
+/// other than a loss.
+fn wrongs_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
+    let Some(member) = member else { return Vec::new() };
+    let name = &seat.name;
+    let promise = member.events.broken_promise().map(|what| format!("{name}: {what}"));
+    let job = member.job.iter();
+    let of_job = job.flat_map(|job| {
+        let mismatches = job.mismatch_count;
+        let bytes = (mismatches > 0).then(|| format!("{name}: {mismatches} mismatches"));
+        let lines = job.refusals.iter().chain(&job.failures).cloned().chain(job.oracles.failures());
+        bytes.into_iter().chain(lines.map(|line| format!("{name}: {line}")))
+    });
+    promise.into_iter().chain(of_job).collect()
+}
+
+fn refusals_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
+    let lines = member.and_then(|member| member.job.as_ref()).map(|job| &job.refusals);
+    lines.into_iter().flatten().map(|line| format!("{}: {line}", seat.name)).collect()
+}
+
+/// Returns all reasons against a pass that concern one member.
+fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> {
+    let name = &seat.name;
+    let Some(member) = member else { return vec![format!("{name}: no report came")] };
+    if member.state == MemberState::Elsewhere {
+        return Vec::new();
+    }
+    let mut failures: Vec<_> =
+        member.events.broken_promise().map(|what| format!("{name}: {what}")).into_iter().collect();
+    // The loss of a switch is an event, not a failure. The reports of the endpoints show whether the job survived it.
+    if member.state != MemberState::Finished && seat.has_job {
+        failures.push(match member.state {
+            MemberState::Running => {
+                let by = if member.pid.is_some() { "the supervisor" } else { "the engine" };
+                format!("{name}: {by} ended the run before its job had ended")
+            }
+            state => format!("{name}: {}", state.name()),
+        });
+        failures.extend(member.waiting.iter().map(|line| format!("{name} waits: {line}")));
+    }
+    match &member.job {
+        Some(job) => {
+            if !job.lost_nodes.is_empty() {
+                failures.push(format!("{name}: lost nodes [{}]", job.lost_nodes.join(", ")));
+            }
+            for mismatch in &job.mismatches {
+                failures.push(format!(
+                    "{name}: region{} offset {}: expected {:#04x}, found {:#04x} ({})",
+                    mismatch.region, mismatch.offset, mismatch.expected, mismatch.found, mismatch.place
+                ));
+            }
+            let unlisted = job.mismatch_count.saturating_sub(job.mismatches.len() as u64);
+            if unlisted > 0 {
+                failures.push(format!("{name}: {unlisted} more mismatches"));
+            }
+            let lines = job.excused.iter().chain(&job.refusals).chain(&job.failures).cloned();
+            failures.extend(lines.chain(job.oracles.failures()).map(|line| format!("{name}: {line}")));
+            if job.failures_omitted > 0 {
+                failures.push(format!("{name}: {} more failures", job.failures_omitted));
+            }
+            if !job.complete && failures.is_empty() {
+                failures.push(format!("{name}: its job did not get to the end"));
+            }
+        }
+        None if seat.has_job && failures.is_empty() => failures.push(format!("{name}: no result of its job")),
+        None => {}
+    }
+    failures
+}
+
+/// Returns both directions of every link, in the order of the plan.
+fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Vec<LinkReport> {
+    let name = |node: u16| context.members.get(usize::from(node)).map_or("?", |seat| seat.name.as_str());
+    let port = |node: u16, edge: usize| {
+        let member = by_name.get(name(node))?;
+        member.ports.iter().find(|port| usize::from(port.edge) == edge)
+    };
+    let mut times_named = HashMap::<(u16, u16), u32>::new();
+    let mut reports = Vec::with_capacity(context.links.len() * 2);
+    for (edge, &(a, b)) in context.links.iter().enumerate() {
+        let times = times_named.entry((a.min(b), a.max(b))).or_default();
+        let suffix = if *times > 0 { format!("#{times}") } else { String::new() };
+        *times += 1;
+        for (from, to) in [(a, b), (b, a)] {
+            let name = format!("{}->{}{suffix}", name(from), name(to));
+            reports.push(link_report(name, port(from, edge), port(to, edge)));
+        }
+    }
+    reports
+}
+
+fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&PortReport>) -> LinkReport {
+    let (frames, bytes_on_wire) = match (sender, receiver) {
+        (Some(sender), _) => (sender.frames_sent, sender.bytes_sent),
+        (None, Some(receiver)) => (receiver.frames_received, receiver.bytes_received),
+        (None, None) => (0, 0),
+    };
+    let injected = sender.map(|sender| sender.injected.clone()).unwrap_or_default();
+    let mut dropped = receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default();
+    dropped.extend(injected.get("dropped").map(|count| ("injected".to_owned(), *count)));
+    LinkReport {
+        name,
+        frames,
+        bytes_on_wire,
+        data_frames: sender.map_or(0, |sender| sender.data_frames_sent),
+        control_frames: sender.map_or(0, |sender| sender.frames_sent.saturating_sub(sender.data_frames_sent)),
+        forwarded: sender.map_or(0, |sender| sender.forwarded),
+        retransmitted: sender.map_or(0, |sender| sender.retransmitted),
+        dropped,
+        credit_violations: receiver.map_or(0, |receiver| receiver.credit_violations),
+        retry: of_ends(sender, receiver, |port| &port.retry, RETRY_OF_RECEIVER),
+        pause: of_ends(sender, receiver, |port| &port.pause, &["tx_pause", "tx_resume", "held_bytes_max"]),
+        marks: of_ends(sender, receiver, |port| &port.marks, &["rx_marked", "rx_echo"]),
+        injected,
+    }
+}
+
+/// Retry counters of the receiving end. Acknowledgements and refusals travel against the frames that they concern.
+const RETRY_OF_RECEIVER: &[&str] = &["rx_ok", "rx_missing_seq", "rx_duplicate_seq", "tx_ack", "tx_nack"];
+
+/// Joins the counters of both ends of a direction. Counters named in `of_receiver` are the receiving end's. All others
+/// are the sending end's.
+fn of_ends(
+    sender: Option<&PortReport>,
+    receiver: Option<&PortReport>,
+    counters: impl Fn(&PortReport) -> &BTreeMap<String, u64>,
+    of_receiver: &[&str],
+) -> BTreeMap<String, u64> {
+    let of = |port: Option<&PortReport>, is_receiver: bool| {
+        let counters = port.map(|port| counters(port).clone()).unwrap_or_default();
+        counters.into_iter().filter(move |(name, _)| of_receiver.contains(&name.as_str()) == is_receiver)
+    };
+    of(sender, false).chain(of(receiver, true)).collect()
+}
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

@@ -1,0 +1,33 @@
+//! Results of members at the end of a run, and the report that is assembled from them.
+//!
+//! Each member reports its own results ([`MemberReport`], sent as JSON from a process to its supervisor).
+//! [`Report::assemble`] joins them with the plan. So both engines produce the same fields from the same code.
+
+mod assemble;
+mod events;
+mod fault_lines;
+mod fault_report;
+pub mod faults;
+pub mod injected;
+mod member;
+mod memory;
+mod meta;
+mod refusals;
+mod sweep;
+mod traffic;
+
+pub use assemble::{
+    Context, LatencySummary, LinkReport, Manifest, MemberSeat, NodeReport, OperationReport, Report, Verdict,
+    WireBytes,
+};
+pub use events::{EventLog, EventRecord};
+pub use fault_lines::FaultLines;
+pub use fault_report::FaultReport;
+pub use member::{
+    HostShortage, JobResult, MemberReport, MemberState, Mismatch, PathCount, PathReport, PortReport,
+};
+pub use memory::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
+pub use meta::{HostReport, Meta, Versions};
+pub use refusals::Refusals;
+pub use sweep::SweepRow;
+pub use traffic::{TrafficPart, TrafficReport};

@@ -1,0 +1,103 @@
+//! Trial stage of a collective job, and the choice of an algorithm from the trials.
+
+use rackloom_collectives::choose::{self, Choice, Fabric};
+use rackloom_protocol::Instant;
+
+use super::{Performance, Stage};
+use crate::collective::probe::Measured;
+use crate::collective::room;
+use crate::collective::run::{Run, RunState};
+use crate::collective::trials::Trials;
+use crate::crew::ensemble::{Step, Turn};
+
+impl Performance {
+    /// Begins the trials if computing takes time. Otherwise the closed forms hold.
+    pub(super) fn begin_trials(&mut self, measured: Measured) -> Result<(), String> {
+        self.stage = Stage::NextLeg;
+        if measured.reduce_ns_per_byte == 0.0 {
+            return Ok(());
+        }
+        let fabric = self.fabric_of(measured);
+        self.trials = Trials::new(&self.settings, self.ranks, &self.room.algorithms, &fabric)?;
+        if self.trials.is_some() {
+            self.stage = Stage::BeforeTrial;
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin_trial(&mut self, now: Instant) {
+        let number = self.trials.as_ref().map_or(1, Trials::number);
+        self.stage = Stage::Trial(Run::new(self.rank, number, now));
+    }
+
+    /// Continues a trial run, or the agreement on the times.
+    pub(super) fn try_on(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+        let Some(trials) = &mut self.trials else { return Ok(None) };
+        let is_through = match &mut self.stage {
+            Stage::Trial(run) => {
+                let Some(schedule) = trials.schedule() else { return Ok(None) };
+                match run.advance(turn, schedule, self.settings.element, &mut self.blocks) {
+                    RunState::Waiting => false,
+                    RunState::Again => return Ok(Some(Step::Again)),
+                    RunState::Failed(fault) => return Err(fault.0),
+                    RunState::Through => {
+                        let time_ns = turn.now.since(run.begun);
+                        let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
+                        self.stage = if has_more { Stage::BeforeTrial } else { Stage::Publish };
+                        return Ok(None);
+                    }
+                }
+            }
+            Stage::Publish => trials.publish(turn)?,
+            Stage::Spread => trials.spread(turn)?,
+            Stage::Agreed => {
+                let tried = trials.agreed(turn)?;
+                let sizes = tried.sizes();
+                let bytes =
+                    sizes.iter().map(|elements| (elements * self.settings.element.bytes()).to_string());
+                self.notes.push(format!(
+                    "every algorithm that may be chosen was tried at {} bytes, and estimates follow from these times (the slowest \
+                     rank's median)",
+                    bytes.collect::<Vec<_>>().join(", ")
+                ));
+                (self.tried, self.trials) = (Some(tried), None);
+                self.stage = Stage::NextLeg;
+                return Ok(None);
+            }
+            _ => return Ok(None),
+        };
+        if !is_through {
+            return Ok(Some(Step::Waiting));
+        }
+        self.stage = match self.stage {
+            Stage::Publish => Stage::BeforeSpread,
+            _ => Stage::BeforeAgreed,
+        };
+        Ok(None)
+    }
+
+    const fn fabric_of(&self, measured: Measured) -> Fabric {
+        Fabric {
+            kind: self.settings.topology,
+            planes: self.settings.planes,
+            alpha_ns: measured.alpha_ns,
+            link_ns_per_byte: measured.ns_per_byte,
+            local_alpha_ns: measured.alpha_ns,
+            reduce_ns_per_byte: measured.reduce_ns_per_byte,
+        }
+    }
+
+    /// Returns the choice for a size, by the trials or by the closed forms.
+    pub(super) fn choice(&self, measured: Measured, elements: usize) -> Result<Choice, String> {
+        let fabric = self.fabric_of(measured);
+        let closed_form = |elements: usize| {
+            let request = room::request(&self.settings, self.ranks, elements);
+            choose::choose(&request, self.settings.element.bytes(), &fabric)
+                .map_err(|refused| refused.to_string())
+        };
+        match &self.tried {
+            Some(tried) => tried.choose(elements, closed_form),
+            None => closed_form(elements),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Construction of one rank of a collective job: with or without a repetition by the remaining ranks after a loss.
+
+use rackloom_protocol::NodeId;
+
+use super::performance::alone;
+use super::room::CollectiveError;
+use super::settings::CollectiveSettings;
+use super::shrink;
+use super::snapshot::Checkpoints;
+use crate::crew::Rank;
+use crate::job::Job;
+
+/// Returns one rank of a collective job.
+///
+/// # Errors
+/// As for [`collective_from`].
+pub fn collective(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: CollectiveSettings,
+) -> Result<Box<dyn Job>, CollectiveError> {
+    collective_from(rank, ranks, settings, Checkpoints::default())
+}
+
+/// Returns one rank of a collective job that saves snapshots or resumes from one.
+///
+/// # Errors
+/// The job does not fit into memory, the algorithm does not support the collective, or arrays have the wrong length.
+pub fn collective_from(
+    rank: NodeId,
+    ranks: Vec<Rank>,
+    settings: CollectiveSettings,
+    checkpoints: Checkpoints,
+) -> Result<Box<dyn Job>, CollectiveError> {
+    if settings.shrinks {
+        shrink::shrinking(rank, ranks, settings, checkpoints)
+    } else {
+        alone(rank, ranks, settings, checkpoints)
+    }
+}

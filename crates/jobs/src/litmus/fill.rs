@@ -1,0 +1,42 @@
+//! Writes of patterns into the rank's own memory.
+
+use rackloom_protocol::{Memory, RegionId};
+
+use super::findings::Findings;
+use crate::crew::pattern::Pattern;
+
+/// Bytes written per access to memory.
+const CHUNK_BYTES: u64 = 16 << 10;
+
+/// Writes a range of the rank's own memory in chunks.
+pub(crate) fn write(
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    region: RegionId,
+    (offset, bytes): (u64, u64),
+    fill: impl Fn(u64, &mut [u8]),
+) {
+    let mut chunk = vec![0; CHUNK_BYTES.min(bytes) as usize];
+    let mut done = 0;
+    while done < bytes {
+        let length = CHUNK_BYTES.min(bytes - done) as usize;
+        fill(done, &mut chunk[..length]);
+        if let Err(fault) = memory.write(region, offset + done, &chunk[..length]) {
+            findings
+                .fail(format!("own memory of {region} at {} cannot be written: {fault:?}", offset + done));
+            return;
+        }
+        done += length as u64;
+    }
+}
+
+/// Writes a pattern into a range of the rank's own memory. A failure is a finding.
+pub(crate) fn fill(
+    memory: &mut dyn Memory,
+    findings: &mut Findings,
+    region: RegionId,
+    range: (u64, u64),
+    (pattern, index): (Pattern, u64),
+) {
+    write(memory, findings, region, range, |done, out| pattern.fill(index + done, out));
+}

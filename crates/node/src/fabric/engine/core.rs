@@ -1,0 +1,235 @@
+//! State under a node's lock, and polling of the node.
+//!
+//! A *poll* takes frames that have arrived and sends frames that are ready. A *visit* is a poll by a thread that then returns to its own work;
+//! it is skipped if a driver thread is awake and polls anyway. Operations enter through [`super::order`] and end in [`super::table`].
+//!
+//! This file has no threads and no doorbells: [`super::held`] decides which thread holds the lock and which one is woken afterwards.
+
+use std::task::Waker;
+use std::time::Duration;
+
+use rackloom_protocol::{Instant, NodeId, OperationId, RegionId};
+
+use super::activity::{Activities, Activity};
+use super::member::Member;
+use super::table::Table;
+use crate::fabric::completion::Ended;
+use crate::fabric::error::Error;
+use crate::fabric::seat::faults::SeatFaults;
+
+/// Age of the last poll from which a visit that only sends also receives frames, in nanoseconds.
+const RECEIVE_AGE_NS_MAX: u64 = 10_000;
+
+/// Peer of the last operations, and the number of further operations that may wait for a frame.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::fabric) struct BatchHint {
+    pub(in crate::fabric) peer: Option<NodeId>,
+    pub(in crate::fabric) wanted: usize,
+}
+
+/// State of a node that its lock protects.
+#[derive(Debug)]
+pub(in crate::fabric) struct Core {
+    /// `None` once the node has left.
+    pub(in crate::fabric) member: Option<Box<Member>>,
+    pub(in crate::fabric) table: Table,
+    /// A driver thread exists.
+    pub(in crate::fabric) has_driver: bool,
+    /// The driver sleeps at the doorbell; the number of operations that had ended before.
+    pub(in crate::fabric) driver_asleep: Option<u64>,
+    /// Wakers of threads that wait while another thread drives.
+    pub(in crate::fabric) standby: Vec<Waker>,
+    /// Wakers of tasks whose operation found no room. They are woken after each poll that changed something, because that may have made room.
+    awaiting_room: Vec<Waker>,
+    /// Number of threads that sleep at the doorbell, and their latest deadline.
+    pub(in crate::fabric) asleep: usize,
+    pub(in crate::fabric) asleep_until: Instant,
+    /// The sleeping threads have been woken and do not run yet.
+    pub(in crate::fabric) is_called: bool,
+    /// The background thread waits until it is needed.
+    pub(in crate::fabric) is_aside: bool,
+    /// The background thread will soon check if visits continue.
+    pub(in crate::fabric) is_resting: bool,
+    /// Time until that check, if it is not the first one in a row.
+    pub(in crate::fabric) rest: Duration,
+    /// A future is pending, and the background thread has not slept since it was polled.
+    pub(in crate::fabric) is_entrusted: bool,
+    /// Number of visits since the background thread began to sleep at the doorbell.
+    pub(in crate::fabric) visits: u32,
+    /// The node was polled since the lock was taken.
+    pub(in crate::fabric) has_polled: bool,
+    pub(in crate::fabric) has_left: bool,
+    /// A [`crate::fabric::Driver`] exists.
+    pub(in crate::fabric) has_handler: bool,
+    /// Batch state since the last poll.
+    pub(in crate::fabric) batch: BatchHint,
+    pub(in crate::fabric) activities: Activities<Self>,
+    /// Faults that this seat plays. `None` until the first one is injected.
+    pub(in crate::fabric) faults: Option<Box<SeatFaults>>,
+    /// Number of polls, and of those the polls by the background thread.
+    pub(in crate::fabric) polls: u64,
+    pub(in crate::fabric) background_polls: u64,
+}
+
+impl Core {
+    pub(in crate::fabric) fn new(member: Member) -> Self {
+        Self {
+            member: Some(Box::new(member)),
+            table: Table::default(),
+            has_driver: false,
+            driver_asleep: None,
+            standby: Vec::new(),
+            awaiting_room: Vec::new(),
+            asleep: 0,
+            asleep_until: Instant::NEVER,
+            is_called: false,
+            is_aside: false,
+            is_resting: false,
+            rest: Duration::ZERO,
+            is_entrusted: false,
+            visits: 0,
+            has_polled: false,
+            has_left: false,
+            has_handler: false,
+            batch: BatchHint::default(),
+            activities: Activities::default(),
+            faults: None,
+            polls: 0,
+            background_polls: 0,
+        }
+    }
+
+    /// Polls the node once. Returns `true` if something happened.
+    pub(in crate::fabric) fn poll(&mut self) -> bool {
+        self.polls += 1;
+        self.has_polled = true;
+        self.batch = BatchHint::default();
+        let Self { member: Some(member), table, faults, .. } = self else { return false };
+        let before = table.ended_count;
+        let now = member.look_at_stopwatch();
+        let progress = match faults {
+            None => member.turn(now, &mut |event| table.handle_event(event)),
+            Some(faults) => faults.poll(now, member, table),
+        };
+        if table.ended_count != before {
+            member.memory_mut().sweep(&table.uses);
+        }
+        if !self.activities.is_empty() {
+            self.advance_activities();
+        }
+        if progress {
+            self.wake_waiting_for_room();
+        }
+        progress
+    }
+
+    /// Wakes `waker` after the next poll that changes something: its operation found no room.
+    pub(in crate::fabric) fn await_room(&mut self, waker: &Waker) {
+        if !self.awaiting_room.iter().any(|known| known.will_wake(waker)) {
+            self.awaiting_room.push(waker.clone());
+        }
+    }
+
+    /// Wakes all tasks that wait for room. Each tries again, and waits again if there is no room.
+    pub(in crate::fabric) fn wake_waiting_for_room(&mut self) {
+        self.table.to_wake.append(&mut self.awaiting_room);
+    }
+
+    /// Polls the node once, unless a driver thread is awake and polls anyway.
+    pub(in crate::fabric) fn visit(&mut self) {
+        if !self.is_driven() {
+            self.poll();
+        }
+    }
+
+    /// Returns the first result of `look`, before or after a visit.
+    pub(in crate::fabric) fn visit_for<T>(
+        &mut self,
+        mut look: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<T> {
+        look(self).or_else(|| {
+            self.visit();
+            look(self)
+        })
+    }
+
+    /// Visits the node on behalf of a caller that only sends. Frames that arrived in the last few microseconds are left for a caller that
+    /// polls.
+    pub(in crate::fabric) fn visit_to_send(&mut self) {
+        if self.is_driven() {
+            return;
+        }
+        self.batch = BatchHint::default();
+        let Self { member: Some(member), table, activities, faults, .. } = self else { return };
+        self.has_polled = true;
+        let now = member.look_at_stopwatch();
+        if activities.is_empty() && faults.is_none() && now < member.last_receive() + RECEIVE_AGE_NS_MAX {
+            if member.finish(now, &mut |event| table.handle_event(event)) {
+                self.wake_waiting_for_room();
+            }
+        } else {
+            self.poll();
+        }
+    }
+
+    /// Returns the time for which this node may be silent before a neighbour or a peer suspects it: a quarter of their timeouts.
+    pub(in crate::fabric) fn patience_of_peers(&self) -> Duration {
+        let Some(member) = &self.member else { return Duration::ZERO };
+        let config = member.member().config();
+        let shortest_ns = config.transport.timeout_min_ns.min(config.timers.heartbeat_interval_ns);
+        Duration::from_nanos(shortest_ns / 4)
+    }
+
+    /// Returns the time after `patience`; `None` once the node has left.
+    pub(in crate::fabric) fn moment_in(&mut self, patience: Duration) -> Option<Instant> {
+        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        self.member.as_mut().map(|member| member.look_at_stopwatch() + patience_ns)
+    }
+
+    /// Returns `true` if the node has left, or `until` has passed.
+    pub(in crate::fabric) fn is_over(&mut self, until: Instant) -> bool {
+        let Some(member) = &mut self.member else { return true };
+        self.has_left || until != Instant::NEVER && member.look_at_stopwatch() >= until
+    }
+
+    /// Returns the conditions that the core waits for, one line each.
+    pub(in crate::fabric) fn waiting_for(&self) -> Vec<String> {
+        self.member.as_ref().map_or_else(Vec::new, |member| member.member().waiting_for())
+    }
+
+    /// Returns `true` if a region without a handle is kept for operations that use it.
+    pub(in crate::fabric) fn keeps_retired(&mut self, region: RegionId) -> bool {
+        let Self { member: Some(member), table, .. } = self else { return false };
+        member.memory_mut().sweep(&table.uses);
+        member.memory_mut().is_retired(region)
+    }
+
+    pub(in crate::fabric) fn member(&mut self) -> Result<&mut Member, Error> {
+        self.member.as_deref_mut().ok_or(Error::Closed)
+    }
+
+    /// Begins an activity. Its end completes `operation`.
+    pub(in crate::fabric) fn begin(&mut self, operation: OperationId, activity: Box<dyn Activity<Self>>) {
+        self.activities.running.push((operation, activity));
+        self.advance_activities();
+    }
+
+    /// Advances every activity.
+    pub(in crate::fabric) fn advance_activities(&mut self) {
+        // The list is empty meanwhile, so polls by an activity find none.
+        let mut running = std::mem::take(&mut self.activities.running);
+        let mut place = 0;
+        while place < running.len() {
+            match running[place].1.advance(self) {
+                None => place += 1,
+                Some(result) => {
+                    let (operation, activity) = running.remove(place);
+                    self.table.conclude(operation, result.map(|()| Ended::default()));
+                    self.activities.ended.push(activity);
+                }
+            }
+        }
+        running.append(&mut self.activities.running);
+        self.activities.running = running;
+    }
+}

@@ -1,0 +1,140 @@
+//! One node's engine: core, wires and memory under one lock, and the choice of the thread that drives them.
+//!
+//! At most one thread is the *driver*. It waits for a result of its own, and keeps the lock from poll to poll. It releases the lock whenever
+//! another thread needs it and whenever it sleeps. Threads that find a driver register a waker and park. Without a driver, the
+//! background thread ([`super::background`]) drives.
+//!
+//! A node is *attended* while threads submit, poll or wait often enough, and thereby poll the node. The background thread then only checks
+//! now and then that this continues. Waking it after each visit would cost more than the visit. If it waited for the lock, each release of
+//! the lock would have to wake it, which costs as much. A call that only reads known state does not poll, and does not make a node attended.
+//!
+//! A pending future drives nothing: its task does other work until it is woken. So a poll of a future is no visit. The background thread is
+//! *entrusted* with the node and stays awake as long as a blocked thread would.
+//!
+//! The lock protects a [`Core`]. Every release goes through [`super::held::Held`], which chooses the thread that receives the next doorbell. This file
+//! does not depend on the kinds of operations.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::Thread;
+
+use rackloom_protocol::NodeId;
+use rustix::thread::sched_yield;
+
+use super::core::Core;
+use super::member::Member;
+use crate::clock::Clock;
+use crate::favoured::{Favour, Favoured, Inside};
+use crate::waiting::WaitPolicy;
+use crate::wires::Doorbell;
+
+/// Engine of one node.
+#[derive(Debug)]
+pub(in crate::fabric) struct Engine {
+    pub(in crate::fabric) node: NodeId,
+    pub(in crate::fabric) core: Favoured<Core>,
+    /// Number of threads that wait for the lock.
+    wanted: AtomicUsize,
+    pub(in crate::fabric) bell: Doorbell,
+    /// A visitor has polled the node since the background thread checked last.
+    pub(in crate::fabric) attended: AtomicBool,
+    /// The background thread, which waits until it is needed.
+    pub(in crate::fabric) background: OnceLock<Thread>,
+    pub(in crate::fabric) clock: Clock,
+    policy: WaitPolicy,
+}
+
+impl Engine {
+    pub(in crate::fabric) fn new(
+        node: NodeId,
+        member: Member,
+        bell: Doorbell,
+        clock: Clock,
+        policy: WaitPolicy,
+    ) -> Self {
+        let core = Core::new(member);
+        let (core, wanted, attended) = (Favoured::new(core), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { node, core, wanted, bell, attended, background: OnceLock::new(), clock, policy }
+    }
+
+    /// Favours the calling thread. `None` if another thread is favoured, or the kernel does not support it.
+    pub(in crate::fabric) fn appoint(&self) -> Option<Favour> {
+        self.core.appoint()
+    }
+
+    /// Ends the favour of a thread.
+    pub(in crate::fabric) fn dismiss(&self, favour: Favour) {
+        self.core.dismiss(favour);
+    }
+
+    /// Returns `true` if a visitor has polled the node since the last call.
+    pub(in crate::fabric) fn is_attended(&self) -> bool {
+        self.attended.swap(false, Ordering::Relaxed)
+    }
+
+    /// Wakes the background thread: the node is not attended any more.
+    pub(in crate::fabric) fn wake_from_rest(&self) {
+        self.attended.store(false, Ordering::Relaxed);
+        self.call_background();
+    }
+
+    pub(in crate::fabric) fn call_background(&self) {
+        if let Some(thread) = self.background.get() {
+            thread.unpark();
+        }
+    }
+
+    pub(in crate::fabric) fn lock(&self) -> Inside<'_, Core> {
+        if let Some(core) = self.core.try_enter() {
+            return core;
+        }
+        self.wanted.fetch_add(1, Ordering::AcqRel);
+        let core = self.core.enter();
+        self.wanted.fetch_sub(1, Ordering::AcqRel);
+        core
+    }
+
+    pub(in crate::fabric) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) > 0
+    }
+
+    /// Returns `true` if the background thread, which found no work, polls again at once for pending futures.
+    pub(in crate::fabric) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
+        core.is_entrusted = core.is_entrusted && self.stays_awake(core);
+        core.is_entrusted
+    }
+
+    /// Polls the wires for as long as the policy allows. Returns `true` if there is work.
+    pub(in crate::fabric) fn stays_awake(&self, core: &mut Core) -> bool {
+        let Some(member) = &mut core.member else { return false };
+        for _ in 0..self.policy.pauses {
+            if member.ready() || self.is_wanted() {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        let now = member.look_at_stopwatch();
+        let is_recent = now < member.awake_until();
+        if is_recent && now < member.next_turn(now) {
+            sched_yield();
+        }
+        is_recent || member.ready()
+    }
+
+    /// Leaves the fabric as abruptly as a process that dies: neighbours lose the carrier, and all operations end.
+    pub(in crate::fabric) fn leave(&self) {
+        let mut held = self.hold();
+        let core = held.core();
+        core.has_left = true;
+        let member = core.member.take();
+        core.table.end_all();
+        core.wake_waiting_for_room();
+        let activities = core.activities.take_all();
+        core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
+        self.wake_from_rest();
+        self.bell.arm();
+        self.bell.ring();
+        drop(held);
+        drop((member, activities));
+    }
+}

@@ -1,0 +1,315 @@
+//! Submission of commands to the core: each gets an identifier, and its completion goes to a sink.
+//!
+//! Requests, batches, drivers and collectives all use these methods, so an operation behaves the same in all of them.
+
+use rackloom_protocol::{
+    Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
+};
+
+use super::core::{BatchHint, Core};
+use super::posted::Flushes;
+use super::table::{Entry, Sink};
+use crate::fabric::completion::Ended;
+use crate::fabric::error::Error;
+use crate::fabric::memory::region::Region;
+
+/// Identifier in a request that has not begun.
+pub(in crate::fabric) const NAMELESS: OperationId = OperationId(0);
+
+/// One of several stores for [`crate::fabric::Driver::stores`].
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Store<'a> {
+    /// Target of the store.
+    pub target: RemoteAddress,
+    /// Data, 1 to 16384 bytes.
+    pub data: &'a [u8],
+    /// Context of the completion. A posted store has no completion.
+    pub context: u64,
+}
+
+impl<'a> Store<'a> {
+    /// Returns a store of `data` to `target`, with `context` for its completion.
+    #[must_use]
+    #[inline]
+    pub const fn new(target: RemoteAddress, data: &'a [u8], context: u64) -> Self {
+        Self { target, data, context }
+    }
+}
+
+/// Command of a request, and a handle that keeps its memory until the core has the command.
+#[derive(Clone, Debug)]
+pub(in crate::fabric) struct Order<'a> {
+    pub(in crate::fabric) command: Command<'a>,
+    #[expect(dead_code, reason = "kept to be given back when the core knows")]
+    pub(in crate::fabric) hold: Option<Region>,
+    /// The operation ends when the core accepts it. A store carries this in its command.
+    pub(in crate::fabric) is_posted: bool,
+}
+
+impl Order<'_> {
+    /// Returns the order, posted.
+    pub(in crate::fabric) fn posted(mut self) -> Result<Self, Error> {
+        match &mut self.command {
+            Command::Store { completion, .. } => *completion = Level::Accepted,
+            Command::Receive { .. } | Command::WaitUntil { .. } | Command::Flush { .. } => {
+                return Err(Error::Invalid(
+                    "what waits for others cannot be posted; hint: submit it to a queue",
+                ));
+            }
+            _ => self.is_posted = true,
+        }
+        Ok(self)
+    }
+
+    /// Returns the peer whose loss ends the operation.
+    pub(in crate::fabric) const fn peer(&self) -> Option<NodeId> {
+        peer_of(&self.command)
+    }
+}
+
+impl Core {
+    /// Gives the core a command under a new identifier.
+    // Inlined: a caller that knows its command and its sink writes both once, where they stay. Behind a call they are written field
+    // by field and then copied as a whole, and such a copy waits until every field has left for the cache: a tenth of a store's time.
+    #[inline(always)]
+    pub(in crate::fabric) fn submit(
+        &mut self,
+        mut command: Command<'_>,
+        sink: Sink,
+    ) -> Result<OperationId, Error> {
+        let peer = peer_of(&command);
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
+        let (uses, flushes) = (region_of(&command), Flushes::of(&command));
+        let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
+        // Commands need no precise time. The time of the last poll saves a clock reading.
+        let now = member.last_turn();
+        let is_silent = is_silent(&command);
+        name(&mut command, operation);
+        if let Err(refused) = member.member_mut().handle_command(now, command) {
+            self.table.close(operation);
+            let error = self.table.deaths.name(Error::from_refusal(refused, peer));
+            return Err(self.table.unreported.take(flushes).unwrap_or(error));
+        }
+        if is_silent {
+            self.table.succeed(operation);
+        }
+        Ok(operation)
+    }
+
+    /// Gives the core the command of a request. The sink of a posted one gets its completion at once.
+    pub(in crate::fabric) fn give(&mut self, order: &Order<'_>, sink: Sink) -> Result<OperationId, Error> {
+        if !order.is_posted {
+            return self.submit(order.command, sink);
+        }
+        let operation = self.submit(order.command, Sink::Posted)?;
+        self.table.deliver(sink, operation, Ok(Ended::default()));
+        Ok(operation)
+    }
+
+    /// Gives the core a store of the driver.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub(in crate::fabric) fn submit_store(
+        &mut self,
+        target: &RemoteAddress,
+        data: &[u8],
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
+        let operation = self.table.plain.open(context, target.node, None);
+        if let Err(refused) = member.member_mut().store(operation, target, data, Level::Visible) {
+            self.table.plain.close(operation);
+            return Err(self.table.deaths.name(Error::from_refusal(refused, Some(target.node))));
+        }
+        Ok(operation)
+    }
+
+    /// Gives the core stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
+    #[inline]
+    pub(in crate::fabric) fn submit_stores(
+        &mut self,
+        peer: NodeId,
+        stores: &[Store<'_>],
+    ) -> (usize, Option<Error>) {
+        let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
+        self.batch = BatchHint::default();
+        let (plain, mut last) = (&mut self.table.plain, NAMELESS);
+        let named = stores.iter().map(|store| {
+            last = plain.open(store.context, peer, None);
+            (last, &store.target, store.data)
+        });
+        let (taken, refused) = member.member_mut().stores(peer, named, Level::Visible);
+        let refused = refused.map(|refused| {
+            // The last identifier was not used, unless there was none.
+            self.table.plain.close(last);
+            self.table.deaths.name(Error::from_refusal(refused, Some(peer)))
+        });
+        (taken, refused)
+    }
+
+    /// Gives the core posted stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
+    #[inline]
+    pub(in crate::fabric) fn post_stores(
+        &mut self,
+        peer: NodeId,
+        stores: &[Store<'_>],
+    ) -> (usize, Option<Error>) {
+        let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
+        let nameless = stores.iter().map(|store| (NAMELESS, &store.target, store.data));
+        let (taken, refused) = member.member_mut().stores(peer, nameless, Level::Accepted);
+        (taken, refused.map(|refused| self.table.deaths.name(Error::from_refusal(refused, Some(peer)))))
+    }
+
+    /// Gives the core a command of the driver to `peer` that ends with one event without a value.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub(in crate::fabric) fn submit_plain(
+        &mut self,
+        mut command: Command<'_>,
+        peer: NodeId,
+        context: u64,
+    ) -> Result<OperationId, Error> {
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
+        let uses = region_of(&command);
+        self.table.uses.begin(uses);
+        let operation = self.table.plain.open(context, peer, uses);
+        let now = member.last_turn();
+        name(&mut command, operation);
+        if let Err(refused) = member.member_mut().handle_command(now, command) {
+            self.table.plain.close(operation);
+            self.table.uses.end(uses);
+            return Err(self.table.deaths.name(Error::from_refusal(refused, Some(peer))));
+        }
+        Ok(operation)
+    }
+
+    /// Gives the core a posted operation. It is sent now if that makes it arrive sooner. It waits for others to share its frame while packets
+    /// to the peer are in flight and the open packet has room.
+    pub(in crate::fabric) fn post(&mut self, order: &Order<'_>) -> Result<(), Error> {
+        let (command, peer) = (order.command, order.peer());
+        if order.is_posted {
+            self.submit(command, Sink::Posted)?;
+        } else {
+            // A posted store needs no identifier and no slot in the table.
+            let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
+            let now = member.last_turn();
+            let given = member.member_mut().handle_command(now, command);
+            given.map_err(|refused| self.table.deaths.name(Error::from_refusal(refused, peer)))?;
+        }
+        // The batch is one whole packet.
+        if self.is_worth_sending(peer, 1) {
+            self.visit_to_send();
+        }
+        Ok(())
+    }
+
+    /// Gives the core a posted store of the driver.
+    // Inlined for the same reason.
+    #[inline(always)]
+    pub(in crate::fabric) fn post_store(&mut self, target: &RemoteAddress, data: &[u8]) -> Result<(), Error> {
+        let peer = target.node;
+        let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
+        if let Err(refused) = member.member_mut().store(NAMELESS, target, data, Level::Accepted) {
+            return Err(self.table.deaths.name(Error::from_refusal(refused, Some(peer))));
+        }
+        if self.is_worth_sending(Some(peer), 1) {
+            self.visit_to_send();
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the last command is to be sent now: nothing to the peer is in flight, or more packets than `batch` wait.
+    #[inline]
+    pub(in crate::fabric) fn is_worth_sending(&self, peer: Option<NodeId>, batch: usize) -> bool {
+        let Some(member) = &self.member else { return false };
+        peer.is_none_or(|peer| member.member().batch_wanted(peer, batch) == 0)
+    }
+
+    /// Returns the result of [`Core::is_worth_sending`] for a sequence of operations to one peer. Until the next poll only their number changes.
+    #[inline]
+    pub(in crate::fabric) fn is_next_worth_sending(&mut self, peer: NodeId, batch: usize) -> bool {
+        if self.batch.peer == Some(peer) && self.batch.wanted > 0 {
+            self.batch.wanted -= 1;
+            return false;
+        }
+        let Some(member) = &self.member else { return false };
+        let wanted = member.member().batch_wanted(peer, batch);
+        self.batch = BatchHint { peer: Some(peer), wanted: wanted.saturating_sub(1) };
+        wanted == 0
+    }
+
+    /// Cancels a wait or a receive, if it has not ended.
+    pub(in crate::fabric) fn cancel(&mut self, operation: OperationId) {
+        if let Some(member) = &mut self.member {
+            let now = member.now();
+            // The command fails for an operation that has ended meanwhile. It needs no cancellation.
+            let _ = member.member_mut().handle_command(now, Command::Cancel { operation });
+        }
+    }
+
+    /// Returns an error if one of `nodes` is not a GPU node of the plan. This node is allowed.
+    pub(in crate::fabric) fn check_gpu_nodes(&mut self, nodes: &[NodeId]) -> Result<(), Error> {
+        let roles = &self.member()?.member().config().graph.members;
+        let unknown = nodes.iter().find(|node| roles.get(node.index()) != Some(&MemberRole::Endpoint));
+        unknown.map_or(Ok(()), |node| Err(Error::NoSuchNode(*node)))
+    }
+
+    /// Returns `true` if a driver thread is awake and makes the next poll.
+    pub(in crate::fabric) const fn is_driven(&self) -> bool {
+        self.has_driver && self.driver_asleep.is_none()
+    }
+}
+
+/// Returns the peer whose loss ends the command.
+pub(in crate::fabric) const fn peer_of(command: &Command<'_>) -> Option<NodeId> {
+    match command {
+        Command::Store { target, .. }
+        | Command::Load { target, .. }
+        | Command::Atomic { target, .. }
+        | Command::Put { target, .. }
+        | Command::Get { target, .. } => Some(target.node),
+        Command::Send { target, .. } => Some(*target),
+        Command::Receive { source: peer, .. }
+        | Command::WaitUntil { depends_on: peer, .. }
+        | Command::Fence { target: peer }
+        | Command::Flush { target: peer, .. } => *peer,
+        _ => None,
+    }
+}
+
+/// Returns the region of this node that the command uses until it ends.
+const fn region_of(command: &Command<'_>) -> Option<RegionId> {
+    match command {
+        Command::Put { source: range, .. }
+        | Command::Send { source: range, .. }
+        | Command::Load { into: range, .. }
+        | Command::Get { into: range, .. }
+        | Command::Receive { into: range, .. } => Some(range.region),
+        Command::WaitUntil { region, .. } => Some(*region),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the core emits no event for the end of the command.
+const fn is_silent(command: &Command<'_>) -> bool {
+    matches!(command, Command::Store { completion: Level::Accepted, .. } | Command::Fence { .. })
+}
+
+#[inline(always)]
+const fn name(command: &mut Command<'_>, name: OperationId) {
+    match command {
+        Command::Store { operation, .. }
+        | Command::Load { operation, .. }
+        | Command::Atomic { operation, .. }
+        | Command::Put { operation, .. }
+        | Command::Get { operation, .. }
+        | Command::Send { operation, .. }
+        | Command::Receive { operation, .. }
+        | Command::WaitUntil { operation, .. }
+        | Command::Flush { operation, .. } => *operation = name,
+        _ => {}
+    }
+}

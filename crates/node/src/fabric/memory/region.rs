@@ -1,0 +1,236 @@
+//! Memory that peers may access: its number and key, and the owner's access to it.
+//!
+//! Peers may write to a region at any time, so its bytes are copied in and out. Two reads are consistent: that of a word of 4 or 8 bytes, and
+//! that of data after its signal.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use rackloom_protocol::{
+    Access, Arithmetic, Key, LocalRange, MemoryFault, NodeId, Number, OperationError, RegionId, RemoteAddress,
+};
+
+use super::bytes::Bytes;
+use super::element::{Element, bytes_of, bytes_of_mut};
+use crate::fabric::engine::core::Core;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::error::Error;
+
+/// Number, key and access rights of a region. The owner chooses all of them, and the program distributes them to peers.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegionOptions {
+    /// Number of the region, unique at its owner.
+    pub region: RegionId,
+    /// Key that accesses must bear.
+    pub key: Key,
+    /// Access rights of peers. All kinds of access unless changed.
+    pub access: Access,
+}
+
+impl RegionOptions {
+    /// Returns options for a region that accesses with `key` may read, write and update with atomics.
+    #[must_use]
+    pub const fn new(region: u32, key: u64) -> Self {
+        Self { region: RegionId(region), key: Key(key), access: Access::ALL }
+    }
+
+    /// Sets the access rights.
+    #[must_use]
+    pub const fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+}
+
+/// Region of a node of this process. All clones refer to the same region. When the last one is dropped, remote access ends at once. The
+/// number is free when no operation of this node uses the bytes any more ([`crate::fabric::Node::wait_until_free`]).
+///
+/// `Send` and `Sync`. Several threads may call any method. Two calls that access the same bytes at the same time read or
+/// leave a mixture, except for aligned words of 4 or 8 bytes.
+#[derive(Clone, Debug)]
+pub struct Region {
+    pub(in crate::fabric) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(in crate::fabric) struct Inner {
+    pub(in crate::fabric) engine: Arc<Engine>,
+    pub(in crate::fabric) options: RegionOptions,
+    pub(in crate::fabric) bytes: Arc<Bytes>,
+}
+
+/// Part of a [`Region`], as the local end of a transfer. Keeps the region.
+///
+/// `Send` and `Sync`, as the region is.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    pub(in crate::fabric) region: Region,
+    pub(in crate::fabric) range: LocalRange,
+}
+
+impl Region {
+    /// Returns the length in bytes.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty, reason = "a region's length is chosen, not found out")]
+    pub fn len(&self) -> u64 {
+        self.inner.bytes.length()
+    }
+
+    /// Returns the region's address in the memory of its device, for kernels. `None` for memory of the host.
+    #[must_use]
+    pub fn device_address(&self) -> Option<u64> {
+        self.inner.bytes.device()?.address()
+    }
+
+    pub(in crate::fabric) fn engine(&self) -> &Arc<Engine> {
+        &self.inner.engine
+    }
+
+    /// Returns number, key and access rights.
+    #[must_use]
+    pub fn options(&self) -> RegionOptions {
+        self.inner.options
+    }
+
+    /// Returns the owner.
+    #[must_use]
+    pub fn node(&self) -> NodeId {
+        self.inner.engine.node
+    }
+
+    /// Returns the address with which peers access the byte at `offset`.
+    #[must_use]
+    pub fn address(&self, offset: u64) -> RemoteAddress {
+        let RegionOptions { region, key, .. } = self.inner.options;
+        RemoteAddress { node: self.node(), region, offset, key }
+    }
+
+    /// Returns a range of the region, as source or destination of a transfer. A range beyond the end of the region is refused when the
+    /// slice is used.
+    #[must_use]
+    pub fn slice(&self, bytes: impl RangeBounds<u64>) -> Slice {
+        let offset = match bytes.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(before) => before.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match bytes.end_bound() {
+            Bound::Included(last) => last.saturating_add(1),
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => self.len(),
+        };
+        let length = end.saturating_sub(offset);
+        let range = LocalRange { region: self.inner.options.region, offset, length };
+        Slice { region: self.clone(), range }
+    }
+
+    /// Copies numbers into the region, at `offset` in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if they do not fit; [`Error::Failed`] if the device of the region has failed.
+    pub fn write<T: Element>(&self, offset: u64, values: &[T]) -> Result<(), Error> {
+        self.inner.bytes.write(offset, bytes_of(values)).map_err(refused)
+    }
+
+    /// Copies numbers out of the region, from `offset` in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if the region has fewer bytes; [`Error::Failed`] if the device of the region has failed.
+    pub fn read<T: Element>(&self, offset: u64, values: &mut [T]) -> Result<(), Error> {
+        self.inner.bytes.read(offset, bytes_of_mut(values)).map_err(refused)
+    }
+
+    /// Returns the number at `offset`, in bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if it is outside of the region.
+    pub fn get<T: Element>(&self, offset: u64) -> Result<T, Error> {
+        let mut value = [T::default()];
+        self.read(offset, &mut value)?;
+        Ok(value[0])
+    }
+
+    /// Copies to another region on the same device. Returns `false` if no device holds both.
+    pub(in crate::fabric) fn copy_on_device(
+        &self,
+        from: u64,
+        to: &Self,
+        at: u64,
+        length: u64,
+    ) -> Result<bool, Error> {
+        let (Some(source), Some(target)) = (self.inner.bytes.device(), to.inner.bytes.device()) else {
+            return Ok(false);
+        };
+        target.combine(at, (source, from), length, None).map_err(refused)
+    }
+
+    /// Combines values within the region on its device, if it has one that supports the arithmetic.
+    pub(in crate::fabric) fn combine(
+        &self,
+        target: u64,
+        source: u64,
+        length: u64,
+        how: Option<(Arithmetic, Number)>,
+    ) -> Result<bool, Error> {
+        let Some(device) = self.inner.bytes.device() else { return Ok(false) };
+        device.combine(target, (device, source), length, how).map_err(refused)
+    }
+
+    /// Waits until all earlier requests to the region's device are visible.
+    pub(in crate::fabric) fn settle(&self) -> Result<(), Error> {
+        self.inner.bytes.device().map_or(Ok(()), |device| device.finish().map_err(refused))
+    }
+
+    /// Ends remote access, waits for this node's operations on the region, and returns the buffer if it was registered with
+    /// [`crate::fabric::Node::register`] and has elements of type `T`. Afterwards nothing accesses the bytes.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are other handles to the region, which stays registered; [`Error::RegionInUse`] if a wait or a receive
+    /// still uses it after ten seconds. The bytes are then kept until that operation ends.
+    pub fn deregister<T: Element>(self) -> Result<Option<Vec<T>>, Error> {
+        let inner = Arc::try_unwrap(self.inner).map_err(|_| {
+            Error::Invalid("other handles or slices of the region are alive; hint: drop them first")
+        })?;
+        let (engine, bytes) = (Arc::clone(&inner.engine), Arc::clone(&inner.bytes));
+        let region = inner.options.region;
+        drop(inner);
+        // Now only the node's memory and this function hold the bytes.
+        let until = engine.clock.now() + PATIENCE_NS;
+        let is_free = engine.wait(
+            until,
+            |core| {
+                let Core { member: Some(member), table, .. } = core else { return Some(()) };
+                (!table.uses.of(region)).then(|| member.memory_mut().remove(region))
+            },
+            |_, _| {},
+        );
+        is_free.ok_or(Error::RegionInUse(region))?;
+        Ok(Arc::try_unwrap(bytes).ok().and_then(Bytes::into_buffer))
+    }
+}
+
+/// Longest time that operations may still use a region: longer than the detection of any dead path.
+const PATIENCE_NS: u64 = 10_000_000_000;
+
+pub(in crate::fabric) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
+
+/// Converts an error of the memory into an error of the public API.
+fn refused(fault: MemoryFault) -> Error {
+    match fault {
+        MemoryFault::Device => Error::Failed(OperationError::MemoryFailed),
+        _ => OUTSIDE,
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut held = self.engine.hold();
+        if let Core { member: Some(member), table, .. } = held.core() {
+            member.member_mut().revoke(self.options.region);
+            member.memory_mut().retire(self.options.region, &table.uses);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Faults that a joined seat plays, and polls of the node under these faults.
+//!
+//! The state exists only after the first injection, so a node without faults has no cost.
+
+use rackloom_plan::faults::{Conditions, FaultAction};
+use rackloom_protocol::Instant;
+use std::sync::Arc;
+
+use super::notices::NoticeSender;
+use crate::fabric::engine::member::Member;
+use crate::fabric::engine::table::Table;
+use crate::seat::FaultPlayer;
+
+/// Fault player of one seat, with its connection to the supervisor.
+#[derive(Debug)]
+pub(in crate::fabric) struct SeatFaults {
+    player: FaultPlayer,
+    notice_sender: Arc<NoticeSender>,
+}
+
+impl SeatFaults {
+    pub(in crate::fabric) const fn new(player: FaultPlayer, notice_sender: Arc<NoticeSender>) -> Self {
+        Self { player, notice_sender }
+    }
+
+    /// Add faults whose times count from now. The next poll plays them.
+    pub(in crate::fabric) fn inject(
+        &mut self,
+        member: &mut Member,
+        first: usize,
+        text: &str,
+    ) -> Result<(), String> {
+        let now = member.now();
+        self.player.inject(now, first, text, member.ports_mut())?;
+        member.set_alarm(now);
+        Ok(())
+    }
+
+    /// Handles the trigger of this event, which another member has detected.
+    pub(in crate::fabric) fn handle_set_off(&mut self, member: &mut Member, event: usize) {
+        let now = member.now();
+        self.player.handle_set_off(now, event);
+        member.set_alarm(now);
+    }
+
+    /// Returns the conditions that a new cable at this port gets.
+    pub(in crate::fabric) fn conditions(&self, port: usize) -> Option<&Conditions> {
+        self.player.conditions(port)
+    }
+
+    /// Polls the node once, and plays the fault actions that are due afterwards. Returns `true` if something happened.
+    pub(in crate::fabric) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
+        let Self { player, notice_sender } = self;
+        member.memory_mut().set_time(now);
+        let progress = member.turn(now, &mut |event| {
+            player.handle_event(now, &event);
+            table.handle_event(event);
+        });
+        // A broken connection ends the seat. Its attendant detects that.
+        let _ = notice_sender.flush();
+        let actions =
+            player.play(now, member.ports_mut(), || None, &mut &**notice_sender).unwrap_or_default();
+        for action in &actions {
+            match action {
+                FaultAction::Memory(conditions) => {
+                    member.memory_mut().set_faults(now, conditions, || player.memory_faults());
+                }
+                FaultAction::Revoke => {
+                    let regions = member.memory_mut().names();
+                    regions.into_iter().for_each(|region| member.member_mut().revoke(region));
+                }
+                _ => {}
+            }
+        }
+        let due = player.next_due(now).min(member.memory_mut().next_due());
+        member.set_alarm(due);
+        progress || !actions.is_empty()
+    }
+}

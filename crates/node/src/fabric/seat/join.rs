@@ -1,0 +1,207 @@
+//! Joining a rack of other processes: [`Node::join`] takes a vacant seat.
+//!
+//! The rack's control socket grants the seat to the first process that requests it: the rack file, the seat's index, and the wires as
+//! descriptors (`docs/control-socket.md`). The plan is built again from the text, so identity, tenant and neighbours come from the plan and
+//! never from the message. The endpoint, its memory and its event loop then run in this process, and the death of the process is the
+//! death of the node.
+//!
+//! The packet wire is not supported. Its interfaces are in a network namespace, which only a whole process can enter, before its
+//! first thread; a library must not do that. Memory that seats of one server map directly is not supported either: all operations use frames.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rackloom_control::order::{Joined, Start};
+use rackloom_control::request::{Answer, Join, Nothing, Refusal, Request};
+use rackloom_control::source::Source;
+use rackloom_plan::{Plan, WireKind};
+use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId, RetransmissionMode};
+
+use super::wake_thread::WakeThread;
+use crate::clock::Clock;
+use crate::fabric::attendant::Attendance;
+use crate::fabric::engine::node_engine::Engine;
+use crate::fabric::error::Error;
+use crate::fabric::memory::bytes::RegionMemory;
+use crate::fabric::node::Node;
+use crate::fabric::switches::Switches;
+use crate::runtime::Runtime;
+use crate::seat::{answer, run_directory, wires};
+use crate::waiting::WaitPolicy;
+use crate::wires::{Doorbell, Ports};
+
+/// Longest time that the rack may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Error of an answer to another request.
+const UNEXPECTED: &str = "the rack answers another request; hint: is it of another version?";
+
+/// Reason, for the user, why a seat cannot be taken.
+type Why = String;
+
+impl Node {
+    /// Takes a vacant seat of a running rack (`rackloom up --vacant SEAT`), or a seat whose process has died. `rack` is the rack's name, or
+    /// the path of its directory. `seat` is the seat's name in the rack file. Returns as soon as the seat is taken. Neighbours are
+    /// reached a little later ([`Node::wait_until_reached`]).
+    ///
+    /// The node runs in this process: it ends with its last handle, or with the process. When the rack ends, the node ends, and
+    /// every operation ends with [`Error::Closed`]. One process may take any number of seats.
+    ///
+    /// # Errors
+    /// [`Error::Join`] with a reason: there is no such rack or seat, the seat is taken, or the rack uses the packet wire, whose
+    /// seats are for whole processes (`rackloom seat --join`).
+    pub fn join(rack: &str, seat: &str) -> Result<Self, Error> {
+        take(rack, seat).map_err(|what| Error::Join { rack: rack.to_owned(), seat: seat.to_owned(), what })
+    }
+}
+
+fn take(rack: &str, seat: &str) -> Result<Node, Why> {
+    let stream = connect(rack)?;
+    let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
+        return Err(UNEXPECTED.to_owned());
+    };
+    let wire = wire_named(&status.wire)?;
+    let (Answer::Joined(joined), came) = request(&stream, &Request::Join(Join { seat: seat.to_owned() }))?
+    else {
+        return Err(UNEXPECTED.to_owned());
+    };
+    let Came { mut wires, rest } = came;
+    let later = wires.split_off(wires.len().min(joined.descriptors.len()));
+    let Joined { descriptors, mut start } = *joined;
+    let unwatched = |error: std::io::Error| format!("its wires cannot be listened to: {error}");
+    let wake_thread = (wire == WireKind::Udp).then(|| watch_wires(&wires)).transpose().map_err(unwatched)?;
+    start.grant =
+        answer::renumber(&start.grant, &descriptors, wires).ok_or("some of its wires are missing")?;
+    let plan = plan(&start.source, wire, status.epoch)?;
+    start_node(&plan, start, wake_thread, (stream, rest, later))
+}
+
+/// Returns the kind of the rack's wire, if a seat inside a process can use it.
+fn wire_named(name: &str) -> Result<WireKind, Why> {
+    match WireKind::ALL.into_iter().find(|wire| wire.name() == name) {
+        Some(WireKind::Packet) => Err("the rack is on the packet wire, whose interfaces lie in a network namespace that only a \
+                                       process as a whole can enter, before its first thread; hint: `rackloom up --wire udp` or \
+                                       `--wire shared-memory`, or `rackloom seat --join`"
+            .to_owned()),
+        Some(wire) => Ok(wire),
+        None => Err(format!("the rack is on the {name} wire, which is not known here; hint: is it of another version?")),
+    }
+}
+
+/// Makes a doorbell for this process, which is rung when data arrives on these wires.
+fn watch_wires(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
+    let bell = Doorbell::create()?;
+    let wake_thread = WakeThread::open(bell.clone())?;
+    wires.iter().try_for_each(|wire| wake_thread.listen_to(wire))?;
+    Ok((bell, wake_thread))
+}
+
+fn connect(rack: &str) -> Result<UnixStream, Why> {
+    let directory = if rack.contains('/') {
+        PathBuf::from(rack)
+    } else {
+        let run = run_directory::run_directory();
+        run_directory::check_private(&run)
+            .map_err(|error| format!("{}: {error}; hint: no rack is up", run.display()))?;
+        run.join(rack)
+    };
+    run_directory::connect(&directory)
+        .map_err(|error| format!("no rack at {}: {error}; hint: `rackloom up`", directory.display()))
+}
+
+/// Descriptors received with an answer.
+struct Came {
+    wires: Vec<OwnedFd>,
+    rest: Vec<u8>,
+}
+
+/// Sends a request. Returns the answer, and what came with it.
+fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
+    let mut question = serde_json::to_vec(request).map_err(|error| error.to_string())?;
+    question.push(b'\n');
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, PATIENCE)
+        .map_err(|error| format!("the rack does not answer: {error}"))?;
+    let unread = |error: serde_json::Error| {
+        format!("the rack's answer is not understood: {error}; hint: is it of another version?")
+    };
+    match serde_json::from_slice(&line).map_err(unread)? {
+        Answer::Error(Refusal { what, hint, .. }) => {
+            Err(hint.map_or(what.clone(), |hint| format!("{what}; hint: {hint}")))
+        }
+        answer => Ok((answer, Came { wires: descriptors, rest })),
+    }
+}
+
+/// Builds the rack's plan again, as far as a seat without a job needs it.
+fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
+    let mut plan =
+        Plan::parse_for_another_job(&source.text, &source.name).map_err(|error| error.to_string())?;
+    let changes = &source.overrides;
+    plan.change(|plan| {
+        if let Some(rack) = &source.rack {
+            plan.name.clone_from(rack);
+        }
+        plan.seed = changes.seed.unwrap_or(plan.seed);
+        plan.force_wire |= source.force_wire;
+        plan.transport.mode = changes.transport.map_or(plan.transport.mode, RetransmissionMode::from);
+    });
+    plan.override_links(|profile| {
+        profile.loss = changes.loss.unwrap_or(profile.loss);
+        profile.corrupt = changes.corrupt.unwrap_or(profile.corrupt);
+        profile.duplicate = changes.duplicate.unwrap_or(profile.duplicate);
+        profile.reorder = changes.reorder.unwrap_or(profile.reorder);
+    });
+    plan.set_wire(wire);
+    plan.security.key_file = source.key.resolve(plan.security.key_file.as_deref());
+    // The job is part of the epoch, and is not built again here: the rack sends the resulting epoch.
+    plan.epoch = epoch;
+    Ok(plan)
+}
+
+/// Opens the wires and starts the node.
+fn start_node(
+    plan: &Plan,
+    start: Start,
+    listening: Option<(Doorbell, WakeThread)>,
+    (stream, rest, later): (UnixStream, Vec<u8>, Vec<OwnedFd>),
+) -> Result<Node, Why> {
+    let id = NodeId(start.member);
+    let member = plan.members.get(id.index()).ok_or("the rack's file has no such member")?;
+    if member.role != MemberRole::Endpoint {
+        return Err("it is a switch; hint: programs take seats of GPU nodes".to_owned());
+    }
+    let config = plan.member_config(id, Incarnation(start.incarnation));
+    let clock = Clock::with_origin(start.origin_monotonic_ns);
+    let policy = WaitPolicy::for_members(plan.members.len());
+    let edges: Vec<_> = config.ports.iter().map(|port| port.edge).collect();
+    let (devices, cabling) = wires::open(plan, &config, &start.grant, true, None, &edges)?;
+    let (own, wake_thread) = listening.unzip();
+    let bell = own.or_else(|| cabling.doorbell().cloned()).ok_or("the seat came without a doorbell")?;
+    let ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
+    let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
+    let expected = neighbours.iter().map(|neighbour| !start.vacant.contains(&neighbour.0)).collect();
+    let mut runtime = Runtime::new(Endpoint::new(config.clone()), ports, RegionMemory::new(), clock, policy);
+    for (port, neighbour) in neighbours.iter().enumerate() {
+        let process = start.processes.get(neighbour.index()).copied().flatten();
+        runtime.watch_process(PortId(port as u16), process);
+    }
+    let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
+    let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
+    let attendance = Attendance {
+        name,
+        cabling,
+        wake_thread,
+        plan,
+        config,
+        neighbours,
+        memory_bytes,
+        expected,
+        rest,
+        later,
+    };
+    let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
+    Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
+}

@@ -1,0 +1,48 @@
+//! Threads that drive the switches of a rack inside one process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, JoinHandle};
+
+use rackloom_protocol::Switch;
+
+use super::error::Error;
+use crate::runtime::Runtime;
+use crate::wires::Doorbell;
+
+/// Threads that drive switches. They end when the value is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Switches {
+    running: Vec<(Arc<AtomicBool>, Doorbell, JoinHandle<()>)>,
+}
+
+impl Switches {
+    pub(super) fn start(&mut self, mut runtime: Runtime<Switch>, bell: Doorbell) -> Result<(), Error> {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let live = move || {
+            while !over.load(Ordering::Acquire) {
+                if !runtime.turn(runtime.now(), &mut |_| {}) {
+                    runtime.wait_unless(rackloom_protocol::Instant::NEVER, |_| over.load(Ordering::Acquire));
+                }
+            }
+        };
+        let thread = Builder::new().name("rackloom-switch".to_owned()).spawn(live);
+        let thread = thread.map_err(Error::system("cannot start a switch's thread"))?;
+        self.running.push((is_over, bell, thread));
+        Ok(())
+    }
+}
+
+impl Drop for Switches {
+    fn drop(&mut self) {
+        for (is_over, bell, _) in &self.running {
+            is_over.store(true, Ordering::Release);
+            bell.ring();
+        }
+        for (_, _, thread) in self.running.drain(..) {
+            // A switch whose thread has panicked has ended as well.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Checks the settings of the protocol: frames, timers, transport and the parts in other files.
+
+use rackloom_protocol::RetransmissionMode;
+use rackloom_protocol::wire::layout::OPERATION_HEADER;
+
+use crate::check::inspection::Inspection;
+use crate::check::{channels, forwarding, job, links, paths};
+use crate::read::mistake::Complaint;
+use crate::read::quantity::{Unit, shown};
+use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES, WINDOW_PACKETS_MAX};
+
+/// EtherTypes that other protocols own on real networks.
+const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [
+    (0x0800, "IPv4"),
+    (0x0806, "ARP"),
+    (0x8100, "VLAN tags"),
+    (0x86DD, "IPv6"),
+    (0x8915, "RoCE"),
+    (0x885B, "another vendor"),
+    (0x9AC6, "another vendor"),
+];
+
+impl Inspection<'_> {
+    pub(super) fn settings(&mut self) {
+        self.frames();
+        self.timers();
+        self.transport();
+        self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
+        forwarding::check(self);
+        self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
+        paths::check(self);
+        channels::settings(self);
+        links::credits(self);
+        job::check(self);
+    }
+
+    fn frames(&mut self) {
+        let plan = self.plan;
+        let frame_bytes_max = u64::from(plan.frame_bytes_max);
+        if frame_bytes_max < FRAME_BYTES_MIN && self.intact(&["frame_bytes_max"]) {
+            let least = shown(FRAME_BYTES_MIN, Unit::Bytes);
+            let message =
+                format!("`frame_bytes_max` is {}, below {least}", shown(frame_bytes_max, Unit::Bytes));
+            let hint =
+                format!("the headers take {HEADER_BYTES}B, and the reply to a load must fit behind them");
+            self.complain(&["frame_bytes_max"], Complaint::about(message).hint(hint));
+            self.outside.insert("frame_bytes_max".to_owned());
+        } else {
+            self.within(&schema::RACK, "frame_bytes_max", frame_bytes_max);
+        }
+        self.within(&schema::RACK, "outstanding_loads_max", plan.outstanding_loads_max);
+        self.within(&schema::RACK, "rdma_threshold_bytes", plan.rdma_threshold_bytes);
+        if self.within(&schema::RACK, "ring_bytes", plan.ring_bytes) && !plan.ring_bytes.is_power_of_two() {
+            let message =
+                format!("`ring_bytes` is {}, no power of two", shown(plan.ring_bytes.into(), Unit::Bytes));
+            let near = shown(plan.ring_bytes.next_power_of_two().into(), Unit::Bytes);
+            self.complain(&["ring_bytes"], Complaint::about(message).hint(format!("write `{near}`")));
+            self.outside.insert("ring_bytes".to_owned());
+        }
+        self.ether_type();
+    }
+
+    fn ether_type(&mut self) {
+        let ether_type = self.plan.ether_type;
+        let (ether_type_min, ..) = schema::RACK.range_of("ether_type");
+        let taken = ETHER_TYPES_TAKEN.iter().find(|(taken, _)| *taken == ether_type);
+        let message = match taken {
+            Some((_, owner)) => format!("`ether_type` {ether_type:#06x} belongs to {owner}"),
+            None if u64::from(ether_type) < ether_type_min => {
+                format!(
+                    "`ether_type` {ether_type:#06x} is below {ether_type_min:#06x}, where frame lengths are"
+                )
+            }
+            None => return,
+        };
+        let hint = "0x88B5 and 0x88B6 are kept free for local experiments";
+        self.complain(&["ether_type"], Complaint::about(message).hint(hint));
+    }
+
+    fn timers(&mut self) {
+        let timers = self.plan.timers;
+        let table = &schema::TIMERS;
+        let mut fine = self.within(table, "heartbeat_interval", timers.heartbeat_interval_ns);
+        fine &= self.within(table, "heartbeat_miss_max", timers.heartbeat_miss_max);
+        self.within(table, "heartbeat_rest", timers.heartbeat_rest);
+        fine &= self.within(table, "hold_down", timers.hold_down_ns);
+        fine &= self.within(table, "up_count", timers.up_count);
+        self.within(table, "hello_interval", timers.hello_interval_ns);
+        let paths =
+            ["timers.hold_down", "timers.up_count", "timers.heartbeat_miss_max", "timers.heartbeat_interval"];
+        if !fine || !self.intact(&paths) {
+            return;
+        }
+        let departure = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
+        let arrival = timers.hold_down_ns + timers.heartbeat_interval_ns * u64::from(timers.up_count);
+        if arrival <= departure {
+            let message = format!(
+                "a link would return after {} (`hold_down` + `up_count` heartbeats) and leave after {}",
+                shown(arrival, Unit::Nanoseconds),
+                shown(departure, Unit::Nanoseconds)
+            );
+            let hint = "return must be slower than departure, or a bad link flaps; raise `timers.hold_down`";
+            self.complain(&paths, Complaint::about(message).hint(hint));
+        }
+    }
+
+    fn transport(&mut self) {
+        let transport = self.plan.transport;
+        let table = &schema::TRANSPORT;
+        self.within(table, "retry_count_max", transport.retry_count_max);
+        self.window();
+        let ordered = [
+            ("ack_delay", transport.ack_delay_ns),
+            ("timeout_min", transport.timeout_min_ns),
+            ("timeout_initial", transport.timeout_initial_ns),
+            ("timeout_max", transport.timeout_max_ns),
+        ];
+        let mut fine = true;
+        for (key, value) in ordered {
+            fine &= self.within(table, key, value) && self.intact(&[&table.path_of(key)]);
+        }
+        if !fine {
+            return;
+        }
+        for pair in ordered.windows(2) {
+            let [(low_path, low), (high_path, high)] = [pair[0], pair[1]];
+            if low > high || (low == high && low_path == "ack_delay") {
+                let (low_path, high_path) = (table.path_of(low_path), table.path_of(high_path));
+                let (low, high) = (shown(low, Unit::Nanoseconds), shown(high, Unit::Nanoseconds));
+                let message = format!("`{low_path}` is {low}, not below `{high_path}`, which is {high}");
+                let hint = "ack_delay < timeout_min <= timeout_initial <= timeout_max";
+                self.complain(&[&low_path, &high_path], Complaint::about(message).hint(hint));
+            }
+        }
+    }
+
+    fn window(&mut self) {
+        let transport = self.plan.transport;
+        let window = u64::from(transport.window_packets);
+        let path = "transport.window_packets";
+        if self.intact(&[path]) && window > WINDOW_PACKETS_MAX {
+            // The sequence numbers would permit half of their range. The limit of the bitmap is much lower.
+            let message = format!(
+                "`{path}` is {window}: an acknowledgement can name {WINDOW_PACKETS_MAX} packets, and a window beyond \
+                 half the sequence space could not tell new from old"
+            );
+            self.complain(
+                &[path],
+                Complaint::about(message).hint(format!("write at most {WINDOW_PACKETS_MAX}")),
+            );
+            return;
+        }
+        if !self.within(&schema::TRANSPORT, "window_packets", window) {
+            return;
+        }
+        let every = "transport.ack_every_packets";
+        if self.within(&schema::TRANSPORT, "ack_every_packets", transport.ack_every_packets)
+            && self.intact(&[path, every])
+            && u64::from(transport.ack_every_packets) > window
+        {
+            let message = format!(
+                "`{every}` is {}, more than the window of {window} packets: every window would wait for the timer",
+                transport.ack_every_packets
+            );
+            self.complain(
+                &[every, path],
+                Complaint::about(message).hint("acknowledge at least once per window"),
+            );
+        }
+        let bitmap_bytes = window.div_ceil(8);
+        let room =
+            u64::from(self.plan.frame_bytes_max).saturating_sub(HEADER_BYTES + OPERATION_HEADER as u64);
+        if transport.mode == RetransmissionMode::Selective
+            && self.intact(&[path, "frame_bytes_max"])
+            && u64::from(self.plan.frame_bytes_max) >= FRAME_BYTES_MIN
+            && bitmap_bytes > room
+        {
+            let message = format!(
+                "a window of {window} packets needs {bitmap_bytes} bytes in an acknowledgement, \
+                 and frames of {} leave {room}",
+                shown(self.plan.frame_bytes_max.into(), Unit::Bytes)
+            );
+            self.complain(
+                &[path, "frame_bytes_max"],
+                Complaint::about(message).hint("make the window smaller"),
+            );
+        }
+    }
+}

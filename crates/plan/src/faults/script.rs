@@ -1,0 +1,323 @@
+//! Data of a fault script: faults, targets, triggers and expectations.
+
+use rackloom_protocol::NodeId;
+
+use crate::impair::Direction;
+use crate::model::job::JobKind;
+use crate::model::loss::LossByKind;
+use crate::model::plan::Plan;
+use crate::model::words::words;
+
+use super::{Conditions, MemoryConditions, Timing};
+
+/// Faults for one rack, and expectations of a run with them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FaultScript {
+    /// Name of the scenario.
+    pub name: String,
+    /// Faults, in the order of the file.
+    pub events: Vec<FaultEvent>,
+    /// Expectations of the run.
+    pub expect: FaultExpectations,
+}
+
+/// One fault with its trigger and timing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultEvent {
+    /// Kind and target of the fault.
+    pub fault: Fault,
+    /// Condition that starts the fault.
+    pub trigger: Trigger,
+    /// Duration, repetition and growth, counted from the trigger.
+    pub timing: Timing,
+    /// Kind and target as written in the file, for reports: `down n0->n1`.
+    pub label: String,
+    /// Line of the file.
+    pub line: u32,
+}
+
+impl FaultEvent {
+    /// Name of the field with the number of the beginning that a line is about, for events that may begin more than once.
+    pub const TIME_FIELD: &'static str = "time";
+
+    /// Returns the text of the report line about a beginning or an end.
+    #[must_use]
+    pub fn line_text(&self, begins: bool) -> String {
+        let verb = if begins { "begins" } else { "ends" };
+        format!("{} {verb} (line {})", self.label, self.line)
+    }
+
+    /// Returns the fields of that report line. `number` counts events from 0, `time` their beginnings from 1.
+    #[must_use]
+    pub fn line_fields(&self, number: usize, time: u64, begins: bool) -> Vec<(&'static str, String)> {
+        let mut fields = vec![("event", (number + 1).to_string()), ("begins", begins.to_string())];
+        if self.timing.every_ns.is_some() {
+            fields.push((Self::TIME_FIELD, time.to_string()));
+        }
+        fields
+    }
+}
+
+/// Kind and target of a fault.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fault {
+    /// Conditions on directions of links, in addition to the profiles of the rack file.
+    Links {
+        /// Affected directions.
+        ways: Vec<Way>,
+        /// Conditions on them.
+        conditions: Conditions,
+    },
+    /// Loss of single data frames.
+    Drop {
+        /// Affected directions.
+        ways: Vec<Way>,
+        /// Numbers of the frames, counted from one at the beginning of the event.
+        numbers: Vec<u64>,
+    },
+    /// Members that stop, and continue when the event ends.
+    Pause(Vec<NodeId>),
+    /// Conditions on the memory of GPU nodes, for requests of other nodes.
+    Memory {
+        /// Affected nodes.
+        members: Vec<NodeId>,
+        /// Conditions on their memory.
+        conditions: MemoryConditions,
+    },
+    /// GPU nodes that revoke the keys of all regions that their jobs have registered.
+    Revoke(Vec<NodeId>),
+    /// Members that are killed. When the event ends, a new incarnation of each member starts.
+    Kill(Vec<NodeId>),
+}
+
+/// One direction of one link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Index of the link in the plan.
+    pub edge: u16,
+    /// Direction on that link.
+    pub direction: Direction,
+}
+
+/// Number of phases in one round of a litmus. Each phase is a step.
+const LITMUS_PHASES: u64 = 6;
+
+/// Progress of a rank in a job, for faults with a job trigger.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Number of the run, counted from one, warm-up runs included.
+    pub run: u64,
+    /// Number of the step within the run, counted from one.
+    pub step: u64,
+}
+
+impl Place {
+    /// Returns the last run and the last step of the plan's job, or `None` if they are not known before it runs.
+    pub(super) fn last(plan: &Plan) -> Option<Self> {
+        match plan.job.kind {
+            JobKind::Litmus => Some(Self { run: u64::from(plan.job.rounds), step: LITMUS_PHASES }),
+            JobKind::Traffic(traffic) => {
+                let messages = u64::from(traffic.messages).saturating_mul(plan.endpoint_count() as u64);
+                Some(Self { run: 1, step: messages })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Condition that starts a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// Time in nanoseconds, counted from the moment at which all links of the affected member have been up.
+    At(u64),
+    /// Number of data frames that have been sent in a direction.
+    Frames {
+        /// Direction in which frames are counted.
+        way: Way,
+        /// Number of frames.
+        count: u64,
+    },
+    /// Progress of the job on one node.
+    Reached {
+        /// Node whose progress counts.
+        node: NodeId,
+        /// Run and step.
+        place: Place,
+    },
+}
+
+/// Expectations of a run with faults.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FaultExpectations {
+    /// Expected end of the job on the surviving nodes.
+    pub ends: Ending,
+    /// Members that are lost by the end, in ascending order. No other member may be lost.
+    pub lost: Vec<NodeId>,
+    /// Events that must have happened.
+    pub happen: RequiredEvents,
+    /// Longest time from a fault to its first detection by a neighbour, in nanoseconds.
+    pub detected_within_ns: Option<u64>,
+    /// Longest time from a fault to the last change of path that it causes, in nanoseconds.
+    pub switched_within_ns: Option<u64>,
+    /// Longest time from the end of a fault until the affected links are up again, in nanoseconds.
+    pub recovered_within_ns: Option<u64>,
+    /// Longest time from the first frame to the end of the job, in nanoseconds.
+    pub elapsed_max_ns: Option<u64>,
+    /// Least goodput of the job, in bits per second.
+    pub goodput_min_bits_per_s: Option<u64>,
+    /// Fewest packets that all nodes together retransmit.
+    pub retransmitted_min: Option<u64>,
+    /// Most packets that all nodes together retransmit.
+    pub retransmitted_max: Option<u64>,
+}
+
+words! {
+    /// Expected end of a job on the surviving nodes. A wrong byte, an operation that is applied twice and a hang always fail.
+    pub enum Ending {
+        /// All results are correct.
+        #[default]
+        Right = "right",
+        /// The job ends with an error that names the lost nodes.
+        Error = "clean-error",
+        /// Either of both.
+        Either = "right-or-clean-error",
+    }
+}
+
+words! {
+    /// Set of events that must have happened by the end.
+    pub enum RequiredEvents {
+        /// All events. An event that has not happened proves nothing.
+        #[default]
+        All = "all",
+        /// Any set, because the run may end first.
+        Any = "any",
+    }
+}
+
+impl Way {
+    /// Returns the member that sends in this direction. It applies the fault.
+    #[must_use]
+    pub fn sender(self, plan: &Plan) -> NodeId {
+        let edge = plan.links[usize::from(self.edge)].edge;
+        match self.direction {
+            Direction::Forward => edge.a,
+            Direction::Backward => edge.b,
+        }
+    }
+
+    /// Returns the name: `n0->n1`, with `#1` for the second of parallel links.
+    #[must_use]
+    pub fn name(self, plan: &Plan) -> String {
+        let link = &plan.links[usize::from(self.edge)];
+        let (ends, number) = link.name.split_once('#').unwrap_or((&link.name, ""));
+        let (a, b) = ends.split_once("--").unwrap_or((ends, ""));
+        let (from, to) = if self.direction == Direction::Forward { (a, b) } else { (b, a) };
+        let number = if number.is_empty() { String::new() } else { format!("#{number}") };
+        format!("{from}->{to}{number}")
+    }
+}
+
+impl Fault {
+    /// Returns the affected directions of links.
+    #[must_use]
+    pub fn ways(&self) -> &[Way] {
+        match self {
+            Self::Links { ways, .. } | Self::Drop { ways, .. } => ways,
+            Self::Pause(_) | Self::Kill(_) | Self::Memory { .. } | Self::Revoke(_) => &[],
+        }
+    }
+
+    /// Returns the affected members.
+    #[must_use]
+    pub fn members(&self) -> &[NodeId] {
+        match self {
+            Self::Pause(members)
+            | Self::Kill(members)
+            | Self::Revoke(members)
+            | Self::Memory { members, .. } => members,
+            Self::Links { .. } | Self::Drop { .. } => &[],
+        }
+    }
+
+    /// Returns true if all frames are lost, so that a neighbour must detect it.
+    #[must_use]
+    pub fn blocks_traffic(&self) -> bool {
+        match self {
+            Self::Links { conditions, .. } => conditions.is_cut,
+            Self::Kill(_) => true,
+            Self::Drop { .. } | Self::Pause(_) | Self::Memory { .. } | Self::Revoke(_) => false,
+        }
+    }
+}
+
+impl FaultScript {
+    /// Returns true if some event flips bits, so that frames must carry the end-to-end check.
+    #[must_use]
+    pub fn corrupts(&self) -> bool {
+        self.events
+            .iter()
+            .any(|event| matches!(&event.fault, Fault::Links { conditions, .. } if conditions.corrupt > 0.0))
+    }
+
+    /// Returns true if some event selects frames by their operations. [`crate::impair::Judge`] then needs all bytes of a frame.
+    #[must_use]
+    pub fn picks(&self) -> bool {
+        let picks =
+            |fault: &Fault| matches!(fault, Fault::Links { conditions, .. } if conditions.picked.is_some());
+        self.events.iter().any(|event| picks(&event.fault))
+    }
+
+    /// Returns true if memory may refuse a correct access, so that a job may end with a refusal.
+    #[must_use]
+    pub fn refuses(&self) -> bool {
+        self.events.iter().any(|event| match &event.fault {
+            Fault::Memory { conditions, .. } => conditions.fail > 0.0,
+            Fault::Revoke(_) => true,
+            _ => false,
+        })
+    }
+
+    /// Returns the longest pause of a member, in nanoseconds.
+    #[must_use]
+    pub fn longest_pause_ns(&self) -> u64 {
+        let pauses = self.events.iter().filter(|event| matches!(event.fault, Fault::Pause(_)));
+        pauses.filter_map(|event| event.timing.for_ns).max().unwrap_or(0)
+    }
+
+    /// Returns the members that are killed for a time and followed by a new incarnation.
+    pub fn followed(&self) -> impl Iterator<Item = NodeId> {
+        let brief = self.events.iter().filter(|event| event.timing.for_ns.is_some());
+        let killed = brief.filter(|event| matches!(event.fault, Fault::Kill(_)));
+        killed.flat_map(|event| event.fault.members()).copied()
+    }
+
+    /// Returns true if the script kills this member, for good or for a time, or expects it to be lost.
+    #[must_use]
+    pub fn may_lose(&self, node: NodeId) -> bool {
+        let kills =
+            |event: &FaultEvent| matches!(&event.fault, Fault::Kill(members) if members.contains(&node));
+        self.expect.lost.contains(&node) || self.events.iter().any(kills)
+    }
+
+    /// Returns the members that the script kills for good, in ascending order.
+    #[must_use]
+    pub fn kills(&self) -> Vec<NodeId> {
+        let killed = self.events.iter().filter(|event| event.timing.for_ns.is_none());
+        let mut killed: Vec<_> = killed
+            .filter_map(|event| if let Fault::Kill(members) = &event.fault { Some(members) } else { None })
+            .flatten()
+            .copied()
+            .collect();
+        killed.sort_unstable();
+        killed.dedup();
+        killed
+    }
+}
+
+/// Returns a loss with this probability for frames of these kinds.
+pub(super) fn loss_of(kinds: &[rackloom_protocol::wire::FrameKind], rate: f64) -> LossByKind {
+    let mut loss = LossByKind::default();
+    kinds.iter().for_each(|kind| loss.set(*kind, Some(rate)));
+    loss
+}

@@ -1,0 +1,428 @@
+//! Jobs of a rack and their settings.
+//!
+//! Collectives, algorithms, operators and element types are names in this file. The crates that run them define their meaning and
+//! translate by name. They also decide which algorithm implements which collective.
+
+use rackloom_protocol::NodeId;
+
+use crate::model::algorithm::AlgorithmList;
+use crate::model::words::words;
+
+/// Job of a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobPlan {
+    /// Kind of the job, with its own settings.
+    pub kind: JobKind,
+    /// Largest transfer of the litmus, in bytes.
+    pub bytes_max: u32,
+    /// Number of times that the litmus performs all of its operations.
+    pub rounds: u32,
+}
+
+/// Kinds of jobs, with their settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum JobKind {
+    /// Every ordered pair of nodes performs every kind of operation, and the owner checks every byte.
+    #[default]
+    Litmus,
+    /// One collective over all nodes.
+    Collective(CollectivePlan),
+    /// Measures the time of single operations.
+    Latency(Sweep),
+    /// Measures the throughput of many operations.
+    Bandwidth(Sweep),
+    /// Many concurrent messages. A pattern determines senders and receivers.
+    Traffic(TrafficPlan),
+    /// Brings the links up and ends.
+    None,
+}
+
+impl JobKind {
+    /// Returns true if a fault can be triggered by a run and a step of the job.
+    #[must_use]
+    pub const fn has_steps(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
+/// Collective, with sizes and numbers of repetitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollectivePlan {
+    /// Collective to perform.
+    pub collective: CollectiveName,
+    /// Algorithms to use. Several algorithms are measured one after the other.
+    pub algorithm: AlgorithmList,
+    /// Number of segments into which [`crate::AlgorithmName::RingPipeline`] splits the array.
+    pub segments: u32,
+    /// Operator that combines values, for collectives that reduce.
+    pub op: OperatorName,
+    /// Type of one element.
+    pub element: ElementName,
+    /// Sizes of the whole array and number of repetitions of each.
+    pub sweep: Sweep,
+    /// Root of the collective, if it has one.
+    pub root: NodeId,
+    /// Reaction to the loss of ranks.
+    pub on_loss: OnLoss,
+}
+
+/// Pattern of traffic, and its amount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrafficPlan {
+    /// Pattern that determines senders and receivers.
+    pub pattern: PatternName,
+    /// Size of one message, in bytes.
+    pub bytes: u64,
+    /// Messages of each flow. If targets are drawn at random, messages of each node.
+    pub messages: u32,
+}
+
+impl Default for TrafficPlan {
+    fn default() -> Self {
+        Self { pattern: PatternName::default(), bytes: 4 << 10, messages: 100 }
+    }
+}
+
+/// Sizes to measure, and number of repetitions of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Sizes to measure.
+    pub sizes: Sizes,
+    /// Number of measured repetitions of each size.
+    pub repetitions: u32,
+    /// Number of unmeasured repetitions of each size before the measured ones.
+    pub warm_up: u32,
+}
+
+/// One size, or several that grow by a factor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// First size, in bytes.
+    pub from_bytes: u64,
+    /// Upper bound of all sizes, in bytes.
+    pub to_bytes: u64,
+    /// Ratio of each size to the one before.
+    pub factor: u32,
+}
+
+words! {
+    /// Names of collectives.
+    pub enum CollectiveName {
+        /// Every rank ends with the reduction of all inputs.
+        #[default]
+        AllReduce = "all-reduce",
+        /// Rank *r* ends with part *r* of the reduction.
+        ReduceScatter = "reduce-scatter",
+        /// Every rank ends with the parts of all ranks.
+        AllGather = "all-gather",
+        /// Every rank ends with the root's input.
+        Broadcast = "broadcast",
+        /// The root ends with the reduction.
+        Reduce = "reduce",
+        /// Rank *r* ends with part *r* of each rank's input.
+        AllToAll = "all-to-all",
+        /// The root ends with the parts of all ranks.
+        Gather = "gather",
+        /// Rank *r* ends with part *r* of the root's input.
+        Scatter = "scatter",
+        /// No rank leaves before every rank has entered.
+        Barrier = "barrier",
+    }
+}
+
+words! {
+    /// Reaction of a collective to the loss of ranks.
+    pub enum OnLoss {
+        /// Every rank aborts with an error that names the lost ranks.
+        #[default]
+        BreakOff = "break-off",
+        /// The ranks that still reach each other repeat the collective among themselves.
+        Shrink = "shrink",
+    }
+}
+
+words! {
+    /// Patterns of traffic.
+    pub enum PatternName {
+        /// Each node sends to one other node and receives from one other node.
+        #[default]
+        Permutation = "permutation",
+        /// Each node sends to nodes drawn at random.
+        Uniform = "uniform",
+        /// All nodes send to the first one.
+        Incast = "incast",
+        /// Each node sends equal amounts to all others.
+        AllToAll = "all-to-all",
+        /// Each node sends to all others. The k-th receiver gets 1/k of the bytes of the first, like tokens of experts.
+        Experts = "experts",
+        /// Each node forwards to the next node what it receives from the previous one.
+        Pipeline = "pipeline",
+        /// Each node sends to all others, round by round. A round begins after the previous round has arrived from all nodes, as in
+        /// trains of all-reduces.
+        TensorParallel = "tensor-parallel",
+        /// Each node of one half sends to one node of the other half, like caches of keys and values.
+        KvCache = "kv-cache",
+        /// Each node sends acknowledged stores to nodes drawn at random, like flags and other words.
+        SmallStores = "small-stores",
+    }
+}
+
+words! {
+    /// Operators that combine values.
+    pub enum OperatorName {
+        /// Sum.
+        #[default]
+        Sum = "sum",
+        /// Minimum.
+        Min = "min",
+        /// Maximum.
+        Max = "max",
+        /// Product.
+        Prod = "prod",
+    }
+}
+
+words! {
+    /// Type of one element.
+    pub enum ElementName {
+        /// IEEE 754 binary32.
+        #[default]
+        F32 = "f32",
+        /// IEEE 754 binary64.
+        F64 = "f64",
+        /// IEEE 754 binary16.
+        F16 = "f16",
+        /// The upper half of a binary32.
+        Bf16 = "bf16",
+        /// Signed, 32 bits.
+        I32 = "i32",
+        /// Signed, 64 bits.
+        I64 = "i64",
+        /// Unsigned, 8 bits.
+        U8 = "u8",
+    }
+}
+
+impl JobKind {
+    /// Names of all jobs.
+    pub const NAMES: &'static [&'static str] =
+        &["litmus", "collective", "latency", "bandwidth", "traffic", "none"];
+
+    /// Returns the name in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Litmus => "litmus",
+            Self::Collective(_) => "collective",
+            Self::Latency(_) => "latency",
+            Self::Bandwidth(_) => "bandwidth",
+            Self::Traffic(_) => "traffic",
+            Self::None => "none",
+        }
+    }
+
+    /// Returns the job with this name and default settings, or `None`.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let jobs = [
+            Self::Litmus,
+            Self::Collective(CollectivePlan::default()),
+            Self::Latency(Sweep::LATENCY),
+            Self::Bandwidth(Sweep::BANDWIDTH),
+            Self::Traffic(TrafficPlan::default()),
+            Self::None,
+        ];
+        jobs.into_iter().find(|job| job.name() == name)
+    }
+
+    /// Returns sizes and repetitions, or `None` if the job has none.
+    #[must_use]
+    pub const fn sweep(&self) -> Option<&Sweep> {
+        match self {
+            Self::Collective(plan) => Some(&plan.sweep),
+            Self::Latency(sweep) | Self::Bandwidth(sweep) => Some(sweep),
+            Self::Litmus | Self::Traffic(_) | Self::None => None,
+        }
+    }
+}
+
+impl JobPlan {
+    /// Returns the least memory that the largest step needs at every node, in bytes, without working space. It is the largest
+    /// transfer of the litmus, or source and target, or input and output of a rank.
+    #[must_use]
+    pub fn memory_bytes_min(&self, ranks: usize) -> u64 {
+        let largest = |sweep: &Sweep| sweep.sizes.largest_bytes();
+        match &self.kind {
+            JobKind::None => 0,
+            JobKind::Litmus => u64::from(self.bytes_max),
+            JobKind::Latency(sweep) | JobKind::Bandwidth(sweep) => largest(sweep).saturating_mul(2),
+            JobKind::Traffic(plan) => plan.bytes.saturating_mul(ranks as u64 + 1),
+            JobKind::Collective(plan) => {
+                let whole = largest(&plan.sweep);
+                let part = whole.div_ceil(ranks.max(1) as u64);
+                match plan.collective {
+                    CollectiveName::Barrier => 0,
+                    CollectiveName::ReduceScatter
+                    | CollectiveName::AllGather
+                    | CollectiveName::Gather
+                    | CollectiveName::Scatter => whole.saturating_add(part),
+                    _ => whole.saturating_mul(2),
+                }
+            }
+        }
+    }
+}
+
+impl CollectiveName {
+    /// Returns true if the collective combines values, so that an operator applies.
+    #[must_use]
+    pub const fn takes_operator(self) -> bool {
+        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
+    }
+
+    /// Returns true if the collective has a root.
+    #[must_use]
+    pub const fn takes_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+
+    /// Returns true if the collective carries an array, so that a size and a type apply.
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        !matches!(self, Self::Barrier)
+    }
+
+    /// Returns the names of the collectives for which `is_true` holds, for hints: `broadcast, reduce, gather, scatter`.
+    #[must_use]
+    pub fn listed(is_true: impl Fn(Self) -> bool) -> String {
+        let words = Self::ALL.iter().filter(|one| is_true(**one)).map(|one| one.name());
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Default for CollectivePlan {
+    fn default() -> Self {
+        Self {
+            collective: CollectiveName::default(),
+            algorithm: AlgorithmList::default(),
+            segments: 8,
+            op: OperatorName::default(),
+            element: ElementName::default(),
+            sweep: Sweep { sizes: Sizes::one(1 << 20), repetitions: 20, warm_up: 5 },
+            root: NodeId(0),
+            on_loss: OnLoss::default(),
+        }
+    }
+}
+
+impl ElementName {
+    /// Returns the size of one element in bytes.
+    #[must_use]
+    pub const fn bytes(self) -> u64 {
+        match self {
+            Self::F64 | Self::I64 => 8,
+            Self::F32 | Self::I32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+            Self::U8 => 1,
+        }
+    }
+}
+
+impl Sweep {
+    /// Default sizes and repetitions of a latency job.
+    pub const LATENCY: Self = Self {
+        sizes: Sizes { from_bytes: 8, to_bytes: 4 << 10, factor: 2 },
+        repetitions: 1000,
+        warm_up: 100,
+    };
+    /// Default sizes and repetitions of a bandwidth job.
+    pub const BANDWIDTH: Self = Self {
+        sizes: Sizes { from_bytes: 4 << 10, to_bytes: 1 << 20, factor: 4 },
+        repetitions: 20,
+        warm_up: 5,
+    };
+}
+
+impl Sizes {
+    /// Default growth of sizes.
+    pub(crate) const FACTOR: u32 = 2;
+
+    /// Returns a list with one size.
+    #[must_use]
+    pub const fn one(bytes: u64) -> Self {
+        Self { from_bytes: bytes, to_bytes: bytes, factor: Self::FACTOR }
+    }
+
+    /// Returns all sizes, in bytes, ascending.
+    pub fn iter(self) -> impl Iterator<Item = u64> {
+        // Stop at a size that does not grow, because it would repeat for ever.
+        let grow = move |size: &u64| {
+            size.checked_mul(self.factor.into()).filter(|next| *next > *size && *next <= self.to_bytes)
+        };
+        std::iter::successors((self.from_bytes <= self.to_bytes).then_some(self.from_bytes), grow)
+    }
+
+    /// Returns the largest size in bytes, or 0 if there is none.
+    #[must_use]
+    pub fn largest_bytes(self) -> u64 {
+        self.iter().last().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_grow_by_the_factor_up_to_the_last_that_fits() {
+        let sizes =
+            |from_bytes, to_bytes, factor| Sizes { from_bytes, to_bytes, factor }.iter().collect::<Vec<_>>();
+        assert_eq!(sizes(8, 64, 2), [8, 16, 32, 64]);
+        assert_eq!(sizes(8, 100, 3), [8, 24, 72]);
+        assert_eq!(sizes(0, 0, 2), [0], "the empty array is a size");
+        assert_eq!(sizes(9, 8, 2), [] as [u64; 0]);
+        assert_eq!(sizes(0, 8, 2), [0], "a size that does not grow ends the list");
+        assert_eq!(sizes(7, 8, 1), [7]);
+        assert_eq!(sizes(1 << 62, u64::MAX, 4), [1 << 62], "a size that overflows ends the list");
+        assert_eq!(Sizes { from_bytes: 8, to_bytes: 100, factor: 3 }.largest_bytes(), 72);
+    }
+
+    #[test]
+    fn every_job_is_found_by_its_name() {
+        for name in JobKind::NAMES {
+            assert_eq!(JobKind::from_name(name).map(JobKind::name), Some(*name));
+        }
+        assert_eq!(JobKind::from_name("litmuss"), None);
+    }
+
+    #[test]
+    fn every_name_leads_back_to_its_variant() {
+        assert!(CollectiveName::ALL.iter().all(|one| CollectiveName::from_name(one.name()) == Some(*one)));
+        assert_eq!(CollectiveName::ALL.len(), CollectiveName::NAMES.len());
+        assert_eq!(OperatorName::from_name("mean"), None);
+        assert_eq!(format!("{:>5}", ElementName::Bf16), " bf16");
+    }
+
+    #[test]
+    fn settings_of_a_collective_follow_from_its_kind() {
+        assert_eq!(
+            CollectiveName::listed(CollectiveName::takes_operator),
+            "all-reduce, reduce-scatter, reduce"
+        );
+        assert_eq!(CollectiveName::listed(CollectiveName::takes_root), "broadcast, reduce, gather, scatter");
+        assert_eq!(CollectiveName::listed(|one| !one.moves_data()), "barrier");
+    }
+
+    #[test]
+    fn a_rank_needs_memory_for_input_and_output() {
+        let needed = |collective, bytes| {
+            let sweep = Sweep { sizes: Sizes::one(bytes), repetitions: 1, warm_up: 0 };
+            let kind = JobKind::Collective(CollectivePlan { collective, sweep, ..CollectivePlan::default() });
+            JobPlan { kind, bytes_max: 1, rounds: 1 }.memory_bytes_min(4)
+        };
+        assert_eq!(needed(CollectiveName::AllReduce, 1000), 2000);
+        assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "input is a quarter, output is the whole");
+        assert_eq!(needed(CollectiveName::Scatter, 1001), 1252, "the largest part counts");
+        assert_eq!(needed(CollectiveName::Barrier, 1000), 0);
+    }
+}

@@ -1,0 +1,52 @@
+//! Local path: access to the memory of other nodes of the same server without frames.
+//!
+//! [`crate::Plan::memory_peers`] decides for both engines whose memory a node uses directly. Processes map that memory. In virtual time the
+//! operations of a server share one path: each occupies it for its bytes divided by the rate, one operation after the other, and
+//! then waits for the latency.
+//!
+//! The jobs crate decides which operations take the path. This file moves no bytes and reads no clock.
+
+use std::collections::BTreeMap;
+
+/// Latency and rate of the local path of one server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalPath {
+    /// Time from the end of an operation's transfer until its bytes are visible, in nanoseconds.
+    pub latency_ns: u64,
+    /// Rate of all operations of the server together, in bits per second. `None` is unlimited.
+    pub rate_bits_per_s: Option<u64>,
+}
+
+impl LocalPath {
+    /// Returns the time that `bytes` occupy the path, in nanoseconds.
+    #[must_use]
+    pub fn transfer_ns(&self, bytes: u64) -> u64 {
+        let Some(rate) = self.rate_bits_per_s.filter(|rate| *rate > 0) else { return 0 };
+        let ns = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(rate));
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+}
+
+/// Values measured between two processes on one host. See `docs/decisions/direct-or-wire.md`.
+impl Default for LocalPath {
+    fn default() -> Self {
+        Self { latency_ns: 150, rate_bits_per_s: Some(320_000_000_000) }
+    }
+}
+
+/// Local paths of a rack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LocalPlan {
+    /// Path of every server that has none of its own.
+    pub of_rack: LocalPath,
+    /// Paths of single servers, by name.
+    pub of_servers: BTreeMap<String, LocalPath>,
+}
+
+impl LocalPlan {
+    /// Returns the path of the server with this name.
+    #[must_use]
+    pub fn of(&self, server: &str) -> LocalPath {
+        self.of_servers.get(server).copied().unwrap_or(self.of_rack)
+    }
+}

@@ -1,0 +1,275 @@
+//! Resolved and checked description of a rack and of its job.
+//!
+//! Every default is filled in, every shape is expanded to members and links, and every link has its profile and credits.
+//! The simulator and the running nodes receive the identical plan. For this reason they run the identical rack.
+//!
+//! A plan opens no file descriptor and starts no process. [`Plan::read`] and [`Plan::parse`] make it. A command line changes it
+//! with [`Plan::change`] and related methods, and [`Plan::check`] checks the result again.
+
+pub(crate) mod distances;
+mod hosts;
+mod hub;
+mod levels;
+mod local;
+mod settle;
+mod timers;
+
+use std::collections::BTreeMap;
+
+use rackloom_protocol::{
+    Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PathConfig, PauseConfig,
+    PortConfig, RetryConfig, TransportConfig,
+};
+
+use crate::model::channels::ChannelPlan;
+use crate::model::clock::Clock;
+use crate::model::defaults::CreditChoice;
+use crate::model::expect::Expectations;
+use crate::model::hosts::HostPlan;
+use crate::model::hub::SwitchKind;
+use crate::model::job::JobPlan;
+use crate::model::link::{LinkPlan, LinkProfile};
+use crate::model::local::LocalPlan;
+use crate::model::member::{MemberPlan, SecurityPlan, TenantPlan};
+use crate::model::stated::{Reach, Stated};
+use crate::model::timing::ForwardingPlan;
+use crate::model::wire::{Checks, PayloadMode, WireKind};
+
+/// Describes a rack and the job that it runs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name of the rack.
+    pub name: String,
+    /// Seed of all random numbers. Not part of the configuration hash: a report states both.
+    pub seed: u64,
+    /// Identity of the rack on the wire, derived from name and configuration hash. Never zero.
+    pub epoch: u16,
+    /// Hash of the name and of all fields below. It does not depend on comments or spelling.
+    pub config_hash: u64,
+    /// Members, indexed by [`NodeId`]: endpoints first, then switches.
+    pub members: Vec<MemberPlan>,
+    /// Machines that run the rack together. Empty if one machine runs all of it.
+    pub hosts: Vec<HostPlan>,
+    /// Links, indexed by edge.
+    pub links: Vec<LinkPlan>,
+    /// Authentication of members. Not part of the configuration hash, because the path of the key differs between hosts.
+    pub security: SecurityPlan,
+    /// Kind of device that joins the nodes of a star.
+    pub switch: SwitchKind,
+    /// Medium of the frames between real processes. Change it with [`Plan::set_wire`].
+    pub wire: WireKind,
+    /// True if GPU nodes of one server use frames only and do not map each other's memory.
+    pub force_wire: bool,
+    /// Paths between the memories of nodes of one server, in virtual time.
+    pub local: LocalPlan,
+    /// When frames carry the end-to-end check.
+    pub checks: Checks,
+    /// Timers that detect dead links between real processes. See [`Plan::timers_on`].
+    pub timers: LinkTimers,
+    /// Retransmission, windows and acknowledgements between real processes. See [`Plan::transport_on`].
+    pub transport: TransportConfig,
+    /// How small operations share a frame.
+    pub packing: PackingConfig,
+    /// Selection among several paths to a node.
+    pub paths: PathConfig,
+    /// Forwarding of frames by a member, in virtual time.
+    pub forwarding: ForwardingPlan,
+    /// Virtual channels of every link.
+    pub channels: ChannelPlan,
+    /// Largest frame in bytes, Ethernet header included.
+    pub frame_bytes_max: u16,
+    /// Largest number of outstanding loads per peer.
+    pub outstanding_loads_max: u32,
+    /// EtherType of every frame.
+    pub ether_type: u16,
+    /// UDP port of messages between supervisors, on the udp wire between hosts. Links use the ports above it.
+    pub udp_port: u16,
+    /// Size of the shared-memory ring of one link direction, in bytes. A power of two.
+    pub ring_bytes: u32,
+    /// Operations larger than this number of bytes take the bulk path.
+    pub rdma_threshold_bytes: u32,
+    /// Treatment of the payload of long transfers, in virtual time.
+    pub payload: PayloadMode,
+    /// Job of the rack.
+    pub job: JobPlan,
+    /// Expectations that the report compares the run with.
+    pub expect: Expectations,
+    /// Quotas of the tenants that the file names, in ascending order of tenant numbers.
+    pub tenants: Vec<TenantPlan>,
+    /// A run without progress for this time ends, in nanoseconds.
+    pub watchdog_ns: u64,
+    /// Timing keys that the file states. Not part of the configuration hash: real processes take the values above.
+    pub(crate) stated: Stated,
+    /// Times of the links, from which unstated timers follow in virtual time.
+    pub(crate) reach: Reach,
+    /// Credit settings of the file. Unstated ones follow from the wire.
+    pub(crate) credit_choice: CreditChoice,
+}
+
+impl Plan {
+    /// Number of bytes that authentication adds to each frame: a counter and a tag.
+    pub const SEAL_BYTES: u16 = 16;
+
+    /// Returns true if frames and messages between hosts carry tags.
+    #[must_use]
+    pub const fn is_sealed(&self) -> bool {
+        self.security.key_file.is_some()
+    }
+
+    /// Returns the largest frame on the wire in bytes, Ethernet header and seal included.
+    #[must_use]
+    pub const fn wire_bytes_max(&self) -> u16 {
+        if self.is_sealed() { self.frame_bytes_max + Self::SEAL_BYTES } else { self.frame_bytes_max }
+    }
+
+    /// Returns members and links as a graph of the protocol core.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph {
+            members: self.members.iter().map(|member| member.role).collect(),
+            edges: self.links.iter().map(|link| link.edge).collect(),
+        }
+    }
+
+    /// Returns the configuration of a member that runs as a real process.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn member_config(&self, node: NodeId, incarnation: Incarnation) -> MemberConfig {
+        self.member_config_on(Clock::Wall, node, incarnation)
+    }
+
+    /// Returns the configuration of a member. It depends on the clock in timers that the file leaves open.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn member_config_on(&self, clock: Clock, node: NodeId, incarnation: Incarnation) -> MemberConfig {
+        let graph = self.graph();
+        let ports = graph.ports(node).into_iter().map(|(edge, neighbour, plane)| PortConfig {
+            edge,
+            neighbour,
+            plane,
+            credits: self.links[usize::from(edge)].credits,
+            channel_limits: self.channels.limits_of(&self.links[usize::from(edge)].profile).to_vec(),
+            is_undivided: !self.links[usize::from(edge)].profile.channels.are_divided,
+            is_dateline: self.channels.is_dateline(edge),
+            updates: self.links[usize::from(edge)].updates,
+            retry: self.retry_config(usize::from(edge), clock),
+            pause: self.pause_config(usize::from(edge), clock),
+        });
+        MemberConfig {
+            node,
+            incarnation,
+            epoch: self.epoch,
+            tenants: self.members.iter().map(|member| member.tenant).collect(),
+            ether_type: self.ether_type,
+            ports: ports.collect(),
+            graph: graph.into(),
+            timers: self.timers_on(clock),
+            transport: self.transport_on(clock),
+            paths: self.paths,
+            packing: self.packing,
+            forwarding: self.forwarding.rules,
+            channels: self.channels.config.clone(),
+            end_to_end_check: self.end_to_end_check(),
+            outstanding_loads_max: self.outstanding_loads_max,
+            frame_bytes_max: self.frame_bytes_max,
+        }
+    }
+
+    fn retry_config(&self, edge: usize, clock: Clock) -> Option<RetryConfig> {
+        let profile = &self.links[edge].profile;
+        profile.retry.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
+    }
+
+    fn pause_config(&self, edge: usize, clock: Clock) -> Option<PauseConfig> {
+        let profile = &self.links[edge].profile;
+        let room_bytes = self.channel_room_bytes(profile);
+        profile.pause.map(|pause| pause.config(profile, self.frame_bytes_max, room_bytes, clock))
+    }
+
+    /// Returns the bytes that frames of one channel may fill on a link with pauses. A quarter of a ring stays free for
+    /// control frames.
+    #[must_use]
+    pub fn channel_room_bytes(&self, link: &LinkProfile) -> u64 {
+        u64::from(self.ring_bytes) / 4 * 3 / self.channels.count_of(link) as u64
+    }
+
+    /// Returns true if frames carry the end-to-end check.
+    #[must_use]
+    pub fn end_to_end_check(&self) -> bool {
+        match self.checks {
+            Checks::Always => true,
+            Checks::Never => false,
+            Checks::Auto => {
+                let is_exposed = |link: &LinkPlan| {
+                    self.wire_of(&link.edge) != WireKind::SharedMemory || link.profile.corrupt > 0.0
+                };
+                self.wire != WireKind::SharedMemory || self.links.iter().any(is_exposed)
+            }
+        }
+    }
+
+    /// Returns the number of GPU nodes (ranks).
+    #[must_use]
+    pub fn endpoint_count(&self) -> usize {
+        self.members.iter().filter(|member| member.role == MemberRole::Endpoint).count()
+    }
+
+    /// Returns the member with this name, or `None`.
+    #[must_use]
+    pub fn node_named(&self, name: &str) -> Option<NodeId> {
+        let index = self.members.iter().position(|member| member.name == name)?;
+        u16::try_from(index).ok().map(NodeId)
+    }
+
+    /// Returns the servers with their members, in the order of their first members.
+    #[must_use]
+    pub fn servers(&self) -> Vec<(&str, Vec<NodeId>)> {
+        let mut servers: Vec<(&str, Vec<NodeId>)> = Vec::new();
+        let mut index_of: BTreeMap<&str, usize> = BTreeMap::new();
+        for (number, member) in (0..).zip(&self.members) {
+            let index = *index_of.entry(&member.server).or_insert_with(|| {
+                servers.push((&member.server, Vec::new()));
+                servers.len() - 1
+            });
+            servers[index].1.push(NodeId(number));
+        }
+        servers
+    }
+
+    /// Returns true if two members are in one server and may share memory.
+    ///
+    /// # Panics
+    /// If the plan has no such member.
+    #[must_use]
+    pub fn same_server(&self, left: NodeId, right: NodeId) -> bool {
+        self.members[left.index()].server == self.members[right.index()].server
+    }
+
+    /// Returns the ranks in a server, in ascending order.
+    #[must_use]
+    pub fn ranks_of_server(&self, server: &str) -> Vec<NodeId> {
+        // Endpoints come first, so the rank and the node number are equal.
+        let ranks = (0..).zip(&self.members).take(self.endpoint_count());
+        ranks.filter(|(_, member)| member.server == server).map(|(number, _)| NodeId(number)).collect()
+    }
+
+    /// Returns for each rank the index of its server in [`Plan::servers`].
+    #[must_use]
+    pub fn server_of_each_rank(&self) -> Vec<usize> {
+        let servers = self.servers();
+        let index_of: BTreeMap<&str, usize> =
+            servers.iter().enumerate().map(|(index, (server, _))| (*server, index)).collect();
+        let ranks = self.members.iter().take(self.endpoint_count());
+        ranks.map(|rank| index_of[rank.server.as_str()]).collect()
+    }
+
+    /// Returns the least memory that the job needs at every node, in bytes. See [`JobPlan::memory_bytes_min`].
+    #[must_use]
+    pub fn memory_needed_by_job(&self) -> u64 {
+        self.job.memory_bytes_min(self.endpoint_count())
+    }
+}

@@ -1,0 +1,49 @@
+//! Hosts of the members and links of a plan.
+
+use std::net::SocketAddrV4;
+
+use rackloom_protocol::{Edge, NodeId};
+
+use crate::model::hosts::HostPlan;
+use crate::model::plan::Plan;
+use crate::model::wire::WireKind;
+
+impl Plan {
+    /// Returns the host with this name, or `None`.
+    #[must_use]
+    pub fn host_named(&self, name: &str) -> Option<&HostPlan> {
+        self.hosts.iter().find(|host| host.name == name)
+    }
+
+    /// Returns the host that runs a member, or `None` in a rack of one machine.
+    #[must_use]
+    pub fn host_of(&self, member: NodeId) -> Option<&HostPlan> {
+        self.hosts.iter().find(|host| host.members.contains(&member))
+    }
+
+    /// Returns true if a link joins two hosts.
+    #[must_use]
+    pub fn joins_hosts(&self, edge: &Edge) -> bool {
+        match (self.host_of(edge.a), self.host_of(edge.b)) {
+            (Some(a), Some(b)) => a.name != b.name,
+            _ => false,
+        }
+    }
+
+    /// Returns the medium of a link between real processes.
+    #[must_use]
+    pub fn wire_of(&self, edge: &Edge) -> WireKind {
+        match self.wire {
+            WireKind::Udp => WireKind::Udp,
+            _ if self.joins_hosts(edge) => WireKind::Packet,
+            wire => wire,
+        }
+    }
+
+    /// Returns address and port of a link on a host, by edge index. The port is equal at both ends.
+    #[must_use]
+    pub fn udp_address(&self, host: &HostPlan, edge: usize) -> Option<SocketAddrV4> {
+        let port = usize::from(self.udp_port) + 1 + edge;
+        Some(SocketAddrV4::new(host.address_of(edge)?, u16::try_from(port).ok()?))
+    }
+}

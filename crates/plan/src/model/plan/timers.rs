@@ -1,0 +1,162 @@
+//! Default timers, resolved for each clock.
+//!
+//! The timers of a [`Plan`] suit real processes: scheduling on a shared host determines the delay of heartbeats and acknowledgements,
+//! and the transport measures round trips itself, above its lower bound. In virtual time there is no such delay, so timers that
+//! the file does not state follow from the links of the plan. A key that the file states has its value on both clocks.
+//!
+//! With *frame* the time of a largest frame on the slowest link, *hop* the largest sum of a link's latency, a frame and the latency of
+//! forwarding, and *path* a bound of the hops between two members, virtual time has (all factors are ours):
+//!
+//! | timer | value |
+//! |---|---|
+//! | `ack_delay` | round trip: 2 x *path* x *hop*, within 1 us and 200 us |
+//! | `timeout_min` | round trip + `ack_delay` + one window of frames |
+//! | `timeout_initial` | round trip + `ack_delay` + one window of frames of every node, at most 20 ms, at least `timeout_min` |
+//! | `timeout_max` | 32 x `timeout_min`, at least 2 x `timeout_initial` |
+//! | `heartbeat_interval` | 50 us, at least 8 x *hop* and 400 ns for each link of the rack |
+//! | `heartbeat_rest` | 1 |
+//! | `hello_interval` | 20 us, at least 4 x *hop* |
+
+use std::collections::VecDeque;
+
+use rackloom_protocol::{LinkTimers, TransportConfig};
+
+use crate::model::clock::Clock;
+use crate::model::defaults;
+use crate::model::headers::wire_bytes;
+use crate::model::link::LinkPlan;
+use crate::model::plan::Plan;
+use crate::model::stated::{Reach, Stated};
+
+const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 1_000..=200_000;
+const HEARTBEAT_NS_MIN: u64 = 50_000;
+/// With a fixed interval, heartbeats of a rack of a thousand links would be most of the work of a simulation.
+const HEARTBEAT_NS_PER_LINK: u64 = 400;
+const HELLO_NS_MIN: u64 = 20_000;
+/// Least timeout between real processes if all links have link-level retry. The transport waits until they have had time to replay.
+const REPEATING_LINKS_TIMEOUT_MIN_NS: u64 = 40_000_000;
+
+impl Reach {
+    /// Computes the times with one search over the links.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let frame_ns = |link: &LinkPlan| {
+            let bits = 8 * wire_bytes(plan.frame_bytes_max.into()) as u128;
+            let ns = |rate: u64| (bits * 1_000_000_000).div_ceil(u128::from(rate.max(1))) as u64;
+            link.profile.rate_bits_per_s.map_or(0, ns)
+        };
+        let hop_ns = |link: &LinkPlan| {
+            frame_ns(link)
+                .saturating_add(link.profile.latency_ns())
+                .saturating_add(plan.forwarding.latency_ns)
+        };
+        let hop_ns = plan.links.iter().map(hop_ns).max().unwrap_or(0);
+        let round_trip_ns = hop_ns.saturating_mul(2 * path_hops_max(plan));
+        Self { frame_ns: plan.links.iter().map(frame_ns).max().unwrap_or(0), hop_ns, round_trip_ns }
+    }
+}
+
+/// Returns an upper bound of the hops between two members: twice the distance of the farthest member from the first.
+fn path_hops_max(plan: &Plan) -> u64 {
+    let mut neighbours = vec![Vec::new(); plan.members.len()];
+    for link in &plan.links {
+        let (a, b) = (link.edge.a.index(), link.edge.b.index());
+        neighbours[a].push(b);
+        neighbours[b].push(a);
+    }
+    let mut distance = vec![None; plan.members.len()];
+    let mut queue = VecDeque::from_iter((!distance.is_empty()).then_some((0, 0_u64)));
+    let mut farthest = 0;
+    while let Some((member, hops)) = queue.pop_front() {
+        if distance[member].is_none() {
+            distance[member] = Some(hops);
+            farthest = farthest.max(hops);
+            queue.extend(neighbours[member].iter().map(|next| (*next, hops + 1)));
+        }
+    }
+    (2 * farthest).max(1)
+}
+
+impl Plan {
+    /// Returns the link timers on a clock, with defaults resolved.
+    #[must_use]
+    pub fn timers_on(&self, clock: Clock) -> LinkTimers {
+        let (stated, reach, mut timers) = (self.stated, self.reach, self.timers);
+        if clock == Clock::Wall {
+            return timers;
+        }
+        if !stated.heartbeat_interval {
+            let of_links_ns = HEARTBEAT_NS_PER_LINK.saturating_mul(self.links.len() as u64);
+            let interval_ns = HEARTBEAT_NS_MIN.max(of_links_ns).max(reach.hop_ns.saturating_mul(8));
+            // No timer is longer than on real processes.
+            timers.heartbeat_interval_ns = interval_ns.min(timers.heartbeat_interval_ns);
+            if !stated.heartbeat_rest {
+                timers.heartbeat_rest = 1;
+            }
+            if !stated.hold_down {
+                timers.hold_down_ns =
+                    defaults::hold_down_ns(timers.heartbeat_interval_ns, timers.heartbeat_miss_max);
+            }
+        }
+        if !stated.hello_interval {
+            let interval_ns = HELLO_NS_MIN.max(reach.hop_ns.saturating_mul(4));
+            timers.hello_interval_ns = interval_ns.min(timers.hello_interval_ns);
+        }
+        timers
+    }
+
+    /// Returns the transport settings on a clock, with defaults resolved. `ack_delay` < `timeout_min` <= `timeout_initial` <=
+    /// `timeout_max` holds if it holds for the stated values.
+    #[must_use]
+    pub fn transport_on(&self, clock: Clock) -> TransportConfig {
+        let (stated, reach, given) = (self.stated, self.reach, self.transport);
+        let mut open = given;
+        match clock {
+            Clock::Wall if self.links.iter().all(|link| link.profile.retry.is_some()) => {
+                open.timeout_min_ns = given.timeout_min_ns.max(REPEATING_LINKS_TIMEOUT_MIN_NS);
+                open.timeout_initial_ns = given.timeout_initial_ns.max(REPEATING_LINKS_TIMEOUT_MIN_NS);
+            }
+            Clock::Wall => {}
+            Clock::Virtual => {
+                let window_ns = reach.frame_ns.saturating_mul(given.window_packets.into());
+                open.ack_delay_ns = reach.round_trip_ns.clamp(*ACK_DELAY_NS.start(), *ACK_DELAY_NS.end());
+                let ack_delay_ns = if stated.ack_delay { given.ack_delay_ns } else { open.ack_delay_ns };
+                let answered_ns = reach.round_trip_ns.saturating_add(ack_delay_ns);
+                let queued_ns = window_ns.saturating_mul(self.endpoint_count() as u64);
+                open.timeout_min_ns = answered_ns.saturating_add(window_ns).saturating_add(1);
+                open.timeout_initial_ns =
+                    answered_ns.saturating_add(queued_ns).min(defaults::TRANSPORT.timeout_initial_ns);
+                let min_ns = if stated.timeout_min { given.timeout_min_ns } else { open.timeout_min_ns };
+                open.timeout_initial_ns = open.timeout_initial_ns.max(min_ns);
+                open.timeout_max_ns =
+                    min_ns.saturating_mul(32).max(open.timeout_initial_ns.saturating_mul(2));
+            }
+        }
+        fit(given, open, stated)
+    }
+}
+
+/// Returns stated values unchanged, and defaults adjusted such that the order holds.
+fn fit(given: TransportConfig, open: TransportConfig, stated: Stated) -> TransportConfig {
+    let mut times = [
+        (stated.ack_delay, given.ack_delay_ns, open.ack_delay_ns),
+        (stated.timeout_min, given.timeout_min_ns, open.timeout_min_ns),
+        (stated.timeout_initial, given.timeout_initial_ns, open.timeout_initial_ns),
+        (stated.timeout_max, given.timeout_max_ns, open.timeout_max_ns),
+    ]
+    .map(|(is_stated, given_ns, open_ns)| (is_stated, if is_stated { given_ns } else { open_ns }));
+    for index in 1..times.len() {
+        // An acknowledgement is sent before the least timeout has passed.
+        let gap_ns = u64::from(index == 1);
+        if !times[index].0 {
+            times[index].1 = times[index].1.max(times[index - 1].1.saturating_add(gap_ns));
+        }
+    }
+    for index in (1..times.len()).rev() {
+        let gap_ns = u64::from(index == 1);
+        if !times[index - 1].0 {
+            times[index - 1].1 = times[index - 1].1.min(times[index].1.saturating_sub(gap_ns));
+        }
+    }
+    let [(_, ack_delay_ns), (_, timeout_min_ns), (_, timeout_initial_ns), (_, timeout_max_ns)] = times;
+    TransportConfig { ack_delay_ns, timeout_min_ns, timeout_initial_ns, timeout_max_ns, ..given }
+}

@@ -1,0 +1,242 @@
+//! Types of declarations: tables, keys, and forms of values.
+//!
+//! This file declares no key.
+
+use crate::read::quantity::{Unit, shown};
+
+/// Name of the table of a whole rack file.
+pub(crate) const RACK_NAME: &str = "rack";
+/// Name of the table of a whole fault script.
+pub(crate) const SCRIPT_NAME: &str = "fault script";
+
+/// Declaration of one table.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Heading of the table in the document.
+    pub(crate) name: &'static str,
+    /// Keys of the table, in the order of the document.
+    pub(crate) keys: &'static [Key],
+    /// Number of keys that a file may name.
+    pub(crate) choose: Choose,
+}
+
+/// Number of keys of a table that a file names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choose {
+    /// Any number of keys.
+    Any,
+    /// Exactly one key: the table is a choice.
+    One,
+}
+
+/// Declaration of one key.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Default as shown in the document, or [`REQUIRED`].
+    pub(crate) default: &'static str,
+    pub(crate) meaning: &'static str,
+}
+
+/// Default of a key that a file must state.
+pub(crate) const REQUIRED: &str = "required";
+
+/// Form of a value. Ranges include both ends.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// Name of a rack, member or server.
+    Name,
+    /// List of names.
+    Names,
+    /// Whole number.
+    Count(u64, u64),
+    /// List of whole numbers, counted from one.
+    Counts,
+    /// Size in bytes.
+    Size(u64, u64),
+    /// Time in nanoseconds.
+    Time(u64, u64),
+    /// Bits per second, or `unlimited`.
+    Rate(u64, u64),
+    /// Length in millimetres.
+    Length(u64, u64),
+    /// Number from 0 to 1, or per cent.
+    Probability,
+    /// Number with at most three decimal places, in thousandths.
+    Factor(u64, u64),
+    /// `true` or `false`.
+    Flag,
+    /// One of several words.
+    Word(&'static [&'static str]),
+    /// Table.
+    Table(&'static Table),
+    /// List of tables.
+    List(&'static Table),
+    /// Tables by names.
+    TableBy(By, &'static Table),
+    /// By server: a list of names, or a table that holds one.
+    Servers(&'static Table),
+    /// List of links by name.
+    LinkNames,
+    /// Name by link.
+    NameByLink,
+    /// Lists of counts, by direction of the link.
+    CountsByDirection,
+    /// One direction of a link.
+    Way,
+    /// Places in a rack: links, directions, members, planes; one or a list.
+    Where,
+    /// List of several words.
+    WordList(&'static [&'static str]),
+    /// GPU, or a fake device.
+    Device,
+    /// Path of a file.
+    Path,
+    /// One of two forms.
+    Either(&'static [Self; 2]),
+}
+
+/// Meaning of the free keys of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Member,
+    Link,
+    Group,
+    Tenant,
+    Host,
+}
+
+/// Declares a key.
+pub(crate) const fn key(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
+    Key { name, kind, default, meaning }
+}
+
+/// Declares a table that permits any number of keys.
+pub(crate) const fn table(name: &'static str, keys: &'static [Key]) -> Table {
+    Table { name, keys, choose: Choose::Any }
+}
+
+impl Table {
+    /// Returns the key with this name.
+    pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
+        self.keys.iter().find(|key| key.name == name)
+    }
+
+    /// Returns the names of the keys.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> + Clone {
+        self.keys.iter().map(|key| key.name)
+    }
+
+    /// Returns the names of the keys as a list in a sentence.
+    pub(crate) fn listed(&self) -> String {
+        self.names().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the path of a key in the file, for a table with one position: `timers.hold_down`.
+    pub(crate) fn path_of(&self, key: &str) -> String {
+        if self.name == RACK_NAME || self.name == SCRIPT_NAME {
+            key.to_owned()
+        } else {
+            format!("{}.{key}", self.name)
+        }
+    }
+
+    /// Returns the range of a key's values and their unit, or `None` if it has no range.
+    pub(crate) fn range_if_any(&self, key: &str) -> Option<(u64, u64, Unit)> {
+        self.find(key).and_then(|key| key.kind.range())
+    }
+
+    /// Returns the range of a key's values and their unit.
+    ///
+    /// # Panics
+    /// If the table has no such key or the key has no range: declaration and check do not match.
+    pub(crate) fn range_of(&self, key: &str) -> (u64, u64, Unit) {
+        self.range_if_any(key).unwrap_or_else(|| unreachable!("`{key}` of `{}` has no range", self.name))
+    }
+}
+
+impl Kind {
+    /// Returns least, most and unit of a number, or of the first form that has them.
+    fn range(&self) -> Option<(u64, u64, Unit)> {
+        match self {
+            Self::Count(least, most) => Some((*least, *most, Unit::Count)),
+            Self::Size(least, most) => Some((*least, *most, Unit::Bytes)),
+            Self::Time(least, most) => Some((*least, *most, Unit::Nanoseconds)),
+            Self::Rate(least, most) => Some((*least, *most, Unit::BitsPerSecond)),
+            Self::Length(least, most) => Some((*least, *most, Unit::Millimetres)),
+            Self::Factor(least, most) => Some((*least, *most, Unit::Thousandths)),
+            Self::Either(forms) => forms.iter().find_map(Self::range),
+            _ => None,
+        }
+    }
+
+    /// Returns a description of the form, for the document and the hints of editors.
+    pub(crate) fn words(&self) -> String {
+        let what = match self {
+            Self::Count(..) => "count",
+            Self::Size(..) => "size",
+            Self::Time(..) => "time",
+            Self::Rate(..) => "rate",
+            Self::Length(..) => "length",
+            Self::Factor(..) => "number",
+            Self::Name => "name",
+            Self::Path => "path",
+            Self::Device => "`cuda:N` or `fake:SEED`",
+            Self::Names => "list of names",
+            Self::Counts => "list of counts",
+            Self::Probability => "probability",
+            Self::LinkNames => "list of links",
+            Self::NameByLink => "name by link",
+            Self::CountsByDirection => "lists of counts by direction",
+            Self::Way => "direction of a link",
+            Self::Where => "place, or list of places",
+            Self::Flag => return "`true`, `false`".to_owned(),
+            Self::Word(words) => {
+                return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+            }
+            Self::WordList(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
+                return format!("list of {}", words.join(", "));
+            }
+            Self::Table(table) => return format!("table, see {}", table.anchor()),
+            Self::List(table) => return format!("list of tables, see {}", table.anchor()),
+            Self::TableBy(by, table) => return format!("table by {}, see {}", by.word(), table.anchor()),
+            Self::Servers(table) => {
+                return format!("list of names, or table, by server, see {}", table.anchor());
+            }
+            Self::Either([Self::Word(one), Self::WordList(several)]) if one == several => {
+                return format!("{}; or list of these", Self::Word(one).words());
+            }
+            Self::Either([first, second]) => return format!("{}; or {}", first.words(), second.words()),
+        };
+        let (least, most, unit) = self.range().unwrap_or((0, u64::MAX, Unit::Count));
+        let range = match (least, most) {
+            (0, u64::MAX) => String::new(),
+            (least, u64::MAX) => format!(", at least {}", shown(least, unit)),
+            (0, most) => format!(", up to {}", shown(most, unit)),
+            (least, most) => format!(", {} to {}", shown(least, unit), shown(most, unit)),
+        };
+        let otherwise = if matches!(self, Self::Rate(..)) { ", or `unlimited`" } else { "" };
+        format!("{what}{range}{otherwise}")
+    }
+}
+
+impl Table {
+    /// Returns a link to the table's section of the document.
+    fn anchor(&self) -> String {
+        format!("[{}](#{})", self.name, self.name.replace('.', ""))
+    }
+}
+
+impl By {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Member => "member",
+            Self::Link => "link",
+            Self::Group => "group",
+            Self::Tenant => "tenant",
+            Self::Host => "host",
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Admission of packets: a packet is accepted only while no queue that it could lengthen is at its bound.
+
+use super::Endpoint;
+use super::bounds::BUDGETS_MAX;
+use super::peer::Peer;
+use crate::ids::Class;
+use crate::operation::messages::EAGER_BUDGET_BYTES;
+use crate::time::Instant;
+
+impl Endpoint {
+    // W-84
+    /// Returns true if a packet of this class may be accepted from a peer: no queue that it could lengthen is at its
+    /// bound.
+    #[inline]
+    pub(super) fn has_room_to_serve(&self, peer: &Peer, class: Class) -> bool {
+        let bounds = &self.bounds;
+        let has_room = !bounds.is_full(peer.not_yet_visible(class))
+            && !bounds.is_full(peer.refusal_holds.len())
+            && !bounds.is_full(self.forwarder.events_waiting());
+        has_room
+            && match class {
+                Class::Request | Class::Bulk => self.has_room_to_answer(peer),
+                Class::Reply | Class::BulkReply => !bounds.is_full(peer.landing),
+            }
+    }
+
+    fn has_room_to_answer(&self, peer: &Peer) -> bool {
+        let unsent = |class: Class| peer.senders[class.index()].unsent();
+        let waiting = self.matching.waiting_from(peer.node);
+        unsent(Class::Reply) <= self.bounds.packets
+            && unsent(Class::BulkReply) <= self.bounds.packets
+            && !self.bounds.is_full(peer.bulk[Class::BulkReply.index()].len())
+            && waiting.eager_cost <= BUDGETS_MAX * EAGER_BUDGET_BYTES
+            && waiting.offers <= self.bounds.offers
+    }
+
+    /// Records that work for a peer was added. If a queue is at its bound now, the fast path is closed for its next
+    /// packet.
+    pub(super) fn note_work(&self, peer: &mut Peer) {
+        if !Class::ALL.into_iter().all(|class| self.has_room_to_serve(peer, class)) {
+            peer.known_headers = [None; Class::COUNT];
+        }
+    }
+
+    /// Accepts held packets that waited for room, after work for a peer may have ended.
+    pub(super) fn resume_held(&mut self, now: Instant, peer: &mut Peer) {
+        peer.is_stalled = false;
+        for class in Class::ALL {
+            if peer.receivers[class.index()].has_next() {
+                self.take_held(now, class, peer);
+                self.note_owed(class, peer);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Refusal of signals whose data is not visible, because an operation that they count has failed.
+
+use super::Endpoint;
+use super::memory_queue::{Pending, Purpose};
+use super::peer::Peer;
+use crate::error::OperationError;
+use crate::ids::Class;
+
+impl Endpoint {
+    /// Records failed operations of a stream.
+    pub(super) fn note_failed(
+        &mut self,
+        peer: &mut Peer,
+        class: Class,
+        (first, end): (u32, u32),
+        error: Option<OperationError>,
+    ) {
+        let visible = peer.receivers[class.index()].visible;
+        peer.failed_operations[class.index()].note(first, end, error, visible);
+        self.has_failures = true;
+    }
+
+    // W-40
+    /// Refuses the signals at the front of the memory queue whose data is not visible.
+    #[cold]
+    pub(super) fn refuse_signals_without_data(&mut self) {
+        while let Some(pending) = self.memory.next_signal().copied() {
+            let Purpose::Signal { class, first, counted, .. } = pending.purpose else { return };
+            let Some(mut peer) = self.peers.get_mut(pending.node.index()).and_then(Option::take) else {
+                return;
+            };
+            // After the end of the peer's incarnation the state of the data is unknown, and no peer waits.
+            let found = if peer.generation == pending.generation {
+                peer.failed_operations[class.index()].find(first.wrapping_sub(counted), first)
+            } else {
+                Some(None)
+            };
+            if let Some(error) = found {
+                self.memory.forget_next();
+                self.refuse_signal(&mut peer, &pending, error);
+            }
+            self.put_back(peer);
+            if found.is_none() {
+                return;
+            }
+        }
+    }
+
+    fn refuse_signal(&mut self, peer: &mut Peer, pending: &Pending, error: Option<OperationError>) {
+        let Purpose::Signal { class, first, end, .. } = pending.purpose else { return };
+        if peer.generation != pending.generation {
+            return;
+        }
+        if let Some(error) = error {
+            self.refuse(peer, class, first, pending.region, error);
+            self.queue_data(peer, class.reply());
+        }
+        peer.served(class, end);
+        self.acknowledge_if_late(peer, class);
+    }
+}

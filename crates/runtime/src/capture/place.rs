@@ -1,0 +1,111 @@
+//! Names of capture files: several parts per link while the rack runs, one file per link afterwards.
+//!
+//! A part is a capture of its own, so what is left of a rack that was killed can be read as it is. Parts of another run in
+//! the same directory are left alone.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use rackloom_capture::{Heading, ReadError, join};
+use rackloom_plan::Plan;
+
+use crate::outcome::failure::Failure;
+
+/// Location of one run's captures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub(super) directory: PathBuf,
+    /// Told from that of any other run on this machine.
+    pub(super) run: u64,
+    pub(super) bytes_max: u64,
+}
+
+impl Place {
+    /// Returns the path of the part of a link that this process writes.
+    pub(super) fn part(&self, heading: &Heading, process: u64) -> PathBuf {
+        self.directory.join(format!("{}{process:x}.pcapng", self.part_stem(heading)))
+    }
+
+    /// Joins the parts of each link into one file. Returns notes for the user. Parts that cannot be joined remain.
+    ///
+    /// # Errors
+    /// A file cannot be read or written.
+    pub fn join(&self, plan: &Plan) -> Result<Vec<String>, Failure> {
+        let parts = self.names().map_err(|error| cannot_join(error, &self.directory))?;
+        let mut notes = Vec::new();
+        for heading in (0..plan.links.len()).filter_map(|edge| Heading::of(plan, edge as u16)) {
+            let stem = self.part_stem(&heading);
+            let mine: Vec<_> = parts.iter().filter(|name| name.starts_with(&stem)).collect();
+            let mine: Vec<_> = mine.into_iter().map(|name| self.directory.join(name)).collect();
+            notes.extend(self.join_link(&heading, &mine)?);
+        }
+        Ok(notes)
+    }
+
+    fn join_link(&self, heading: &Heading, parts: &[PathBuf]) -> Result<Vec<String>, Failure> {
+        let path = self.directory.join(file_name(&heading.link));
+        let joined = || -> Result<_, ReadError> {
+            let mut inputs = parts.iter().map(File::open).collect::<io::Result<Vec<_>>>()?;
+            let mut output = BufWriter::new(File::create(&path)?);
+            join(heading, &mut inputs, &mut output, self.bytes_max)
+        };
+        let joined = joined().map_err(|error| cannot_join(error, &path))?;
+        // A part that cannot be removed costs only space: its frames are in the joined file.
+        parts.iter().for_each(|part| drop(std::fs::remove_file(part)));
+        let mut notes = Vec::new();
+        if joined.full {
+            notes.push(format!(
+                "the capture {} is full; --capture-bytes allows more",
+                file_name(&heading.link)
+            ));
+        }
+        if joined.torn {
+            notes.push(format!("the capture {} lacks what a killed process had not written", heading.link));
+        }
+        Ok(notes)
+    }
+
+    /// Returns the common beginning of the names of a link's parts.
+    fn part_stem(&self, heading: &Heading) -> String {
+        format!("{}.part-{:x}-", safe(&heading.link), self.run)
+    }
+
+    /// Returns the names in the directory, sorted.
+    fn names(&self) -> io::Result<Vec<String>> {
+        let entries = std::fs::read_dir(&self.directory)?;
+        let mut names: Vec<_> = entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<_>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+fn cannot_join(error: impl std::fmt::Display, path: &Path) -> Failure {
+    Failure::could_not_start("cannot write the captures", error)
+        .at_path(path)
+        .hint("the parts that were written while the rack ran are still there, and can be read as they are")
+}
+
+/// The name of a link's file.
+fn file_name(link: &str) -> String {
+    format!("{}.pcapng", safe(link))
+}
+
+/// Names of members may hold what names of files may not.
+fn safe(link: &str) -> String {
+    let is_safe = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
+    link.chars().map(|letter| if is_safe(letter) { letter } else { '_' }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_a_link_lies_within_the_directory() {
+        assert_eq!(file_name("n0-p0--n1-p1"), "n0-p0--n1-p1.pcapng");
+        assert_eq!(file_name("../a b-p0--n1-p1"), ".._a_b-p0--n1-p1.pcapng");
+    }
+}

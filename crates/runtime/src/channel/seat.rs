@@ -1,0 +1,237 @@
+//! Seat's end of a control socket: it never blocks a seat.
+//!
+//! The supervisor may be stopped for any time, and its socket buffer is then full. Bytes without room wait here and are sent later, so a node
+//! serves its neighbours meanwhile. The outgoing buffer is bounded: when it is full, progress notices are dropped, because the next one
+//! replaces them.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rackloom::seat::descriptors;
+use rustix::net::sockopt;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::outcome::failure::Failure;
+
+/// Maximum length of a line from the supervisor, in bytes. It holds the rack file.
+const LINE_BYTES_MAX: usize = 64 << 20;
+/// Number of waiting bytes from which progress notices are dropped.
+const BACKLOG_BYTES_MAX: usize = 256 << 10;
+
+/// One end of the control socket.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    stream: UnixStream,
+    incoming: Vec<u8>,
+    scanned: usize,
+    outgoing: Vec<u8>,
+    /// Received descriptors that have not been taken.
+    descriptors: VecDeque<OwnedFd>,
+    ended: bool,
+}
+
+/// Result of a read.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Heard<T> {
+    /// A complete line.
+    Message(T),
+    /// No complete line yet.
+    Nothing,
+    /// The other end is closed.
+    End,
+}
+
+impl Channel {
+    /// Takes the socket and makes it non-blocking.
+    pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            incoming: Vec::new(),
+            scanned: 0,
+            outgoing: Vec::new(),
+            descriptors: VecDeque::new(),
+            ended: false,
+        })
+    }
+
+    /// Returns the channel on standard input, if that is a socket. `starter`: command that provides it, for the error.
+    pub(crate) fn of_stdin(starter: &str) -> Result<Self, Failure> {
+        let stdin = io::stdin();
+        if sockopt::socket_type(stdin.as_fd()).is_err() {
+            return Err(Failure::bad_input("this command needs a socket as its standard input")
+                .hint(format!("it is started by {starter}")));
+        }
+        let open = || Self::new(UnixStream::from(stdin.as_fd().try_clone_to_owned()?));
+        open().map_err(|error| Failure::could_not_start("cannot use the socket on standard input", error))
+    }
+
+    /// Takes a socket of which some bytes and descriptors have been read already.
+    pub(crate) fn resume(stream: UnixStream, read: Vec<u8>, came: Vec<OwnedFd>) -> io::Result<Self> {
+        Ok(Self { incoming: read, descriptors: came.into(), ..Self::new(stream)? })
+    }
+
+    /// Returns a second descriptor of the socket.
+    pub(crate) fn duplicate(&self) -> io::Result<UnixStream> {
+        self.stream.try_clone()
+    }
+
+    /// Reads the next message, without waiting.
+    pub(crate) fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Heard<T>> {
+        self.fill()?;
+        let found = self.incoming[self.scanned..].iter().position(|byte| *byte == b'\n');
+        let Some(position) = found else {
+            self.scanned = self.incoming.len();
+            if self.incoming.len() > LINE_BYTES_MAX {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a control line without an end"));
+            }
+            return Ok(if self.ended { Heard::End } else { Heard::Nothing });
+        };
+        let line: Vec<u8> = self.incoming.drain(..=self.scanned + position).collect();
+        self.scanned = 0;
+        serde_json::from_slice(&line).map(Heard::Message).map_err(Into::into)
+    }
+
+    /// Reads the next message. Waits until it is complete or the other end is closed.
+    pub(crate) fn hear_first<T: DeserializeOwned>(&mut self) -> io::Result<Heard<T>> {
+        loop {
+            match self.hear()? {
+                Heard::Nothing => wait_readable(self.stream.as_fd())?,
+                heard => return Ok(heard),
+            }
+        }
+    }
+
+    /// Returns the descriptors that were sent with the last line; `None` if some are missing.
+    pub(crate) fn take_descriptors(&mut self, count: usize) -> Option<Vec<OwnedFd>> {
+        (count <= self.descriptors.len()).then(|| self.descriptors.drain(..count).collect())
+    }
+
+    /// Queues a line and sends as much of the queue as the socket takes.
+    pub(crate) fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
+        serde_json::to_writer(&mut self.outgoing, message)?;
+        self.outgoing.push(b'\n');
+        self.flush()
+    }
+
+    /// Queues a line unless too much waits already.
+    pub(crate) fn say_if_heard(&mut self, message: &impl Serialize) -> io::Result<()> {
+        if self.outgoing.len() < BACKLOG_BYTES_MAX { self.say(message) } else { self.flush() }
+    }
+
+    /// Sends as much of the queue as the socket takes.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        let mut sent = 0;
+        while sent < self.outgoing.len() && !self.ended {
+            match self.stream.write(&self.outgoing[sent..]) {
+                Ok(0) => self.ended = true,
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_end(&error) => self.ended = true,
+                Err(error) => return Err(error),
+            }
+        }
+        self.outgoing.drain(..sent);
+        Ok(())
+    }
+
+    /// Returns whether the socket has taken the whole queue.
+    #[cfg(test)]
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.outgoing.is_empty() || self.ended
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let mut chunk = [0; 16 << 10];
+        while !self.ended && self.incoming.len() <= LINE_BYTES_MAX {
+            let mut came = Vec::new();
+            let read = descriptors::receive(&self.stream, &mut chunk, &mut came);
+            self.descriptors.extend(came);
+            match read {
+                Ok(0) => self.ended = true,
+                Ok(count) => self.incoming.extend_from_slice(&chunk[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_end(&error) => self.ended = true,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe)
+}
+
+fn wait_readable(socket: BorrowedFd<'_>) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut interest = [PollFd::new(&socket, PollFlags::IN)];
+    match poll(&mut interest, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn pair() -> (Channel, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+        (Channel::new(ours).expect("a channel"), theirs)
+    }
+
+    #[test]
+    fn a_line_in_pieces_is_one_message() {
+        let (mut channel, mut other) = pair();
+        other.write_all(b"[1,").unwrap();
+        assert_eq!(channel.hear::<Vec<u8>>().unwrap(), Heard::Nothing);
+        other.write_all(b"2]\n[3]\n[").unwrap();
+        assert_eq!(channel.hear().unwrap(), Heard::Message(vec![1_u8, 2]));
+        assert_eq!(channel.hear().unwrap(), Heard::Message(vec![3_u8]));
+        assert_eq!(channel.hear::<Vec<u8>>().unwrap(), Heard::Nothing);
+        drop(other);
+        assert_eq!(channel.hear::<Vec<u8>>().unwrap(), Heard::End);
+    }
+
+    #[test]
+    fn a_line_that_is_no_message_is_an_error_and_not_a_panic() {
+        let (mut channel, mut other) = pair();
+        other.write_all(b"}{\n").unwrap();
+        assert!(channel.hear::<Vec<u8>>().is_err());
+    }
+
+    #[test]
+    fn a_supervisor_that_does_not_read_blocks_no_seat_and_misses_progress_only() {
+        let (mut channel, mut other) = pair();
+        let long = "x".repeat(1000);
+        for _ in 0..3_000 {
+            channel.say_if_heard(&long).unwrap();
+        }
+        assert!(channel.outgoing.len() < BACKLOG_BYTES_MAX + 2_000, "the backlog is bounded");
+        channel.say(&"the report").unwrap();
+        assert!(!channel.is_flushed());
+
+        other.set_nonblocking(true).unwrap();
+        let mut text = Vec::new();
+        while !channel.is_flushed() {
+            let _ = other.read_to_end(&mut text);
+            channel.flush().unwrap();
+        }
+        let _ = other.read_to_end(&mut text);
+        assert!(String::from_utf8(text).unwrap().ends_with("\"the report\"\n"));
+    }
+}

@@ -1,0 +1,48 @@
+//! The program that runs supervisors, seats and their helpers: each is a process of its own, started with a hidden command.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Program with the hidden commands `seat`, `keep` and `sweep-names`, as the `rackloom` command has them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    path: PathBuf,
+}
+
+impl Program {
+    /// Returns the program at this path.
+    #[must_use]
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Returns the running program itself. It stays reachable if its file is replaced.
+    #[must_use]
+    pub fn current() -> Self {
+        Self::at("/proc/self/exe")
+    }
+
+    /// Returns a command that starts one member of a rack. The control socket is its standard input.
+    #[must_use]
+    pub fn seat(&self) -> Command {
+        self.with("seat")
+    }
+
+    /// Returns a command that starts the supervisor of a standing rack. The socket to its launcher is its standard input.
+    #[must_use]
+    pub fn keep(&self) -> Command {
+        self.with("keep")
+    }
+
+    /// Returns a command that removes the names of network namespaces after the end of its standard input.
+    #[must_use]
+    pub fn sweep_names(&self) -> Command {
+        self.with("sweep-names")
+    }
+
+    fn with(&self, hidden: &str) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg(hidden);
+        command
+    }
+}

@@ -1,0 +1,77 @@
+//! Failure before there is a report: cause, location, hint, and the exit that goes with it.
+//!
+//! A failed check of a run is a report with the verdict "fail", and no failure in this sense.
+
+use std::fmt;
+use std::path::Path;
+
+use super::exit::Exit;
+
+/// Error of an operation on a rack, for its user.
+#[derive(Debug)]
+pub struct Failure {
+    /// Exit that goes with it.
+    pub exit: Exit,
+    what: String,
+    location: Option<String>,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// Returns a failure with its cause.
+    pub fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into(), location: None, hint: None }
+    }
+
+    /// Returns a failure that options or a file cause.
+    pub fn bad_input(what: impl Into<String>) -> Self {
+        Self::new(Exit::BadInput, what)
+    }
+
+    /// Returns a failure that the machine causes.
+    pub fn could_not_start(what: impl Into<String>, cause: impl fmt::Display) -> Self {
+        Self::new(Exit::CouldNotStart, format!("{}: {cause}", what.into()))
+    }
+
+    /// Adds the location of the mistake.
+    #[must_use]
+    pub fn at(mut self, location: impl Into<String>) -> Self {
+        self.location = Some(location.into());
+        self
+    }
+
+    /// Adds the file of the mistake.
+    #[must_use]
+    pub fn at_path(self, path: &Path) -> Self {
+        self.at(path.display().to_string())
+    }
+
+    /// Adds a remedy.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Returns the text with the heading `error: `. The mistakes of a rack file bring their own heading.
+    #[must_use]
+    pub fn with_heading(&self) -> String {
+        let heading = if self.what.starts_with("error: ") { "" } else { "error: " };
+        format!("{heading}{self}")
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.what)?;
+        if let Some(location) = &self.location {
+            write!(formatter, "\n  where: {location}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(formatter, "\n  hint:  {hint}")?;
+        }
+        Ok(())
+    }
+}

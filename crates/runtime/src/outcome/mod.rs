@@ -1,0 +1,8 @@
+//! Outcomes of runs: exits, failures, expectations, and the parts of a report that do not come from members.
+
+pub mod exit;
+pub mod expectations;
+pub mod failure;
+pub mod findings;
+pub mod headway;
+pub mod meta;

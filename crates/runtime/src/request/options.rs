@@ -1,0 +1,80 @@
+//! Options of racks of processes. A program fills them in; the command fills them in from its arguments.
+
+use std::path::PathBuf;
+
+use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides, Wire};
+
+/// Options of racks of processes, for one job and for standing racks.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessOptions {
+    /// Wire that carries the frames, instead of the file's.
+    pub wire: Option<Wire>,
+    /// True if all data goes in frames: GPU nodes of one server do not map each other's memory.
+    pub force_wire: bool,
+    /// Host of which the members are started; all members if absent.
+    pub host: Option<String>,
+    /// True if the members' network namespaces get names for `ip netns`.
+    pub netns_names: bool,
+    /// Fault script.
+    pub faults: Option<PathBuf>,
+    /// Arrays in files.
+    pub arrays: ArrayOptions,
+    /// Captures of frames.
+    pub capture: CaptureOptions,
+}
+
+/// Snapshots of a collective job.
+#[derive(Clone, Debug, Default)]
+pub struct CheckpointOptions {
+    /// Directory to which snapshots are saved.
+    pub checkpoint: Option<PathBuf>,
+    /// Number of runs of the collective between two snapshots; 1 if absent.
+    pub every: Option<u32>,
+    /// Directory from which the newest complete set of snapshots is restored.
+    pub restore: Option<PathBuf>,
+}
+
+/// Logs of supervisor and members.
+#[derive(Clone, Debug, Default)]
+pub struct LogOptions {
+    /// Directory with one file per member; standard error if absent.
+    pub directory: Option<PathBuf>,
+    /// Level, such as `info`; the default of the members if absent.
+    pub level: Option<String>,
+}
+
+/// Options of a rack for the length of one job.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The rack file.
+    pub file: PathBuf,
+    /// Values that replace those of the rack file.
+    pub overrides: Overrides,
+    /// Processes, wires, faults, arrays and captures.
+    pub processes: ProcessOptions,
+    /// Snapshots.
+    pub checkpoints: CheckpointOptions,
+    /// Logs.
+    pub logs: LogOptions,
+    /// Command line for the report.
+    pub command: String,
+}
+
+/// Options of a standing rack.
+#[derive(Clone, Debug, Default)]
+pub struct UpOptions {
+    /// The rack file.
+    pub file: PathBuf,
+    /// Name of the rack, instead of the file's.
+    pub name: Option<String>,
+    /// Names of the members whose seats stay free for other processes.
+    pub vacant: Vec<String>,
+    /// Values that replace those of the rack file. Without a job here the rack runs none.
+    pub overrides: Overrides,
+    /// Processes, wires, faults, arrays and captures.
+    pub processes: ProcessOptions,
+    /// Logs; in the rack's run directory if no directory is given.
+    pub logs: LogOptions,
+    /// Command line for the report.
+    pub command: String,
+}

@@ -1,0 +1,247 @@
+//! Options that replace values of the plan. The plan itself is checked afterwards.
+//!
+//! An option without effect on the job is an error.
+
+use rackloom_control::source::{Job, JobOptions, OnOff, Overrides};
+use rackloom_plan::{
+    AlgorithmList, AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, OnLoss,
+    OperatorName, PatternName, PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
+};
+use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
+
+use crate::outcome::failure::Failure;
+
+/// Replaces values of the plan.
+///
+/// # Errors
+/// An option has no effect on the job, or names a member that the plan does not have.
+pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
+    let kind = JobChanges(&overrides.job).applied(plan)?;
+    plan.change(|plan| {
+        plan.job.kind = kind;
+        plan.seed = overrides.seed.unwrap_or(plan.seed);
+        plan.payload = overrides.payload.as_deref().and_then(PayloadMode::from_name).unwrap_or(plan.payload);
+        plan.transport.mode = overrides.transport.map_or(plan.transport.mode, RetransmissionMode::from);
+    });
+    plan.override_links(|profile| {
+        profile.loss = overrides.loss.unwrap_or(profile.loss);
+        profile.corrupt = overrides.corrupt.unwrap_or(profile.corrupt);
+        profile.duplicate = overrides.duplicate.unwrap_or(profile.duplicate);
+        profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
+        profile.retry = match overrides.llr {
+            // The file's settings remain.
+            Some(OnOff::On) => profile.retry.or(Some(RetryPlan::default())),
+            Some(OnOff::Off) => None,
+            None => profile.retry,
+        };
+    });
+    Ok(())
+}
+
+/// Returns whether the options change the amount of memory that the job takes.
+#[must_use]
+pub fn changes_size(options: &JobOptions) -> bool {
+    let is_another = options.job.is_some() || options.collective.is_some() || options.pattern.is_some();
+    is_another || options.bytes.is_some() || options.sizes.is_some()
+}
+
+/// Returns the job of this kind with the default settings of rack files.
+fn default_job(job: Job) -> JobKind {
+    let name = match job {
+        Job::Litmus => "litmus",
+        Job::Collective => "collective",
+        Job::Latency => "latency",
+        Job::Bandwidth => "bandwidth",
+        Job::Traffic => "traffic",
+        Job::None => "none",
+    };
+    // Every name is one of the plan's; a test goes through them.
+    JobKind::from_name(name).unwrap_or(JobKind::None)
+}
+
+/// Options about the job, to be applied to a plan's job.
+struct JobChanges<'a>(&'a JobOptions);
+
+impl std::ops::Deref for JobChanges<'_> {
+    type Target = JobOptions;
+
+    fn deref(&self) -> &JobOptions {
+        self.0
+    }
+}
+
+impl JobChanges<'_> {
+    /// Returns the plan's job with the options applied.
+    fn applied(&self, plan: &Plan) -> Result<JobKind, Failure> {
+        let mut kind = self.kind(plan.job.kind);
+        let name = kind.name();
+        match &mut kind {
+            JobKind::Collective(collective) => {
+                self.change_collective(collective, plan)?;
+                self.change_sweep(&mut collective.sweep);
+            }
+            JobKind::Latency(sweep) | JobKind::Bandwidth(sweep) => {
+                self.refuse(name, &self.about_collectives())?;
+                self.change_sweep(sweep);
+            }
+            JobKind::Traffic(traffic) => {
+                self.refuse(name, &self.about_collectives())?;
+                self.refuse(name, &self.about_sweeps()[1..])?;
+                self.change_traffic(traffic);
+                return Ok(kind);
+            }
+            JobKind::Litmus | JobKind::None => {
+                self.refuse(name, &self.about_collectives())?;
+                self.refuse(name, &self.about_sweeps())?;
+            }
+        }
+        self.refuse(name, &self.about_traffic())?;
+        Ok(kind)
+    }
+
+    /// Returns the job: the named one, the one that `--collective` implies, or the file's.
+    fn kind(&self, of_file: JobKind) -> JobKind {
+        let asked = match (self.job, &self.collective, &self.pattern) {
+            (Some(job), ..) => default_job(job),
+            (None, Some(_), _) => JobKind::Collective(CollectivePlan::default()),
+            (None, None, Some(_)) => JobKind::Traffic(TrafficPlan::default()),
+            (None, None, None) => return of_file,
+        };
+        // The file's own settings stay if it names the same job.
+        if asked.name() == of_file.name() { of_file } else { asked }
+    }
+
+    fn change_collective(&self, job: &mut CollectivePlan, plan: &Plan) -> Result<(), Failure> {
+        // Names are those of the plan: the command line takes no others.
+        let name = |said: &Option<String>| said.clone().unwrap_or_default();
+        job.collective = CollectiveName::from_name(&name(&self.collective)).unwrap_or(job.collective);
+        job.algorithm = self.algorithms()?.unwrap_or(job.algorithm);
+        job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
+        job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
+        job.on_loss = OnLoss::from_name(&name(&self.on_loss)).unwrap_or(job.on_loss);
+        self.refuse_meaningless(job.collective)?;
+        if let Some(root) = &self.root {
+            job.root = endpoint_named(plan, "--root", root)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the algorithms that the options name, if any.
+    fn algorithms(&self) -> Result<Option<AlgorithmList>, Failure> {
+        let Some(said) = &self.algorithm else { return Ok(None) };
+        let names: Vec<_> = said.iter().filter_map(|name| AlgorithmName::from_name(name)).collect();
+        let refused = |Objection { message, hint, .. }: Objection| {
+            Failure::bad_input(format!("--algorithm: {message}")).hint(hint)
+        };
+        AlgorithmList::new(&names).map(Some).map_err(refused)
+    }
+
+    /// Refuses options about an operator, a root or data that the collective does not have.
+    fn refuse_meaningless(&self, collective: CollectiveName) -> Result<(), Failure> {
+        type Takes = fn(CollectiveName) -> bool;
+        let operator: Takes = CollectiveName::takes_operator;
+        let root: Takes = CollectiveName::takes_root;
+        let data: Takes = CollectiveName::moves_data;
+        let options = [
+            ("--op", self.op.is_some(), operator),
+            ("--root", self.root.is_some(), root),
+            ("--type", self.element.is_some(), data),
+            ("--bytes", self.bytes.is_some(), data),
+            ("--sizes", self.sizes.is_some(), data),
+        ];
+        let mut meaningless = options.iter().filter(|(_, said, takes)| *said && !takes(collective));
+        let Some((option, _, takes)) = meaningless.next() else { return Ok(()) };
+        let others: String = meaningless.map(|(option, ..)| format!(", {option}")).collect();
+        let (verb, them) = if others.is_empty() { ("means", "it") } else { ("mean", "them") };
+        let hint = format!("leave {them} out; {option} belongs to {}", CollectiveName::listed(takes));
+        Err(Failure::bad_input(format!("{option}{others} {verb} nothing to {collective}")).hint(hint))
+    }
+
+    fn change_traffic(&self, traffic: &mut TrafficPlan) {
+        let pattern = self.pattern.as_deref().and_then(PatternName::from_name);
+        traffic.pattern = pattern.unwrap_or(traffic.pattern);
+        traffic.bytes = self.bytes.unwrap_or(traffic.bytes);
+        traffic.messages = self.messages.unwrap_or(traffic.messages);
+    }
+
+    fn about_traffic(&self) -> [(&'static str, bool); 2] {
+        [("--pattern", self.pattern.is_some()), ("--messages", self.messages.is_some())]
+    }
+
+    fn change_sweep(&self, sweep: &mut Sweep) {
+        sweep.sizes = match (self.bytes, self.sizes) {
+            (Some(bytes), _) => Sizes::one(bytes),
+            (None, Some(range)) => range.into(),
+            (None, None) => sweep.sizes,
+        };
+        sweep.repetitions = self.repetitions.unwrap_or(sweep.repetitions);
+        sweep.warm_up = self.warm_up.unwrap_or(sweep.warm_up);
+    }
+
+    fn about_collectives(&self) -> [(&'static str, bool); 6] {
+        [
+            ("--collective", self.collective.is_some()),
+            ("--op", self.op.is_some()),
+            ("--type", self.element.is_some()),
+            ("--algorithm", self.algorithm.is_some()),
+            ("--root", self.root.is_some()),
+            ("--on-loss", self.on_loss.is_some()),
+        ]
+    }
+
+    fn about_sweeps(&self) -> [(&'static str, bool); 4] {
+        [
+            ("--bytes", self.bytes.is_some()),
+            ("--sizes", self.sizes.is_some()),
+            ("--repetitions", self.repetitions.is_some()),
+            ("--warm-up", self.warm_up.is_some()),
+        ]
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as a verb of the options that are refused")]
+    fn refuse(&self, job: &str, options: &[(&str, bool)]) -> Result<(), Failure> {
+        let said: Vec<_> = options.iter().filter(|(_, said)| *said).map(|(option, _)| *option).collect();
+        if said.is_empty() {
+            return Ok(());
+        }
+        let verb = if said.len() == 1 { "means" } else { "mean" };
+        let what = format!("{} {verb} nothing to job {job}", said.join(", "));
+        Err(Failure::bad_input(what)
+            .hint("say --job collective, latency, bandwidth or traffic, or name it in the file"))
+    }
+}
+
+/// Maximum number of members that a hint names.
+const NODES_NAMED: usize = 8;
+
+/// Returns the GPU node that an option names.
+fn endpoint_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
+    named(plan, option, name, "GPU node", |role| role == MemberRole::Endpoint)
+}
+
+/// Returns the member that an option names.
+///
+/// # Errors
+/// The plan has no such member. The failure names the option.
+pub fn member_named(plan: &Plan, option: &str, name: &str) -> Result<NodeId, Failure> {
+    named(plan, option, name, "member", |_| true)
+}
+
+fn named(
+    plan: &Plan,
+    option: &str,
+    name: &str,
+    what: &str,
+    is_meant: impl Fn(MemberRole) -> bool,
+) -> Result<NodeId, Failure> {
+    let node = plan.node_named(name);
+    let node = node.filter(|node| is_meant(plan.members[node.index()].role));
+    node.ok_or_else(|| {
+        let names = plan.members.iter().filter(|member| is_meant(member.role));
+        let names: Vec<_> = names.map(|member| member.name.as_str()).collect();
+        let (named, more) = names.split_at(names.len().min(NODES_NAMED));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        Failure::bad_input(format!("{option}: {name} is no {what} of rack {}", plan.name))
+            .hint(format!("its {what}s are {}{more}", named.join(", ")))
+    })
+}

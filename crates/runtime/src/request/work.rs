@@ -1,0 +1,372 @@
+//! From a request to a checked plan and the inputs of its job, in the supervisor and once more in every seat.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rackloom::seal::{KeyPlace, RackKey};
+use rackloom_collectives::{Collective, ElementType};
+use rackloom_control::source::{
+    ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
+};
+use rackloom_jobs::arrays::result_shape;
+use rackloom_jobs::collective::Inputs;
+use rackloom_plan::faults::FaultScript;
+use rackloom_plan::{
+    Checks, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes,
+    Unreadable,
+};
+
+use super::arrays::{self, InputArrays};
+use super::options::{CheckpointOptions, ProcessOptions};
+use super::{overrides, snapshots};
+use crate::capture;
+use crate::machine::capacity;
+use crate::machine::here::Here;
+use crate::outcome::failure::Failure;
+
+/// RackRequest for a rack, from which the plan and the job's inputs are built.
+#[derive(Clone, Debug)]
+pub struct RackRequest {
+    source: Source,
+}
+
+/// Plan of a rack and the inputs of its job.
+pub struct Work {
+    /// The plan, checked.
+    pub plan: Plan,
+    /// The fault script, if there is one.
+    pub faults: Option<FaultScript>,
+    /// Inputs of the ranks.
+    pub inputs: Inputs,
+    /// Shape of each rank's result, by rank. `None` for ranks without a result.
+    pub result_shapes: Vec<Option<Vec<u64>>>,
+}
+
+/// Reads a fault script. Its contents are checked later, against the plan.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn read_faults(file: &Path) -> Result<FaultFile, Failure> {
+    let text = rackloom_plan::text_of(file).map_err(|Unreadable { message, .. }| {
+        Failure::bad_input(message.replace("rack file", "fault script"))
+            .at_path(file)
+            .hint("scripts that come with the project are in scripts/faults/")
+    })?;
+    Ok(FaultFile { name: file.display().to_string(), text })
+}
+
+impl From<Source> for RackRequest {
+    fn from(source: Source) -> Self {
+        Self { source }
+    }
+}
+
+impl RackRequest {
+    /// Reads a rack file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(file: &Path, overrides: &Overrides) -> Result<Self, Failure> {
+        let text = rackloom_plan::text_of(file)
+            .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
+        let source = Source {
+            name: file.display().to_string(),
+            text: rackloom_plan::with_settings(&text, &overrides.set),
+            key: KeyPlace::beside(file),
+            command: String::new(),
+            overrides: overrides.clone(),
+            wire: None,
+            force_wire: false,
+            host: None,
+            netns_names: false,
+            rack: None,
+            arrays: ArrayOptions::default(),
+            capture: CaptureOptions::default(),
+            faults: None,
+            snapshots: SnapshotOrders::default(),
+        };
+        Ok(Self { source })
+    }
+
+    /// Returns the request in the form that crosses process boundaries.
+    #[must_use]
+    pub fn into_source(self) -> Source {
+        self.source
+    }
+
+    /// Returns the request's parts.
+    #[must_use]
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Adds the command line, for the report.
+    #[must_use]
+    pub fn with_command(mut self, command: String) -> Self {
+        self.source.command = command;
+        self
+    }
+
+    /// Adds the options of racks of processes.
+    ///
+    /// # Errors
+    /// The fault script cannot be read, or a directory has no absolute path.
+    pub fn for_processes(mut self, processes: &ProcessOptions) -> Result<Self, Failure> {
+        self.source.wire = processes.wire;
+        self.source.force_wire = processes.force_wire;
+        self.source.host.clone_from(&processes.host);
+        self.source.netns_names = processes.netns_names;
+        self.with_faults(processes.faults.as_deref())?
+            .with_arrays(&processes.arrays)?
+            .with_capture(&processes.capture)
+    }
+
+    /// Adds a fault script, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn with_faults(mut self, file: Option<&Path>) -> Result<Self, Failure> {
+        self.source.faults = file.map(read_faults).transpose()?;
+        Ok(self)
+    }
+
+    /// Adds snapshots of the job of `plan`.
+    ///
+    /// # Errors
+    /// The job has no snapshots, or a set of snapshots cannot be restored.
+    pub fn with_snapshots(mut self, options: &CheckpointOptions, plan: &Plan) -> Result<Self, Failure> {
+        self.source.snapshots = snapshots::prepare(options, plan)?;
+        Ok(self)
+    }
+
+    /// Gives the rack a name other than the file's.
+    #[must_use]
+    pub fn named(mut self, rack: Option<String>) -> Self {
+        self.source.rack = rack;
+        self
+    }
+
+    /// Adds directories of arrays. They become absolute, because seats open them again.
+    ///
+    /// # Errors
+    /// A directory has no absolute path.
+    pub fn with_arrays(mut self, arrays: &ArrayOptions) -> Result<Self, Failure> {
+        let absolute = |path: &Option<PathBuf>| {
+            let absolute = path.as_deref().map(std::path::absolute).transpose();
+            absolute.map_err(|error| Failure::bad_input(error.to_string()))
+        };
+        self.source.arrays =
+            ArrayOptions { input: absolute(&arrays.input)?, output: absolute(&arrays.output)? };
+        Ok(self)
+    }
+
+    /// Adds captures. Their directory becomes absolute, because seats write to it.
+    ///
+    /// # Errors
+    /// The directory has no absolute path.
+    pub fn with_capture(mut self, capture: &CaptureOptions) -> Result<Self, Failure> {
+        self.source.capture = capture::absolute(capture)?;
+        Ok(self)
+    }
+
+    /// Builds the plan and the inputs, and checks them. Does not check that the job can run.
+    ///
+    /// # Errors
+    /// Mistakes of the rack file, the options, the fault script or the arrays.
+    pub fn work(&self) -> Result<Work, Failure> {
+        self.work_judged_by(|_| Vec::new())
+    }
+
+    /// Builds the plan and the inputs, and checks that the job can run. Objections to the file's own job name their position in the file.
+    ///
+    /// # Errors
+    /// Those of [`Self::work`], and objections to the job.
+    pub fn possible_work(&self) -> Result<Work, Failure> {
+        if self.source.overrides.job == JobOptions::default() && self.source.arrays.input.is_none() {
+            return self.work_judged_by(|plan| rackloom_jobs::objections(plan, &Inputs::Pattern));
+        }
+        let work = self.work()?;
+        match rackloom_jobs::objections(&work.plan, &work.inputs).into_iter().next() {
+            Some(first) => Err(Failure::bad_input(first.message).hint(first.hint)),
+            None => Ok(work),
+        }
+    }
+
+    /// Builds the plan and the inputs for processes on this machine: checks memory, key and hosts, and makes the directories of results and
+    /// captures.
+    ///
+    /// # Errors
+    /// Those of [`Self::possible_work`], and what this machine lacks.
+    pub fn ready_work(&self, processes: &ProcessOptions) -> Result<Work, Failure> {
+        let work = self.possible_work()?;
+        let here = Here::of(&work.plan, self.source.host.as_deref())?;
+        if let Some(path) = &work.plan.security.key_file {
+            // Members read it again; here an error is reported once.
+            RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
+        }
+        let followed = work.faults.iter().flat_map(FaultScript::followed);
+        if let Some(node) = followed.into_iter().find(|node| here.leads_abroad(&work.plan, *node)) {
+            let name = &work.plan.members[node.index()].name;
+            let what = format!(
+                "the fault script kills {name} for a time, and its link to another host is laid only once"
+            );
+            return Err(Failure::bad_input(what).hint("leave `for` out of its `kill`, or kill somebody else"));
+        }
+        capacity::must_suffice(&work.plan, &here)?;
+        arrays::make_place(&processes.arrays, &work.is_written())?;
+        capture::make_directory(&self.source.capture)?;
+        Ok(work)
+    }
+
+    fn work_judged_by(&self, judge: impl Fn(&Plan) -> Vec<Objection>) -> Result<Work, Failure> {
+        // The size check must look at the job that will run.
+        let is_another_job =
+            overrides::changes_size(&self.source.overrides.job) || self.source.arrays.input.is_some();
+        let plan = match is_another_job {
+            true => Plan::parse_for_another_job(&self.source.text, &self.source.name),
+            false => Plan::parse_judged(&self.source.text, &self.source.name, judge),
+        };
+        let mut plan = plan.map_err(|error| Failure::bad_input(words(&error)))?;
+        overrides::apply(&self.source.overrides, &mut plan)?;
+        plan.security.key_file = self.source.key.resolve(plan.security.key_file.as_deref());
+        if let Some(rack) = &self.source.rack {
+            plan.change(|plan| plan.name.clone_from(rack));
+        }
+        if let Some(wire) = self.source.wire {
+            plan.set_wire(wire.into());
+        }
+        if self.source.force_wire {
+            plan.change(|plan| plan.force_wire = true);
+        }
+        let arrays = self.take_arrays(&mut plan)?;
+        plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;
+        let faults = self.take_faults(&mut plan)?;
+        let result_shapes = result_shapes(&plan, arrays.as_ref());
+        let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
+        Ok(Work { plan, faults, inputs, result_shapes })
+    }
+
+    /// Builds the plan alone.
+    ///
+    /// # Errors
+    /// Those of [`Self::work`].
+    pub fn plan(&self) -> Result<Plan, Failure> {
+        self.work().map(|work| work.plan)
+    }
+
+    /// Reads the fault script against the plan. If it flips bits, frames get the end-to-end check.
+    fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
+        let Some(FaultFile { name, text }) = &self.source.faults else { return Ok(None) };
+        let script =
+            FaultScript::parse(text, name, plan).map_err(|error| Failure::bad_input(words(&error)))?;
+        if script.corrupts() {
+            plan.change(|plan| plan.checks = Checks::Always);
+        }
+        Ok(Some(script))
+    }
+
+    /// Opens the user's arrays, if there are any. The plan takes type and size from them.
+    fn take_arrays(&self, plan: &mut Plan) -> Result<Option<InputArrays>, Failure> {
+        let ArrayOptions { input, output } = &self.source.arrays;
+        let JobKind::Collective(mut job) = plan.job.kind else {
+            return match input.as_ref().or(output.as_ref()) {
+                None => Ok(None),
+                Some(_) => Err(Failure::bad_input(format!("job {} takes no arrays", plan.job.kind.name()))
+                    .hint("say --job collective")),
+            };
+        };
+        if let (false, Some(directory)) = (job.collective.moves_data(), input.as_ref().or(output.as_ref())) {
+            let what = format!("{} takes and gives no arrays", job.collective);
+            return Err(Failure::bad_input(what).at_path(directory).hint("leave --input and --output out"));
+        }
+        if let (true, Some(directory)) = (job.algorithm.names().len() > 1, output) {
+            let what =
+                format!("--output takes the results of one algorithm, and {} are measured", job.algorithm);
+            return Err(Failure::bad_input(what).at_path(directory).hint("name one algorithm"));
+        }
+        let Some(directory) = input else { return Ok(None) };
+        let options = &self.source.overrides.job;
+        if options.bytes.is_some() || options.sizes.is_some() {
+            return Err(Failure::bad_input(
+                "--bytes and --sizes mean nothing beside --input: the arrays have a size",
+            )
+            .hint("leave them out"));
+        }
+        let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
+        let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
+        let arrays = InputArrays::open(directory, collective, ranks, wanted).map_err(|problems| {
+            let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+            Failure::bad_input(lines.join("\n")).at_path(directory)
+        })?;
+        let per_rank = arrays.elements() * arrays.element.bytes() as u64;
+        let whole = match job.collective {
+            CollectiveName::AllGather | CollectiveName::Gather => per_rank.saturating_mul(ranks as u64),
+            _ => per_rank,
+        };
+        job.element = element_name(arrays.element);
+        job.sweep.sizes = Sizes::one(whole);
+        plan.change(|plan| plan.job.kind = JobKind::Collective(job));
+        Ok(Some(arrays))
+    }
+}
+
+impl Work {
+    /// Returns for each rank whether it has a result.
+    #[must_use]
+    pub fn is_written(&self) -> Vec<bool> {
+        self.result_shapes.iter().map(Option::is_some).collect()
+    }
+}
+
+/// Returns the plan's mistakes without their heading, which the command adds.
+fn words(error: &PlanError) -> String {
+    let text = error.to_string();
+    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
+}
+
+/// Returns the shape of each rank's result: from the shape of the arrays, or flat without arrays.
+fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u64>>> {
+    let ranks = plan.endpoint_count();
+    let collective = match &plan.job.kind {
+        JobKind::Collective(job) => collective(job).ok(),
+        _ => None,
+    };
+    let Some(collective) = collective else { return vec![None; ranks] };
+    let flat = |rank| {
+        // Which ranks get anything does not depend on how much; the number of elements comes with the result.
+        (collective.output_elements(rank, ranks, ranks) > 0).then(Vec::new)
+    };
+    let shape = |rank| match arrays {
+        Some(arrays) => result_shape(collective, rank, ranks, &arrays.shape),
+        None => flat(rank),
+    };
+    (0..ranks).map(shape).collect()
+}
+
+/// Returns the collective that the plan names.
+///
+/// # Errors
+/// The collective has no schedule.
+pub fn collective(job: &CollectivePlan) -> Result<Collective, Failure> {
+    let name = job.collective.name();
+    Collective::from_name(name, job.root.index())
+        .ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
+}
+
+fn element_name(element: ElementType) -> ElementName {
+    // Both lists name the same types; a test compares them.
+    ElementName::from_name(element.name()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_have_one_name() {
+        for element in ElementType::ALL {
+            assert_eq!(element_name(element).name(), element.name());
+        }
+        assert_eq!(ElementName::ALL.len(), ElementType::ALL.len());
+    }
+}

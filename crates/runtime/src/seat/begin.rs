@@ -1,0 +1,98 @@
+//! From a start message to a member that can run: the plan once more, wires, memory, job.
+//!
+//! Identity, tenant and regions come from the plan. The message only says which seat of the plan this is and under which
+//! numbers the wires were inherited.
+
+use rackloom::seat::{FaultPlayer, wires};
+use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
+use rackloom_control::order::Start;
+use rackloom_jobs::Seeds;
+use rackloom_jobs::collective::Inputs;
+use rackloom_jobs::collective::snapshot::Checkpoints;
+use rackloom_plan::JobKind;
+use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, Switch};
+
+use super::captured::Captured;
+use super::incarnations::IncarnationChecks;
+use super::memory;
+use super::observe::Observer;
+use super::serve::{Body, Seat};
+use super::sharing::{Own, Sharing};
+use super::stop::StopAt;
+use super::work::{Results, Work};
+use crate::request::snapshots;
+use crate::request::work::{RackRequest, Work as CheckedWork};
+
+/// Everything opened and registered; nothing sent yet.
+pub(super) fn begin(start: Start) -> Result<Seat, String> {
+    let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
+        RackRequest::from(start.source.clone()).work().map_err(|failure| failure.to_string())?;
+    // Cables of a rack in which somebody may follow somebody else can be exchanged.
+    let begins_anew = faults.as_ref().is_some_and(|script| script.followed().next().is_some());
+    let exchanges = start.stays || begins_anew;
+    if start.is_successor {
+        // What identifies the rack on the wire stays what the whole plan made it.
+        (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
+        faults = None;
+    }
+    let seeds = Seeds { data: plan.seed, keys: start.key_seed };
+    let node = NodeId(start.member);
+    let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
+    let config = plan.member_config(node, Incarnation(start.incarnation));
+    let clock = Clock::with_origin(start.origin_monotonic_ns);
+    let policy = WaitPolicy::for_members(plan.members.len());
+    let captured = Captured::begin(&plan, &config, &start)?;
+    let drops = captured.as_ref().map(Captured::drop_watch);
+    let watch_port = captured.map(Captured::port_watch);
+    let faults = FaultPlayer::new(faults.as_ref(), &plan, &config, &start.vacant);
+    // More may be injected into a rack that stays.
+    let scripted = if start.stays { faults.edges().to_vec() } else { faults.scripted_edges() };
+    let (devices, cabling) = wires::open(&plan, &config, &start.grant, exchanges, watch_port, &scripted)?;
+    let mut ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
+    let mut observer = Observer::new(&plan, node, &config, &start.vacant);
+    observer.leads_abroad(&plan, &config, &start.grant);
+    let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
+    let mut body = match member.role {
+        MemberRole::Switch => {
+            let mut runtime = Runtime::new(Switch::new(config), ports, HostMemory::default(), clock, policy);
+            drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
+            Body::Switch(Box::new(runtime))
+        }
+        MemberRole::Endpoint => {
+            let checkpoints = if start.is_successor {
+                Checkpoints::default()
+            } else {
+                snapshots::of_rank(&start.source.snapshots, &plan, node)?
+            };
+            let job = rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints);
+            let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
+            for reason in memory.take_frames_in_place(&mut ports) {
+                tracing::info!("{}: frames are copied once more on their way: {reason}", member.name);
+            }
+            // Nobody has a job for a successor's memory.
+            let server = start.server.as_ref().filter(|_| !start.is_successor);
+            let (doorbell, regions) = (cabling.doorbell(), job.regions());
+            let own = Own { node, seeds, server, processes: &start.processes, doorbell, regions };
+            let sharing = Sharing::begin(&plan, &inputs, own, &mut memory)?;
+            let mut runtime = Runtime::new(endpoint, ports, memory, clock, policy);
+            drops.into_iter().for_each(|watch| runtime.watch_arrivals(watch));
+            let shape = result_shapes.get_mut(node.index()).and_then(Option::take);
+            let results = start.source.arrays.output.zip(shape);
+            let results = results.map(|(directory, shape)| Results { directory, shape });
+            let nodes: Vec<_> =
+                plan.members[..plan.endpoint_count()].iter().map(|node| node.name.clone()).collect();
+            let stop_at = StopAt::of_environment(&member.name, &nodes)?;
+            let mut work = Work::new(runtime, sharing, job, node, results, stop_at);
+            if begins_anew {
+                work.watch_incarnations(IncarnationChecks::of(
+                    node,
+                    Incarnation(start.incarnation),
+                    start.is_successor,
+                ));
+            }
+            Body::Endpoint(Box::new(work))
+        }
+    };
+    body.watch_processes(&neighbours, &start.processes);
+    Ok(Seat::new(body, observer, faults, cabling, start.stays, neighbours, seeds))
+}

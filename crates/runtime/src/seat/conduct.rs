@@ -1,0 +1,42 @@
+//! The fault script in a seat of the command: notices about faults leave on the seat's control socket.
+//!
+//! [`rackloom::seat::FaultPlayer`] plays the faults; the library uses it too.
+
+use std::io;
+
+use rackloom::seat::{FaultLine, FaultNotices};
+use rackloom_control::notice::Notice;
+use rackloom_jobs::report::EventRecord;
+
+use crate::channel::seat::Channel;
+
+/// Sends notices about faults to the supervisor.
+pub(super) struct Notices<'a>(pub(super) &'a mut Channel);
+
+impl FaultNotices for Notices<'_> {
+    fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()> {
+        let record = record(line);
+        tracing::info!(at_ns = record.at_ns, "fault: {}", record.text);
+        self.0.say(&Notice::Fault(record))
+    }
+
+    fn set_off(&mut self, event: usize) -> io::Result<()> {
+        self.0.say(&Notice::SetOff { event })
+    }
+
+    fn pausing(&mut self, for_ns: u64) -> io::Result<()> {
+        self.0.say(&Notice::Pausing { for_ns })
+    }
+
+    fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()> {
+        self.0.say(&Notice::Returning { after_ns, ends: record(ends) })
+    }
+
+    fn dying(&mut self) -> io::Result<()> {
+        self.0.say(&Notice::Dying)
+    }
+}
+
+fn record(line: FaultLine<'_>) -> EventRecord {
+    EventRecord::of_fault(line.at, line.member, (line.number, line.time), line.event, line.begins)
+}

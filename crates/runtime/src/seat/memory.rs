@@ -1,0 +1,198 @@
+//! Memory of a seat: allocated as the rack file states, counted, and freed when the job is over.
+//!
+//! Locking and binding are required: a node without them does not start. Huge pages are optional: a node without them reports that and
+//! continues. Regions that are still in use at the end are listed. Nothing here waits.
+
+use rackloom::HostMemory;
+use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
+use rackloom_jobs::Job;
+use rackloom_jobs::report::{LeakedRegion, Level, MemoryReport, PoolReport, Tiers};
+use rackloom_plan::{MemberPlan, Plan, ShareBy};
+use rackloom_protocol::{Endpoint, NodeId, RegionId};
+
+use super::sharing::Sharing;
+
+/// What a demand is tried on where the job asks for no memory.
+const TRIAL_BYTES: u64 = 4096;
+
+/// Allocates and registers the regions of the job.
+pub(super) fn furnish(
+    plan: &Plan,
+    node: NodeId,
+    mut endpoint: Endpoint,
+    job: &dyn Job,
+) -> Result<(Endpoint, HostMemory), String> {
+    let member = &plan.members[node.index()];
+    let options = options(member);
+    let mut memory = HostMemory::limited(limits(plan, node));
+    let regions = job.regions();
+    if regions.is_empty() {
+        // Not in the node's own memory, whose counts it would blur.
+        let demands = options.huge_pages(false);
+        let tried = HostMemory::default().allocate_with(RegionId(0), TRIAL_BYTES, demands).map(|_| ());
+        tried.map_err(|error| format!("cannot hold memory as demanded: {error}"))?;
+    }
+    for region in regions {
+        let length = region.length;
+        memory
+            .allocate_with(region.region, length, options)
+            .map_err(|error| format!("cannot allocate {length} bytes: {error}"))?;
+        endpoint.register(region).map_err(|error| format!("cannot register {}: {error}", region.region))?;
+    }
+    tell(&member.name, &describe(&memory));
+    Ok((endpoint, memory))
+}
+
+fn options(member: &MemberPlan) -> MemoryOptions {
+    let rackloom_plan::MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
+    let options = MemoryOptions::default().huge_pages(huge_pages).lock(locked);
+    options
+        .numa_node(numa_node.map(u32::from))
+        .device(device.map(DeviceChoice::from))
+        .pool(share == ShareBy::Pool)
+        .mapped(mapped.map(DeviceChoice::from))
+}
+
+/// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.
+fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
+    let own = &plan.members[node.index()];
+    let quota = plan.tenants.iter().find(|quota| quota.tenant == own.tenant);
+    let others = plan.members.iter().enumerate();
+    let others = others.filter(|(place, other)| *place != node.index() && other.tenant == own.tenant);
+    let theirs = others.fold(0_u64, |sum, (_, other)| sum.saturating_add(other.memory_bytes));
+    let limit = quota.map(|quota| TenantLimit {
+        tenant: own.tenant,
+        bytes_max: quota.memory_bytes_max.saturating_sub(theirs),
+    });
+    MemoryLimits::default().node(own.memory_bytes).tenant(limit)
+}
+
+/// A line for the log, and one for each wish that was not granted.
+fn tell(name: &str, report: &MemoryReport) {
+    let held = report.held().unwrap_or_else(|| "plain".to_owned());
+    let MemoryReport { allocations, used_bytes, .. } = report;
+    tracing::info!("{name}: {allocations} regions of {} bytes: {held}", used_bytes.current);
+    for reason in &report.ungranted {
+        tracing::info!("{name}: not granted: {reason}");
+    }
+}
+
+/// Returns the report about the memory now.
+pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
+    let mut report = MemoryReport::default();
+    count(&mut report, memory);
+    let mut nodes = Vec::new();
+    for region in memory.regions() {
+        let (Some(granted), Some(bytes)) = (memory.granted(region), memory.reserved(region)) else {
+            continue;
+        };
+        match granted.pages {
+            Pages::Huge => report.huge_bytes += bytes,
+            Pages::Advised => report.advised_bytes += bytes,
+            _ => {}
+        }
+        report.locked_bytes += if granted.locked { bytes } else { 0 };
+        nodes.push(granted.numa_node);
+        report.ungranted.extend(granted.reasons.iter().cloned());
+    }
+    report.device = memory.device().map(|device| device.to_string());
+    report.mapped_by = memory.mapped_by().map(|device| device.to_string());
+    report.tiers = memory.tiers().map(|tiers| Tiers {
+        in_place_bytes_min: tiers.in_place_bytes_min,
+        engine_bytes_min: tiers.engine_bytes_min,
+        ahead_bytes_min: tiers.ahead_bytes_min,
+        measured: tiers.is_measured,
+    });
+    report.ungranted.sort_unstable();
+    report.ungranted.dedup();
+    report.numa_node =
+        nodes.first().copied().flatten().filter(|_| nodes.iter().all(|node| *node == nodes[0]));
+    report
+}
+
+fn count(report: &mut MemoryReport, memory: &HostMemory) {
+    let level = |usage: Usage| Level { current: usage.current, high: usage.high };
+    let Statistics { reserved, used, allocations, frees, .. } = memory.statistics();
+    report.limit_bytes = memory.limits().node_bytes_max.unwrap_or(u64::MAX);
+    (report.reserved_bytes, report.used_bytes) = (level(reserved), level(used));
+    let pool = memory.pool().map(|pool| (level(pool.reserved), level(pool.used)));
+    report.pool = pool.map(|(reserved_bytes, used_bytes)| PoolReport { reserved_bytes, used_bytes });
+    (report.allocations, report.frees) = (allocations, frees);
+}
+
+/// Give back what a job that is over has been given. What cannot be given back is named in the report.
+pub(super) fn give_back(
+    mut report: MemoryReport,
+    endpoint: &mut Endpoint,
+    sharing: &mut Sharing,
+    memory: &mut HostMemory,
+) -> MemoryReport {
+    let regions: Vec<_> = memory.regions().collect();
+    for region in regions {
+        let bytes = memory.length(region).unwrap_or(0);
+        let withdrawn = sharing.withdraw(memory, region);
+        // No frame finds it any more, whether it goes or stays.
+        endpoint.revoke(region);
+        let freed = withdrawn.and_then(|()| memory.free(region).map_err(|refused| refused.to_string()));
+        if let Err(why) = freed {
+            report.leaks.push(LeakedRegion { region: region.0, bytes, why });
+        }
+    }
+    count(&mut report, memory);
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_plan::TenantPlan;
+    use rackloom_protocol::Tenant;
+
+    use super::*;
+
+    fn plan(text: &str) -> Plan {
+        Plan::parse(text, "test").expect("a plan")
+    }
+
+    #[test]
+    fn a_node_may_have_its_memory_and_what_the_quota_leaves_of_it() {
+        let mut plan = plan(
+            "name: trio\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 10MiB}\nnodes: {n2: {tenant: 1}}\ntenants: {0: {memory_max: 24MiB}}\n",
+        );
+        let of = |plan: &Plan, node| limits(plan, NodeId(node));
+        let mebibytes = |limits: MemoryLimits| limits.tenant.map(|limit| limit.bytes_max >> 20);
+        assert_eq!(of(&plan, 0).node_bytes_max, Some(10 << 20));
+        assert_eq!(mebibytes(of(&plan, 0)), Some(14), "the other node of tenant 0 has ten");
+        assert_eq!(mebibytes(of(&plan, 2)), None, "nobody limits tenant 1");
+        plan.tenants = vec![TenantPlan { tenant: Tenant(0), memory_bytes_max: 1 << 20 }];
+        assert_eq!(mebibytes(of(&plan, 1)), Some(0), "a quota that is used up leaves nothing");
+    }
+
+    #[test]
+    fn memory_on_a_device_is_counted_and_named() {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions::default().device(Some(DeviceChoice::Fake(7)));
+        memory.allocate_with(RegionId(1), 4096, options).expect("a fake device is always there");
+        let report = describe(&memory);
+        assert_eq!(report.used_bytes.current, 4096);
+        let held = report.held().expect("it is not plain");
+        assert!(held.starts_with("on fake:7 (in place from "), "{held}");
+        let other = MemoryOptions::default().device(Some(DeviceChoice::Fake(8)));
+        let refused = memory.allocate_with(RegionId(2), 64, other).expect_err("another device");
+        assert!(refused.to_string().contains("one device per node"), "{refused}");
+    }
+
+    #[test]
+    fn what_was_not_granted_is_said_once() {
+        let mut memory = HostMemory::default();
+        let options = MemoryOptions::default().huge_pages(true);
+        for region in [1, 2] {
+            memory.allocate_with(RegionId(region), 4096, options).expect("wishes never fail");
+        }
+        let report = describe(&memory);
+        assert_eq!(report.allocations, 2);
+        assert!(report.huge_bytes + report.advised_bytes > 0 || !report.ungranted.is_empty());
+        let mut once = report.ungranted.clone();
+        once.dedup();
+        assert_eq!(once, report.ungranted);
+    }
+}

@@ -1,0 +1,73 @@
+//! Client end of a control socket: one request, one answer, with a timeout.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rackloom_control::request::{Answer, Request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+
+/// Maximum length of an answer, in bytes. It holds a report of the largest rack.
+const ANSWER_BYTES_MAX: u64 = 256 << 20;
+
+/// Sends a request and returns the answer. `patience` is the timeout between two pieces of it.
+pub(super) fn ask(
+    mut stream: &UnixStream,
+    rack: &str,
+    request: &Request,
+    patience: Duration,
+) -> Result<Answer, Failure> {
+    let mut exchange = || -> io::Result<Answer> {
+        stream.set_write_timeout(Some(patience))?;
+        stream.set_read_timeout(Some(patience))?;
+        let mut line = serde_json::to_vec(request)?;
+        line.push(b'\n');
+        stream.write_all(&line)?;
+        let mut answer = Vec::new();
+        BufReader::new(stream).take(ANSWER_BYTES_MAX).read_until(b'\n', &mut answer)?;
+        if answer.is_empty() {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(serde_json::from_slice(&answer)?)
+    };
+    match exchange() {
+        Ok(Answer::Error(refusal)) => {
+            let failure = Failure::new(Exit::BadInput, format!("rack {rack}: {}", refusal.what));
+            Err(refusal.hint.into_iter().fold(failure, Failure::hint))
+        }
+        Ok(answer) => Ok(answer),
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            let what = format!("rack {rack} does not answer");
+            Err(Failure::new(Exit::Stalled, what).hint("its supervisor may be stopped or overloaded"))
+        }
+        Err(error) => {
+            Err(Failure::new(Exit::Stalled, format!("rack {rack} ended without an answer: {error}")))
+        }
+    }
+}
+
+/// Returns a handle on the process at the other end; `None` if the kernel does not name it.
+pub(super) fn peer(stream: &UnixStream) -> Option<OwnedFd> {
+    let pid = socket_peercred(stream).ok()?.pid;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Waits for the end of a process, at most `patience`.
+pub(super) fn wait_for_end(process: &OwnedFd, patience: Duration) {
+    let mut interest = [PollFd::new(process, PollFlags::IN)];
+    let patience = Timespec { tv_sec: patience.as_secs() as _, tv_nsec: 0 };
+    // The end of the process, the timeout and a signal have the same consequence.
+    let _ = poll(&mut interest, Some(&patience));
+}
+
+/// Returns the failure of an answer to another request.
+pub(super) fn beside_the_point(rack: &str) -> Failure {
+    Failure::new(Exit::Stalled, format!("rack {rack} answers another question"))
+        .hint("is its supervisor of another version?")
+}

@@ -1,0 +1,149 @@
+//! Control of a standing rack: status, faults, seats, end.
+
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rackloom_control::request::{Answer, Inject, Injection, Join, Nothing, RackStatus, Request};
+use rackloom_jobs::report::Report;
+
+use super::{client, links};
+use crate::machine::directory::RunDirectory;
+use crate::outcome::failure::Failure;
+
+/// Time within which a rack must answer a request.
+const STATUS_PATIENCE: Duration = Duration::from_secs(10);
+/// Time between the two samples from which rates are computed. A round of counters takes a few milliseconds, so this is long enough for
+/// the samples to differ and short enough to wait for.
+const RATE_INTERVAL: Duration = Duration::from_millis(200);
+/// Time within which a rack must end: its members report and leave.
+const DOWN_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Connection to the control socket of a standing rack of this user.
+#[derive(Debug)]
+pub struct StandingRack {
+    name: String,
+    stream: UnixStream,
+}
+
+impl StandingRack {
+    pub(super) fn new(name: String, stream: UnixStream) -> Self {
+        Self { name, stream }
+    }
+
+    pub(super) fn into_stream(self) -> UnixStream {
+        self.stream
+    }
+
+    /// Connects to the rack of this name.
+    ///
+    /// # Errors
+    /// No rack of this name is up, or it cannot be reached.
+    pub fn named(name: &str) -> Result<Self, Failure> {
+        match RunDirectory::open()?.connect(name)? {
+            Some(stream) => Ok(Self::new(name.to_owned(), stream)),
+            None => Err(Failure::bad_input(format!("no rack named {name} is up"))
+                .hint("`rackloom status` lists the racks that are")),
+        }
+    }
+
+    /// Connects to every rack that is up, in the order of their names.
+    ///
+    /// # Errors
+    /// The run directory cannot be read.
+    pub fn all() -> Result<Vec<Self>, Failure> {
+        let racks = RunDirectory::open()?.living()?;
+        Ok(racks.into_iter().map(|(name, stream)| Self::new(name, stream)).collect())
+    }
+
+    /// Returns the name of the rack.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the status of the rack, without rates.
+    ///
+    /// # Errors
+    /// The rack does not answer.
+    pub fn status(&self) -> Result<RackStatus, Failure> {
+        match self.ask(&Request::Status(Nothing {}), STATUS_PATIENCE)? {
+            Answer::Status(status) => Ok(*status),
+            _ => Err(client::beside_the_point(&self.name)),
+        }
+    }
+
+    /// Injects the faults of a script. Returns the number of its events once the members have received them. `inline`: the script was made from
+    /// options, so errors name no lines of it.
+    ///
+    /// # Errors
+    /// The rack refuses the script, or does not answer.
+    pub fn inject(&self, script: String, inline: bool) -> Result<usize, Failure> {
+        match self.ask(&Request::Inject(Inject { script, inline }), STATUS_PATIENCE)? {
+            Answer::Injected(Injection { events }) => Ok(events),
+            _ => Err(client::beside_the_point(&self.name)),
+        }
+    }
+
+    /// Makes one member leave in order. The rack stays, and the seat is vacant afterwards.
+    ///
+    /// # Errors
+    /// The rack has no such seat, the seat is vacant, or the rack does not answer.
+    pub fn leave(&self, seat: &str) -> Result<(), Failure> {
+        match self.ask(&Request::Leave(Join { seat: seat.to_owned() }), DOWN_PATIENCE)? {
+            Answer::Left(Nothing {}) => Ok(()),
+            _ => Err(client::beside_the_point(&self.name)),
+        }
+    }
+
+    /// Ends the rack. Returns its report once its supervisor has ended.
+    ///
+    /// # Errors
+    /// The rack does not answer, or has no report.
+    pub fn down(&self) -> Result<Report, Failure> {
+        let supervisor = client::peer(&self.stream);
+        let Answer::Down(report) = self.request_down()? else {
+            return Err(client::beside_the_point(&self.name));
+        };
+        if let Some(supervisor) = supervisor {
+            client::wait_for_end(&supervisor, DOWN_PATIENCE);
+        }
+        Ok(*report)
+    }
+
+    pub(super) fn request_down(&self) -> Result<Answer, Failure> {
+        self.ask(&Request::Down(Nothing {}), DOWN_PATIENCE)
+    }
+
+    fn ask(&self, request: &Request, patience: Duration) -> Result<Answer, Failure> {
+        client::ask(&self.stream, &self.name, request, patience)
+    }
+
+    /// Returns the status a little later than `earlier`, with the rates in between. If the rack does not answer again, returns `earlier`, which has
+    /// no rates: it may be ending, or accept one request only.
+    fn with_rates(&self, earlier: RackStatus) -> RackStatus {
+        match self.status() {
+            Ok(mut later) => {
+                links::add_rates(&earlier, &mut later);
+                later
+            }
+            Err(_) => earlier,
+        }
+    }
+}
+
+/// Returns the status of each rack that answers, with rates over about 200 ms, and the failure of the first that does not.
+#[must_use]
+pub fn status_with_rates(racks: Vec<StandingRack>) -> (Vec<RackStatus>, Option<Failure>) {
+    let (mut answered, mut first_failure) = (Vec::new(), None);
+    for rack in racks {
+        match rack.status() {
+            Ok(status) => answered.push((rack, status)),
+            // The others are shown all the same.
+            Err(failure) => first_failure = first_failure.or(Some(failure)),
+        }
+    }
+    if !answered.is_empty() {
+        std::thread::sleep(RATE_INTERVAL);
+    }
+    (answered.into_iter().map(|(rack, status)| rack.with_rates(status)).collect(), first_failure)
+}

@@ -1,0 +1,170 @@
+//! Status of a standing rack, from its supervisor and the latest answers of its seats.
+
+use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
+use rackloom_jobs::report::{EventRecord, Verdict};
+use rackloom_plan::{Expectations, JobKind};
+use rackloom_protocol::{MemberRole, NodeId};
+
+use super::links;
+use crate::supervisor::Supervisor;
+use crate::supervisor::rack::Seat;
+
+/// Returns the status of the rack.
+pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
+    let Supervisor { plan, rack, clock, here, active_faults, .. } = supervisor;
+    let now_ns = clock.now().0;
+    let graph = plan.graph();
+    let has_job = plan.job.kind != JobKind::None;
+    let expects = plan.expect != Expectations::default();
+    let answers: Vec<_> =
+        rack.seats.iter().map(|seat| seat.status.as_ref().filter(|_| seat.is_alive())).collect();
+    let member = |(index, seat): (usize, &Seat)| {
+        let member = &plan.members[index];
+        let node = NodeId(index as u16);
+        let answered = answers[index];
+        let memory = answered.and_then(|status| status.memory.as_deref().cloned());
+        let is_switch = member.role == MemberRole::Switch;
+        MemberStatus {
+            name: member.name.clone(),
+            role: role(member.role).to_owned(),
+            pid: (!seat.is_vacant).then_some(seat.pid),
+            server: member.server.clone(),
+            tenant: member.tenant.0.into(),
+            state: state(seat, has_job && !is_switch).to_owned(),
+            verdict: answered.and_then(|status| status.verdict).filter(|_| does_job(seat, has_job)),
+            note: seat.death.clone(),
+            memory_used_bytes: memory.as_ref().map(|memory| memory.used_bytes.current),
+            memory_bytes: member.memory_bytes,
+            memory,
+            links_up: answered.map(|status| status.links_up),
+            links_down: answered.map(|status| status.links_down.clone()).unwrap_or_default(),
+            links_total: graph.ports(node).len(),
+            uptime_ns: seat.is_alive().then(|| now_ns.saturating_sub(seat.taken_at_ns)),
+            paths: links::paths_of(plan, node, answered.filter(|_| !is_switch)),
+            carried: answered.and_then(|status| status.carried),
+        }
+    };
+    let members: Vec<_> = rack.seats.iter().enumerate().map(member).collect();
+    let ends_up: usize = members.iter().filter_map(|member| member.links_up).map(usize::from).sum();
+    let links_total = here.links(plan);
+    let ends_total: usize = plan.links.iter().map(|link| here.ends(plan, &link.edge) as usize).sum();
+    let state = match () {
+        () if rack.is_running() => "up",
+        () if rack.ending.is_some() => "going",
+        () => "starting",
+    };
+    RackStatus {
+        protocol: PROTOCOL,
+        name: plan.name.clone(),
+        pid: std::process::id(),
+        state: state.to_owned(),
+        wire: plan.wire.name().to_owned(),
+        job: plan.job.kind.name().to_owned(),
+        verdict: verdict(&rack.seats).filter(|_| has_job && !expects),
+        epoch: plan.epoch,
+        config_hash: format!("{:016x}", plan.config_hash),
+        uptime_ns: now_ns,
+        // Of a link to another host one end is here.
+        links_up: (ends_up * links_total).checked_div(ends_total).unwrap_or(0),
+        links_total,
+        members,
+        faults: active_faults.values().map(|record| active_fault(record, now_ns)).collect(),
+        links: links::of_rack(plan, here, &answers),
+    }
+}
+
+fn active_fault(record: &EventRecord, now_ns: u64) -> ActiveFault {
+    ActiveFault {
+        what: record.text.replacen(" begins", "", 1),
+        member: record.member.clone(),
+        age_ns: now_ns.saturating_sub(record.at_ns),
+    }
+}
+
+/// Returns whether this seat has a part in the job. The successor of a dead node has none.
+fn does_job(seat: &Seat, has_job: bool) -> bool {
+    has_job && seat.is_endpoint && seat.earlier_deaths.is_empty()
+}
+
+/// Returns the verdict of the job once it is over on every node, as in the report of `down`: a node that died without a report is a
+/// failure. `None` while a seat is vacant or its process has not answered.
+fn verdict(seats: &[Seat]) -> Option<Verdict> {
+    let endpoints = || seats.iter().filter(|seat| seat.is_endpoint && !seat.is_elsewhere);
+    let of_seat = |seat: &Seat| match &seat.status {
+        _ if seat.ended => Some(Verdict::Fail),
+        Some(status) if !seat.is_vacant => status.verdict,
+        _ => None,
+    };
+    if endpoints().any(|seat| of_seat(seat).is_none()) {
+        return None;
+    }
+    let is_pass = endpoints().all(|seat| of_seat(seat) == Some(Verdict::Pass));
+    Some(if is_pass { Verdict::Pass } else { Verdict::Fail })
+}
+
+const fn role(role: MemberRole) -> &'static str {
+    match role {
+        MemberRole::Endpoint => "gpu node",
+        MemberRole::Switch => "switch",
+    }
+}
+
+/// Returns the name of a member's state.
+fn state(seat: &Seat, has_job: bool) -> &'static str {
+    match &seat.status {
+        _ if seat.is_elsewhere => "elsewhere",
+        _ if seat.is_vacant => "vacant",
+        _ if seat.ended => "lost",
+        None => "silent",
+        Some(_) if !seat.is_up() => "starting",
+        Some(status) if has_job && !status.finished => "working",
+        Some(_) => "up",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::supervisor::rack::Rack;
+    use rackloom_control::notice::SeatStatus;
+
+    /// A GPU node that has answered, otherwise than usual in one respect.
+    fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {
+        let mut rack = Rack::new([("n0".to_owned(), true)], 1, 1);
+        let mut seat = rack.seats.remove(0);
+        let finished = verdict.is_some();
+        seat.status = Some(SeatStatus { links_up: 2, finished, verdict, ..SeatStatus::default() });
+        change(&mut seat);
+        seat
+    }
+
+    fn seat(verdict: Option<Verdict>) -> Seat {
+        seat_with(verdict, |_| {})
+    }
+
+    fn switch() -> Seat {
+        seat_with(None, |seat| seat.is_endpoint = false)
+    }
+
+    #[test]
+    fn a_job_has_a_verdict_when_it_is_over_everywhere() {
+        let (pass, fail) = (Some(Verdict::Pass), Some(Verdict::Fail));
+        let lost = seat_with(pass, |seat| seat.ended = true);
+        let vacant = seat_with(pass, |seat| seat.is_vacant = true);
+        let silent = seat_with(pass, |seat| seat.status = None);
+        assert_eq!(verdict(&[seat(pass), seat(pass), switch()]), pass);
+        assert_eq!(verdict(&[seat(pass), seat(fail), switch()]), fail);
+        assert_eq!(verdict(&[seat(pass), lost]), fail, "who is dead does not report");
+        for unknown in [seat(None), vacant, silent] {
+            assert_eq!(verdict(&[seat(pass), unknown]), None);
+        }
+    }
+
+    #[test]
+    fn only_those_who_do_the_job_have_a_part_of_its_verdict() {
+        assert!(does_job(&seat(None), true) && !does_job(&seat(None), false));
+        let successor = seat_with(None, |seat| seat.earlier_deaths.push("killed by signal 9".to_owned()));
+        assert!(!does_job(&successor, true));
+        assert!(!does_job(&switch(), true));
+    }
+}

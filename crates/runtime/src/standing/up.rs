@@ -1,0 +1,220 @@
+//! Start of a standing rack: a supervisor in a session of its own, which outlives its launcher.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rackloom_control::request::RackStatus;
+use rackloom_control::source::Job;
+use rackloom_plan::Plan;
+use rackloom_plan::faults::FaultScript;
+use rackloom_protocol::{Edge, NodeId};
+
+use super::keeper::{Keep, Outcome};
+use super::rack::StandingRack;
+use crate::channel::seat::{Channel, Heard};
+use crate::machine::directory::{RunDirectory, check_name};
+use crate::machine::program::Program;
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+use crate::request::options::UpOptions;
+use crate::request::overrides::member_named;
+use crate::request::work::RackRequest;
+
+/// Time within which links that have come up and have fallen back must be up again.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(30);
+const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Starts a standing rack, and returns its status once all its links are up.
+///
+/// # Errors
+/// The options or the rack file are wrong, a rack of this name is up, or the rack did not come up. Nothing of it remains then.
+pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure> {
+    let mut overrides = options.overrides.clone();
+    // A standing rack runs the file's job only on request.
+    if overrides.job.collective.is_none() {
+        overrides.job.job.get_or_insert(Job::None);
+    }
+    let request = RackRequest::read(&options.file, &overrides)?
+        .with_command(options.command.clone())
+        .named(options.name.clone())
+        .for_processes(&options.processes)?;
+    let work = request.ready_work(&options.processes)?;
+    let plan = work.plan;
+    check_name(&plan.name)?;
+    let vacant = vacant(&plan, &options.vacant)?;
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()));
+    let keep = Keep {
+        source: request.into_source(),
+        vacant,
+        log_dir: options.logs.directory.as_deref().map(absolute).transpose()?,
+        log_level: options.logs.level.clone(),
+    };
+    let run = RunDirectory::open()?;
+    start(&keep, program)?;
+    let stream = run.connect(&plan.name)?.ok_or_else(|| {
+        Failure::new(Exit::NodeLost, format!("rack {} came up and is gone already", plan.name))
+    })?;
+    let rack = StandingRack::new(plan.name.clone(), stream);
+    let required = required_links(&plan, &keep.vacant, work.faults.as_ref());
+    settled_status(&rack, &plan, &required)
+}
+
+/// Returns the status once every required link carries data at both ends: all links between members that are started, except those that
+/// a fault script takes down. A link may fall back for a moment on a busy host after it has come up. If that lasts, the rack is taken down.
+fn settled_status(rack: &StandingRack, plan: &Plan, required: &[u16]) -> Result<RackStatus, Failure> {
+    let until = Instant::now() + SETTLE_PATIENCE;
+    loop {
+        let status = rack.status()?;
+        let missing = missing_links(&status, plan, required);
+        if missing.is_empty() {
+            return Ok(status);
+        }
+        if Instant::now() >= until {
+            let what = format!(
+                "{} of {} links carry data {} s after all had come up; missing: {}",
+                status.links_up,
+                status.links_total,
+                SETTLE_PATIENCE.as_secs(),
+                missing.join(", ")
+            );
+            let _ = rack.request_down();
+            return Err(Failure::new(Exit::Stalled, what).hint(
+                "the host may be too busy for the heartbeats; `timers` of the rack file can be longer",
+            ));
+        }
+        std::thread::sleep(SETTLE_INTERVAL);
+    }
+}
+
+/// Returns the links that `up` waits for, by index in the plan.
+fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> Vec<u16> {
+    let is_vacant = |node: NodeId| vacant.contains(&node.0);
+    let is_struck = |number: u16, edge: &Edge| {
+        script.iter().flat_map(|script| &script.events).any(|event| {
+            let fault = &event.fault;
+            let members = fault.members();
+            fault.ways().iter().any(|way| way.edge == number)
+                || members.contains(&edge.a)
+                || members.contains(&edge.b)
+        })
+    };
+    let links = (0..).zip(&plan.links).map(|(number, link)| (number, &link.edge));
+    let links =
+        links.filter(|(number, edge)| !is_vacant(edge.a) && !is_vacant(edge.b) && !is_struck(*number, edge));
+    links.map(|(number, _)| number).collect()
+}
+
+/// Returns the names of required links that carry no data at one of their ends. A member that did not answer misses all of its links.
+fn missing_links(status: &RackStatus, plan: &Plan, required: &[u16]) -> Vec<String> {
+    let is_down = |number: u16, end: NodeId| {
+        let member = &status.members[end.index()];
+        match member.links_up {
+            Some(_) => member.links_down.contains(&number),
+            // Another host runs it, or it has ended; the status of its neighbour decides.
+            None => member.state == "silent",
+        }
+    };
+    let links = required.iter().map(|number| (*number, &plan.links[usize::from(*number)].edge));
+    let missing = links.filter(|(number, edge)| is_down(*number, edge.a) || is_down(*number, edge.b));
+    let name = |node: NodeId| plan.members[node.index()].name.as_str();
+    missing.map(|(_, edge)| format!("{}--{}", name(edge.a), name(edge.b))).collect()
+}
+
+/// Returns the numbers of the members whose seats stay vacant.
+fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
+    names.iter().map(|name| Ok(member_named(plan, "--vacant", name)?.0)).collect()
+}
+
+/// Starts the supervisor, and waits for its outcome.
+fn start(keep: &Keep, program: &Program) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::could_not_start("cannot start the supervisor", error);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut command = program.keep();
+    command.stdin(std::os::fd::OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    command.current_dir("/");
+    leave_the_terminal(&mut command);
+    let mut supervisor = command.spawn().map_err(failed)?;
+    // The command holds the other end until it is dropped; then the end of the supervisor is the end of the socket.
+    drop(command);
+    let mut channel = Channel::new(ours).map_err(failed)?;
+    channel.say(keep).map_err(failed)?;
+    let heard = loop {
+        channel.flush().map_err(failed)?;
+        match channel.hear_first::<Outcome>().map_err(failed)? {
+            Heard::Nothing => {}
+            heard => break heard,
+        }
+    };
+    match heard {
+        Heard::Message(Outcome::Up {}) => Ok(()),
+        Heard::Message(Outcome::Failed { exit, what }) => {
+            // Its directory and name are free once it has ended.
+            let _ = supervisor.wait();
+            Err(Failure::new(exit, what))
+        }
+        Heard::End | Heard::Nothing => {
+            let how = supervisor.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            Err(Failure::new(Exit::CouldNotStart, format!("the supervisor ended without a word ({how})")))
+        }
+    }
+}
+
+/// Gives the process a session of its own: neither Ctrl-C nor a closed terminal reaches it.
+fn leave_the_terminal(command: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: needed because only the child can leave its session. Between fork and exec the closure makes one system
+    // call: it allocates nothing, takes no lock and touches no memory of the parent.
+    unsafe {
+        command.pre_exec(|| {
+            rustix::process::setsid()?;
+            Ok(())
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const RING: &str = "name: ring\nshape: {ring: {nodes: 4}}\n";
+
+    /// A status in which these members have links that carry no data.
+    fn status(plan: &Plan, down: &[(usize, u16)]) -> RackStatus {
+        let member = |(index, member): (usize, &rackloom_plan::MemberPlan)| {
+            let links: Vec<_> = down.iter().filter(|(who, _)| *who == index).map(|(_, link)| link).collect();
+            json!({"name": member.name, "role": "gpu node", "pid": 1, "server": "s", "tenant": 0, "state": "up",
+                "memory_used_bytes": 0, "memory_bytes": 1, "links_up": 2 - links.len(), "links_down": links,
+                "links_total": 2, "uptime_ns": 1})
+        };
+        let members: Vec<_> = plan.members.iter().enumerate().map(member).collect();
+        let status = json!({"protocol": 1, "name": "ring", "pid": 1, "state": "up", "wire": "udp", "job": "none",
+            "epoch": 1, "config_hash": "", "uptime_ns": 1, "links_up": 4, "links_total": 4, "members": members});
+        serde_json::from_value(status).expect("a status")
+    }
+
+    #[test]
+    fn up_waits_for_every_link_that_is_down_at_either_end_and_names_it() {
+        let plan = Plan::parse(RING, "ring.yaml").expect("a plan");
+        let required = required_links(&plan, &[], None);
+        assert_eq!(required, [0, 1, 2, 3]);
+        assert_eq!(missing_links(&status(&plan, &[]), &plan, &required), [""; 0]);
+        let one_end = missing_links(&status(&plan, &[(1, 1)]), &plan, &required);
+        assert_eq!(one_end, ["n1--n2"]);
+        assert_eq!(missing_links(&status(&plan, &[(1, 1), (2, 1), (3, 3)]), &plan, &required).len(), 2);
+    }
+
+    #[test]
+    fn links_of_vacant_seats_and_links_that_a_script_takes_down_are_not_awaited() {
+        let plan = Plan::parse(RING, "ring.yaml").expect("a plan");
+        assert_eq!(required_links(&plan, &[1], None), [2, 3]);
+        let text = "name: cut\nevents:\n  - {what: down, where: n0--n1, at: 1ms, for: 1ms}\n";
+        let script = FaultScript::parse(text, "cut.yaml", &plan).expect("a script");
+        assert_eq!(required_links(&plan, &[], Some(&script)), [1, 2, 3]);
+    }
+}

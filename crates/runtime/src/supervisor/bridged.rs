@@ -1,0 +1,84 @@
+//! Bridges as hubs: one per plane in the supervisor's namespace, and a cable from it to each member.
+//!
+//! A bridge needs no process and exists as long as the namespace. A process that takes a seat later gets new cables to the same bridges, and its
+//! neighbours keep theirs.
+
+use rackloom::namespaces::{Bridge, BridgeCable, connect_to_bridges, create_bridges};
+use rackloom_plan::Plan;
+use rackloom_protocol::{NodeId, Plane};
+
+use super::joints::joints;
+use super::packet::{cable_end, mtu};
+use crate::outcome::exit::Exit;
+use crate::outcome::failure::Failure;
+
+/// A member's interface in a plane. Who takes a seat later has another `life` than zero.
+pub(super) fn interface(plane: Plane, life: u32) -> String {
+    match life {
+        0 => format!("plane{}", plane.0),
+        life => format!("plane{}x{life}", plane.0),
+    }
+}
+
+/// Bridges, and cables to everybody who is there. Not to be called from asynchronous code.
+pub(super) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
+    let planes = planes(plan, NodeId(0));
+    let bridges: Vec<_> = planes.iter().map(|plane| bridge(plan, *plane)).collect();
+    let there = (0..).zip(pids).filter_map(|(node, pid)| Some((NodeId(node), (*pid)?)));
+    let cables: Vec<_> = there
+        .flat_map(|(node, pid)| planes.iter().map(move |plane| cable(plan, node, pid, *plane, 0)))
+        .collect();
+    create_bridges(&bridges)
+        .and_then(|()| connect_to_bridges(&cables))
+        .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+}
+
+/// Cables for somebody who takes a seat. `life` tells them from all earlier ones, and is not zero.
+pub(super) fn later_cables(plan: &Plan, node: NodeId, pid: u32, life: u32) -> Vec<BridgeCable> {
+    planes(plan, node).into_iter().map(|plane| cable(plan, node, pid, plane, life)).collect()
+}
+
+/// In which planes there are bridges: every member has a port in each.
+fn planes(plan: &Plan, node: NodeId) -> Vec<Plane> {
+    let mut planes: Vec<_> = joints(plan, node).iter().map(|joint| joint.plane).collect();
+    planes.sort_unstable();
+    planes.dedup();
+    planes
+}
+
+fn bridge(plan: &Plan, plane: Plane) -> Bridge {
+    Bridge { name: interface(plane, 0), mtu: mtu(plan) }
+}
+
+fn cable(plan: &Plan, node: NodeId, pid: u32, plane: Plane, life: u32) -> BridgeCable {
+    let port = match life {
+        0 => format!("m{}p{}", node.0, plane.0),
+        life => format!("m{}p{}x{life}", node.0, plane.0),
+    };
+    let end = cable_end(pid, interface(plane, life), node, plane);
+    BridgeCable { bridge: bridge(plan, plane), port, end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_member_has_a_cable_to_the_bridge_of_each_plane() {
+        let text = "name: b\nshape: {star: {nodes: 3, planes: 2, switch: bridge}}\nwire: packet\n";
+        let plan = Plan::parse(text, "test").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(planes(&plan, NodeId(2)), [Plane(0), Plane(1)]);
+        let names = |life| {
+            let cables = later_cables(&plan, NodeId(2), 7, life).into_iter();
+            cables.map(|cable| (cable.bridge.name, cable.port, cable.end.interface)).collect::<Vec<_>>()
+        };
+        let named = |names: [&str; 3]| names.map(str::to_owned).into();
+        assert_eq!(names(0), [named(["plane0", "m2p0", "plane0"]), named(["plane1", "m2p1", "plane1"])]);
+        assert_eq!(names(3)[1], named(["plane1", "m2p1x3", "plane1x3"]));
+        let longest = cable(&plan, NodeId(4095), 1, Plane(11), 999_999);
+        assert!(
+            longest.port.len() <= 15 && longest.end.interface.len() <= 15,
+            "the kernel's names are short"
+        );
+    }
+}

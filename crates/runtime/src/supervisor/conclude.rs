@@ -1,0 +1,213 @@
+//! Report and exit of a rack that has ended.
+
+use std::collections::BTreeMap;
+
+use rackloom_jobs::Oracle;
+use rackloom_jobs::report::{Context, MemberReport, MemberState, Refusals, Report, Verdict};
+use rackloom_plan::faults::FaultScript;
+use rackloom_plan::{JobKind, Plan};
+use rackloom_protocol::NodeId;
+
+use super::hosts::Hosts;
+use super::rack::{Ending, Rack, Seat};
+use super::{Supervisor, starved};
+use crate::machine::logging;
+use crate::outcome::exit::Exit;
+use crate::outcome::expectations;
+use crate::outcome::failure::Failure;
+use crate::outcome::findings::{self, Findings};
+use crate::outcome::meta;
+use crate::{capture, units};
+
+/// Report and exit of a rack that has ended.
+#[derive(Debug)]
+pub struct Conclusion {
+    /// The report.
+    pub report: Report,
+    /// Outcome of the run.
+    pub exit: Exit,
+    /// Failure to write captures. A run that passed has its exit.
+    pub capture_failure: Option<Failure>,
+}
+
+impl Supervisor {
+    /// Joins the reports of the members and judges the run. A rack that never came up is a failure.
+    pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
+        let mut at_rest = self.verdicts_at_rest();
+        if self.finished_at_ns.is_some() {
+            let is_over = matches!(self.rack.ending, Some(Ending::Complete | Ending::TakenDown));
+            let silent = self.rack.seats.iter().filter(|seat| seat.report.is_some() && seat.rest.is_none());
+            for seat in silent.filter(|_| is_over) {
+                if self.fault_events == 0 {
+                    // Nothing was done to it: the machine may be busy.
+                    at_rest.pass_over(Oracle::Progress);
+                    continue;
+                }
+                let what = || format!("{} did not say how it is although everything is healed", seat.name);
+                at_rest.find(Oracle::Progress, what);
+            }
+        }
+        if self.finished_at_ns.is_none() && self.rack.ending == Some(Ending::TakenDown) {
+            // During a job no member is at rest, and programs on taken seats do not report.
+            at_rest.pass_over(Oracle::Progress);
+            at_rest.pass_over(Oracle::Credits);
+        }
+        let Self {
+            plan,
+            rack,
+            clock,
+            source,
+            hosts,
+            faults,
+            fault_lines,
+            fault_events,
+            finished_at_ns,
+            stays,
+            ..
+        } = self;
+        let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
+        let captures = capture::place(&source.capture, clock.origin_ns());
+        let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
+        let ending = rack.ending.clone().unwrap_or(Ending::Complete);
+        let refused = hosts.as_ref().and_then(Hosts::refused);
+        let notes: Vec<_> = findings::unauthenticated(&plan).into_iter().chain(refused).collect();
+        let (missed, awaited) = last_words(hosts, &rack);
+        if let Ending::CouldNotStart(what) = ending {
+            return Err(could_not_start(&what));
+        }
+        let node_lost = has_unplanned_death(&plan, faults.as_ref(), &rack) || !missed.is_empty();
+        let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
+        let limit_ns =
+            if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
+        let facts = starved::Facts { has_died, has_faults: fault_events > 0, limit_ns };
+        // A rack that stays is taken down host by host.
+        let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
+        if let Ending::LostEarly(what) = &ending {
+            failures.push(what.clone());
+        }
+        if ending == Ending::Interrupted {
+            failures.push("interrupted".to_owned());
+        }
+        if ending == Ending::Stalled {
+            failures.push(format!("no progress for {}", units::time(plan.watchdog_ns)));
+            failures.extend(awaited);
+            let reports_it =
+                |seat: &&Seat| seat.report.as_ref().is_some_and(|report| !report.waiting.is_empty());
+            // The others' lines come with their reports.
+            for seat in rack.seats.iter().filter(|seat| !reports_it(seat)) {
+                let lines = seat.waiting.as_deref().unwrap_or(&[]);
+                failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
+            }
+        }
+        let has_job = plan.job.kind != JobKind::None;
+        if ending == Ending::TakenDown && !has_job {
+            failures.extend(rack.seats.iter().filter(|seat| seat.is_hung).map(hung));
+        }
+        let log_notes = log_notes(&rack.seats);
+        let mut members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
+        let findings = Findings {
+            failures,
+            elapsed_ns,
+            wire: plan.wire.name(),
+            clock: "wall",
+            trace_hash: None,
+            events: fault_lines.into_records(),
+        };
+        let mut context = findings::context(&plan, findings);
+        if ending == Ending::TakenDown && !has_job {
+            judge_no_job(&mut context, &mut members);
+        }
+        let mut report = Report::assemble(context, &members);
+        report.notes.extend(notes);
+        report.notes.extend(log_notes);
+        let explained = report.failures.clone();
+        if matches!(ending, Ending::Complete | Ending::TakenDown) {
+            expectations::judge(&plan, faults.as_ref(), &mut report);
+        }
+        report.add_oracles(&at_rest);
+        let has_programs = stays || fault_events > faults.as_ref().map_or(0, |script| script.events.len());
+        let refusals = if has_programs { Refusals::Unknown } else { expectations::refusals(faults.as_ref()) };
+        report.judge_refusals(refusals);
+        if ending != Ending::Interrupted {
+            starved::judge(&mut report, &explained, facts);
+        }
+        let exit = match ending {
+            Ending::Interrupted => Exit::Interrupted,
+            _ if report.verdict == Verdict::Starved => Exit::Starved,
+            Ending::Stalled => Exit::Stalled,
+            // A loss that the script or the file expects is no reason of its own, in either engine.
+            _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
+            _ => findings::exit_of(&report),
+        };
+        let (exit, capture_failure) = findings::note_captures(&mut report, captured, exit);
+        report.meta = Some(meta::of(&plan, &source.command));
+        Ok(Conclusion { report, exit, capture_failure })
+    }
+}
+
+fn hung(seat: &Seat) -> String {
+    format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("gave no report"))
+}
+
+/// A rack that stays and has no job: programs come to its seats and go, so a member that is gone is no failure of the rack. The
+/// report names its state all the same.
+fn judge_no_job(context: &mut Context, members: &mut [MemberReport]) {
+    context.members.iter_mut().for_each(|seat| seat.has_job = false);
+    for job in members.iter_mut().filter_map(|member| member.job.as_mut()) {
+        job.lost_nodes.clear();
+    }
+}
+
+/// Returns whether a GPU node died although neither the fault script nor, without one, the rack file allows it.
+fn has_unplanned_death(plan: &Plan, faults: Option<&FaultScript>, rack: &Rack) -> bool {
+    let died = |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
+    let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
+    dead.any(|(node, _)| !expectations::may_lose(plan, faults, node))
+}
+
+/// Logs that could not be written, one line per error.
+fn log_notes(seats: &[Seat]) -> Vec<String> {
+    let mut names = BTreeMap::<&str, Vec<&str>>::new();
+    for seat in seats {
+        if let Some(error) = &seat.log_error {
+            names.entry(error).or_default().push(&seat.name);
+        }
+    }
+    if let Some(error) = logging::first_error() {
+        names.entry(error).or_default().push("the supervisor");
+    }
+    names
+        .iter()
+        .map(|(error, names)| format!("cannot write the log of {}: {error}", names.join(", ")))
+        .collect()
+}
+
+/// Sends a departure to the other hosts. Returns the hosts that are missing, and those that never came.
+fn last_words(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) {
+    let Some(mut hosts) = hosts else { return Default::default() };
+    hosts.leave(rack);
+    (hosts.missed(), hosts.awaited())
+}
+
+/// Returns the failure of a seat. Its hint is in the same line.
+fn could_not_start(what: &str) -> Failure {
+    match what.split_once("; hint: ") {
+        Some((what, hint)) => Failure::new(Exit::CouldNotStart, what).hint(hint),
+        None => Failure::new(Exit::CouldNotStart, what),
+    }
+}
+
+/// Returns the report of a seat, or an empty one for a dead seat.
+fn member_report(seat: Seat) -> MemberReport {
+    let state = match &seat.death {
+        _ if seat.is_elsewhere => MemberState::Elsewhere,
+        _ if seat.is_vacant => MemberState::Unstarted,
+        None => MemberState::Lost,
+        Some(how) if how.starts_with("killed") => MemberState::Killed,
+        Some(_) => MemberState::Exited,
+    };
+    let pid = (!seat.is_vacant).then_some(seat.pid);
+    let mut report = seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, pid, state));
+    report.pid = pid;
+    report
+}

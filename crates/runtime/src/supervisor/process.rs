@@ -1,0 +1,188 @@
+//! Process of one seat, and its control socket.
+//!
+//! A child cannot outlive the supervisor: the kernel kills it when the parent has ended, and it ends when its socket closes. It has a process
+//! group of its own, so Ctrl-C reaches only the supervisor, which then takes the rack down in order.
+//!
+//! A process that takes a vacant seat is no child of the supervisor. Its end is the end of its socket, and the supervisor can only close that.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream as StdStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rackloom_control::order::{Order, Start};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::process::{Child, Command};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+use super::attendance::Attendance;
+use super::conversation::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
+use super::wiring::Place;
+use crate::channel::bounded_lines::BoundedLines;
+
+/// Environment variable with the log filter of seats.
+pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";
+
+/// Handle of the supervisor on one seat.
+pub(super) struct Process {
+    pub(super) pid: u32,
+    /// True if the supervisor has started it.
+    pub(super) is_ours: bool,
+    orders: Option<UnboundedSender<Said>>,
+    kill: Arc<Notify>,
+    /// Handle of the kernel on the process: a signal never reaches another process of the same number.
+    handle: Option<Arc<OwnedFd>>,
+}
+
+impl Process {
+    /// Starts a seat. Its notices and its end arrive at `heard` with the number of the member.
+    pub(super) fn start(
+        member: usize,
+        program: std::process::Command,
+        place: &Place,
+        log: Option<File>,
+        log_level: Option<&str>,
+        heard: UnboundedSender<(usize, Heard)>,
+    ) -> io::Result<Self> {
+        let (ours, theirs) = StdStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let child = spawn(program, theirs.into(), place, log, log_level)?;
+        let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
+        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        let (orders, given) = unbounded_channel();
+        let kill = Arc::new(Notify::new());
+        tokio::spawn(write_orders(writer, given));
+        tokio::spawn(attend(member, child, reader, Arc::clone(&kill), heard));
+        Ok(Self { pid, is_ours: true, orders: Some(orders), kill, handle: handle_of(pid) })
+    }
+
+    /// Returns the handle of a seat that another process takes. [`Attendance::serve`] serves its socket.
+    pub(super) fn elsewhere(
+        member: usize,
+        pid: u32,
+        start: Start,
+        wires: Vec<OwnedFd>,
+        heard: UnboundedSender<(usize, Heard)>,
+    ) -> (Self, Attendance) {
+        let (orders, given) = unbounded_channel();
+        let kill = Arc::new(Notify::new());
+        let attendance = Attendance { member, start, wires, given, kill: Arc::clone(&kill), heard };
+        (Self { pid, is_ours: false, orders: Some(orders), kill, handle: handle_of(pid) }, attendance)
+    }
+
+    /// Queues an order, without waiting.
+    pub(super) fn say(&self, order: Order) {
+        self.say_with(order, Vec::new());
+    }
+
+    /// Queues an order with descriptors, which only the seat owns afterwards.
+    pub(super) fn say_with(&self, order: Order, wires: Vec<OwnedFd>) {
+        if let Some(orders) = &self.orders {
+            // Fails only if the seat has ended, which is reported separately.
+            let _ = orders.send((order, wires));
+        }
+    }
+
+    /// Resumes the process after this time, if it is stopped then.
+    pub(super) fn resume_after(&self, after: Duration) {
+        let Some(handle) = self.handle.clone() else { return };
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            // Fails only if the process has ended, which is reported separately.
+            let _ = rustix::process::pidfd_send_signal(&*handle, rustix::process::Signal::CONT);
+        });
+    }
+
+    /// Closes the socket, which ends the seat.
+    pub(super) fn close(&mut self) {
+        self.orders = None;
+    }
+
+    /// Kills the process.
+    pub(super) fn kill(&self) {
+        self.kill.notify_one();
+    }
+}
+
+fn handle_of(pid: u32) -> Option<Arc<OwnedFd>> {
+    let pid = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
+    rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()).ok().map(Arc::new)
+}
+
+/// Starts the program of a seat, with the socket as its standard input.
+fn spawn(
+    program: std::process::Command,
+    socket: OwnedFd,
+    place: &Place,
+    log: Option<File>,
+    log_level: Option<&str>,
+) -> io::Result<Child> {
+    use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+    let parent: Pid = getpid();
+    let Place { inherited, own_network } = place.clone();
+    let mut command = Command::from(program);
+    command.stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
+    if let Some(log) = log {
+        command.stderr(log);
+    }
+    if let Some(level) = log_level {
+        command.env(LOG_VARIABLE, level);
+    }
+    // SAFETY: needed to arrange what only the child can arrange for itself. Between fork and exec the closure makes
+    // system calls only: it allocates nothing, takes no lock, and touches nothing but the copied numbers.
+    unsafe {
+        command.pre_exec(move || {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+            // The parent may have died before the line above; then no signal would ever come.
+            if getppid() != Some(parent) {
+                return Err(rustix::io::Errno::SRCH.into());
+            }
+            if own_network {
+                rackloom::namespaces::enter_new_network_namespace()?;
+            }
+            inherited.iter().try_for_each(|fd| rackloom::wires::keep_across_exec(*fd))
+        });
+    }
+    command.spawn()
+}
+
+/// Passes on notices until the end of the socket, then the end of the process.
+async fn attend(
+    member: usize,
+    mut child: Child,
+    socket: OwnedReadHalf,
+    kill: Arc<Notify>,
+    heard: UnboundedSender<(usize, Heard)>,
+) {
+    let mut lines = BoundedLines::new(socket, NOTICE_BYTES_MAX);
+    loop {
+        tokio::select! {
+            line = lines.next() => {
+                let Ok(Some(line)) = line else { break };
+                let _ = heard.send((member, Heard::Notice(notice_in(&line))));
+            }
+            () = kill.notified() => { let _ = child.start_kill(); }
+        }
+    }
+    let how = loop {
+        tokio::select! {
+            status = child.wait() => break status.map_or_else(|error| error.to_string(), how_it_ended),
+            () = kill.notified() => { let _ = child.start_kill(); }
+        }
+    };
+    let _ = heard.send((member, Heard::Ended(how)));
+}
+
+fn how_it_ended(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => format!("killed by signal {signal}"),
+        (None, Some(code)) => format!("exited with code {code}"),
+        (None, None) => "ended".to_owned(),
+    }
+}

@@ -1,0 +1,132 @@
+//! Consequences of the seats' states: end of the run, seats that are given up, and next steps.
+
+use super::{DEPARTURE_NS, Ending, Phase, Rack, Seat, Step};
+
+impl Rack {
+    pub(super) fn end(&mut self, ending: Ending) -> Vec<Step> {
+        self.ending.get_or_insert(ending);
+        self.phase = Phase::Reporting { left_ns: DEPARTURE_NS };
+        let mut steps = vec![Step::AskReports];
+        steps.extend(self.settle());
+        steps
+    }
+
+    /// Earlier answers are outdated.
+    pub(super) fn ask_rest(&mut self) -> Vec<Step> {
+        self.seats.iter_mut().for_each(|seat| seat.rest = None);
+        vec![Step::Heal]
+    }
+
+    /// The end of the survey, if all have answered or time is up.
+    pub(super) fn end_survey(&mut self) -> Vec<Step> {
+        let Some(left_ns) = self.survey_left_ns else { return Vec::new() };
+        if left_ns > 0 && !self.all_living(|seat| seat.status.is_some()) {
+            return Vec::new();
+        }
+        self.survey_left_ns = None;
+        vec![Step::StatusKnown]
+    }
+
+    pub(super) fn kill(&mut self) -> Vec<Step> {
+        self.phase = Phase::Killing;
+        for seat in self.seats.iter_mut().filter(|seat| seat.is_alive() && seat.report.is_none()) {
+            seat.death.get_or_insert_with(|| "gave no report in time".to_owned());
+            seat.is_hung = true;
+        }
+        vec![Step::Kill(self.living().collect())]
+    }
+
+    /// Seats that others have lost and that do not report either do not get the whole time of a departure.
+    pub(super) fn give_up_the_hung(&mut self) -> Vec<Step> {
+        let silent = |member: &usize| self.seats[*member].report.is_none();
+        let hung: Vec<_> =
+            self.living().filter(silent).filter(|member| self.is_presumed_dead(*member)).collect();
+        for member in &hung {
+            let what = "hung: lost by its neighbours, and gave no report";
+            let seat = &mut self.seats[*member];
+            seat.death.get_or_insert_with(|| what.to_owned());
+            seat.is_hung = true;
+        }
+        if hung.is_empty() { Vec::new() } else { vec![Step::Kill(hung)] }
+    }
+
+    /// Returns whether a GPU node that has finished has lost this one.
+    pub(super) fn is_presumed_dead(&self, member: usize) -> bool {
+        self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
+    }
+
+    /// Returns whether a GPU node that others have lost is live and has not finished.
+    pub(super) fn some_lost_work(&self) -> bool {
+        self.seats.iter().any(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished)
+    }
+
+    /// Returns whether every live GPU node that can report has detected every death.
+    pub(super) fn all_dead_are_named(&self) -> bool {
+        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
+        dead.map(|(member, _)| member).all(|member| {
+            let mut witnesses =
+                self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && seat.finished);
+            witnesses.all(|seat| seat.lost.contains(&member))
+        })
+    }
+
+    /// Returns the steps that follow from the states of the seats.
+    pub(super) fn settle(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let is_up = |seat: &Seat| seat.is_vacant || seat.links_up || (seat.ended && seat.dies_by_script);
+        if self.phase == Phase::Opening && self.seats.iter().all(is_up) {
+            self.phase = Phase::Running;
+            steps.push(Step::LinksUp);
+        }
+        if !self.all_mapped && self.all_living(|seat| seat.mapped || !seat.is_endpoint) {
+            self.all_mapped = true;
+            steps.push(Step::AllMapped);
+        }
+        if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
+            self.phase = Phase::Naming { left_ns: self.naming_ns };
+        }
+        // The only finished member that had lost the others may die. Then they are no longer presumed dead.
+        if matches!(self.phase, Phase::Naming { .. }) && !self.is_finished() {
+            self.phase = Phase::Running;
+        }
+        if self.has_finished() && !self.is_held {
+            match self.healing_ns {
+                Some(left_ns) => {
+                    self.phase = Phase::Healing { left_ns };
+                    steps.extend(self.ask_rest());
+                }
+                None => steps.extend(self.end(Ending::Complete)),
+            }
+        }
+        if matches!(self.phase, Phase::Asking { .. }) && self.all_living(|seat| seat.waiting.is_some()) {
+            steps.extend(self.end(Ending::Stalled));
+        }
+        if matches!(self.phase, Phase::Reporting { .. }) && self.all_living(|seat| seat.report.is_some()) {
+            self.phase = Phase::Releasing { left_ns: DEPARTURE_NS };
+            steps.push(Step::Release);
+        }
+        let leaving = matches!(self.phase, Phase::Releasing { .. } | Phase::Killing);
+        if leaving && !self.seats.iter().any(Seat::is_alive) {
+            self.phase = Phase::Over;
+            steps.push(Step::Over);
+        }
+        steps
+    }
+
+    pub(super) fn all_living(&self, is_so: impl Fn(&Seat) -> bool) -> bool {
+        self.seats.iter().all(|seat| !seat.is_alive() || is_so(seat))
+    }
+
+    /// Returns whether no live GPU node works and no successor is waited for. Switches have no job.
+    pub(super) fn is_finished(&self) -> bool {
+        let is_done = |(member, seat): (usize, &Seat)| {
+            let is_over = seat.ended
+                || seat.finished
+                || seat.is_elsewhere
+                || !seat.is_endpoint
+                || self.is_presumed_dead(member);
+            is_over && !seat.is_awaited()
+        };
+        self.seats.iter().enumerate().all(is_done)
+    }
+}

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs library suites under valgrind's memcheck: scripts/memcheck.sh [SUITE...]
+#
+# Memcheck finds reads of undefined memory, accesses outside of allocations and lost memory, in unsafe code and in what is below it. It makes
+# programs some thirty times slower, so suites that wait for real time, start processes, or do much arithmetic are left out; the table below
+# says which tests of each suite run. A machine without valgrind gets it from its package manager.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+if ! command -v valgrind >/dev/null; then
+    { as_root apt-get update -qq && as_root apt-get install -y -qq valgrind; } || {
+        echo 'SKIPPED (1): valgrind cannot be installed; memcheck is not run'
+        exit 0
+    }
+fi
+
+# Each line: package, then filters of the library's unit tests. No filter runs all of them.
+suites() {
+    cat <<'LIST'
+rackloom-capture
+rackloom-plan trace:: units:: quantity::
+rackloom-jobs arrays::
+rackloom wires::ring_tests::a_ wires::doorbell wires::shared_memory wires::leases mapping:: window::
+LIST
+}
+
+status=0
+while read -r package filters; do
+    [ $# -eq 0 ] || [[ " $* " == *" $package "* ]] || continue
+    echo "==> memcheck $package $filters"
+    program=$(cargo test --locked --package "$package" --lib --no-run --message-format=json 2>/dev/null </dev/null |
+        grep '"profile":{[^}]*"test":true' | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    [ -n "$program" ] || { echo "the suite of $package cannot be built" >&2; exit 1; }
+    # Properties run a few cases: each of them takes as long as thirty.
+    # shellcheck disable=SC2086
+    (cd "$(dirname "$(cargo locate-project --message-format plain)")" && PROPTEST_CASES=4 RUST_BACKTRACE=0 \
+        timeout 240 valgrind --quiet --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite \
+        --num-callers=20 "$program" --test-threads=1 $filters </dev/null) || { echo "memcheck of $package: status $?" >&2; status=1; }
+done < <(suites)
+exit "$status"

@@ -1,0 +1,102 @@
+//! Plain language: words that earlier versions used do not come back where the text has been rewritten.
+//!
+//! `docs/glossary.md` has the terms. A folder joins the list when its text is rewritten, and stays there.
+
+use std::path::{Path, PathBuf};
+
+/// Folders and files that the test reads, relative to the repository's root.
+const READ: &[&str] =
+    &["crates", "docs", "tests", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
+
+/// Folders and files whose text has not been rewritten yet. A folder leaves the list when it is, and does not come back.
+const NOT_YET: &[&str] = &[
+    "crates/cli/src",
+    "crates/node/tests",
+    "crates/plan/tests",
+    "crates/protocol/tests",
+    "crates/runtime/src",
+    "tests",
+    // The glossary lists the retired words.
+    "docs/glossary.md",
+];
+
+/// Words without a technical meaning here. They are searched in code, comments and texts, in any case.
+const RETIRED: &[&str] = &[
+    "nobody",
+    "somebody",
+    "whoever",
+    "whatever",
+    "everybody",
+    "anybody",
+    "befall",
+    "befalls",
+    "befallen",
+    "befell",
+    "lest",
+    "whence",
+    "whosoever",
+    "commonplace",
+    "farewell",
+    "farewells",
+    "scribe",
+    "diary",
+    "deed",
+    "deeds",
+    "occurrence",
+    "occurrences",
+    "spoilt",
+    "doorman",
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Returns the lines with a retired word, as `line: word`. Parts of identifiers are words of their own.
+fn retired(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let lower = line.to_lowercase();
+        let words = lower.split(|character: char| !character.is_ascii_alphabetic());
+        found.extend(words.filter(|word| RETIRED.contains(word)).map(|word| format!("{number}: {word}")));
+    }
+    found
+}
+
+/// Adds the files of a folder, or the file itself.
+fn files(path: &Path, found: &mut Vec<PathBuf>) {
+    if path.is_file() {
+        found.push(path.to_owned());
+        return;
+    }
+    for entry in std::fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())) {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() || path.extension().is_some_and(|ending| ending == "rs" || ending == "md") {
+            files(&path, found);
+        }
+    }
+}
+
+#[test]
+fn rewritten_texts_have_no_retired_words() {
+    let mut paths = Vec::new();
+    READ.iter().for_each(|name| files(&root().join(name), &mut paths));
+    let left_out: Vec<_> = NOT_YET.iter().map(|name| root().join(name)).collect();
+    paths.retain(|path| !left_out.iter().any(|folder| path.starts_with(folder)));
+    assert!(paths.len() > 500, "only {} files", paths.len());
+    let mut found = Vec::new();
+    for path in &paths {
+        let text =
+            std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        found.extend(retired(&text).iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(found.is_empty(), "retired words; docs/glossary.md has the terms:\n{}", found.join("\n"));
+}
+
+#[test]
+fn retired_words_are_found_in_comments_and_names_and_not_inside_other_words() {
+    assert_eq!(
+        retired("fn x() {}\n/// Nobody waits.\nlet bid_farewell = indeed;"),
+        ["2: nobody", "3: farewell"]
+    );
+}

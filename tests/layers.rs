@@ -1,0 +1,92 @@
+//! Files of one crate form layers: no two of them import each other, directly or in a circle.
+//!
+//! `tests/support/imports.rs` has the rules of counting.
+
+#[path = "support/imports.rs"]
+mod imports;
+
+use std::path::{Path, PathBuf};
+
+use imports::Imports;
+
+fn crates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Reads the crate in a folder, from its library or else from its program.
+fn read(folder: &Path) -> Imports {
+    let root =
+        ["src/lib.rs", "src/main.rs"].map(|file| folder.join(file)).into_iter().find(|file| file.exists());
+    let root = root.unwrap_or_else(|| panic!("{}: no root file", folder.display()));
+    Imports::read(&root).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn files_of_a_crate_import_each_other_in_no_circle() {
+    let mut wrong = Vec::new();
+    let mut looked_at = 0;
+    for entry in std::fs::read_dir(crates()).expect("the folder of the crates") {
+        let folder = entry.expect("an entry").path();
+        let name = folder.file_name().expect("a name").to_string_lossy().into_owned();
+        // Its modules are files of the node, which is counted itself.
+        if name == "models" {
+            continue;
+        }
+        let imports = read(&folder);
+        looked_at += imports.files.len();
+        let circles = imports.circles();
+        let count: usize = circles.iter().map(Vec::len).sum();
+        if count > 0 {
+            wrong.push(format!("{name}: {count} files in circles"));
+            wrong.extend(circles.iter().flat_map(|group| imports.edges_within(group)));
+        }
+    }
+    assert!(looked_at > 100, "only {looked_at} files were read");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Writes files of a crate into a folder and returns its imports.
+fn crate_of(folder: &Path, files: &[(&str, &str)]) -> Imports {
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder is made");
+        std::fs::write(path, text).expect("a file is written");
+    }
+    Imports::read(&folder.join("lib.rs")).expect("the crate is read")
+}
+
+fn edges(imports: &Imports) -> Vec<String> {
+    let all: Vec<&Path> = imports.files.iter().map(PathBuf::as_path).collect();
+    imports.edges_within(&all)
+}
+
+#[test]
+fn a_circle_is_found_through_re_exports_macros_and_parents() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let imports = crate_of(
+        folder.path(),
+        &[
+            ("lib.rs", "mod a; mod b; pub use a::A; pub use b::B;"),
+            ("a.rs", "use crate::B; pub struct A(B);"),
+            ("b/mod.rs", "mod c; pub(crate) use c::C; pub struct B; fn f() { format!(\"{}\", c::g()); }"),
+            ("b/c.rs", "use super::super::A; pub struct C; pub fn g() {}"),
+        ],
+    );
+    assert_eq!(edges(&imports), ["a.rs -> b/mod.rs", "b/mod.rs -> b/c.rs", "b/c.rs -> a.rs"]);
+    assert_eq!(imports.circles(), [["a.rs", "b/c.rs", "b/mod.rs"].map(Path::new)]);
+}
+
+#[test]
+fn modules_re_exports_and_tests_are_no_imports() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let imports = crate_of(
+        folder.path(),
+        &[
+            ("lib.rs", "mod a; mod b; pub use a::A;"),
+            ("a.rs", "pub struct A; #[cfg(test)] mod tests { use crate::b::B; }"),
+            ("b.rs", "use crate::a; pub struct B(a::A, std::vec::Vec<u8>); #[cfg(test)] use crate::C;"),
+        ],
+    );
+    assert_eq!(edges(&imports), ["b.rs -> a.rs"]);
+    assert_eq!(imports.circles(), Vec::<Vec<&Path>>::new());
+}
