@@ -253,10 +253,10 @@ fn every_numbered_sentence_is_cited_by_code_and_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let law = std::fs::read_to_string(root.join("../../docs/wire-format.md")).expect("the law");
     let (mut code, mut tests) = (text_of(&root.join("src")), text_of(&root.join("tests")));
-    // Messages between supervisors belong to the binary; its tests are beside its code.
-    let words = text_of(&root.join("../cli/src/supervisor/hosts"));
+    // Messages between supervisors belong to the runtime; its tests are beside its code.
+    let messages = text_of(&root.join("../runtime/src/supervisor/hosts"));
     // Authentication is a wrapper of devices, below the core; its tests are beside its code, too.
-    for beside in [words, text_of(&root.join("../node/src/seal"))] {
+    for beside in [messages, text_of(&root.join("../node/src/seal"))] {
         code.push_str(&beside);
         tests.push_str(&beside);
     }

@@ -64,12 +64,13 @@ fn examples() -> Vec<Vec<u8>> {
     examples
 }
 
-/// Reads a value, writes it, and reads and writes it again: both texts are equal. An error names line and column. Returns the outcome.
+/// Reads a value, writes it, and reads and writes it again: both texts are equal. An error of syntax names line and column. Returns the outcome.
 fn survives<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> String {
     let value: T = match serde_json::from_slice(bytes) {
         Ok(value) => value,
         Err(error) => {
-            assert!(error.line() > 0, "{error} names no line");
+            // A message with the wrong fields is read whole before its type is known, so its error has no position.
+            assert!(error.line() > 0 || error.is_data(), "{error} names no line");
             return error.to_string();
         }
     };
