@@ -89,7 +89,10 @@ fn requests_and_answers_are_read_and_written_alike() {
         let request = Request::from_line(line);
         if let Err(answer) = &request {
             let text = String::from_utf8(answer.line()).expect("an answer is text");
-            assert!(text.contains("not-understood") && text.contains(" column "), "{text}");
+            // An error about fields has no position if the whole message was read before.
+            let is_about_fields = serde_json::from_slice::<Request>(line).is_err_and(|error| error.is_data());
+            assert!(text.contains("not-understood"), "{text}");
+            assert!(text.contains(" column ") || is_about_fields, "{text}");
         }
         format!("{}, {}", survives::<Request>(line), survives::<Answer>(line))
     });
