@@ -43,7 +43,7 @@ words! {
 const NAMES_MAX: usize = AlgorithmName::ALL.len();
 
 /// Algorithms of a job: `auto`, one name, or several names in the order in which they are measured.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlgorithmList {
     names: [AlgorithmName; NAMES_MAX],
     /// Number of valid entries of `names`, at least one. The others hold the default.
@@ -112,17 +112,6 @@ impl fmt::Display for AlgorithmList {
     }
 }
 
-/// A single name is spelled as the bare name. The configuration hash covers this spelling, so racks with one name keep
-/// their hash.
-impl fmt::Debug for AlgorithmList {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.single() {
-            Some(name) => fmt::Debug::fmt(&name, formatter),
-            None => formatter.debug_list().entries(self.names()).finish(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,10 +121,7 @@ mod tests {
         use AlgorithmName::{Auto, Ring, TwoShot};
         let list = AlgorithmList::new(&[TwoShot, Ring]).unwrap();
         assert_eq!((list.names(), list.single()), (&[TwoShot, Ring][..], None));
-        assert_eq!(
-            (format!("{list}"), format!("{list:?}")),
-            ("two-shot,ring".into(), "[TwoShot, Ring]".into())
-        );
+        assert_eq!(list.to_string(), "two-shot,ring");
         let message = |names: &[AlgorithmName]| AlgorithmList::new(names).unwrap_err().to_string();
         assert!(message(&[]).contains("is empty"));
         assert!(message(&[Ring, TwoShot, Ring]).contains("ring is listed twice; hint:"));
@@ -150,7 +136,7 @@ mod tests {
     fn a_list_of_one_name_is_that_name() {
         let list = AlgorithmList::new(&[AlgorithmName::Ring]).unwrap();
         assert_eq!((list, list.single()), (AlgorithmName::Ring.into(), Some(AlgorithmName::Ring)));
-        assert_eq!(format!("{list:?}"), "Ring");
+        assert_eq!(list.to_string(), "ring");
         assert_eq!(AlgorithmName::from_name("ring"), Some(AlgorithmName::Ring));
         assert_eq!(AlgorithmList::default().single(), Some(AlgorithmName::Auto));
     }

@@ -4,10 +4,18 @@
 //! number of levels that frames need if they move up one level at every hop. [`crate::deadlock`] decides if the channels prevent
 //! deadlock.
 
-use rackloom_protocol::ChannelConfig;
+use rackloom_protocol::{ChannelConfig, Class};
 
 use crate::model::link::LinkProfile;
 use crate::model::of_link::OwnChannels;
+
+/// Message classes with their keys in `channels.lanes`.
+pub(crate) const LANE_KEYS: [(Class, &str); Class::COUNT] = [
+    (Class::Request, "request"),
+    (Class::Reply, "reply"),
+    (Class::Bulk, "bulk"),
+    (Class::BulkReply, "bulk_reply"),
+];
 
 /// Virtual channels of a rack file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,6 +13,8 @@ use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{FABRIC, OPERATIONS};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 
+use crate::model::words::words;
+
 /// Ethernet header: two addresses and a type.
 const ETHERNET_BYTES: usize = 14;
 /// Frame check sequence.
@@ -22,22 +24,23 @@ const FRAME_BYTES_MIN: usize = 64;
 /// Preamble, start delimiter and inter-frame gap.
 const PREAMBLE_AND_GAP_BYTES: usize = 20;
 
-/// Fabric whose headers are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum HeaderProfile {
-    /// Rackloom's own headers, as on the wire.
-    #[default]
-    Own,
-    /// SUE-Lite-like: a 6-byte header in place of Ethernet's.
-    SueLite,
-    /// SUE-like: Ethernet, 8 bytes of reliability header, an end-to-end check.
-    Sue,
-    /// ESUN-like: as SUE-like, with 4 bytes of forwarding header.
-    Esun,
-    /// EthLink-like: 2 bytes after Ethernet, 12 of transport (assumed), 16 per operation (ours).
-    EthLink,
-    /// RoCE-like: IPv4, UDP, base transport header, 16 bytes of RDMA header.
-    Roce,
+words! {
+    /// Fabric whose headers are counted.
+    pub enum HeaderProfile {
+        /// Rackloom's own headers, as on the wire.
+        #[default]
+        Own = "own",
+        /// SUE-Lite-like: a 6-byte header in place of Ethernet's.
+        SueLite = "sue-lite-like",
+        /// SUE-like: Ethernet, 8 bytes of reliability header, an end-to-end check.
+        Sue = "sue-like",
+        /// ESUN-like: as SUE-like, with 4 bytes of forwarding header.
+        Esun = "esun-like",
+        /// EthLink-like: 2 bytes after Ethernet, 12 of transport (assumed), 16 per operation (ours).
+        EthLink = "ethlink-like",
+        /// RoCE-like: IPv4, UDP, base transport header, 16 bytes of RDMA header.
+        Roce = "roce-like",
+    }
 }
 
 /// Header sizes of one profile, in bytes.
@@ -62,22 +65,6 @@ const fn on_the_wire(checked_bytes: usize) -> usize {
 }
 
 impl HeaderProfile {
-    /// All profiles, the default first.
-    pub const ALL: [Self; 6] = [Self::Own, Self::SueLite, Self::Sue, Self::Esun, Self::EthLink, Self::Roce];
-
-    /// Returns the name in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Own => "own",
-            Self::SueLite => "sue-lite-like",
-            Self::Sue => "sue-like",
-            Self::Esun => "esun-like",
-            Self::EthLink => "ethlink-like",
-            Self::Roce => "roce-like",
-        }
-    }
-
     /// Returns the header sizes, or `None` for Rackloom's own. `docs/experiments.md` derives them, with sources.
     const fn headers(self) -> Option<Headers> {
         let (frame, operation, trailer) = match self {
@@ -180,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_frame_without_operations_has_the_smallest_size() {
-        for profile in HeaderProfile::ALL {
+        for profile in HeaderProfile::ALL.iter().copied() {
             assert_eq!(
                 profile.wire_bytes(&frame(FrameKind::Heartbeat, &[])[..FABRIC]),
                 84,
@@ -194,7 +181,7 @@ mod tests {
 
     #[test]
     fn invalid_frames_are_counted_too() {
-        for profile in HeaderProfile::ALL {
+        for profile in HeaderProfile::ALL.iter().copied() {
             for bytes in [&[][..], &[0xff; 15], &[0xff; 87], &[0x11; 200]] {
                 assert!(profile.wire_bytes(bytes) >= 84, "{}", profile.name());
             }

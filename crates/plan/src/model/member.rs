@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use rackloom_protocol::{MemberRole, Tenant};
 
+use crate::model::words::words;
+
 /// Describes one GPU node or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberPlan {
@@ -39,26 +41,14 @@ pub struct MemoryOptions {
     pub mapped: Option<MemoryDevice>,
 }
 
-/// Method by which other processes of the server open memory of a device.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ShareBy {
-    /// Each region has a handle of its own.
-    #[default]
-    Handle,
-    /// All regions are in one pool, which has one descriptor, and each region has a pointer into it.
-    Pool,
-}
-
-impl ShareBy {
-    pub(crate) const NAMES: &'static [&'static str] = &["handle", "pool"];
-
-    /// Returns the name in rack files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Handle => "handle",
-            Self::Pool => "pool",
-        }
+words! {
+    /// Method by which other processes of the server open memory of a device.
+    pub enum ShareBy {
+        /// Each region has a handle of its own.
+        #[default]
+        Handle = "handle",
+        /// All regions are in one pool, which has one descriptor, and each region has a pointer into it.
+        Pool = "pool",
     }
 }
 

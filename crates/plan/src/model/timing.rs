@@ -6,29 +6,20 @@
 
 use rackloom_protocol::ForwardingConfig;
 
-/// Material of a cable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Medium {
-    /// Copper, with 4.6 ns per metre.
-    #[default]
-    Copper,
-    /// Fibre, with 4.9 ns per metre: light in glass of refractive index 1.47 (ours).
-    Fibre,
+use crate::model::words::words;
+
+words! {
+    /// Material of a cable.
+    pub enum Medium {
+        /// Copper, with 4.6 ns per metre.
+        #[default]
+        Copper = "copper",
+        /// Fibre, with 4.9 ns per metre: light in glass of refractive index 1.47 (ours).
+        Fibre = "fibre",
+    }
 }
 
 impl Medium {
-    /// All media, the default first.
-    pub const ALL: [Self; 2] = [Self::Copper, Self::Fibre];
-
-    /// Returns the name in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Copper => "copper",
-            Self::Fibre => "fibre",
-        }
-    }
-
     /// Returns the propagation delay per metre, in picoseconds.
     #[must_use]
     pub const fn picoseconds_per_metre(self) -> u64 {
@@ -58,27 +49,14 @@ impl SideLatency {
     }
 }
 
-/// Condition under which a member begins to forward a frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ForwardingMode {
-    /// The frame has arrived completely.
-    #[default]
-    StoreAndForward,
-    /// The frame has begun to arrive.
-    CutThrough,
-}
-
-impl ForwardingMode {
-    /// All modes, the default first.
-    pub const ALL: [Self; 2] = [Self::StoreAndForward, Self::CutThrough];
-
-    /// Returns the name in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::StoreAndForward => "store-and-forward",
-            Self::CutThrough => "cut-through",
-        }
+words! {
+    /// Condition under which a member begins to forward a frame.
+    pub enum ForwardingMode {
+        /// The frame has arrived completely.
+        #[default]
+        StoreAndForward = "store-and-forward",
+        /// The frame has begun to arrive.
+        CutThrough = "cut-through",
     }
 }
 

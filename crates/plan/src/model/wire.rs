@@ -2,16 +2,17 @@
 
 use crate::model::words::words;
 
-/// Medium that carries frames between real processes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum WireKind {
-    /// A ring in shared memory per link direction.
-    #[default]
-    SharedMemory,
-    /// AF_PACKET on a pair of Ethernet devices.
-    Packet,
-    /// UDP datagrams with the frames as payload.
-    Udp,
+words! {
+    /// Medium that carries frames between real processes.
+    pub enum WireKind {
+        /// A ring in shared memory per link direction.
+        #[default]
+        SharedMemory = "shared-memory",
+        /// AF_PACKET on a pair of Ethernet devices.
+        Packet = "packet",
+        /// UDP datagrams with the frames as payload.
+        Udp = "udp",
+    }
 }
 
 words! {
@@ -27,29 +28,15 @@ words! {
     }
 }
 
-/// Condition under which frames carry the end-to-end check.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Checks {
-    /// Frames carry it if they can be corrupted: on a wire of the kernel, or on a link with corruption.
-    #[default]
-    Auto,
-    /// Frames always carry it.
-    Always,
-    /// Frames never carry it. A plan with corruption is refused.
-    Never,
-}
-
-impl WireKind {
-    /// All wires, the default first.
-    pub const ALL: [Self; 3] = [Self::SharedMemory, Self::Packet, Self::Udp];
-
-    /// Returns the name in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SharedMemory => "shared-memory",
-            Self::Packet => "packet",
-            Self::Udp => "udp",
-        }
+words! {
+    /// Condition under which frames carry the end-to-end check.
+    pub enum Checks {
+        /// Frames carry it if they can be corrupted: on a wire of the kernel, or on a link with corruption.
+        #[default]
+        Auto = "auto",
+        /// Frames always carry it.
+        Always = "always",
+        /// Frames never carry it. A plan with corruption is refused.
+        Never = "never",
     }
 }

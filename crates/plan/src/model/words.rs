@@ -1,8 +1,22 @@
 //! Enumerations with a name for each variant in files.
 //!
-//! The name is written once, beside the variant. Readers, the JSON schema and the document take it from there.
+//! The name is written once, beside the variant. Readers, the JSON schema, the document and the canonical encoding take it from there.
 
-/// Declares an enumeration with a name for each variant: `ALL`, `NAMES`, `name`, `from_name` and `Display`.
+/// Value that a file states as one of several words.
+pub(crate) trait Word: Copy + PartialEq + 'static {
+    /// All values, in the order of the document.
+    const VALUES: &'static [Self];
+    /// Words of all values, in the same order.
+    const WORDS: &'static [&'static str];
+
+    /// Returns the word of the value.
+    fn word(self) -> &'static str {
+        let index = Self::VALUES.iter().position(|value| *value == self);
+        index.map_or_else(|| unreachable!("a value without a word"), |index| Self::WORDS[index])
+    }
+}
+
+/// Declares an enumeration with a name for each variant: `ALL`, `NAMES`, `name`, `from_name`, `Display` and [`Word`].
 macro_rules! words {
     (
         $(#[$meta:meta])*
@@ -31,6 +45,11 @@ macro_rules! words {
             }
         }
 
+        impl $crate::model::words::Word for $name {
+            const VALUES: &'static [Self] = Self::ALL;
+            const WORDS: &'static [&'static str] = Self::NAMES;
+        }
+
         impl core::fmt::Display for $name {
             fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 formatter.pad(self.name())
@@ -40,3 +59,65 @@ macro_rules! words {
 }
 
 pub(crate) use words;
+
+/// Declares the words of an enumeration of the protocol core, which has no texts.
+macro_rules! words_of {
+    ($type:ty { $($variant:ident = $word:literal,)+ }) => {
+        impl Word for $type {
+            const VALUES: &'static [Self] = &[$(Self::$variant),+];
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
+            // A match, so that a new variant does not compile without a word.
+            fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+        }
+    };
+}
+
+words_of!(rackloom_protocol::RetransmissionMode { Selective = "selective", GoBackN = "go-back-n", });
+words_of!(rackloom_protocol::PackingMode { Opportunistic = "opportunistic", Off = "off", });
+words_of!(rackloom_protocol::PathPolicy {
+    Address = "address",
+    Flow = "flow",
+    RoundRobin = "round-robin",
+    Spray = "spray",
+    LeastQueue = "least-queue",
+});
+words_of!(rackloom_protocol::OrderScope {
+    Pair = "pair",
+    Class = "class",
+    Region = "region",
+    Path = "path",
+    None = "none",
+});
+words_of!(rackloom_protocol::Rise { Never = "never", Dateline = "dateline", Hop = "hop", });
+words_of!(rackloom_protocol::ArbiterKind {
+    Strict = "strict",
+    RoundRobin = "round-robin",
+    Weighted = "weighted",
+});
+words_of!(rackloom_protocol::FlushPolicy {
+    Block = "block",
+    Discard = "discard",
+    BestEffort = "best-effort",
+});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_the_core_are_those_of_its_reports() {
+        use rackloom_protocol::{OrderScope, PathPolicy};
+        assert!(PathPolicy::VALUES.iter().all(|policy| policy.word() == policy.name()));
+        assert!(OrderScope::VALUES.iter().all(|scope| scope.word() == scope.name()));
+    }
+
+    #[test]
+    fn values_and_words_have_one_order() {
+        use rackloom_protocol::FlushPolicy;
+        let words: Vec<_> = FlushPolicy::VALUES.iter().map(|policy| policy.word()).collect();
+        assert_eq!(words, FlushPolicy::WORDS);
+    }
+}

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 
-use crate::model::channels::ChannelPlan;
+use crate::model::channels::{ChannelPlan, LANE_KEYS};
 use crate::model::of_link::OwnChannels;
 use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
@@ -19,13 +19,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         return ChannelPlan { config, ..ChannelPlan::default() };
     }
     let fields = reader.open_under(rack, "channels", &schema::CHANNELS);
-    let rises = [("never", Rise::Never), ("dateline", Rise::Dateline), ("hop", Rise::Hop)];
-    let arbiters = [
-        ("strict", ArbiterKind::Strict),
-        ("round-robin", ArbiterKind::RoundRobin),
-        ("weighted", ArbiterKind::Weighted),
-    ];
-    let rise = reader.choice(&fields, "rise", Rise::Never, &rises);
+    let rise = reader.word(&fields, "rise", Rise::Never);
     let levels = reader.value(&fields, "levels", None, |text| {
         in_range(&schema::CHANNELS, "levels", whole(text)?).map(|levels| Some(levels as u8))
     });
@@ -33,7 +27,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         lane_of: lanes(reader, &fields),
         levels: levels.unwrap_or(1),
         rise,
-        arbiter: reader.choice(&fields, "arbiter", ArbiterKind::Strict, &arbiters),
+        arbiter: reader.word(&fields, "arbiter", ArbiterKind::Strict),
         weights: counts(reader, &fields, "weights"),
     };
     let limits = counts(reader, &fields, "limits");
@@ -60,7 +54,7 @@ pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCha
 fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
     let table = reader.open_under(fields, "lanes", &schema::LANES);
     let mut lane_of = ChannelConfig::by_class().lane_of;
-    for (class, key) in Class::ALL.into_iter().zip(["request", "reply", "bulk", "bulk_reply"]) {
+    for (class, key) in LANE_KEYS {
         let usual = lane_of[class.index()];
         lane_of[class.index()] = reader.value(&table, key, usual, |text| {
             in_range(&schema::LANES, key, whole(text)?).map(|lane| lane as u8)

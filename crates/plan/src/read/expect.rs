@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::expect::{Expectations, ExpectedVerdict};
+use crate::model::expect::Expectations;
 use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
@@ -14,7 +14,6 @@ use crate::schema;
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Expectations {
     let fields = reader.open_under(rack, "expect", &schema::EXPECT);
     let base = Expectations::default();
-    let verdicts = ExpectedVerdict::ALL.iter().map(|verdict| (verdict.name(), *verdict)).collect::<Vec<_>>();
     let lost_path = fields.path_of("nodes_lost");
     let mut nodes_lost = BTreeSet::new();
     for item in reader.items(fields.find("nodes_lost"), &lost_path) {
@@ -29,7 +28,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         }
     }
     Expectations {
-        verdict: reader.choice(&fields, "verdict", base.verdict, &verdicts),
+        verdict: reader.word(&fields, "verdict", base.verdict),
         operations_complete: reader.flag(&fields, "operations_complete", base.operations_complete),
         elapsed_max_ns: reader.value(&fields, "elapsed_max", None, |text| nanoseconds(text).map(Some)),
         retransmitted_min: reader.value(&fields, "retransmitted_min", None, |text| whole(text).map(Some)),

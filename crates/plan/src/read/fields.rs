@@ -3,6 +3,7 @@
 //! A value that cannot be read is reported once and replaced by a default, which is marked as broken so that no
 //! later check uses it. This file is independent of the meaning of keys.
 
+use crate::model::words::Word;
 use crate::read::document::{self, Content, Entry, Value};
 use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
 use crate::read::positions::Positions;
@@ -206,6 +207,12 @@ impl<'text> Reader<'text> {
             "words of `{key}`"
         );
         self.value(fields, key, otherwise, |text| word_of(text, words))
+    }
+
+    /// Reads one of the words of a type.
+    pub(crate) fn word<T: Word>(&mut self, fields: &Fields<'_>, key: &'static str, otherwise: T) -> T {
+        let words: Vec<(&str, T)> = T::WORDS.iter().copied().zip(T::VALUES.iter().copied()).collect();
+        self.choice(fields, key, otherwise, &words)
     }
 
     /// Returns the text of a single value.

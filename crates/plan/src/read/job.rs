@@ -4,10 +4,7 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::model::algorithm::{AlgorithmList, AlgorithmName};
 use crate::model::defaults;
-use crate::model::job::{
-    CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
-    Sweep, TrafficPlan,
-};
+use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes, Sweep, TrafficPlan};
 use crate::model::objection::Objection;
 use crate::model::shape::Shape;
 use crate::read::document::Content;
@@ -86,19 +83,15 @@ fn job(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>, name: 
 fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>) -> CollectivePlan {
     let fields = reader.open_under(jobs, "collective", &schema::COLLECTIVE);
     let base = CollectivePlan::default();
-    let collectives = CollectiveName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
-    let operators = OperatorName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
-    let elements = ElementName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
-    let losses = OnLoss::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     CollectivePlan {
-        collective: reader.choice(&fields, "collective", base.collective, &collectives),
+        collective: reader.word(&fields, "collective", base.collective),
         algorithm: algorithms(reader, &fields),
         segments: reader.value(&fields, "segments", base.segments, whole),
-        op: reader.choice(&fields, "op", base.op, &operators),
-        element: reader.choice(&fields, "type", base.element, &elements),
+        op: reader.word(&fields, "op", base.op),
+        element: reader.word(&fields, "type", base.element),
         sweep: sweep(reader, &fields, base.sweep),
         root: root(reader, &fields, shape).unwrap_or(base.root),
-        on_loss: reader.choice(&fields, "on_loss", base.on_loss, &losses),
+        on_loss: reader.word(&fields, "on_loss", base.on_loss),
     }
 }
 
@@ -107,7 +100,7 @@ fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
     let words = AlgorithmName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let Some(value) = fields.find("algorithm") else { return AlgorithmList::default() };
     let Content::List(items) = &value.content else {
-        return reader.choice(fields, "algorithm", AlgorithmName::default(), &words).into();
+        return reader.word(fields, "algorithm", AlgorithmName::default()).into();
     };
     let path = fields.path_of("algorithm");
     reader.positions.note(path.clone(), value.position);
@@ -135,9 +128,8 @@ fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
 fn traffic(reader: &mut Reader<'_>, jobs: &Fields<'_>) -> TrafficPlan {
     let fields = reader.open_under(jobs, "traffic", &schema::TRAFFIC);
     let base = TrafficPlan::default();
-    let patterns = PatternName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     TrafficPlan {
-        pattern: reader.choice(&fields, "pattern", base.pattern, &patterns),
+        pattern: reader.word(&fields, "pattern", base.pattern),
         bytes: reader.value(&fields, "bytes", base.bytes, bytes),
         messages: reader.value(&fields, "messages", base.messages, whole),
     }

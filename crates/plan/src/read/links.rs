@@ -5,12 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::headers::HeaderProfile;
 use crate::model::link::{DropFrames, LinkProfile};
 use crate::model::loss::{Burst, LossByKind};
 use crate::model::of_link::OwnCredits;
 use crate::model::shape::Shape;
-use crate::model::timing::{Medium, SideLatency};
+use crate::model::timing::SideLatency;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::link_names::{is_no_link, no_such_link};
@@ -71,19 +70,9 @@ fn profile(
             in_range(&schema::LINK, "delay", nanoseconds(text)?)
         }),
         length_mm: length(reader, fields, base.length_mm),
-        medium: reader.choice(
-            fields,
-            "medium",
-            base.medium,
-            &Medium::ALL.map(|medium| (medium.name(), medium)),
-        ),
+        medium: reader.word(fields, "medium", base.medium),
         sides: sides(reader, fields, base.sides),
-        headers: reader.choice(
-            fields,
-            "headers",
-            base.headers,
-            &HeaderProfile::ALL.map(|profile| (profile.name(), profile)),
-        ),
+        headers: reader.word(fields, "headers", base.headers),
         loss: reader.value(fields, "loss", base.loss, probability),
         burst: burst(reader, fields, base.burst),
         loss_by_kind: loss_by_kind(reader, fields, base.loss_by_kind),

@@ -139,16 +139,13 @@ fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String 
 }
 
 fn wire(reader: &mut Reader<'_>, rack: &Fields<'_>) -> WireKind {
-    let kinds = WireKind::ALL.map(|kind| (kind.name(), kind));
-    reader.choice(rack, "wire", WireKind::default(), &kinds)
+    reader.word(rack, "wire", WireKind::default())
 }
 
 fn checks(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Checks {
-    let words = [("auto", Checks::Auto), ("always", Checks::Always), ("never", Checks::Never)];
-    reader.choice(rack, "checks", Checks::default(), &words)
+    reader.word(rack, "checks", Checks::default())
 }
 
 fn payload(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PayloadMode {
-    let words: Vec<_> = PayloadMode::ALL.iter().map(|mode| (mode.name(), *mode)).collect();
-    reader.choice(rack, "payload", PayloadMode::default(), &words)
+    reader.word(rack, "payload", PayloadMode::default())
 }

@@ -1,7 +1,5 @@
 //! Reads `link.llr`: link-level retry.
 
-use rackloom_protocol::FlushPolicy;
-
 use crate::model::retry::RetryPlan;
 use crate::read::fields::{Fields, Reader};
 use crate::read::quantity::{nanoseconds, whole};
@@ -18,11 +16,6 @@ pub(crate) fn read(
         let words = [("on", base.or(Some(RetryPlan::default()))), ("off", None)];
         return reader.choice(fields, "llr", base, &words);
     }
-    let policies = [
-        ("block", FlushPolicy::Block),
-        ("discard", FlushPolicy::Discard),
-        ("best-effort", FlushPolicy::BestEffort),
-    ];
     let base = base.unwrap_or_default();
     let fields = reader.open_under(fields, "llr", &schema::LLR);
     let time = |text: &str| nanoseconds(text).map(Some);
@@ -34,6 +27,6 @@ pub(crate) fn read(
         ack_delay_ns: reader.value(&fields, "ack_delay", base.ack_delay_ns, time),
         replay_timer_ns: reader.value(&fields, "replay_timer", base.replay_timer_ns, time),
         replay_count_max: reader.value(&fields, "replay_count_max", base.replay_count_max, whole),
-        flush: reader.choice(&fields, "flush", base.flush, &policies),
+        flush: reader.word(&fields, "flush", base.flush),
     })
 }

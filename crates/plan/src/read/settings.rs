@@ -1,8 +1,8 @@
 //! Reads timers, transport, packing, forwarding and credits: tables of plain values over defaults.
 
 use rackloom_protocol::{
-    ForwardingConfig, LinkTimers, OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy,
-    RetransmissionMode, SharedBufferConfig, TransportConfig,
+    ForwardingConfig, LinkTimers, OrderScope, PackingConfig, PathConfig, PathPolicy, SharedBufferConfig,
+    TransportConfig,
 };
 
 use crate::model::defaults::{self, CreditChoice};
@@ -48,11 +48,10 @@ pub(crate) fn timers(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LinkTimers {
 pub(crate) fn transport(reader: &mut Reader<'_>, rack: &Fields<'_>) -> TransportConfig {
     let fields = reader.open_under(rack, "transport", &schema::TRANSPORT);
     let base = defaults::TRANSPORT;
-    let modes = [("selective", RetransmissionMode::Selective), ("go-back-n", RetransmissionMode::GoBackN)];
     let window_packets = reader.value(&fields, "window_packets", base.window_packets, whole);
     let reorder_packets = defaults::reorder_packets(window_packets);
     TransportConfig {
-        mode: reader.choice(&fields, "mode", base.mode, &modes),
+        mode: reader.word(&fields, "mode", base.mode),
         window_packets,
         reorder_packets: reader.value(&fields, "reorder_packets", reorder_packets, whole),
         timeout_initial_ns: reader.value(&fields, "timeout_initial", base.timeout_initial_ns, nanoseconds),
@@ -84,11 +83,9 @@ pub(crate) fn stated(rack: &Fields<'_>) -> Stated {
 
 pub(crate) fn paths(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PathConfig {
     let fields = reader.open_under(rack, "paths", &schema::PATHS);
-    let policies = PathPolicy::ALL.map(|policy| (policy.name(), policy));
-    let scopes = OrderScope::ALL.map(|scope| (scope.name(), scope));
     PathConfig {
-        policy: reader.choice(&fields, "policy", PathPolicy::default(), &policies),
-        order: reader.choice(&fields, "order", OrderScope::default(), &scopes),
+        policy: reader.word(&fields, "policy", PathPolicy::default()),
+        order: reader.word(&fields, "order", OrderScope::default()),
         keeps_order: reader.flag(&fields, "keep_order", true),
         relays_choose: reader.choice(&fields, "relays", false, &[("flow", false), ("policy", true)]),
     }
@@ -97,18 +94,16 @@ pub(crate) fn paths(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PathConfig {
 pub(crate) fn packing(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PackingConfig {
     let fields = reader.open_under(rack, "packing", &schema::PACKING);
     let base = defaults::PACKING;
-    let modes = [("opportunistic", PackingMode::Opportunistic), ("off", PackingMode::Off)];
     PackingConfig {
-        mode: reader.choice(&fields, "mode", base.mode, &modes),
+        mode: reader.word(&fields, "mode", base.mode),
         operations_max: reader.value(&fields, "operations_max", base.operations_max, whole),
     }
 }
 
 pub(crate) fn forwarding(reader: &mut Reader<'_>, rack: &Fields<'_>) -> ForwardingPlan {
     let fields = reader.open_under(rack, "forwarding", &schema::FORWARDING);
-    let modes = ForwardingMode::ALL.map(|mode| (mode.name(), mode));
     ForwardingPlan {
-        mode: reader.choice(&fields, "mode", ForwardingMode::default(), &modes),
+        mode: reader.word(&fields, "mode", ForwardingMode::default()),
         latency_ns: reader.value(&fields, "latency", 0, |text| {
             in_range(&schema::FORWARDING, "latency", nanoseconds(text)?)
         }),

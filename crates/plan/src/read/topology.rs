@@ -55,8 +55,7 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
             let switches = planes.unwrap_or(1) - 1;
             let nodes = node_count(reader, shape, kind, &fields, switches)?;
             let planes = u8::try_from(planes?).ok()?;
-            let kinds: Vec<_> = SwitchKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
-            match reader.choice(&fields, "switch", SwitchKind::default(), &kinds) {
+            match reader.word(&fields, "switch", SwitchKind::default()) {
                 SwitchKind::Member => Some(Shape::star(nodes, planes)),
                 SwitchKind::Bridge => bridged_star(reader, &fields, nodes, planes),
             }

@@ -1,7 +1,8 @@
 //! Declares virtual channels: lanes of classes, levels and arbiter.
 
-use rackloom_protocol::CHANNELS_MAX;
+use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
+use crate::model::words::Word;
 use crate::schema::{Key, Kind, Table, key, table};
 
 /// Largest lane. A lane without a class is refused elsewhere.
@@ -41,7 +42,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "rise",
-        Kind::Word(&["never", "dateline", "hop"]),
+        Kind::Word(Rise::WORDS),
         "`never`",
         "What makes a frame climb to the next level of its lane, a channel of its own: nothing, leaving over a link of \
          `datelines`, or being passed on.",
@@ -60,7 +61,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "arbiter",
-        Kind::Word(&["strict", "round-robin", "weighted"]),
+        Kind::Word(ArbiterKind::WORDS),
         "`strict` (ours)",
         "Which channel of a port sends next, of those that may: the lowest, each in its turn, or each in its turn for so many \
          largest frames' bytes as its weight says.",

@@ -1,5 +1,10 @@
 //! Declares links and their retry, pauses, credits and channels.
 
+use rackloom_protocol::FlushPolicy;
+
+use crate::model::headers::HeaderProfile;
+use crate::model::timing::Medium;
+use crate::model::words::Word;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 /// Longest delay of a link.
@@ -86,7 +91,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "medium",
-        Kind::Word(&["copper", "fibre"]),
+        Kind::Word(Medium::NAMES),
         "copper, where there is a `length`",
         "What a cable with a `length` is made of: 4.6 ns per metre of copper, 4.9 of fibre (ours).",
     ),
@@ -105,7 +110,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "headers",
-        Kind::Word(&["own", "sue-lite-like", "sue-like", "esun-like", "ethlink-like", "roce-like"]),
+        Kind::Word(HeaderProfile::NAMES),
         "`own`",
         "Whose headers the `rate` counts, in virtual time: those really on the wire, or what a fabric of that kind would \
          put around the same operations.",
@@ -261,7 +266,7 @@ const LLR_KEYS: &[Key] = &[
     ),
     key(
         "flush",
-        Kind::Word(&["block", "discard", "best-effort"]),
+        Kind::Word(FlushPolicy::WORDS),
         "`block` (ours)",
         "What frames do while a flushed link agrees on numbers again: wait, are thrown away, or leave unprotected.",
     ),

@@ -1,8 +1,11 @@
 //! Declares the protocol settings: timers, transport, packing, forwarding, credits.
 
 use rackloom_protocol::wire::packed::BITMAP_BYTES_MAX;
+use rackloom_protocol::{OrderScope, PackingMode, PathPolicy, RetransmissionMode};
 
 use crate::model::defaults::REORDER_PACKETS_MIN;
+use crate::model::timing::ForwardingMode;
+use crate::model::words::Word;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
 
 const MICROSECOND_NS: u64 = 1_000;
@@ -24,7 +27,7 @@ pub(crate) static PATHS: Table = table(
     &[
         key(
             "policy",
-            Kind::Word(&["address", "flow", "round-robin", "spray", "least-queue"]),
+            Kind::Word(PathPolicy::WORDS),
             "`flow`",
             "Which of several equally short ways a packet takes: planes, both ways round a ring, relays of a mesh. `address` hashes \
          source and destination, `flow` the class as well, so that all packets of a sequence go one way; `round-robin` takes \
@@ -33,7 +36,7 @@ pub(crate) static PATHS: Table = table(
         ),
         key(
             "order",
-            Kind::Word(&["pair", "class", "region", "path", "none"]),
+            Kind::Word(OrderScope::WORDS),
             "`class`",
             "What order is promised, and watched in every run: of everything between two nodes (`pair`), of everything between them \
          in one class (`class`), of puts that touch the same 256 bytes (`region`), of what takes the same way and is not sent \
@@ -61,7 +64,7 @@ pub(crate) static PACKING: Table = table(
     &[
         key(
             "mode",
-            Kind::Word(&["opportunistic", "off"]),
+            Kind::Word(PackingMode::WORDS),
             "`opportunistic`",
             "Whether a frame takes along what is already queued for its destination and class.",
         ),
@@ -78,7 +81,7 @@ pub(crate) static FORWARDING: Table = table(
     &[
         key(
             "mode",
-            Kind::Word(&["store-and-forward", "cut-through"]),
+            Kind::Word(ForwardingMode::NAMES),
             "`store-and-forward`",
             "Whether a frame is passed on when all of it has come in, or as soon as it begins to.",
         ),
@@ -243,7 +246,7 @@ const TIMER_KEYS: &[Key] = &[
 const TRANSPORT_KEYS: &[Key] = &[
     key(
         "mode",
-        Kind::Word(&["selective", "go-back-n"]),
+        Kind::Word(RetransmissionMode::WORDS),
         "`selective`",
         "Re-send the hole only, or everything from it on.",
     ),

@@ -4,7 +4,7 @@ use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::model::job::JobKind;
-use crate::model::wire::PayloadMode;
+use crate::model::wire::{Checks, PayloadMode, WireKind};
 use crate::schema::table::RACK_NAME;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
@@ -88,7 +88,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "wire",
-        Kind::Word(&["shared-memory", "packet", "udp"]),
+        Kind::Word(WireKind::NAMES),
         "`shared-memory`",
         "What carries frames between real processes.",
     ),
@@ -101,7 +101,7 @@ const KEYS: &[Key] = &[
     ),
     key(
         "checks",
-        Kind::Word(&["auto", "always", "never"]),
+        Kind::Word(Checks::NAMES),
         "`auto`",
         "End-to-end check of routed frames. `auto` turns it on for the packet and udp wires and where any link corrupts (ours). \
          `never` with corruption is refused.",

@@ -81,7 +81,7 @@ fn take(rack: &str, seat: &str) -> Result<Node, Why> {
 
 /// Returns the kind of the rack's wire, if a seat inside a process can use it.
 fn wire_named(name: &str) -> Result<WireKind, Why> {
-    match WireKind::ALL.into_iter().find(|wire| wire.name() == name) {
+    match WireKind::from_name(name) {
         Some(WireKind::Packet) => Err("the rack is on the packet wire, whose interfaces lie in a network namespace that only a \
                                        process as a whole can enter, before its first thread; hint: `rackloom up --wire udp` or \
                                        `--wire shared-memory`, or `rackloom seat --join`"
