@@ -98,8 +98,15 @@ impl Encoder {
     }
 }
 
-/// Returns the canonical encoding.
-pub(crate) fn text(plan: &Plan) -> String {
+impl Plan {
+    /// Returns the canonical encoding, of which `config_hash` is the hash. `docs/decisions/canonical-encoding.md` defines it.
+    #[must_use]
+    pub fn canonical_encoding(&self) -> String {
+        text(self)
+    }
+}
+
+fn text(plan: &Plan) -> String {
     let mut encoder = Encoder { text: format!("rackloom-plan {VERSION}\n"), path: String::new() };
     rack(plan, &mut encoder);
     encoder.text

@@ -21,7 +21,6 @@ use rackloom_protocol::{
     PortConfig, RetryConfig, TransportConfig,
 };
 
-use crate::model::canonical;
 use crate::model::channels::ChannelPlan;
 use crate::model::clock::Clock;
 use crate::model::defaults::CreditChoice;
@@ -121,12 +120,6 @@ impl Plan {
     #[must_use]
     pub const fn wire_bytes_max(&self) -> u16 {
         if self.is_sealed() { self.frame_bytes_max + Self::SEAL_BYTES } else { self.frame_bytes_max }
-    }
-
-    /// Returns the canonical encoding, of which `config_hash` is the hash. `docs/decisions/canonical-encoding.md` defines it.
-    #[must_use]
-    pub fn canonical_encoding(&self) -> String {
-        canonical::text(self)
     }
 
     /// Returns members and links as a graph of the protocol core.
