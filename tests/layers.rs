@@ -9,6 +9,15 @@ use std::path::{Path, PathBuf};
 
 use imports::Imports;
 
+/// Pairs of top-level modules of one crate that do not import each other in either direction.
+const APART: &[(&str, &str, &str)] = &[
+    // A member's interface to its engine does not know how links work, and links do not know who drives them.
+    ("protocol", "surroundings", "link"),
+    ("protocol", "surroundings", "transport"),
+    ("protocol", "surroundings", "forwarding"),
+    ("protocol", "link", "transport"),
+];
+
 fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -43,6 +52,61 @@ fn files_of_a_crate_import_each_other_in_no_circle() {
     }
     assert!(looked_at > 100, "only {looked_at} files were read");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn modules_that_are_apart_do_not_import_each_other() {
+    for (name, first, second) in APART {
+        let imports = read(&crates().join(name));
+        for module in [first, second] {
+            let is_there = imports.files.iter().any(|file| {
+                file.iter().next().is_some_and(|top| Path::new(top).with_extension("") == Path::new(module))
+            });
+            assert!(is_there, "{name} has no module {module}");
+        }
+        let found = imports.edges_between(first, second);
+        assert!(found.is_empty(), "{name}: {first} and {second} are not apart:\n{}", found.join("\n"));
+    }
+}
+
+#[test]
+fn an_import_between_modules_that_are_apart_is_found() {
+    for (name, first, second) in APART {
+        for (from, to) in [(first, second), (second, first)] {
+            let folder = tempfile::tempdir().expect("a folder");
+            copy(&crates().join(name).join("src"), folder.path());
+            let planted = [format!("{from}.rs"), format!("{from}/mod.rs")];
+            let planted = planted.iter().find(|file| folder.path().join(file).exists()).expect("the module");
+            let (from_file, to_file) =
+                (folder.path().join(planted), folder.path().join(format!("{to}/mod.rs")));
+            let to_file = if to_file.exists() { to_file } else { folder.path().join(format!("{to}.rs")) };
+            append(&from_file, &format!("use crate::{to}::Planted;\n"));
+            append(&to_file, "pub struct Planted;\n");
+            let imports = Imports::read(&folder.path().join("lib.rs")).expect("the crate is read");
+            let found = imports.edges_between(first, second);
+            assert_eq!(found.len(), 1, "{name}: {from} imports {to}: {found:?}");
+        }
+    }
+}
+
+/// Copies a folder of source files.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder is made");
+    for entry in std::fs::read_dir(from).expect("a folder of sources") {
+        let entry = entry.expect("an entry");
+        let target = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).expect("a file is copied");
+        }
+    }
+}
+
+/// Adds a line to a file.
+fn append(file: &Path, line: &str) {
+    let text = std::fs::read_to_string(file).expect("a file is read");
+    std::fs::write(file, text + line).expect("a file is written");
 }
 
 /// Writes files of a crate into a folder and returns its imports.

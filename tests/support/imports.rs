@@ -84,13 +84,22 @@ impl Imports {
 
     /// Returns the imports inside a group of files, as `from -> to` lines.
     pub(crate) fn edges_within(&self, group: &[&Path]) -> Vec<String> {
-        let name = |file: usize| self.files[file].as_path();
-        self.edges
-            .iter()
-            .map(|(from, to)| (name(*from), name(*to)))
-            .filter(|(from, to)| group.contains(from) && group.contains(to))
-            .map(|(from, to)| format!("{} -> {}", from.display(), to.display()))
-            .collect()
+        let is_in = |file: usize| group.contains(&self.files[file].as_path());
+        let found = self.edges.iter().filter(|(from, to)| is_in(*from) && is_in(*to));
+        found.map(|(from, to)| self.line(*from, *to)).collect()
+    }
+
+    /// Returns the imports between two top-level modules of the crate in either direction, as `from -> to` lines.
+    pub(crate) fn edges_between(&self, first: &str, second: &str) -> Vec<String> {
+        let top = |file: usize| self.files[file].iter().next().map(|name| Path::new(name).with_extension(""));
+        let is = |file: usize, module: &str| top(file).is_some_and(|name| name == Path::new(module));
+        let joins = |from, to| is(from, first) && is(to, second) || is(from, second) && is(to, first);
+        let found = self.edges.iter().filter(|(from, to)| joins(*from, *to));
+        found.map(|(from, to)| self.line(*from, *to)).collect()
+    }
+
+    fn line(&self, from: usize, to: usize) -> String {
+        format!("{} -> {}", self.files[from].display(), self.files[to].display())
     }
 
     fn reachable(&self, from: usize) -> BTreeSet<usize> {

@@ -8,7 +8,7 @@
 //! This module does not heal, read or wait.
 
 use rackloom_protocol::link::credits::{Books, CreditCounters};
-use rackloom_protocol::{Edge, Member, NodeId, PortId};
+use rackloom_protocol::{Edge, Inspect, NodeId, PortId};
 use serde::{Deserialize, Serialize};
 
 use crate::oracle::{Oracle, Verdicts};
@@ -68,7 +68,7 @@ impl From<Counters> for CreditCounters {
 
 impl LinkEnd {
     /// Returns all ends of a member whose ports lead to these links, in port order.
-    pub fn of_member(member: &(impl Member + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
+    pub fn of_member(member: &(impl Inspect + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
         let ends = edges.into_iter().zip(0..).filter_map(|(edge, port)| {
             let link = member.link(PortId(port))?;
             let channels = (0..link.accounts.count() as u8).map(rackloom_protocol::ids::Channel);

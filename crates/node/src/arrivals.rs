@@ -4,7 +4,7 @@
 //! A member counts dropped frames by reason and does not report which frame it dropped. This module compares the counters before and after each
 //! frame. A frame that a switch drops later, because its path has disappeared meanwhile, is counted by the switch and not reported here.
 
-use rackloom_protocol::{DropReason, Instant, LeaseId, Member, PortId};
+use rackloom_protocol::{DropReason, Inspect, Instant, LeaseId, PortId};
 
 /// Callback for each frame received at a port. The last argument is the reason why the member dropped the frame, or `None` if it used it.
 ///
@@ -25,7 +25,7 @@ impl Arrivals {
     /// Passes a frame to the member, then reports the frame and the drop reason, if any, to every observer.
     pub(crate) fn handle_frame(
         &mut self,
-        member: &mut impl Member,
+        member: &mut impl Inspect,
         now: Instant,
         port: PortId,
         lease: LeaseId,

@@ -20,6 +20,7 @@ pub mod error;
 pub mod event;
 pub mod forwarding;
 pub mod ids;
+pub mod inspect;
 pub mod link;
 pub mod memory;
 pub mod operation;
@@ -29,6 +30,7 @@ pub mod route;
 pub mod surroundings;
 pub mod switch;
 pub mod time;
+pub mod transmit;
 pub mod transport;
 pub mod wire;
 
@@ -41,6 +43,7 @@ pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};
 pub use event::{DropReason, Event, LinkCause};
 pub use ids::*;
+pub use inspect::Inspect;
 pub use link::heartbeat::Overdue;
 pub use link::state::LinkState;
 pub use memory::{
@@ -54,7 +57,8 @@ pub use operation::{
 pub use route::channels::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Rise};
 pub use route::graph::{Edge, Graph, MemberRole};
 pub use surroundings::{
-    Arithmetic, Combine, Comparison, Fill, Following, Loan, Member, Memory, Number, Wires, Write, drain,
+    Arithmetic, Combine, Comparison, Fill, Loan, Member, Memory, Number, Wires, Write, drain,
 };
 pub use switch::Switch;
 pub use time::Instant;
+pub use transmit::Following;

@@ -3,18 +3,13 @@
 //! A real event loop and the simulator both implement [`Wires`] and [`Memory`] and both call [`drain`]. Neither calls
 //! `poll_*` itself, so they cannot differ.
 
-use alloc::vec::Vec;
-
 use crate::error::CommandRefused;
 use crate::event::Event;
-use crate::forwarding::waits::Wait;
 use crate::ids::{PortId, RegionId};
-use crate::link::Link;
-use crate::link::counters::PortCounters;
-pub use crate::link::retry::passage::Passage;
 use crate::memory::{FrameRange, LeaseId, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest, MemoryToken};
 use crate::operation::Command;
 use crate::time::Instant;
+use crate::transmit::{Body, Following, Passage, Transmit};
 use crate::wire;
 
 /// Member of the fabric: an endpoint or a switch.
@@ -95,22 +90,11 @@ pub trait Member {
     }
     /// Number of ports.
     fn port_count(&self) -> usize;
-    /// Returns the counters of a port.
-    fn port_counters(&self, port: PortId) -> &PortCounters;
-    /// Returns every port at which frames in transit wait for credits, to search for a circle of waits.
-    fn waits(&self) -> Vec<Wait> {
-        Vec::new()
-    }
     /// Sets the part of the present silence of the neighbour at `port` that does not count, in nanoseconds, because
     /// its host had no processor for it. An engine on a real host calls this before [`Member::handle_timeout`]; in
     /// virtual time no such evidence exists.
     fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
         let _ = (now, port, excused_ns);
-    }
-    /// Returns the link of a port, for observers, or `None` if the member has none.
-    fn link(&self, port: PortId) -> Option<&Link> {
-        let _ = port;
-        None
     }
 }
 
@@ -119,65 +103,6 @@ pub type Write<'w> = dyn FnMut(&mut [u8]) -> Option<usize> + 'w;
 
 /// Calls its argument with a buffer per frame, as long as there are buffers and it writes frames.
 pub type Fill<'f> = dyn FnMut(&mut Write<'_>) + 'f;
-
-/// Frame that a member sends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// Length of the frame in bytes.
-    pub length: usize,
-    /// Bytes that the engine must still put into the frame.
-    pub body: Body,
-    /// True if the end-to-end check must be computed once the body is in place.
-    pub end_to_end_check: bool,
-    /// True if a sleeping receiver must be woken, which usual heartbeats do not.
-    pub doorbell: bool,
-    /// Protection of the frame by link-level retry.
-    pub passage: Passage,
-}
-
-/// Source of the rest of a frame's bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// The frame is complete.
-    Written,
-    /// Bytes of the member's own memory.
-    Memory {
-        /// Region to read.
-        region: RegionId,
-        /// First byte in the region.
-        offset: u64,
-        /// First byte in the frame.
-        at: usize,
-        /// Number of bytes.
-        length: usize,
-        /// Bytes of the transfer that follow.
-        following: Following,
-    },
-    /// Bytes of a received frame that is forwarded.
-    Lease {
-        /// The received frame.
-        lease: LeaseId,
-        /// First byte in both frames.
-        at: usize,
-        /// Number of bytes.
-        length: usize,
-    },
-    /// The complete frame, from those that the device has kept ([`Wires::keep`]).
-    Kept {
-        /// Number of frames that were kept after this one.
-        behind: usize,
-    },
-}
-
-/// Rest of a long transfer after some bytes of memory. It does not change until it has left, or any of its values may
-/// leave, so that slow memory may read it in advance.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Following {
-    /// Identifier of the transfer among those of this member; 0 means none.
-    pub transfer: u32,
-    /// Number of bytes that follow at least.
-    pub bytes: u32,
-}
 
 /// Frame devices of one member. A device may drop, duplicate, reorder and corrupt frames; it never blocks and never
 /// invents frames.

@@ -10,8 +10,8 @@ use rackloom_jobs::local::{count_direct, count_frames, moved_bytes};
 use rackloom_jobs::{Carried, Job, PathReport, Progress};
 use rackloom_plan::faults::MemoryFaults;
 use rackloom_protocol::{
-    Command, CommandRefused, Endpoint, Event, Instant, Member, NodeId, OperationError, PortId, RegionConfig,
-    Switch, drain,
+    Command, CommandRefused, Endpoint, Event, Inspect, Instant, Member, NodeId, OperationError, PortId,
+    RegionConfig, Switch, drain,
 };
 
 use rackloom_protocol::wire::frame::{FabricHeader, FrameKind};
@@ -59,7 +59,7 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    pub(crate) fn member(&self) -> &dyn Member {
+    pub(crate) fn member(&self) -> &dyn Inspect {
         match self {
             Self::Endpoint(endpoint) => &**endpoint,
             Self::Switch(switch) => &**switch,
@@ -68,7 +68,7 @@ impl Body {
         }
     }
 
-    pub(crate) fn member_mut(&mut self) -> &mut dyn Member {
+    pub(crate) fn member_mut(&mut self) -> &mut dyn Inspect {
         match self {
             Self::Endpoint(endpoint) => &mut **endpoint,
             Self::Switch(switch) => &mut **switch,

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Rack, at, local, plan, put, store};
 use rackloom_protocol::link::credits::Books;
-use rackloom_protocol::{Channel, Member, NodeId, OperationId, PortId};
+use rackloom_protocol::{Channel, Inspect, NodeId, OperationId, PortId};
 
 /// The switch.
 const SWITCH: NodeId = NodeId(2);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rackloom_protocol::link::counters::PortCounters;
-use rackloom_protocol::{DropReason, Member, PortId};
+use rackloom_protocol::{DropReason, Inspect, PortId};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -225,7 +225,7 @@ impl PortReport {
     }
 
     /// Returns the reports of all ports of a member whose ports lead to these links, in port order.
-    pub fn of_member(member: &(impl Member + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
+    pub fn of_member(member: &(impl Inspect + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
         edges
             .into_iter()
             .take(member.port_count())

@@ -4,7 +4,7 @@
 //! the next frame; if it counts arrivals, they are lost. The books of both ends must balance in both cases.
 
 use rackloom_protocol::link::credits::Books;
-use rackloom_protocol::{Channel, Instant, Member, NodeId, PortId};
+use rackloom_protocol::{Channel, Inspect, Instant, NodeId, PortId};
 
 use crate::answer;
 use crate::chart::{Axes, Axis};

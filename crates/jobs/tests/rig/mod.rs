@@ -10,7 +10,7 @@ use rackloom_jobs::{Job, JobResult, Progress, Report};
 use rackloom_plan::Plan;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{
-    Endpoint, Event, Incarnation, Instant, LeaseId, Member, MemberRole, NodeId, PortId, RegionId, Switch,
+    Endpoint, Event, Incarnation, Inspect, Instant, LeaseId, MemberRole, NodeId, PortId, RegionId, Switch,
     Wires, drain,
 };
 
@@ -23,7 +23,7 @@ enum AnyMember {
 }
 
 impl AnyMember {
-    fn member(&mut self) -> &mut dyn Member {
+    fn member(&mut self) -> &mut dyn Inspect {
         match self {
             Self::Endpoint(endpoint) => &mut **endpoint,
             Self::Switch(switch) => &mut **switch,

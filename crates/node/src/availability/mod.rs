@@ -14,7 +14,7 @@ mod threads;
 
 pub use threads::own_waited_ns;
 
-use rackloom_protocol::{Instant, Member, Overdue, PortId};
+use rackloom_protocol::{Inspect, Instant, Overdue, PortId};
 
 use judge::Suspicion;
 
@@ -102,7 +102,7 @@ impl Availability {
 
     /// Checks the neighbours whose heartbeats are overdue and passes their excused time to the member. Call this before the member's timeout is
     /// handled.
-    pub(crate) fn excuse(&mut self, now: Instant, member: &mut dyn Member) {
+    pub(crate) fn excuse(&mut self, now: Instant, member: &mut dyn Inspect) {
         for (index, neighbour) in self.neighbours.iter_mut().enumerate() {
             let port = PortId(index as u16);
             let Some(process) = neighbour.process else { continue };

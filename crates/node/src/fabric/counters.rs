@@ -1,6 +1,6 @@
 //! Counters of a node, for tests and measurements.
 
-use rackloom_protocol::{Member, PortId};
+use rackloom_protocol::{Inspect, Member, PortId};
 
 use crate::fabric::engine::core::Core;
 

@@ -13,7 +13,7 @@ use crate::memory::{DeviceChoice, DeviceRegions};
 use crate::runtime::Runtime;
 
 /// Hands the device to a node whose frames it may read.
-fn furnish<M: rackloom_protocol::Member>(
+fn furnish<M: rackloom_protocol::Inspect>(
     runtime: &mut Runtime<M, RegionMemory>,
     opened: DeviceMemory,
 ) -> Arc<DeviceMemory> {

@@ -2,13 +2,13 @@
 
 use rackloom_control::report::PortReport;
 use rackloom_control::report::injected::InjectedFaults;
-use rackloom_protocol::{Member, PortId};
+use rackloom_protocol::{Inspect, PortId};
 
 use crate::wires::{DeviceCounters, Ports};
 
 /// Returns the counters of every port, in port order: those of the core and those of the port's device. `edges`: the port's link in the plan, by port.
 pub fn port_reports(
-    member: &(impl Member + ?Sized),
+    member: &(impl Inspect + ?Sized),
     devices: &Ports,
     edges: impl IntoIterator<Item = u16>,
 ) -> Vec<PortReport> {

@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use rackloom_protocol::link::counters::PortCounters;
-use rackloom_protocol::surroundings::{Body, Passage, Transmit};
+use rackloom_protocol::transmit::{Body, Passage, Transmit};
 use rackloom_protocol::{
-    Command, CommandRefused, Event, Instant, LeaseId, Member, MemoryDone, MemoryRequest, MemoryToken, PortId,
+    Command, CommandRefused, Event, Inspect, Instant, LeaseId, Member, MemoryDone, MemoryRequest,
+    MemoryToken, PortId,
 };
 
 /// A member that forwards every frame to the next port.
@@ -77,6 +78,9 @@ impl Member for Relay {
     fn port_count(&self) -> usize {
         self.ports
     }
+}
+
+impl Inspect for Relay {
     fn port_counters(&self, _port: PortId) -> &PortCounters {
         &self.counters
     }

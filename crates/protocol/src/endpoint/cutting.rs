@@ -8,7 +8,7 @@ use crate::operation::bulk::Bulk;
 use crate::operation::groups::GroupId;
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::{LocalRange, RemoteAddress, Signal};
-use crate::surroundings::Following;
+use crate::transmit::Following;
 use crate::transport::packet::PayloadSource;
 use crate::transport::sender::Sender;
 use crate::wire::layout::OPERATIONS;

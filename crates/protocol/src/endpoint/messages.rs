@@ -15,7 +15,7 @@ use crate::operation::messages::{
 };
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::{LocalRange, OperationId};
-use crate::surroundings::Following;
+use crate::transmit::Following;
 use crate::transport::packet::PayloadSource;
 use crate::wire::packed::{Operation, message_header};
 

@@ -45,6 +45,7 @@ use crate::event::Event;
 use crate::forwarding::forwarder::Forwarder;
 use crate::forwarding::waits::Wait;
 use crate::ids::{Channel, Class, Incarnation, NodeId, PortId, RegionId};
+use crate::inspect::Inspect;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::link::state::LinkState;
@@ -55,8 +56,9 @@ use crate::operation::groups::Groups;
 use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
 use crate::per_channel::PerChannel;
-use crate::surroundings::{Fill, Member, Memory, Transmit};
+use crate::surroundings::{Fill, Member, Memory};
 use crate::time::Instant;
+use crate::transmit::Transmit;
 use bounds::Bounds;
 pub use departure::Departure;
 use memory_queue::MemoryQueue;
@@ -425,6 +427,12 @@ impl Member for Endpoint {
         self.forwarder.port_count()
     }
 
+    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
+        self.forwarder.excuse_silence(now, port, excused_ns);
+    }
+}
+
+impl Inspect for Endpoint {
     fn port_counters(&self, port: PortId) -> &PortCounters {
         self.forwarder.counters(port)
     }
@@ -433,10 +441,6 @@ impl Member for Endpoint {
         let mut waits = self.forwarder.waits();
         waits.extend(self.own_waits());
         waits
-    }
-
-    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
-        self.forwarder.excuse_silence(now, port, excused_ns);
     }
 
     fn link(&self, port: PortId) -> Option<&Link> {

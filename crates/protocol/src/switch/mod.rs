@@ -10,12 +10,14 @@ use crate::event::{DropReason, Event};
 use crate::forwarding::forwarder::Forwarder;
 use crate::forwarding::waits::Wait;
 use crate::ids::PortId;
+use crate::inspect::Inspect;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken};
 use crate::operation::Command;
-use crate::surroundings::{Member, Transmit};
+use crate::surroundings::Member;
 use crate::time::Instant;
+use crate::transmit::Transmit;
 use deadlines::Deadlines;
 
 /// State machine of a switch.
@@ -149,16 +151,18 @@ impl Member for Switch {
         self.forwarder.port_count()
     }
 
+    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
+        self.forwarder.excuse_silence(now, port, excused_ns);
+    }
+}
+
+impl Inspect for Switch {
     fn port_counters(&self, port: PortId) -> &PortCounters {
         self.forwarder.counters(port)
     }
 
     fn waits(&self) -> Vec<Wait> {
         self.forwarder.waits()
-    }
-
-    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
-        self.forwarder.excuse_silence(now, port, excused_ns);
     }
 
     fn link(&self, port: PortId) -> Option<&Link> {

@@ -6,8 +6,8 @@
 use alloc::vec::Vec;
 
 use crate::ids::{Key, RegionId};
-use crate::surroundings::Following;
 use crate::time::Instant;
+use crate::transmit::Following;
 use crate::wire::packed::Operation;
 
 /// Payload that is read from memory at each transmission.

@@ -14,7 +14,7 @@ pub(super) enum AnyMember {
 }
 
 impl AnyMember {
-    pub(super) fn member(&mut self) -> &mut dyn Member {
+    pub(super) fn member(&mut self) -> &mut dyn Inspect {
         match self {
             Self::Endpoint(endpoint) => &mut **endpoint,
             Self::Switch(switch) => &mut **switch,

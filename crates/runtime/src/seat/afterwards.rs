@@ -8,8 +8,8 @@ use rackloom_jobs::report::MemberReport;
 use rackloom_jobs::rest::{self, LinkEnd, Rest};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Command, Endpoint, Event, Instant, LocalRange, Member, MemberRole, NodeId, OperationError, OperationId,
-    RegionConfig, RemoteAddress,
+    Command, Endpoint, Event, Inspect, Instant, LocalRange, Member, MemberRole, NodeId, OperationError,
+    OperationId, RegionConfig, RemoteAddress,
 };
 
 /// Base of the identities of these reads. Jobs use smaller ones.
@@ -114,7 +114,7 @@ impl Afterwards {
     }
 
     /// Returns the state of the seat now.
-    pub(super) fn rest(&self, member: &dyn Member, edges: &[u16]) -> Rest {
+    pub(super) fn rest(&self, member: &dyn Inspect, edges: &[u16]) -> Rest {
         let (answered, unanswered): (Vec<&Question>, Vec<&Question>) =
             self.questions.iter().partition(|one| one.is_answered);
         Rest {

@@ -7,7 +7,7 @@ use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, JobResult, MemberReport, MemberState, PortReport,
 };
 use rackloom_plan::Plan;
-use rackloom_protocol::{Event, Instant, LinkState, Member, MemberConfig, MemberRole, NodeId, PortId};
+use rackloom_protocol::{Event, Inspect, Instant, LinkState, MemberConfig, MemberRole, NodeId, PortId};
 
 /// Observations of one seat.
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Observer {
     }
 
     /// Returns the counters of all ports, in port order.
-    pub(super) fn ports(&self, member: &dyn Member, ports: &Ports) -> Vec<PortReport> {
+    pub(super) fn ports(&self, member: &dyn Inspect, ports: &Ports) -> Vec<PortReport> {
         port_reports(member, ports, self.edges.iter().copied())
     }
 
@@ -154,7 +154,7 @@ impl Observer {
     pub(super) fn report(
         &self,
         now: Instant,
-        member: &dyn Member,
+        member: &dyn Inspect,
         ports: &Ports,
         job: Option<JobResult>,
         finished: bool,

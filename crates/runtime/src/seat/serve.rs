@@ -16,7 +16,7 @@ use rackloom_jobs::Seeds;
 use rackloom_jobs::report::HostShortage;
 use rackloom_jobs::rest::Rest;
 use rackloom_plan::faults::{FaultAction, MemoryConditions};
-use rackloom_protocol::{Event, Instant, Member, MemberRole, NodeId, PortId, Switch};
+use rackloom_protocol::{Event, Inspect, Instant, MemberRole, NodeId, PortId, Switch};
 
 use super::afterwards::Afterwards;
 use super::conduct::Notices;
@@ -109,7 +109,7 @@ impl Body {
         }
     }
 
-    fn member(&self) -> &dyn Member {
+    fn member(&self) -> &dyn Inspect {
         match self {
             Self::Endpoint(work) => work.runtime.member(),
             Self::Switch(runtime) => runtime.member(),

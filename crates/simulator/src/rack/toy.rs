@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use rackloom_protocol::link::counters::PortCounters;
-use rackloom_protocol::surroundings::{Body, Passage, Transmit};
+use rackloom_protocol::transmit::{Body, Passage, Transmit};
 use rackloom_protocol::{
-    Command, CommandRefused, Event, Instant, LeaseId, Member, MemoryDone, MemoryRequest, MemoryToken, NodeId,
-    PortId,
+    Command, CommandRefused, Event, Inspect, Instant, LeaseId, Member, MemoryDone, MemoryRequest,
+    MemoryToken, NodeId, PortId,
 };
 
 /// Frames that toys have received: time, member, port, bytes.
@@ -91,10 +91,6 @@ impl Member for Toy {
         self.ports
     }
 
-    fn port_counters(&self, _port: PortId) -> &PortCounters {
-        &self.counters
-    }
-
     fn handle_memory_done(&mut self, _now: Instant, _token: MemoryToken, _done: MemoryDone<'_>) {}
     fn handle_command(&mut self, _now: Instant, _command: Command<'_>) -> Result<(), CommandRefused> {
         Err(CommandRefused::Busy)
@@ -105,5 +101,11 @@ impl Member for Toy {
     }
     fn poll_event(&mut self) -> Option<Event> {
         None
+    }
+}
+
+impl Inspect for Toy {
+    fn port_counters(&self, _port: PortId) -> &PortCounters {
+        &self.counters
     }
 }

@@ -9,7 +9,6 @@
 //! Retry contains no routes, streams or credits. The transport retransmits what it gives up.
 
 pub mod buffer;
-pub mod passage;
 pub mod receiver;
 pub mod receiver_state;
 pub mod sender;

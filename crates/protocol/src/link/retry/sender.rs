@@ -8,13 +8,13 @@
 //! The sender does not judge why frames are lost. An acknowledgement resets the count of replays.
 
 use super::buffer::{Recalled, ReplayBuffer};
-use super::passage::Passage;
 use super::state::{RetryState, RetryStimulus, next};
 use super::timer::ReplayTimer;
 use crate::config::{FlushPolicy, RetryConfig};
 use crate::link::counters::RetryCounters;
 use crate::link::credits::is_ahead;
 use crate::time::Instant;
+use crate::transmit::Passage;
 
 /// Sending end of one link direction.
 #[derive(Debug)]

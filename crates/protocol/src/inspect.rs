@@ -1,0 +1,26 @@
+//! State of a member for reports, tests and watchdogs.
+//!
+//! The engine needs none of it to run a member, so [`Member`] does not include it.
+
+use alloc::vec::Vec;
+
+use crate::forwarding::waits::Wait;
+use crate::ids::PortId;
+use crate::link::Link;
+use crate::link::counters::PortCounters;
+use crate::surroundings::Member;
+
+/// Member whose links and counters can be read.
+pub trait Inspect: Member {
+    /// Returns the counters of a port.
+    fn port_counters(&self, port: PortId) -> &PortCounters;
+    /// Returns every port at which frames in transit wait for credits, to search for a circle of waits.
+    fn waits(&self) -> Vec<Wait> {
+        Vec::new()
+    }
+    /// Returns the link of a port, or `None` if the member has none.
+    fn link(&self, port: PortId) -> Option<&Link> {
+        let _ = port;
+        None
+    }
+}
