@@ -194,7 +194,8 @@ const ROUNDS: u64 = 500;
 /// Sends foreign frames on the bridge itself, as a machine there would.
 fn babble() {
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
-    let settings = Settings { ether_type: ETHER_TYPE, frame_bytes_max: 4240, credits };
+    let settings =
+        Settings { ether_type: ETHER_TYPE, frame_bytes_max: 4240, credits, reception: Default::default() };
     let mut port = packet::open("plane0", &settings).expect("the bridge is here");
     const UNKNOWN: [u8; 6] = [0x02, 0x77, 0x77, 0x77, 0x77, 0x77];
     const BROADCAST: [u8; 6] = [0xff; 6];

@@ -89,8 +89,16 @@ fn stranger(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
 
 fn device(interface: &str) -> PacketDevice {
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
-    packet::open(interface, &Settings { ether_type: ETHER_TYPE, frame_bytes_max: FRAME_BYTES_MAX, credits })
-        .expect("an interface of the member")
+    packet::open(
+        interface,
+        &Settings {
+            ether_type: ETHER_TYPE,
+            frame_bytes_max: FRAME_BYTES_MAX,
+            credits,
+            reception: Default::default(),
+        },
+    )
+    .expect("an interface of the member")
 }
 
 fn frames_file() -> PathBuf {

@@ -5,7 +5,7 @@
 
 mod support;
 
-use support::wires::wires;
+use support::wires::{has_packet_wire, wires};
 use support::{
     TOPOLOGIES, dropped, injected, over_links, rack_file, retransmitted, run, sim, topology, without_meta,
 };
@@ -54,6 +54,20 @@ fn links_repeat_what_they_lose_on_every_wire() {
             with * 2 < without,
             "{wire}: the transport sent {with} packets again, {without} without help"
         );
+    }
+}
+
+/// Each way to receive carries the same data; `crates/node` checks that a port receives as the file says.
+#[test]
+fn the_packet_wire_passes_with_each_kind_of_reception() {
+    if !has_packet_wire("the_packet_wire_passes_with_each_kind_of_reception") {
+        return;
+    }
+    for reception in ["ring", "batches", "portable"] {
+        let set = format!("reception={reception}");
+        let options = ["--wire", "packet", "--loss", "1%", "--set", &set];
+        let report = run(&rack_file(SMALL_RING)).with(&options).finish().passed();
+        assert!(retransmitted(&report) > 0, "{reception}: nothing was lost");
     }
 }
 

@@ -125,7 +125,16 @@ fn interfaces() -> Vec<String> {
 fn open_port() -> packet::PacketDevice {
     bring_up(&["p0".to_owned()], PATIENCE).unwrap();
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
-    packet::open("p0", &packet::Settings { ether_type: 0x88b5, frame_bytes_max: 9014, credits }).unwrap()
+    packet::open(
+        "p0",
+        &packet::Settings {
+            ether_type: 0x88b5,
+            frame_bytes_max: 9014,
+            credits,
+            reception: Default::default(),
+        },
+    )
+    .unwrap()
 }
 
 fn ask() {

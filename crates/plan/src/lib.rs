@@ -43,7 +43,7 @@ pub use model::plan::Plan;
 pub use model::random::random_share;
 pub use model::retry::RetryPlan;
 pub use model::timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};
-pub use model::wire::{Checks, PayloadMode, WireKind};
+pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
 pub use read::mistake::{Mistake, PlanError};
 pub use read::setting_lines::with_settings;
 pub use read::text::{Unreadable, text_of};

@@ -173,6 +173,7 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
         "ring_bytes: 2MiB",
         "frame_bytes_max: 4000B",
         "ether_type: 0x88B6",
+        "reception: batches",
         "outstanding_loads_max: 63",
         "rdma_threshold_bytes: 4095B",
         "watchdog: 31s",

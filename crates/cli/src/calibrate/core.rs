@@ -50,7 +50,8 @@ pub(super) fn on_packet<T>(
     let (hear, tell) = UnixStream::pair()?;
     let open = |interface: &str, config: &MemberConfig| -> io::Result<Box<dyn Device>> {
         let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
-        let settings = packet::Settings { ether_type, frame_bytes_max, credits: config.ports[0].credits };
+        let (credits, reception) = (config.ports[0].credits, plan.reception);
+        let settings = packet::Settings { ether_type, frame_bytes_max, credits, reception };
         Ok(Box::new(packet::open(interface, &settings)?))
     };
     let near = || {

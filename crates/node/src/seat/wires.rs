@@ -289,7 +289,7 @@ fn open_outlet(plan: &Plan, config: &MemberConfig, outlet: &Outlet) -> Result<Bo
 fn packet_settings(plan: &Plan, config: &MemberConfig, port: usize) -> Result<packet::Settings, String> {
     let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
     let (ether_type, frame_bytes_max) = (config.ether_type, plan.wire_bytes_max());
-    Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
+    Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits, reception: plan.reception })
 }
 
 /// Returns the addresses on the segment of a port: at a bridge, those of all members of the plane. Returns `None` without bridges.

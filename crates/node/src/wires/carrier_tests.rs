@@ -19,6 +19,7 @@ const SETTINGS: Settings = Settings {
     ether_type: 0x88b5,
     frame_bytes_max: FRAME_BYTES as u16,
     credits: CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 },
+    reception: rackloom_plan::Reception::Auto,
 };
 const PATIENCE: Duration = Duration::from_secs(10);
 

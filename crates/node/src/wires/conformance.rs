@@ -6,21 +6,21 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant as WallInstant};
 
-use rackloom_plan::LinkProfile;
 use rackloom_plan::impair::{Direction, Judge};
+use rackloom_plan::{LinkProfile, Reception as Wanted};
 use rackloom_protocol::{Instant, NodeId, Plane};
 
 use super::impaired::Impaired;
-use super::in_namespaces::in_namespaces;
+use super::in_namespaces::{in_namespaces, lay};
 use super::jack::{Idle, Jack};
 use super::links_under_test::{
-    ETHER_TYPE, JUMBO, Link, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
+    ETHER_TYPE, JUMBO, Link, PACKET, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
 };
 use super::packet::received::Reception;
 use super::sealed::Sealed;
 use super::tapped::Tapped;
 use super::truesize::CONTROL_FRAMES_MAX;
-use super::{Device, DeviceLease, FRAME_BYTES_MAX};
+use super::{Device, DeviceLease, FRAME_BYTES_MAX, packet};
 use crate::seal::{EndNonce, LinkEnds, RackKey};
 
 #[test]
@@ -104,6 +104,20 @@ fn packet_conforms_in_batches() {
 fn packet_conforms_through_the_portable_channel() {
     in_namespaces("wires::conformance::packet_conforms_through_the_portable_channel", || {
         packet_suite(PORTABLE);
+    });
+}
+
+#[test]
+fn a_packet_port_receives_as_its_settings_say() {
+    in_namespaces("wires::conformance::a_packet_port_receives_as_its_settings_say", || {
+        let [near, _far] = lay(1);
+        for reception in Wanted::ALL.iter().copied() {
+            let settings = packet::Settings { reception, ..PACKET };
+            let device = packet::open(&near, &settings).unwrap();
+            // The kernel of a test knows rings.
+            let expected = if reception == Wanted::Auto { Wanted::Ring } else { reception };
+            assert_eq!(device.reception(), expected);
+        }
     });
 }
 

@@ -20,6 +20,7 @@ const SETTINGS: Settings = Settings {
     ether_type: 0x88b5,
     frame_bytes_max: FRAME_BYTES_MAX as u16,
     credits: CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 },
+    reception: rackloom_plan::Reception::Auto,
 };
 
 struct Segment {

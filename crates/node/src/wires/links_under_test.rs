@@ -15,6 +15,13 @@ pub(super) const JUMBO: usize = 9014;
 /// Default credits of a rack file on a wire with kernel buffers.
 const CREDITS: CreditConfig = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
 const UDP_CREDITS: CreditConfig = CreditConfig { limit: 480, ..CREDITS };
+/// Settings of a port of a packet wire, with the system's choice of reception.
+pub(super) const PACKET: packet::Settings = packet::Settings {
+    ether_type: ETHER_TYPE,
+    frame_bytes_max: JUMBO as u16,
+    credits: CREDITS,
+    reception: rackloom_plan::Reception::Auto,
+};
 /// Socket buffer that an unprivileged user gets on a system with default settings, in bytes.
 const BUFFER_BYTES: usize = 425_984;
 /// Reception of a packet wire without a ring, with the default socket buffer.
@@ -57,10 +64,7 @@ pub(super) fn udp_link() -> Link {
 }
 
 pub(super) fn packet_link(number: u8, reception: Reception) -> Link {
-    let settings =
-        packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
-    let [near, far] =
-        lay(number).map(|name| Box::new(packet::open_with(&name, &settings, reception).unwrap()));
+    let [near, far] = lay(number).map(|name| Box::new(packet::open_with(&name, &PACKET, reception).unwrap()));
     let sever = |_far: Box<dyn Device>| switch_all_off(|number| format!("far{number}"));
     Link { near, far, lossless: false, credits: CREDITS, sever }
 }
@@ -68,9 +72,7 @@ pub(super) fn packet_link(number: u8, reception: Reception) -> Link {
 /// Returns a link whose ends are joined by a bridge. The near end's interface does not show the state of the remote end, but it shows the state of
 /// the bridge's port.
 pub(super) fn bridge_link(number: u8) -> Link {
-    let settings =
-        packet::Settings { ether_type: ETHER_TYPE, frame_bytes_max: JUMBO as u16, credits: CREDITS };
-    let [near, far] = lay_at_bridge(number).map(|name| Box::new(packet::open(&name, &settings).unwrap()));
+    let [near, far] = lay_at_bridge(number).map(|name| Box::new(packet::open(&name, &PACKET).unwrap()));
     let sever = |_far: Box<dyn Device>| switch_all_off(|number| bridge_port("near", number));
     Link { near, far, lossless: false, credits: CREDITS, sever }
 }

@@ -139,6 +139,7 @@ fn rack(plan: &Plan, to: &mut Encoder) {
         frame_bytes_max,
         outstanding_loads_max,
         ether_type,
+        reception,
         udp_port,
         ring_bytes,
         rdma_threshold_bytes,
@@ -163,6 +164,7 @@ fn rack(plan: &Plan, to: &mut Encoder) {
     to.differs("ring_bytes", ring_bytes, &defaults::RING_BYTES);
     to.differs("ether_type", ether_type, &defaults::ETHER_TYPE);
     to.differs("udp_port", udp_port, &defaults::UDP_PORT);
+    to.word("reception", *reception, Default::default());
     to.differs("outstanding_loads_max", outstanding_loads_max, &defaults::OUTSTANDING_LOADS_MAX);
     to.differs("rdma_threshold_bytes", rdma_threshold_bytes, &defaults::RDMA_THRESHOLD_BYTES);
     to.differs("watchdog", watchdog_ns, &defaults::WATCHDOG_NS);

@@ -33,7 +33,7 @@ use crate::model::local::LocalPlan;
 use crate::model::member::{MemberPlan, SecurityPlan, TenantPlan};
 use crate::model::stated::{Reach, Stated};
 use crate::model::timing::ForwardingPlan;
-use crate::model::wire::{Checks, PayloadMode, WireKind};
+use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
 
 /// Describes a rack and the job that it runs.
 #[derive(Clone, Debug)]
@@ -82,6 +82,8 @@ pub struct Plan {
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
+    /// How members receive frames on the packet wire.
+    pub reception: Reception,
     /// UDP port of messages between supervisors, on the udp wire between hosts. Links use the ports above it.
     pub udp_port: u16,
     /// Size of the shared-memory ring of one link direction, in bytes. A power of two.

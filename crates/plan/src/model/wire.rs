@@ -16,6 +16,21 @@ words! {
 }
 
 words! {
+    /// How a member receives frames on the packet wire. Frames are the same in all of them.
+    pub enum Reception {
+        /// The ring, or what the system has instead.
+        #[default]
+        Auto = "auto",
+        /// Through a ring that the kernel fills in shared memory.
+        Ring = "ring",
+        /// In batches, with a system call for each.
+        Batches = "batches",
+        /// One by one, with a system call for each, in both directions.
+        Portable = "portable",
+    }
+}
+
+words! {
     /// Treatment of the payload of long transfers, in virtual time. Times and events are equal in all modes.
     pub enum PayloadMode {
         /// All bytes are moved.

@@ -31,7 +31,7 @@ use crate::model::job::JobPlan;
 use crate::model::link::LinkPlan;
 use crate::model::plan::Plan;
 use crate::model::stated::Reach;
-use crate::model::wire::{Checks, PayloadMode, WireKind};
+use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::read::document::Value;
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::quantity::{nanoseconds, whole};
@@ -107,6 +107,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
             whole,
         ),
         ether_type: reader.value(&rack, "ether_type", defaults::ETHER_TYPE, whole),
+        reception: reception(reader, &rack),
         udp_port: reader.value(&rack, "udp_port", defaults::UDP_PORT, whole),
         ring_bytes: reader.value(&rack, "ring_bytes", defaults::RING_BYTES, bytes_as),
         rdma_threshold_bytes: reader.value(
@@ -144,6 +145,10 @@ fn wire(reader: &mut Reader<'_>, rack: &Fields<'_>) -> WireKind {
 
 fn checks(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Checks {
     reader.word(rack, "checks", Checks::default())
+}
+
+fn reception(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Reception {
+    reader.word(rack, "reception", Reception::default())
 }
 
 fn payload(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PayloadMode {

@@ -4,7 +4,7 @@ use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::model::job::JobKind;
-use crate::model::wire::{Checks, PayloadMode, WireKind};
+use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::schema::table::RACK_NAME;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
@@ -155,6 +155,14 @@ const KEYS: &[Key] = &[
         "26000 (ours)",
         "On the udp wire between hosts: the port of the supervisors' words. Link number *i*, counted from zero, has the port \
          1 + *i* above it.",
+    ),
+    key(
+        "reception",
+        Kind::Word(Reception::NAMES),
+        "`auto`",
+        "How a member receives on the packet wire: through a ring that it shares with the kernel, in batches of up to 32 frames per \
+         system call, or one by one (`portable`), for systems that have neither. `auto` takes the ring, and the others where the system \
+         has no memory for it or does not know it.",
     ),
     key("outstanding_loads_max", Kind::Count(1, 65_536), "64", "Loads in flight per peer."),
     key(

@@ -28,7 +28,8 @@ struct Wanted {
 /// Returns the memory that the kernel keeps for one end of a link on the packet wire, in bytes.
 fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
     let (ether_type, frame_bytes_max) = (plan.ether_type, plan.wire_bytes_max());
-    packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits: link.credits })
+    let (credits, reception) = (link.credits, plan.reception);
+    packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits, reception })
 }
 
 impl Wanted {

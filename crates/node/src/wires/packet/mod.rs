@@ -28,6 +28,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rackloom_plan::Reception as Wanted;
 use rackloom_protocol::Instant;
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
@@ -105,16 +106,29 @@ pub fn open(interface: &str, settings: &Settings) -> io::Result<PacketDevice> {
         }
         kind => io::Error::new(kind, format!("interface {interface}: {error}")),
     };
-    match open_with(interface, settings, Reception::Ring) {
-        Err(error) if error.kind() == io::ErrorKind::OutOfMemory => {
-            let reception = Reception::Batches { buffer_bytes: RECEIVE_BUFFER_BYTES };
-            open_with(interface, settings, reception).map_err(context)
-        }
-        Err(error) if is_unknown_here(&error) => {
-            let reception = Reception::Portable { buffer_bytes: RECEIVE_BUFFER_BYTES };
-            open_with(interface, settings, reception).map_err(context)
-        }
-        other => other.map_err(context),
+    let opened = open_with(interface, settings, wanted(settings));
+    let instead =
+        opened.as_ref().err().filter(|_| settings.reception == Wanted::Auto).and_then(instead_of_a_ring);
+    instead.map_or(opened, |instead| open_with(interface, settings, instead)).map_err(context)
+}
+
+/// Returns the reception that the rack file names. A ring, if it leaves the choice to the system.
+const fn wanted(settings: &Settings) -> Reception {
+    let buffer_bytes = RECEIVE_BUFFER_BYTES;
+    match settings.reception {
+        Wanted::Auto | Wanted::Ring => Reception::Ring,
+        Wanted::Batches => Reception::Batches { buffer_bytes },
+        Wanted::Portable => Reception::Portable { buffer_bytes },
+    }
+}
+
+/// Returns the reception to try after a ring has failed: batches where memory is short, the portable channel where rings are unknown.
+fn instead_of_a_ring(error: &io::Error) -> Option<Reception> {
+    let buffer_bytes = RECEIVE_BUFFER_BYTES;
+    match error.kind() {
+        io::ErrorKind::OutOfMemory => Some(Reception::Batches { buffer_bytes }),
+        _ if is_unknown_here(error) => Some(Reception::Portable { buffer_bytes }),
+        _ => None,
     }
 }
 
@@ -152,7 +166,7 @@ pub(crate) fn open_on_segment(
         let strangers =
             strangers.map(|neighbours| ForeignFrames::open(index, settings.ether_type, *mine, neighbours));
         let strangers = strangers.transpose()?;
-        let device = open_on(interface, settings, Reception::Ring, [sender, receiver])?;
+        let device = open_on(interface, settings, wanted(settings), [sender, receiver])?;
         Ok(PacketDevice { strangers, ..device })
     });
     opened.map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
@@ -166,7 +180,7 @@ pub(crate) fn open_inherited(
 ) -> io::Result<PacketDevice> {
     let sockets = [adopt(sender)?, adopt(receiver)?];
     let news = Arc::new(LinkEvents::inherited(adopt(news)?));
-    open_on(interface, settings, Reception::Ring, sockets)
+    open_on(interface, settings, wanted(settings), sockets)
         .map(|device| device.with_news(&news))
         .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
@@ -217,6 +231,16 @@ impl PacketDevice {
     pub(crate) fn with_news(mut self, news: &Arc<LinkEvents>) -> Self {
         self.news = Some((Arc::clone(news), news.count()));
         self
+    }
+
+    /// Returns how the port receives.
+    #[cfg(test)]
+    pub(in crate::wires) fn reception(&self) -> Wanted {
+        match self.received {
+            Received::Ring(_) => Wanted::Ring,
+            Received::Batches(_) => Wanted::Batches,
+            Received::Portable(_) => Wanted::Portable,
+        }
     }
 
     /// Checks the interface after a notification. The interface may have been removed and recreated with the same name, in which case the sockets

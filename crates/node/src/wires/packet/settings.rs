@@ -1,5 +1,6 @@
 //! Settings of the packet wire.
 
+use rackloom_plan::Reception;
 use rackloom_protocol::CreditConfig;
 
 /// Settings of a port, from its link.
@@ -13,4 +14,6 @@ pub struct Settings {
     pub frame_bytes_max: u16,
     /// Credits of the neighbour: what it may have in flight.
     pub credits: CreditConfig,
+    /// How frames are received.
+    pub reception: Reception,
 }
