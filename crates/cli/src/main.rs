@@ -32,6 +32,10 @@ use rackloom_runtime::machine::logging::LogWriter;
 use rackloom_runtime::run::{LOG_VARIABLE, sweep_names};
 use rackloom_runtime::seat;
 use rackloom_runtime::standing::join;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer as _, fmt};
 
 use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
@@ -94,15 +98,13 @@ fn log_to_stderr(command: &Command) {
         Command::Run(arguments) => arguments.logging.level(),
         _ => None,
     };
-    let filter = match asked {
-        Some(level) => tracing_subscriber::EnvFilter::new(level),
-        None => tracing_subscriber::EnvFilter::try_from_env(LOG_VARIABLE)
-            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn")),
-    };
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let asked = asked.map(str::to_owned).or_else(|| std::env::var(LOG_VARIABLE).ok());
+    let filter = asked.and_then(|level| level.parse::<Targets>().ok());
+    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
+    let layer = fmt::layer()
         .with_writer(|| LogWriter)
         .with_target(false)
         .log_internal_errors(false)
-        .init();
+        .with_filter(filter);
+    tracing_subscriber::registry().with(layer).init();
 }
