@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rackloom::availability::Shortage;
 use rackloom::fabric::{
     Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node,
-    NodeCounters, Queue, Received, Region, RegionOptions, Request, Slice, Store,
+    NodeCounters, NodePool, Queue, Received, Region, RegionOptions, Request, Slice, Store,
 };
 use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
 use rackloom::memory::{
@@ -14,7 +14,7 @@ use rackloom::memory::{
     Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
-use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolOptions};
+use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolMemory, PoolOptions};
 use rackloom::seal::{EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
@@ -66,7 +66,7 @@ types!(BOTH, send_and_sync:
     Shortage, Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
-    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, Pool, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
+    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, NodePool, Pool, dyn PoolMemory, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
 );
 
 /// Collects every `pub` type of the crate's sources with its documentation.

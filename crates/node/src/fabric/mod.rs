@@ -28,6 +28,7 @@
 //! | read a rack file | [`Plan::parse`], whose error lists every mistake with its line |
 //! | run all nodes of a rack in one process, or one node of a rack of processes | [`Fabric::local`], [`Node::join`] |
 //! | allocate memory, or register memory of your own | [`Node::allocate`], [`Node::register`], [`Node::register_raw`] |
+//! | allocate many small blocks | [`Node::pool`] |
 //! | allocate or register memory of a GPU | [`Node::allocate_on_device`], [`Node::register_on_device`] |
 //! | complete an operation by blocking, by `.await`, through a queue, or without completion | [`Request::wait`], `.await`, [`Request::submit`], [`Request::posted`] |
 //! | let several operations share frames | [`Node::batch`] |
@@ -59,6 +60,7 @@ mod initiated;
 mod memory;
 mod node;
 mod on_device;
+mod pool;
 mod queue;
 mod rack;
 mod report;
@@ -79,6 +81,7 @@ pub use initiated::CommandQueue;
 pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
 pub use node::Node;
+pub use pool::NodePool;
 pub use queue::Queue;
 pub use rack::Fabric;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};

@@ -1,4 +1,5 @@
-//! A pool of host memory. The pool reserves regions from the system and allocates blocks from them.
+//! A pool of memory. The pool reserves regions and allocates blocks from them. Its regions belong to a node of a program
+//! ([`crate::fabric::NodePool`]) or to the memory of a member that runs without that API ([`HostMemory`]).
 //!
 //! *Reserved* is the memory that the pool holds; *used* is the memory that its callers hold. The current and the maximum value of each are counted. A
 //! pool that may grow reserves another region when no region has enough free space. Trimming a pool releases its unused regions. Each tenant may have
@@ -17,7 +18,7 @@ use std::io;
 
 use rackloom_protocol::{RegionId, Tenant};
 
-use crate::memory::{AllocateError, HostMemory, MemoryOptions};
+use crate::memory::{AllocateError, HostMemory};
 
 use accounts::Accounts;
 use free_list::FreeList;
@@ -30,7 +31,7 @@ pub const GRANULE_BYTES: u64 = 64;
 /// Largest alignment, in bytes: a region begins at a page boundary.
 pub const ALIGN_BYTES_MAX: u64 = 4096;
 
-/// Sizes and page options with which a pool reserves memory.
+/// Sizes with which a pool reserves memory.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,28 +43,19 @@ pub struct PoolOptions {
     pub growth_bytes: u64,
     /// Maximum number of bytes that the pool reserves.
     pub reserved_bytes_max: u64,
-    /// Page options of the regions.
-    pub memory: MemoryOptions,
 }
 
 impl PoolOptions {
     /// Returns the options of a pool that keeps its initial size.
     #[must_use]
-    pub fn fixed(first_region: RegionId) -> Self {
-        let memory = MemoryOptions::default();
-        Self { first_region, growth_bytes: 0, reserved_bytes_max: u64::MAX, memory }
+    pub const fn fixed(first_region: RegionId) -> Self {
+        Self { first_region, growth_bytes: 0, reserved_bytes_max: u64::MAX }
     }
 
     /// Sets the pool to add regions of at least `growth_bytes` when it has no free space, up to a total of `reserved_bytes_max`.
     #[must_use]
     pub const fn growing(self, growth_bytes: u64, reserved_bytes_max: u64) -> Self {
         Self { growth_bytes, reserved_bytes_max, ..self }
-    }
-
-    /// Sets the page options of the regions.
-    #[must_use]
-    pub const fn memory(self, memory: MemoryOptions) -> Self {
-        Self { memory, ..self }
     }
 }
 
@@ -152,7 +144,32 @@ pub enum PoolError {
     System(#[from] io::Error),
 }
 
-/// A pool of blocks. Its regions belong to the [`HostMemory`] that is passed to each call, which must always be the same one.
+/// Memory that a pool takes its regions from.
+///
+/// `Send`, not `Sync`: one thread uses it at a time, and it may move to another thread.
+pub trait PoolMemory: Send {
+    /// Adds a region of `bytes` under this number.
+    ///
+    /// # Errors
+    /// [`PoolError`] if there is no memory, or the number is taken. Nothing is added then.
+    fn reserve(&mut self, region: RegionId, bytes: u64) -> Result<(), PoolError>;
+
+    /// Removes a region. Returns `false` if it must stay, for example because it is exported.
+    fn release(&mut self, region: RegionId) -> bool;
+}
+
+impl PoolMemory for HostMemory {
+    fn reserve(&mut self, region: RegionId, bytes: u64) -> Result<(), PoolError> {
+        self.allocate(region, bytes)?;
+        Ok(())
+    }
+
+    fn release(&mut self, region: RegionId) -> bool {
+        self.free(region).is_ok()
+    }
+}
+
+/// A pool of blocks. Its regions belong to the [`PoolMemory`] that is passed to each call, which must always be the same one.
 ///
 /// `Send`, not `Sync`: one thread uses it at a time, and it may move to another thread.
 pub struct Pool {
@@ -188,7 +205,7 @@ impl Pool {
     ///
     /// # Errors
     /// [`PoolError::Memory`] if the system cannot provide the region, [`PoolError::System`] if `bytes` exceeds the address space.
-    pub fn new(memory: &mut HostMemory, bytes: u64, options: PoolOptions) -> Result<Self, PoolError> {
+    pub fn new(memory: &mut impl PoolMemory, bytes: u64, options: PoolOptions) -> Result<Self, PoolError> {
         let mut pool = Self {
             options,
             arenas: Vec::new(),
@@ -209,6 +226,11 @@ impl Pool {
         self.accounts.set_limit(tenant, limit);
     }
 
+    /// Lets the pool add regions of at least `growth_bytes` when it has no free space, up to `reserved_bytes_max` in all.
+    pub fn set_growth(&mut self, growth_bytes: u64, reserved_bytes_max: u64) {
+        self.options = self.options.growing(growth_bytes, reserved_bytes_max);
+    }
+
     /// Sets the function that is called with the leak report if blocks are still allocated when the pool is dropped.
     pub fn on_leak(&mut self, listener: impl FnMut(&LeakReport) + Send + 'static) {
         self.on_leak = Some(Box::new(listener));
@@ -221,7 +243,7 @@ impl Pool {
     /// allocated then.
     pub fn allocate(
         &mut self,
-        memory: &mut HostMemory,
+        memory: &mut impl PoolMemory,
         wanted: BlockRequest<'_>,
     ) -> Result<Block, PoolError> {
         if !wanted.align.is_power_of_two() || wanted.align > ALIGN_BYTES_MAX {
@@ -270,13 +292,13 @@ impl Pool {
 
     /// Releases regions without a block to the system, the latest first, as long as more than `keep_bytes` stay reserved. A region that is exported
     /// stays. Returns the number of bytes released.
-    pub fn trim(&mut self, memory: &mut HostMemory, keep_bytes: u64) -> u64 {
+    pub fn trim(&mut self, memory: &mut impl PoolMemory, keep_bytes: u64) -> u64 {
         let before = self.statistics.reserved.current;
         for place in (0..self.arenas.len()).rev() {
             let arena = &self.arenas[place];
             let bytes = arena.free.capacity();
             let is_needed = self.statistics.reserved.current - bytes < keep_bytes;
-            if is_needed || !arena.free.is_whole() || memory.free(arena.region).is_err() {
+            if is_needed || !arena.free.is_whole() || !memory.release(arena.region) {
                 continue;
             }
             self.arenas.remove(place);
@@ -327,7 +349,7 @@ impl Pool {
     }
 
     /// Reserves a region with at least `bytes` free at its start, where every alignment is met.
-    fn grow(&mut self, memory: &mut HostMemory, bytes: u64) -> Result<(), PoolError> {
+    fn grow(&mut self, memory: &mut impl PoolMemory, bytes: u64) -> Result<(), PoolError> {
         if self.options.growth_bytes == 0 {
             return Err(self.no_room(bytes));
         }
@@ -339,13 +361,13 @@ impl Pool {
         self.reserve(memory, preferred.min(left - left % GRANULE_BYTES))
     }
 
-    fn reserve(&mut self, memory: &mut HostMemory, bytes: u64) -> Result<(), PoolError> {
+    fn reserve(&mut self, memory: &mut impl PoolMemory, bytes: u64) -> Result<(), PoolError> {
         let max = self.options.reserved_bytes_max;
         if self.statistics.reserved.current.checked_add(bytes).is_none_or(|sum| sum > max) {
             return Err(self.no_room(bytes));
         }
         let region = RegionId(self.region_next);
-        memory.allocate_with(region, bytes, self.options.memory)?;
+        memory.reserve(region, bytes)?;
         self.region_next += 1;
         self.arenas.push(PoolRegion { region, free: FreeList::new(bytes) });
         self.statistics.reserved.add(bytes);
