@@ -375,6 +375,22 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
 }
 
 #[test]
+fn a_seat_that_stays_vacant_is_no_failure_of_a_rack_without_a_job() {
+    let session = Session::begin();
+    // The neighbours of n2 reach each other over n0. In the second rack, n3 is reached by no path at all.
+    for vacant in ["n2", "n0,n2"] {
+        session.up(&topology("ring-4.yaml"), &["--job", "none", "--vacant", vacant]);
+        let json = session.path.join("report.json");
+        let ended = session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
+        let report = std::fs::read(&json).expect("down wrote a report");
+        let report: Value = serde_json::from_slice(&report).expect("JSON");
+        assert_eq!((ended.code, report["verdict"].as_str()), (Some(0), Some("pass")), "{}", ended.stdout);
+        assert_eq!(report["failures"], json!([]), "{}", ended.stdout);
+        assert!(!ended.stdout.contains("had not ended"), "{}", ended.stdout);
+    }
+}
+
+#[test]
 fn a_process_that_took_a_seat_ends_with_the_supervisor() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &["--vacant", "n2"]);

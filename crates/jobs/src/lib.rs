@@ -29,7 +29,7 @@ mod survivors;
 pub mod trace;
 pub mod traffic;
 
-pub use build::{Seeds, build, build_from, build_on, objections, play_trace};
+pub use build::{Seeds, build, build_from, build_on, objections, play_trace, wait_for};
 pub use crew::{Rank, data_regions};
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
 pub use rackloom_control::{measure, oracle, report, rest};

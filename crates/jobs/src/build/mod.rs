@@ -55,6 +55,16 @@ pub fn build_from(
         .unwrap_or_else(|objection| Box::new(Idle::failed(objection.to_string())))
 }
 
+/// Builds the job of a rank without work that waits only for the ranks for which `is_awaited` returns true. A seat of a
+/// standing rack uses it while other seats are vacant: a vacant seat is never reached. `is_awaited` must return false for
+/// the own rank.
+#[must_use]
+pub fn wait_for(plan: &Plan, is_awaited: impl Fn(NodeId) -> bool) -> Box<dyn Job> {
+    let others = (0..).map(NodeId).zip(ranks(plan)).filter(|(node, _)| is_awaited(*node));
+    let others = others.map(|(node, rank)| (node, rank.name)).collect();
+    Box::new(Idle::new(others, timeout_ns(plan, u64::MAX)))
+}
+
 /// Builds one rank's job of playing a trace, instead of the plan's own job. Every rank must get all lines, ordered by
 /// time.
 ///
@@ -117,11 +127,7 @@ fn made(
             paired(plan, rank, pair_settings(plan, Measure::Bandwidth, sweep, seeds))?
         }
         JobKind::Traffic(job) => trafficked(plan, rank, job, seeds)?,
-        JobKind::None => {
-            let others = (0..).zip(ranks(plan)).filter(|(number, _)| *number != rank.0);
-            let others = others.map(|(number, rank)| (NodeId(number), rank.name)).collect();
-            Box::new(Idle::new(others, timeout_ns(plan, u64::MAX)))
-        }
+        JobKind::None => wait_for(plan, |other| other != rank),
     })
 }
 

@@ -64,7 +64,12 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             } else {
                 snapshots::of_rank(&start.source.snapshots, &plan, node)?
             };
-            let job = rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints);
+            let job = if plan.job.kind == JobKind::None {
+                // A vacant seat is not waited for: it may stay vacant until the rack ends.
+                rackloom_jobs::wait_for(&plan, |other| observer.is_awaited(other))
+            } else {
+                rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints)
+            };
             let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
             for reason in memory.take_frames_in_place(&mut ports) {
                 tracing::info!("{}: frames are copied once more on their way: {reason}", member.name);

@@ -89,6 +89,11 @@ impl Observer {
         &self.edges
     }
 
+    /// Returns whether the rack counts as up only once this member has reached `node`, and it has not reached it yet.
+    pub(super) fn is_awaited(&self, node: NodeId) -> bool {
+        self.unmet.get(node.index()).is_some_and(|unmet| *unmet)
+    }
+
     /// A line of the core with the plan's names for its member numbers.
     pub(super) fn with_names(&self, line: &str) -> String {
         let named = |word: &str| {
