@@ -1,7 +1,7 @@
 //! `rackloom up`, `status`, `inject` and `down`: control of standing racks.
 
 use rackloom_control::request::RackStatus;
-use rackloom_jobs::report::{Report, Verdict};
+use rackloom_jobs::report::Report;
 use rackloom_plan::JobKind;
 use rackloom_runtime::machine::program::Program;
 use rackloom_runtime::outcome::findings::exit_of;
@@ -75,14 +75,8 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
     let mut exit = Exit::Pass;
     for rack in chosen(arguments)? {
         let report = rack.down()?;
-        let had_job = report.job != JobKind::None.name();
-        let departure = departure(rack.name(), &report, had_job);
-        if had_job || report.verdict != Verdict::Pass {
-            reporting::print(&report, &arguments.output)?;
-        } else {
-            report.notes.iter().for_each(|note| reporting::say_aside(&format!("note: {note}")));
-        }
-        reporting::say(&arguments.output, &departure)?;
+        reporting::print(&report, &arguments.output)?;
+        reporting::say(&arguments.output, &departure(rack.name(), &report))?;
         if exit == Exit::Pass {
             exit = exit_of(&report);
         }
@@ -137,10 +131,10 @@ fn only(name: Option<&str>) -> Result<StandingRack, Failure> {
     }
 }
 
-fn departure(name: &str, report: &Report, had_job: bool) -> String {
+fn departure(name: &str, report: &Report) -> String {
     let uptime = present::units::time(report.elapsed_ns);
     let mut text = format!("rack {name} is down after {uptime}");
-    if had_job {
+    if report.job != JobKind::None.name() {
         text += &format!("; {}: {}", report.job, report.verdict.name());
     }
     text
