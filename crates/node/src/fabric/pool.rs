@@ -1,7 +1,7 @@
 //! Blocks in the regions of a node: many small allocations without a registration for each.
 //!
 //! [`NodePool`] connects [`crate::pool::Pool`], which decides what is free, with the regions of a [`Node`]. All regions of a pool have one key and
-//! one set of access rights, so whoever may access one block may access all of them. Memory of that kind belongs in one pool; other memory in
+//! one set of access rights, so a peer that may access one block may access all of them. Memory of that kind belongs in one pool; other memory in
 //! another.
 
 use std::collections::BTreeMap;
