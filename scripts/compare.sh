@@ -4,13 +4,15 @@
 #     scripts/compare.sh [ROUNDS]
 #
 # Installs nothing and says what is missing (ucx-utils, libfabric-bin, openmpi-bin and libopenmpi-dev, python3). Each round
-# runs every program once; the table has medians, least and greatest. RACKLOOM names the binary, the release build if absent.
+# runs every program once; the table has medians, least and greatest. RACKLOOM names the binary, that of the profile dist if absent;
+# rackloom-bench is beside it.
 # None of the others is a fabric with retries and credits: they show what a bare path over the same memory costs here.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 rounds=${1:-5}
-rackloom=${RACKLOOM:-${CARGO_TARGET_DIR:-target}/release/rackloom}
+rackloom=${RACKLOOM:-${CARGO_TARGET_DIR:-target}/dist/rackloom}
+bench=$(dirname "$rackloom")/rackloom-bench
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 takes=$scratch/takes
@@ -25,7 +27,7 @@ take() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$takes"; }
 ours() {
     local report=$scratch/ours.json
     # A row below its goal is not a failure here.
-    "$rackloom" calibrate --json --rounds 1 --only round-trip,store-single,store-packed,put-4096,all-reduce >"$report" || true
+    RACKLOOM=$rackloom "$bench" --json --rounds 1 --only round-trip,store-single,store-packed,put-4096,all-reduce >"$report" || true
     python3 - "$report" >>"$takes" <<'PYTHON'
 import json, sys
 names = {
@@ -130,7 +132,9 @@ PYTHON
 }
 
 command -v python3 >/dev/null || { echo 'error: python3 is not installed; it reads the reports' >&2; exit 1; }
-[ -x "$rackloom" ] || { echo "error: $rackloom is not there; hint: cargo build --release" >&2; exit 1; }
+for program in "$rackloom" "$bench"; do
+    [ -x "$program" ] || { echo "error: $program is not there; hint: cargo build --profile dist -p rackloom-cli -p rackloom-bench" >&2; exit 1; }
+done
 has_ucx=$(command -v ucx_perftest || missing UCX ucx-utils)
 has_libfabric=$(command -v fi_pingpong || missing libfabric libfabric-bin)
 has_mpi=

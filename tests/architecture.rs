@@ -28,6 +28,18 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["rackloom-collectives", "rackloom-control", "rackloom-gpu", "rackloom-plan", "rackloom-protocol"],
     ),
     ("rackloom-calibrate", &[]),
+    (
+        "rackloom-bench",
+        &[
+            "rackloom",
+            "rackloom-calibrate",
+            "rackloom-jobs",
+            "rackloom-plan",
+            "rackloom-protocol",
+            "rackloom-runtime",
+            "rackloom-simulator",
+        ],
+    ),
     ("rackloom-gpu", &[]),
     (
         "rackloom-fuzz",
@@ -52,7 +64,6 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "rackloom",
             "rackloom-capture",
-            "rackloom-calibrate",
             "rackloom-collectives",
             "rackloom-control",
             "rackloom-experiments",
@@ -79,6 +90,7 @@ const OUT_OF_REACH: &[(&str, &[&str])] = &[
     ("rackloom", &["rackloom-simulator", "rackloom-jobs"]),
     ("rackloom-calibrate", &["serde", "tokio", "tracing", "clap"]),
     ("rackloom-gpu", &["serde", "tokio", "tracing", "clap"]),
+    ("rackloom-cli", &["rackloom-bench", "rackloom-calibrate"]),
     ("rackloom-runtime", &["clap", "comfy-table", "indicatif", "rackloom-simulator"]),
 ];
 

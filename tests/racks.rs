@@ -98,7 +98,7 @@ fn every_shipped_rack_does_its_job_on_every_wire() {
     }
 }
 
-/// The goal is 1.5 s (row `bring-up-packet` of `calibrate`). The bound here is ten times that, for machines with other work at
+/// The goal is 1.5 s (row `bring-up-packet` of `rackloom-bench`). The bound here is ten times that, for machines with other work at
 /// the same time: it detects links that are made one after another by a program each, and no slow minute.
 #[test]
 fn sixty_four_namespaces_come_up_with_their_links() {

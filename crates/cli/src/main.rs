@@ -84,7 +84,6 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Campaign(arguments) => campaign::run(&arguments).map(ExitCode::from),
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
-        Command::CalibrateLoop(arguments) => calibrate::take_loop(arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
         Command::Seat(SeatArguments { join: Some(place) }) => join(&place).map(ExitCode::from),
         Command::Keep => standing::keep().map(ExitCode::from),

@@ -11,7 +11,6 @@ mod job;
 mod options;
 mod output;
 mod overrides;
-mod raw_loop;
 mod schedule;
 
 use std::path::PathBuf;
@@ -28,7 +27,6 @@ pub(crate) use self::job::{ArrayOptions, JobOptions};
 pub(crate) use self::options::command_line;
 pub(crate) use self::output::Output;
 pub(crate) use self::overrides::{OnOff, Overrides, Transport};
-pub(crate) use self::raw_loop::{LoopArguments, RawLoop};
 pub(crate) use self::schedule::ScheduleArguments;
 use crate::exit;
 
@@ -80,7 +78,7 @@ pub(crate) enum Command {
     /// Take a rack down and print its report
     #[command(after_help = EXITS)]
     Down(DownArguments),
-    /// Compare rackloom's speed with what this machine can do
+    /// Check how fast this machine is, or find the sizes at which a GPU should use another path
     #[command(after_help = EXITS)]
     Calibrate(CalibrateArguments),
     /// Run experiments in virtual time and compare each with its closed form
@@ -89,9 +87,6 @@ pub(crate) enum Command {
     /// Show the GPUs of this machine
     #[command(after_help = EXITS)]
     Gpu(GpuArguments),
-    /// Run one measurement of a raw loop; started by `calibrate`
-    #[command(hide = true)]
-    CalibrateLoop(LoopArguments),
     /// Run one member of a rack; started by `run` and `up`, or by hand for a vacant seat
     #[command(hide = true)]
     Seat(SeatArguments),
@@ -249,18 +244,9 @@ pub(crate) struct DownArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CalibrateArguments {
-    /// Measure only these rows, by their names in the table
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
-    /// Number of alternations between raw loop and rackloom run; 5 if absent
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: Option<u32>,
-    /// Make each measurement very short, to test that the command works; the figures mean nothing
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Instead of the rows, find the sizes at which this device (`cuda:0` if absent) should use another path for data, and store them for later
+    /// Instead of the check, find the sizes at which this device (`cuda:0` if absent) should use another path for data, and store them for later
     /// runs on this machine
-    #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "cuda:0", conflicts_with_all = ["only", "rounds", "quick"])]
+    #[arg(long, value_name = "DEVICE", num_args = 0..=1, default_missing_value = "cuda:0")]
     pub(crate) gpu: Option<String>,
     /// Print JSON instead of tables
     #[arg(long)]

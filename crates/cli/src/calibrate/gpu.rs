@@ -15,7 +15,7 @@ use crate::present::table::{Column, Table};
 use crate::present::units;
 use crate::reporting::say;
 
-/// Measure on a device, and keep what was found.
+/// Measures on a device, and keeps the sizes.
 pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
     let unknown =
         || Failure::bad_input(format!("{device} is not a device")).at("--gpu").hint("write `cuda:0`");

@@ -75,9 +75,7 @@ impl Exit {
             Self::Interrupted => {
                 "interrupted: Ctrl-C, SIGTERM or a closed terminal (SIGHUP); the rack was taken down"
             }
-            Self::NoVerdict => {
-                "could not tell: nothing was found wrong, and something could not be judged (calibrate: a busy machine)"
-            }
+            Self::NoVerdict => "could not tell: nothing was found wrong, and something could not be judged",
             Self::Starved => {
                 "starved: the host had no processor for the members in time, and nothing else went wrong"
             }

@@ -1,10 +1,11 @@
-//! Our own runs through the command itself: a process per node, as any user has them.
+//! Our own runs through the command: a process per node, as any user has them.
 //!
-//! The command is started again with a rack file of this row, held to the two processors that the raw loop uses unless it is to
+//! The command is started with a rack file of this row, held to the two processors that the raw loop uses unless it is to
 //! have all of them, and its JSON report is read. Runs have watchdogs of their own, so none is waited for without end.
 
 use std::io;
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 
@@ -13,8 +14,18 @@ use serde_json::Value;
 
 use super::bench::Bench;
 use super::obstacle::Obstacle;
-use crate::arguments::RawLoop;
-use crate::exit::Exit;
+use super::raw_loop::RawLoop;
+use rackloom_runtime::outcome::exit::Exit;
+
+/// Reason why rows that start racks are not measured.
+const NO_PROGRAM: &str =
+    "there is no program `rackloom` beside this one; hint: build it, or name it in RACKLOOM";
+
+/// Returns the command: the one that `RACKLOOM` names, or the one beside this tool.
+fn command() -> Option<PathBuf> {
+    let beside = || Some(std::env::current_exe().ok()?.with_file_name("rackloom"));
+    std::env::var_os("RACKLOOM").map(PathBuf::from).or_else(beside).filter(|program| program.exists())
+}
 
 /// Where the processes may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +48,8 @@ pub(super) fn started(
     arguments: &[String],
     begun: impl FnOnce(u32) + Send,
 ) -> Result<String, Obstacle> {
-    let output = output(bench, on, arguments, begun)?;
+    let program = command().ok_or_else(|| Obstacle::NotHere(NO_PROGRAM.to_owned()))?;
+    let output = output(bench, on, &program, arguments, begun)?;
     match output.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         _ => Err(failed(arguments, &output)),
@@ -51,6 +63,7 @@ fn failed(arguments: &[String], output: &Output) -> Obstacle {
 fn output(
     bench: &Bench,
     on: On,
+    program: &Path,
     arguments: &[String],
     begun: impl FnOnce(u32) + Send,
 ) -> Result<Output, Obstacle> {
@@ -64,7 +77,7 @@ fn output(
     let interruption = bench.interruption();
     let start = || -> io::Result<Output> {
         hold_to(&processors)?;
-        let mut command = Command::new("/proc/self/exe");
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C is heard here; a command of its own group is told once.
         let child = command.process_group(0).spawn()?;
@@ -109,10 +122,10 @@ pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) ->
         .ok_or_else(|| Obstacle::Failed(format!("the report has no {what}")))
 }
 
-/// One take of a raw loop, by this command under its hidden name.
+/// One take of a raw loop, in a process of this tool.
 pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, Obstacle> {
-    let arguments = words(&format!("calibrate-loop {} --count {count}", what.word()));
-    let output = output(bench, On::Pair, &arguments, |_| {})?;
+    let arguments = words(&format!("loop {} --count {count}", what.word()));
+    let output = output(bench, On::Pair, Path::new("/proc/self/exe"), &arguments, |_| {})?;
     let printed = match output.status.code() {
         Some(0) => String::from_utf8_lossy(&output.stdout).into_owned(),
         // What the machine does not have, ours need not show.

@@ -1,7 +1,7 @@
 //! The raw loops as a command of its own, hidden: one take, one number.
 //!
 //! Both sides of a loop are processes, and only a process without other threads may fork or enter a user namespace. So
-//! `calibrate` starts this for every take.
+//! the tool starts this for every take.
 
 use clap::ValueEnum;
 use rackloom_calibrate::exchange::Exchange;
@@ -13,10 +13,9 @@ use rackloom_calibrate::{Pair, cache_line, kernel};
 use super::cable;
 use super::load::{self, FRAME_BYTES};
 use super::obstacle::Obstacle;
-use crate::arguments::{LoopArguments, Output, RawLoop};
-use crate::exit::Exit;
-use crate::failure::Failure;
-use crate::reporting;
+use super::raw_loop::{LoopArguments, RawLoop};
+use rackloom_runtime::outcome::exit::Exit;
+use rackloom_runtime::outcome::failure::Failure;
 
 /// Stores that may be under way before they are acknowledged, here and in our own run.
 pub(super) const WINDOW: u64 = 256;
@@ -75,6 +74,6 @@ pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
         Obstacle::Failed(reason) => Failure::new(Exit::Fail, reason),
         Obstacle::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
     })?;
-    reporting::say(&Output { json: None }, &value.to_string())?;
+    super::say(&value.to_string())?;
     Ok(Exit::Pass)
 }

@@ -228,7 +228,7 @@ fn overall(rows: &[RowReport], counts: bool) -> Overall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::rows;
+    use crate::rows;
 
     #[test]
     fn failures_go_before_doubts_and_doubts_before_a_pass() {

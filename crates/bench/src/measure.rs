@@ -51,8 +51,8 @@ mod tests {
     use rackloom_calibrate::{Expected, Goal};
 
     use super::*;
-    use crate::calibrate::row::Unit;
-    use crate::calibrate::verdict::{is_broken, verdict};
+    use crate::row::Unit;
+    use crate::verdict::{is_broken, verdict};
 
     fn row(begin: fn(&Bench) -> Result<Sides<'_>, Obstacle>, expected: Option<Expected>) -> Row {
         let goal = Goal::at_least(0.5, 0.75);

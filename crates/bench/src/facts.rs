@@ -5,9 +5,9 @@ use rackloom_calibrate::{Expected, Series, kernel};
 use super::bench::Bench;
 use super::obstacle::Obstacle;
 use super::program::raw_loop;
+use super::raw_loop::RawLoop;
 use super::report::{Fact, Side};
 use super::row::Unit;
-use crate::arguments::RawLoop;
 
 /// All that can be had here.
 pub(super) fn take(bench: &Bench, rounds: u32) -> Vec<Fact> {

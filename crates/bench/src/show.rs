@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use rackloom_calibrate::Alternations;
 
 use super::report::{Circumstances, DistanceReport, MachineReport, Overall, Report, RowReport, Side};
-use crate::present::table::{Column, Table};
-use crate::present::units;
+use super::table::{Column, Table};
+use rackloom_runtime::units;
 
 /// All of it.
 pub(super) fn table(report: &Report) -> String {

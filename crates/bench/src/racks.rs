@@ -6,8 +6,8 @@ use super::bench::Bench;
 use super::load::{FRAME_BYTES, PUT_BYTES, STORES_PER_FRAME};
 use super::obstacle::Obstacle;
 use super::program::{On, job_ns, rack_file, raw_loop, words};
+use super::raw_loop::RawLoop;
 use super::row::{Row, Sides, Unit};
-use crate::arguments::RawLoop;
 
 /// Frames of a take, or round trips.
 const FRAMES: u64 = 200_000;

@@ -8,9 +8,9 @@ use super::direct::Mapped;
 use super::fabric::{Couple, Packing};
 use super::obstacle::Obstacle;
 use super::program::raw_loop;
+use super::raw_loop::RawLoop;
 use super::row::{Row, Sides, Unit};
 use super::{idle, racks, simulated, whole};
-use crate::arguments::RawLoop;
 
 /// Records, or operations of ours, that make a take of some tens of milliseconds.
 const RECORDS: u64 = 1_000_000;

@@ -1,0 +1,194 @@
+//! `rackloom-bench`: rackloom's speed beside what this machine can do.
+//!
+//! Each row alternates between a raw loop (`rackloom_calibrate`) and a run of rackloom with the same work, and is judged by the
+//! ratio. Reading order: `row` (one row) · `rows` (all of them) · runs of rackloom: `fabric` (through the public API),
+//! `direct` (by mapped memory), `racks`, `idle` and `whole` (through the command, `program`), `simulated` · the raw side: `raw` (each
+//! take in a process of its own), `cable` (that of the packet wire) · `measure` (alternations, and obstacles) · `progress` · `report`
+//! and `show` (for machines and for people).
+//!
+//! `docs/measuring.md` defines each figure. The tool is no part of the command, and of no default build.
+
+#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where the reader has gone.
+
+mod bench;
+mod cable;
+mod core;
+mod direct;
+mod fabric;
+mod facts;
+mod idle;
+mod load;
+mod measure;
+mod obstacle;
+mod program;
+mod progress;
+mod racks;
+mod raw;
+mod raw_loop;
+mod report;
+mod row;
+mod rows;
+mod show;
+mod simulated;
+#[path = "../../cli/src/present/table.rs"]
+#[allow(dead_code, reason = "the command uses all of it")]
+mod table;
+mod takes;
+mod verdict;
+mod whole;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use rackloom_calibrate::{Alternations, Machine};
+
+use self::bench::Bench;
+use self::progress::Progress;
+use self::raw_loop::LoopArguments;
+use self::report::{Circumstances, Overall, Report, RowReport};
+use self::row::Row;
+use rackloom_runtime::outcome::exit::Exit;
+use rackloom_runtime::outcome::failure::Failure;
+
+/// Alternations of each row.
+const ROUNDS: u32 = 5;
+/// A row that takes longer gets fewer, so that the whole takes two minutes.
+const ROW_TIME_LIMIT: Duration = Duration::from_secs(6);
+/// The same where only the machinery is tried.
+const ROUNDS_QUICK: u32 = 2;
+
+/// Compare rackloom's speed with what this machine can do: each row alternates between a raw loop and a run of rackloom.
+#[derive(Debug, Parser)]
+#[command(name = "rackloom-bench", version, max_term_width = 100, args_conflicts_with_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    take: Option<Take>,
+    /// Measure only these rows, by their names in the table
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Number of alternations between raw loop and rackloom run; 5 if absent
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+    /// Make each measurement very short, to test that the tool works; the figures mean nothing
+    #[arg(long)]
+    quick: bool,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Take {
+    /// Run one measurement of a raw loop; started by the tool itself
+    #[command(hide = true)]
+    Loop(LoopArguments),
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let ended = match arguments.take {
+        Some(Take::Loop(arguments)) => raw::take(arguments),
+        None => run(&arguments),
+    };
+    match ended {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            let _ = io::stderr().write_all(format!("{}\n", failure.with_heading()).as_bytes());
+            failure.exit.into()
+        }
+    }
+}
+
+/// Measures the rows, and prints the report.
+fn run(arguments: &Arguments) -> Result<Exit, Failure> {
+    let rows = chosen(rows::all(), &arguments.only)?;
+    let bench = Bench::new(arguments.quick)
+        .map_err(|error| Failure::could_not_start("cannot prepare the measurement", error))?;
+    let turns = turns(arguments);
+    let load_before = rackloom_calibrate::machine::load();
+    let progress = Progress::begin(rows.len());
+    let facts = if arguments.only.is_empty() { facts::take(&bench, turns.rounds) } else { Vec::new() };
+    let mut measured = Vec::new();
+    for (place, row) in rows.iter().enumerate() {
+        // Both sides once more than counts, and the preparation.
+        progress.row(place, row.name, 2 * u64::from(turns.rounds) + 3);
+        let row = RowReport::new(row, &measure::measure(row, &bench, turns, &progress));
+        progress.done(&row);
+        measured.push(row);
+    }
+    drop(progress);
+    let circumstances =
+        Circumstances { quick: arguments.quick, rounds: turns.rounds, interrupted: bench.is_interrupted() };
+    let report = Report::new(Machine::here(), load_before, circumstances, facts, measured);
+    print(&report, arguments.json)?;
+    Ok(match report.verdict {
+        _ if report.circumstances.interrupted => Exit::Interrupted,
+        Overall::Pass => Exit::Pass,
+        Overall::Fail => Exit::Fail,
+        Overall::NoVerdict => Exit::NoVerdict,
+    })
+}
+
+/// How often the sides take turns: as often as was asked for, else as often as a row's time allows.
+fn turns(arguments: &Arguments) -> Alternations {
+    match (arguments.rounds, arguments.quick) {
+        (Some(rounds), _) => Alternations::exactly(rounds),
+        (None, true) => Alternations::exactly(ROUNDS_QUICK),
+        (None, false) => Alternations { rounds: ROUNDS, time_limit: Some(ROW_TIME_LIMIT) },
+    }
+}
+
+/// The rows that were asked for, in their own order; all if none was.
+fn chosen(rows: Vec<Row>, only: &[String]) -> Result<Vec<Row>, Failure> {
+    if let Some(unknown) = only.iter().find(|name| rows.iter().all(|row| row.name != name.as_str())) {
+        let names: Vec<_> = rows.iter().map(|row| row.name).collect();
+        return Err(Failure::bad_input(format!("there is no row {unknown}"))
+            .at("--only")
+            .hint(format!("the rows are {}", names.join(", "))));
+    }
+    let is_asked = |row: &Row| only.is_empty() || only.iter().any(|name| name == row.name);
+    Ok(rows.into_iter().filter(is_asked).collect())
+}
+
+fn print(report: &Report, json: bool) -> Result<(), Failure> {
+    let text = if json {
+        serde_json::to_string_pretty(report)
+            .map_err(|error| Failure::could_not_start("cannot write the JSON report", error))?
+    } else {
+        show::table(report)
+    };
+    say(&text)
+}
+
+/// Prints a text on standard output. A reader that has gone is no failure.
+fn say(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(format!("{text}\n").as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::could_not_start("cannot print", error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_have_names_of_their_own_and_are_chosen_by_them() {
+        let names: Vec<_> = rows::all().iter().map(|row| row.name).collect();
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len(), "{names:?}");
+        let chosen = chosen(rows::all(), &["put-4096".to_owned()]).unwrap();
+        assert_eq!(chosen.iter().map(|row| row.name).collect::<Vec<_>>(), ["put-4096"]);
+    }
+
+    #[test]
+    fn an_unknown_row_is_bad_input_that_names_the_known_ones() {
+        let failure = chosen(rows::all(), &["put".to_owned()]).err().expect("there is no such row");
+        assert_eq!(failure.exit, Exit::BadInput);
+        assert!(failure.to_string().contains("put-4096"), "{failure}");
+    }
+}
