@@ -90,11 +90,6 @@ impl Direct {
         self.failed.retain(|failed| *failed != node);
     }
 
-    /// Drops the import of one region. Returns `true` if there was one.
-    pub fn forget_region(&mut self, node: NodeId, region: RegionId) -> bool {
-        self.place(node, region).map(|place| self.regions.remove(place)).is_ok()
-    }
-
     /// Returns `true` if operations on this region are direct.
     #[must_use]
     pub fn reaches(&self, node: NodeId, region: RegionId) -> bool {

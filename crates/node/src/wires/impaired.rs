@@ -15,6 +15,7 @@ use rackloom_plan::faults::Conditions;
 use rackloom_plan::impair::{Judge, Verdict};
 use rackloom_protocol::Instant;
 
+use super::forward::forward;
 use super::{Device, DeviceCounters, DeviceLease, FaultHand, Offered, WakeSource};
 
 /// Longest time that a frame waits to be overtaken, in nanoseconds.
@@ -260,31 +261,7 @@ impl<D: std::fmt::Debug> std::fmt::Debug for Impaired<D> {
 }
 
 impl<D: Device> Device for Impaired<D> {
-    fn receive(&mut self) -> Option<DeviceLease> {
-        self.device.receive()
-    }
-
-    fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
-        self.device.offer(take)
-    }
-
-    fn leased(&self, lease: DeviceLease) -> &[u8] {
-        self.device.leased(lease)
-    }
-
-    fn keep_pages(&mut self) -> Option<(usize, usize)> {
-        self.device.keep_pages()
-    }
-    fn hold(&mut self, lease: DeviceLease) {
-        self.device.hold(lease);
-    }
-    fn release(&mut self, lease: DeviceLease) {
-        self.device.release(lease);
-    }
-
-    fn ready(&mut self) -> bool {
-        self.device.ready()
-    }
+    forward!(receive, offer, leased, keep_pages, hold, release, ready, wake_source, carrier_source);
 
     fn slot(&mut self) -> Option<&mut [u8]> {
         if self.in_flight.len() >= IN_FLIGHT_MAX || self.has_long_queue() {
@@ -347,14 +324,6 @@ impl<D: Device> Device for Impaired<D> {
 
     fn carrier(&mut self) -> bool {
         !self.conditions.is_unplugged && self.device.carrier()
-    }
-
-    fn wake_source(&self) -> WakeSource<'_> {
-        self.device.wake_source()
-    }
-
-    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
-        self.device.carrier_source()
     }
 
     fn counters(&self) -> DeviceCounters {

@@ -18,6 +18,7 @@ mod doorbell;
 mod doorbell_word;
 #[cfg(test)]
 mod foreign_tests;
+mod forward;
 pub mod impaired;
 #[cfg(test)]
 mod in_namespaces;

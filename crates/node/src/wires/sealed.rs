@@ -7,6 +7,7 @@ use std::os::fd::BorrowedFd;
 
 use rackloom_protocol::Instant;
 
+use super::forward::forward;
 use super::{Device, DeviceCounters, DeviceLease, Offered, WakeSource};
 use crate::seal::{EndNonce, LinkEnds, LinkSeal, RackKey, TRAILER_BYTES};
 
@@ -42,6 +43,8 @@ impl<D: Device> Sealed<D> {
 }
 
 impl<D: Device> Device for Sealed<D> {
+    forward!(keep_pages, hold, release, ready, show, carrier, wake_source, carrier_source, plug);
+
     fn receive(&mut self) -> Option<DeviceLease> {
         for _ in 0..REFUSED_PER_CALL_MAX {
             let lease = self.device.receive()?;
@@ -70,18 +73,6 @@ impl<D: Device> Device for Sealed<D> {
         let bytes = self.device.leased(lease);
         &bytes[..bytes.len().saturating_sub(TRAILER_BYTES)]
     }
-    fn keep_pages(&mut self) -> Option<(usize, usize)> {
-        self.device.keep_pages()
-    }
-    fn hold(&mut self, lease: DeviceLease) {
-        self.device.hold(lease);
-    }
-    fn release(&mut self, lease: DeviceLease) {
-        self.device.release(lease);
-    }
-    fn ready(&mut self) -> bool {
-        self.device.ready()
-    }
     fn slot(&mut self) -> Option<&mut [u8]> {
         self.send_answers();
         let room = self.device.slot()?;
@@ -98,9 +89,6 @@ impl<D: Device> Device for Sealed<D> {
             None => self.device.commit(length.saturating_add(TRAILER_BYTES), doorbell),
         }
     }
-    fn show(&mut self) {
-        self.device.show();
-    }
     fn flush(&mut self, now: Instant) {
         self.send_answers();
         if let Some(length) = self.device.slot().and_then(|room| self.seal.greeting(now, room)) {
@@ -111,20 +99,8 @@ impl<D: Device> Device for Sealed<D> {
     fn next_due(&self) -> Instant {
         self.device.next_due().min(self.seal.next_due())
     }
-    fn carrier(&mut self) -> bool {
-        self.device.carrier()
-    }
-    fn wake_source(&self) -> WakeSource<'_> {
-        self.device.wake_source()
-    }
-    fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
-        self.device.carrier_source()
-    }
     fn counters(&self) -> DeviceCounters {
         let (bad_tags, replays) = self.seal.refused();
         DeviceCounters { bad_tags, replays, ..self.device.counters() }
-    }
-    fn plug(&mut self, is_plugged: bool) {
-        self.device.plug(is_plugged);
     }
 }
