@@ -22,9 +22,9 @@ fi
 suites() {
     cat <<'LIST'
 rackloom-capture
-rackloom-plan trace:: units:: quantity::
+rackloom-plan trace:: quantity::
 rackloom-jobs arrays::
-rackloom wires::ring_tests::a_ wires::doorbell wires::shared_memory wires::leases mapping:: window::
+rackloom wires::ring_tests::a_ wires::doorbell wires::shared_memory seal::window::
 LIST
 }
 

@@ -30,8 +30,6 @@ mod row;
 mod rows;
 mod show;
 mod simulated;
-#[path = "../../cli/src/present/table.rs"]
-#[allow(dead_code, reason = "the command uses all of it")]
 mod table;
 mod takes;
 mod verdict;

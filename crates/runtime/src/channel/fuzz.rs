@@ -39,16 +39,20 @@ const TOKENS: &[&str] = &[
     "\n",
 ];
 /// Orders and notices, which no document shows.
-const SEATS: [&str; 12] = [
+const SEATS: [&str; 16] = [
     r#"{"order": "say-waiting"}"#,
     r#"{"order": "seated", "member": 3, "process": 77, "is_successor": true}"#,
     r#"{"order": "inject", "first": 2, "text": "name: x"}"#,
     r#"{"order": "set-off", "event": 1}"#,
     r#"{"order": "heal", "living": [0, 1, 65535]}"#,
+    r#"{"order": "heal", "living": []}"#,
     r#"{"order": "report"}"#,
     r#"{"notice": "progress", "count": 9}"#,
     r#"{"notice": "lost", "member": 2}"#,
     r#"{"notice": "waiting", "lines": ["a", "b"]}"#,
+    r#"{"notice": "waiting", "lines": []}"#,
+    r#"{"notice": "status", "links_up": 0, "finished": true, "paths": []}"#,
+    r#"{"notice": "happened", "at_ns": 0, "member": "", "kind": "", "text": "", "fields": {}}"#,
     r#"{"notice": "status", "links_up": 2, "finished": false, "paths": [[0, 1], []]}"#,
     r#"{"notice": "happened", "at_ns": 1, "member": "n0", "kind": "fault", "text": "x", "fields": {"a": "b"}}"#,
     r#"{"notice": "pausing", "for_ns": 18446744073709551615}"#,
