@@ -28,6 +28,7 @@ mod raw_loop;
 mod report;
 mod row;
 mod rows;
+mod say;
 mod show;
 mod simulated;
 mod table;
@@ -47,6 +48,7 @@ use self::progress::Progress;
 use self::raw_loop::LoopArguments;
 use self::report::{Circumstances, Overall, Report, RowReport};
 use self::row::Row;
+use self::say::say;
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure;
 
@@ -158,16 +160,6 @@ fn print(report: &Report, json: bool) -> Result<(), Failure> {
         show::table(report)
     };
     say(&text)
-}
-
-/// Prints a text on standard output. A reader that has gone is no failure.
-fn say(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(format!("{text}\n").as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::could_not_start("cannot print", error))
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

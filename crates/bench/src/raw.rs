@@ -74,6 +74,6 @@ pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
         Obstacle::Failed(reason) => Failure::new(Exit::Fail, reason),
         Obstacle::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
     })?;
-    super::say(&value.to_string())?;
+    super::say::say(&value.to_string())?;
     Ok(Exit::Pass)
 }
