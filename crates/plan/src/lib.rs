@@ -1,6 +1,7 @@
 //! Description of a rack and its job, read from a file and checked.
 //!
-//! The crate has three layers, and each imports only itself and lower ones (`tests/layers.rs`):
+//! The crate has layers, and each imports only itself and lower ones (`tests/layers.rs`):
+//! - `setting`: units, words, and the form in which keys are declared.
 //! - `model`: checked data, of which [`Plan`] is the whole.
 //! - `read`: text to a tree in which every value has its position, then to values with their units, then to members and links.
 //! - `check`: contradictions and values out of range, deadlock, and the methods of [`Plan`] that read and check a file.
@@ -18,6 +19,7 @@ pub mod impair;
 mod model;
 mod read;
 mod schema;
+mod setting;
 
 pub use check::deadlock;
 pub use model::algorithm::{AlgorithmList, AlgorithmName};

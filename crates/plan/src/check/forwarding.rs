@@ -5,8 +5,8 @@ use rackloom_protocol::SharedBufferConfig;
 use crate::check::inspection::Inspection;
 use crate::model::wire::WireKind;
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{Unit, shown};
 use crate::schema;
+use crate::setting::quantity::{Unit, shown};
 
 const BUFFER: &str = "forwarding.buffer";
 

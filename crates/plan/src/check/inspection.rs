@@ -6,8 +6,8 @@ use crate::model::job::JobPlan;
 use crate::model::plan::Plan;
 use crate::read::mistake::{Complaint, Mistake, Source};
 use crate::read::positions::Positions;
-use crate::read::quantity::shown;
 use crate::schema::Table;
+use crate::setting::quantity::shown;
 
 /// Selects if the job must fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

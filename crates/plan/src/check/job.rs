@@ -5,8 +5,8 @@ use crate::model::algorithm::AlgorithmName;
 use crate::model::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
 use crate::model::wire::PayloadMode;
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{Unit, shown};
 use crate::schema::{self, Table};
+use crate::setting::quantity::{Unit, shown};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     for job in check.jobs {

@@ -12,8 +12,8 @@ use crate::model::plan::Plan;
 use crate::model::timing::{ForwardingMode, SideLatency};
 use crate::model::wire::{Checks, WireKind};
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{PROBABILITY_HINT, Unit, shown};
 use crate::schema;
+use crate::setting::quantity::{PROBABILITY_HINT, Unit, shown};
 
 /// Largest sum of all rings of a rack, in bytes.
 const RINGS_BYTES_MAX: u64 = 64 << 30;

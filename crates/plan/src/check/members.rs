@@ -11,8 +11,8 @@ use crate::model::defaults;
 use crate::model::member::{MemberPlan, TenantPlan};
 use crate::model::plan::distances::{self, Neighbours};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::quantity::{Unit, shown};
 use crate::schema;
+use crate::setting::quantity::{Unit, shown};
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let plan = check.plan;

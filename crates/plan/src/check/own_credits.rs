@@ -6,8 +6,8 @@ use crate::check::inspection::Inspection;
 use crate::model::link::LinkPlan;
 use crate::model::of_link::OwnCredits;
 use crate::model::wire::WireKind;
-use crate::read::quantity::{Unit, shown};
 use crate::schema;
+use crate::setting::quantity::{Unit, shown};
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 

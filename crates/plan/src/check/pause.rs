@@ -5,8 +5,8 @@ use crate::model::link::LinkPlan;
 use crate::model::pause::PausePlan;
 use crate::model::wire::WireKind;
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{Unit, shown};
 use crate::schema;
+use crate::setting::quantity::{Unit, shown};
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 

@@ -8,8 +8,8 @@ use crate::model::link::LinkPlan;
 use crate::model::retry::RetryPlan;
 use crate::model::retry_timers::loop_ns;
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{Unit, shown};
 use crate::schema;
+use crate::setting::quantity::{Unit, shown};
 
 /// Checks the retry settings of one link.
 pub(super) fn check(

@@ -6,8 +6,8 @@ use rackloom_protocol::wire::layout::OPERATION_HEADER;
 use crate::check::inspection::Inspection;
 use crate::check::{channels, forwarding, job, links, paths};
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{Unit, shown};
 use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES, WINDOW_PACKETS_MAX};
+use crate::setting::quantity::{Unit, shown};
 
 /// EtherTypes that other protocols own on real networks.
 const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [

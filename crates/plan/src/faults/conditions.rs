@@ -7,7 +7,7 @@ use rackloom_protocol::wire::layout::{LINK, OPERATIONS};
 
 use crate::model::loss::LossByKind;
 use crate::model::pick::Pick;
-use crate::model::words::words;
+use crate::setting::word::words;
 
 words! {
     /// Part of a frame in which a bit is flipped.

@@ -3,7 +3,7 @@
 //! Reading, checking and the document use this one table. A key that does not apply to a kind is refused, and a missing key that
 //! the kind needs is reported.
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 words! {
     /// Kinds of faults.

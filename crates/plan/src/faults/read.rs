@@ -21,9 +21,9 @@ use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
 use crate::read::member_name;
 use crate::read::mistake::{Complaint, PlanError, Source, quoted};
-use crate::read::quantity::{nanoseconds, probability, rate, whole};
 use crate::read::text::{Unreadable, text_of};
 use crate::schema::{self, EVENT, FAULTS_EXPECT};
+use crate::setting::quantity::{nanoseconds, probability, rate, whole};
 
 const SCRIPT_FILE: FileKind =
     FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };

@@ -6,7 +6,7 @@ use crate::impair::Direction;
 use crate::model::job::JobKind;
 use crate::model::loss::LossByKind;
 use crate::model::plan::Plan;
-use crate::model::words::words;
+use crate::setting::word::words;
 
 use super::{Conditions, MemoryConditions, Timing};
 

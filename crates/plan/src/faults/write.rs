@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Trigger, Way};
 use crate::model::loss::LossByKind;
 use crate::model::plan::Plan;
-use crate::read::quantity::{Unit, shown};
+use crate::setting::quantity::{Unit, shown};
 
 impl FaultScript {
     /// Returns the text of a file for this plan's rack.

@@ -6,7 +6,7 @@
 use core::fmt;
 
 use crate::model::objection::{Objection, Subject};
-use crate::model::words::words;
+use crate::setting::word::words;
 
 words! {
     /// Names of algorithms of collectives.

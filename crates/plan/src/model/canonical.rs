@@ -27,7 +27,7 @@ use crate::model::pause::PausePlan;
 use crate::model::plan::Plan;
 use crate::model::retry::RetryPlan;
 use crate::model::timing::{ForwardingPlan, SideLatency};
-use crate::model::words::Word;
+use crate::setting::word::Word;
 
 /// Version of the encoding. It grows with every change of the rules, of the form of a value, and of a default.
 pub(crate) const VERSION: u32 = 1;

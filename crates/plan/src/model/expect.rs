@@ -4,7 +4,7 @@
 
 use rackloom_protocol::NodeId;
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 /// Expected end of a run. A field that is `None` is not compared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use rackloom_protocol::wire::FrameKind;
 use rackloom_protocol::wire::layout::{FABRIC, OPERATIONS};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 /// Ethernet header: two addresses and a type.
 const ETHERNET_BYTES: usize = 14;

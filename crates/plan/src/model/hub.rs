@@ -7,7 +7,7 @@
 //!
 //! This file does not create bridges.
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 words! {
     /// Kind of device that joins the nodes of a star.

@@ -6,7 +6,7 @@
 use rackloom_protocol::NodeId;
 
 use crate::model::algorithm::AlgorithmList;
-use crate::model::words::words;
+use crate::setting::word::words;
 
 /// Job of a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rackloom_protocol::{MemberRole, Tenant};
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 /// Describes one GPU node or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Checked data: racks, members, links, jobs and their settings.
 //!
-//! The lowest layer of the crate. It imports neither readers nor checks.
+//! It imports neither readers nor checks.
 
 pub(crate) mod algorithm;
 pub(crate) mod bit_errors;
@@ -30,4 +30,3 @@ pub(crate) mod shape;
 pub(crate) mod stated;
 pub(crate) mod timing;
 pub(crate) mod wire;
-pub(crate) mod words;

@@ -6,7 +6,7 @@
 
 use rackloom_protocol::ForwardingConfig;
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 words! {
     /// Material of a cable.

@@ -1,6 +1,6 @@
 //! Media of frames, end-to-end checks, and payload modes.
 
-use crate::model::words::words;
+use crate::setting::word::words;
 
 words! {
     /// Medium that carries frames between real processes.

@@ -8,8 +8,8 @@ use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::quantity::whole;
 use crate::schema;
+use crate::setting::quantity::whole;
 
 /// Reads `off`, `by-class`, or a table.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> ChannelPlan {

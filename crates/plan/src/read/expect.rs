@@ -6,9 +6,9 @@ use crate::model::expect::Expectations;
 use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::quantity::{nanoseconds, whole};
 use crate::read::topology::member_at;
 use crate::schema;
+use crate::setting::quantity::{nanoseconds, whole};
 
 /// Reads the expectations. Without a shape, names are not looked up.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Expectations {

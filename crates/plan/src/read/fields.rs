@@ -3,12 +3,12 @@
 //! A value that cannot be read is reported once and replaced by a default, which is marked as broken so that no
 //! later check uses it. This file is independent of the meaning of keys.
 
-use crate::model::words::Word;
 use crate::read::document::{self, Content, Entry, Value};
 use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
 use crate::read::positions::Positions;
-use crate::read::quantity::shown;
 use crate::schema::{Choose, Kind, RACK, Table};
+use crate::setting::quantity::shown;
+use crate::setting::word::{Word, word_of};
 
 /// Common names for keys of rack files.
 const SYNONYMS: [(&str, &str); 6] = [
@@ -255,18 +255,6 @@ impl<'doc> Fields<'doc> {
     pub(crate) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
-}
-
-/// Returns the value of one of several words.
-pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Complaint> {
-    words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
-        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let hint = match nearest(text, all.iter().copied()) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!("write one of {}", all.join(", ")),
-        };
-        Complaint::about(format!("{} is not a choice", quoted(text))).hint(hint)
-    })
 }
 
 /// Returns a hint for an undeclared key.

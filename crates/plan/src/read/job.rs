@@ -8,12 +8,13 @@ use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes, Sweep, TrafficP
 use crate::model::objection::Objection;
 use crate::model::shape::Shape;
 use crate::read::document::Content;
-use crate::read::fields::{Fields, Reader, prefixed, word_of};
+use crate::read::fields::{Fields, Reader, prefixed};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::quantity::{bytes, whole};
 use crate::read::settings::bytes_as;
 use crate::read::topology::member_at;
 use crate::schema;
+use crate::setting::quantity::{bytes, whole};
+use crate::setting::word::word_of;
 
 /// Jobs that the file names.
 pub(crate) struct Jobs {

@@ -14,9 +14,9 @@ use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
 use crate::read::{channels, pause, retry};
 use crate::schema;
+use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
 
 /// Largest number of listed frames of one link direction.
 const DROP_FRAMES_MAX: usize = 10_000;

@@ -15,10 +15,10 @@ use crate::model::shape::Shape;
 use crate::read::document::{Content, Entry, Value};
 use crate::read::fields::{Fields, Reader, in_range, prefixed, with_range};
 use crate::read::mistake::{Complaint, Position, quoted};
-use crate::read::quantity::{bytes, nanoseconds, rate, whole};
 use crate::read::seats::{SeatSettings, server_name, settings};
 use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
+use crate::setting::quantity::{bytes, nanoseconds, rate, whole};
 
 /// Settings of one member in the file, by source.
 #[derive(Default)]

@@ -2,9 +2,9 @@
 
 use crate::model::retry::RetryPlan;
 use crate::read::fields::{Fields, Reader};
-use crate::read::quantity::{nanoseconds, whole};
 use crate::read::settings::bytes_as;
 use crate::schema;
+use crate::setting::quantity::{nanoseconds, whole};
 
 /// Reads `on`, `off`, or a table over the retry of the rack.
 pub(crate) fn read(

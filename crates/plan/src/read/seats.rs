@@ -8,9 +8,9 @@ use rackloom_protocol::Tenant;
 use crate::model::member::{MemoryDevice, ShareBy};
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::quantity::{bytes, whole};
 use crate::read::topology::member_name;
 use crate::schema;
+use crate::setting::quantity::{bytes, whole};
 
 /// Settings of one entry. `None` is unset.
 #[derive(Clone, Debug, Default)]

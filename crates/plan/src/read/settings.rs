@@ -11,8 +11,8 @@ use crate::model::timing::{ForwardingMode, ForwardingPlan};
 use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader, in_range};
 use crate::read::mistake::Complaint;
-use crate::read::quantity::{bytes, nanoseconds, thousandths, whole};
 use crate::schema;
+use crate::setting::quantity::{bytes, nanoseconds, thousandths, whole};
 
 /// Reads a size that must fit a smaller type.
 pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {

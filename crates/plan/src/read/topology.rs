@@ -9,8 +9,8 @@ use crate::model::shape::Shape;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader, prefixed};
 use crate::read::mistake::{Complaint, Position, nearest, quoted};
-use crate::read::quantity::whole;
 use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
+use crate::setting::quantity::whole;
 
 /// Largest length of a name. Names become names of files and devices.
 pub(crate) const NAME_CHARACTERS_MAX: usize = 32;

@@ -14,9 +14,9 @@
 use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::model::plan::Plan;
-use crate::model::words::words;
 use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
-use crate::read::quantity::{bytes, nanoseconds, whole};
+use crate::setting::quantity::{bytes, nanoseconds, whole};
+use crate::setting::word::words;
 
 const COLUMNS: [&str; 5] = ["time", "source", "destination", "bytes", "kind"];
 /// A file with more mistakes is probably no trace.

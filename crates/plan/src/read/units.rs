@@ -2,7 +2,7 @@
 //!
 //! Other crates use it for their options. A text that is no quantity yields `None`, without a message.
 
-use crate::read::quantity;
+use crate::setting::quantity;
 
 /// Reads a size in bytes.
 #[must_use]

@@ -2,8 +2,8 @@
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
-use crate::model::words::Word;
 use crate::schema::{Key, Kind, Table, key, table};
+use crate::setting::word::Word;
 
 /// Largest lane. A lane without a class is refused elsewhere.
 const LANE_MAX: u64 = 3;

@@ -3,8 +3,8 @@
 use crate::faults::{Ending, FaultKind, FramePart, RequiredEvents};
 use crate::model::loss::KIND_NAMES;
 use crate::model::pick::OPERATION_NAMES;
-use crate::schema::table::SCRIPT_NAME;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
+use crate::setting::table::SCRIPT_NAME;
 
 const DAY_NS: u64 = 24 * 3_600_000_000_000;
 /// Largest number of frames counted before a fault, and of listed frames.

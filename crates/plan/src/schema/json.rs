@@ -6,8 +6,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::read::NAME_CHARACTERS_MAX;
-use crate::read::quantity::{BYTES, LENGTHS, RATES, TIMES};
 use crate::schema::{By, Choose, FAULTS, Kind, RACK, REQUIRED, Table};
+use crate::setting::quantity::{BYTES, LENGTHS, RATES, TIMES};
 
 /// Pattern of a name: no two `-` in a row.
 const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";

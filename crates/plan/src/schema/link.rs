@@ -4,8 +4,8 @@ use rackloom_protocol::FlushPolicy;
 
 use crate::model::headers::HeaderProfile;
 use crate::model::timing::Medium;
-use crate::model::words::Word;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
+use crate::setting::word::Word;
 
 /// Longest delay of a link.
 const DELAY_NS_MAX: u64 = 10_000_000_000;

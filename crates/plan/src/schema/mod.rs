@@ -17,10 +17,10 @@ mod protocol;
 mod rack;
 mod security;
 mod shape;
-mod table;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use crate::setting::table::{By, Choose, Key, Kind, REQUIRED, Table, key, table};
 pub(crate) use channels::{CHANNELS, CHANNELS_FORMS, LANES};
 pub(crate) use faults::{AFTER, EVENT, EVERY_NS_MIN, FAULTS, FAULTS_EXPECT, WHEN};
 pub(crate) use hosts::HOST;
@@ -33,4 +33,3 @@ pub(crate) use protocol::{
 pub(crate) use rack::{FRAME_BYTES_MIN, HEADER_BYTES, RACK};
 pub(crate) use security::SECURITY;
 pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RING, SHAPE, STAR};
-pub(crate) use table::{By, Choose, Key, Kind, REQUIRED, Table, key, table};

@@ -5,8 +5,8 @@ use rackloom_protocol::{OrderScope, PackingMode, PathPolicy, RetransmissionMode}
 
 use crate::model::defaults::REORDER_PACKETS_MIN;
 use crate::model::timing::ForwardingMode;
-use crate::model::words::Word;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
+use crate::setting::word::Word;
 
 const MICROSECOND_NS: u64 = 1_000;
 const MILLISECOND_NS: u64 = 1_000_000;

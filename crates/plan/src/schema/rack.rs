@@ -5,12 +5,13 @@ use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::model::job::JobKind;
 use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
-use crate::schema::table::RACK_NAME;
+use crate::setting::table::RACK_NAME;
 use crate::schema::{
     By, CHANNELS_FORMS, CREDITS, DEFAULTS, EXPECT, FORWARDING, GROUP, HOST, JOB, Key, Kind, LINK, LOCAL,
     NODE, PACKING, PATHS, REQUIRED, SECURITY, SERVER, SHAPE, TENANT, TIMERS_FORMS, TRANSPORT, Table, key,
     table,
 };
+use crate::setting::table::RACK_NAME;
 
 /// Headers of a data frame in bytes, Ethernet header included.
 pub(crate) const HEADER_BYTES: u64 = OPERATIONS as u64;

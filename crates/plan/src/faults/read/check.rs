@@ -8,7 +8,7 @@ use crate::model::plan::Plan;
 use crate::model::wire::{Checks, WireKind};
 use crate::read::fields::Reader;
 use crate::read::mistake::{Complaint, Position, quoted};
-use crate::read::quantity::{Unit, shown};
+use crate::setting::quantity::{Unit, shown};
 
 /// Reports contradictions in a script. `positions` are the positions of the events in the file, and `expect_at` is the position of
 /// the expectations. `is_whole` is true if no event was left out because it could not be read.

@@ -2,6 +2,9 @@
 //!
 //! The name is written once, beside the variant. Readers, the JSON schema, the document and the canonical encoding take it from there.
 
+use crate::setting::complaint::{Complaint, quoted};
+use crate::setting::nearest::nearest;
+
 /// Value that a file states as one of several words.
 pub(crate) trait Word: Copy + PartialEq + 'static {
     /// All values, in the order of the document.
@@ -14,6 +17,18 @@ pub(crate) trait Word: Copy + PartialEq + 'static {
         let index = Self::VALUES.iter().position(|value| *value == self);
         index.map_or_else(|| unreachable!("a value without a word"), |index| Self::WORDS[index])
     }
+}
+
+/// Returns the value of one of several words.
+pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Complaint> {
+    words.iter().find(|(word, _)| *word == text).map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let hint = match nearest(text, all.iter().copied()) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!("write one of {}", all.join(", ")),
+        };
+        Complaint::about(format!("{} is not a choice", quoted(text))).hint(hint)
+    })
 }
 
 /// Declares an enumeration with a name for each variant: `ALL`, `NAMES`, `name`, `from_name`, `Display` and [`Word`].
@@ -45,7 +60,7 @@ macro_rules! words {
             }
         }
 
-        impl $crate::model::words::Word for $name {
+        impl $crate::setting::word::Word for $name {
             const VALUES: &'static [Self] = Self::ALL;
             const WORDS: &'static [&'static str] = Self::NAMES;
         }

@@ -3,7 +3,7 @@
 //! A number without a unit is refused if a unit is required. Fractions are accepted if the result is a whole
 //! number of the base unit (bytes, nanoseconds, bits per second, millimetres). Ranges are checked elsewhere.
 
-use crate::read::mistake::{Complaint, quoted};
+use crate::setting::complaint::{Complaint, quoted};
 
 /// Family of units: names, and the size of each unit in the base unit.
 pub(crate) struct Family {

@@ -2,7 +2,7 @@
 //!
 //! This file declares no key.
 
-use crate::read::quantity::{Unit, shown};
+use crate::setting::quantity::{Unit, shown};
 
 /// Name of the table of a whole rack file.
 pub(crate) const RACK_NAME: &str = "rack";

@@ -1,0 +1,9 @@
+//! Parts of which declarations of keys are made: quantities with units, words, kinds of values and tables.
+//!
+//! The lowest layer of the crate. It declares no key.
+
+pub(crate) mod complaint;
+pub(crate) mod nearest;
+pub(crate) mod quantity;
+pub(crate) mod table;
+pub(crate) mod word;
