@@ -31,20 +31,24 @@ pub use model::headers::HeaderProfile;
 pub use model::hosts::HostPlan;
 pub use model::hub::SwitchKind;
 pub use model::job::{
-    CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, OnLoss, OperatorName, PatternName, Sizes,
-    Sweep, TrafficPlan,
+    CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, LitmusPlan, OnLoss, OperatorName,
+    PatternName, Sizes, Sweep, TrafficPlan,
 };
 pub use model::link::{DropFrames, LinkPlan, LinkProfile};
+pub use model::listing::Setting;
 pub use model::local::{LocalPath, LocalPlan};
 pub use model::loss::{Burst, LossByKind};
 pub use model::member::{MemberPlan, MemoryDevice, MemoryOptions, SecurityPlan, ShareBy, TenantPlan};
 pub use model::objection::{Objection, Subject};
 pub use model::of_link::{OwnChannels, OwnCredits};
-pub use model::pause::PausePlan;
+pub use model::paths::{PathPlan, RelayPaths};
+pub use model::pause::{PausePlan, ShortHeadroom};
 pub use model::plan::Plan;
 pub use model::random::random_share;
 pub use model::retry::RetryPlan;
-pub use model::timing::{ForwardingMode, ForwardingPlan, Medium, SideLatency};
+pub use model::timing::{
+    DeadlockPolicy, DrainTime, ForwardingMode, ForwardingPlan, FramePriority, Medium, QueueOrder,
+};
 pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
 pub use read::mistake::{Mistake, PlanError};
 pub use read::setting_lines::with_settings;

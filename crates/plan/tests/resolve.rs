@@ -1,10 +1,10 @@
 //! Tests of plans from files: defaults, inheritance, the configuration hash, and changes by a command line.
 
 use rackloom_plan::{
-    AlgorithmName, Burst, Checks, Clock, CollectiveName, DropFrames, ElementName, Expectations,
-    ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind, Medium,
-    MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, ShareBy, SideLatency, Sizes,
-    Sweep, TenantPlan, WireKind,
+    AlgorithmName, Burst, Checks, Clock, CollectiveName, DeadlockPolicy, DrainTime, DropFrames, ElementName,
+    Expectations, ExpectedVerdict, ForwardingMode, ForwardingPlan, FramePriority, HeaderProfile, JobKind,
+    LossByKind, Medium, MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, QueueOrder,
+    ShareBy, ShortHeadroom, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation,
@@ -52,7 +52,7 @@ fn every_key_arrives_where_it_belongs() {
         mapped: Some(MemoryDevice::Cuda(1)),
     };
     assert_eq!((left.memory, right.memory, hub.memory), (held, held, MemoryOptions::default()));
-    assert_eq!(plan.tenants, [TenantPlan { tenant: Tenant(3), memory_bytes_max: 16 << 20 }]);
+    assert_eq!(plan.tenants, [TenantPlan { tenant: Tenant(3), memory_max_bytes: 16 << 20 }]);
     let expect = Expectations {
         verdict: ExpectedVerdict::Fail,
         operations_complete: true,
@@ -73,20 +73,20 @@ fn every_key_arrives_where_it_belongs() {
     let own = &plan.links[0].profile;
     assert_eq!((own.rate_bits_per_s, own.delay_ns, own.seed), (None, 1_000, Some(77)));
     assert_eq!((own.length_mm, own.medium, own.headers), (Some(3_000), Medium::Fibre, HeaderProfile::Sue));
-    assert_eq!(own.sides, SideLatency { mac_ns: 5, phy_ns: 6, fec_ns: 7 });
+    assert_eq!((own.mac_latency_ns, own.phy_latency_ns, own.fec_latency_ns), (5, 6, 7));
     assert_eq!(own.latency_ps(), 14_700 + 36_000, "the length counts, not the delay of all links");
     assert_eq!(plan.links[2].profile.latency_ns(), 1_036);
     let pause = PausePlan {
         xoff_bytes: 32 << 10,
         xon_bytes: Some(8 << 10),
         headroom_bytes: Some(48 << 10),
-        allows_short_headroom: true,
+        short_headroom: ShortHeadroom::Allow,
         quanta: 512,
         response_delay_ns: 300,
         watchdog_ns: 3_000_000,
     };
-    assert_eq!((own.pause, plan.links[2].profile.pause), (Some(pause), None));
-    let shared_buffer =
+    assert_eq!((own.pfc, plan.links[2].profile.pfc), (Some(pause), None));
+    let buffer =
         Some(SharedBufferConfig { bytes: 512 << 10, alpha_thousandths: 125, private_bytes: 12 << 10 });
     let rules = ForwardingConfig {
         bubble: false,
@@ -94,7 +94,7 @@ fn every_key_arrives_where_it_belongs() {
         until_answered: true,
         in_order: true,
         mark_above_bytes: Some(24 << 10),
-        shared_buffer,
+        shared_buffer: buffer,
     };
     assert_eq!((own.bit_error_rate, own.credits), (1e-9, OwnCredits::default()));
     let credits = OwnCredits { limit: Some(2_000), update_spacing_bytes: Some(8 << 10), resync: Some(true) };
@@ -110,10 +110,15 @@ fn every_key_arrives_where_it_belongs() {
     let forwarding = ForwardingPlan {
         mode: ForwardingMode::StoreAndForward,
         latency_ns: 250,
-        rules,
-        allows_deadlock: true,
+        bubble: false,
+        priority: FramePriority::Own,
+        drain: DrainTime::Answered,
+        queues: QueueOrder::ByInput,
+        buffer,
+        mark_above_bytes: Some(24 << 10),
+        deadlock: DeadlockPolicy::Allow,
     };
-    assert_eq!(plan.forwarding, forwarding);
+    assert_eq!((plan.forwarding, plan.forwarding.config()), (forwarding, rules));
     let channels = ChannelConfig {
         lane_of: [0, 1, 2, 2],
         levels: 2,
@@ -128,8 +133,8 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(common.channel_limits, [200, 200, 200, 100, 100, 100]);
     // 4 KiB are 64 credits of 64 bytes.
     assert_eq!(plan.links[0].updates, CreditUpdates { spacing: 64, resync: false });
-    assert_eq!(plan.links[0].profile.retry, None);
-    let retry = plan.links[2].profile.retry.expect("on");
+    assert_eq!(plan.links[0].profile.llr, None);
+    let retry = plan.links[2].profile.llr.expect("on");
     assert_eq!((retry.sequence_bits, retry.outstanding_frames, retry.replay_count_max), (16, 500, 9));
     assert_eq!((retry.outstanding_bytes, retry.ack_spacing_bytes), (64 << 10, 1 << 10));
     assert_eq!((retry.ack_delay_ns, retry.replay_timer_ns), (Some(2_000), Some(20_000)));
@@ -158,7 +163,7 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!((config.transport.window_packets, config.transport.ack_delay_ns), (32, 50_000));
     assert_eq!((config.timers.hold_down_ns, config.timers.up_count), (70_000_000, 4));
     assert_eq!((plan.seed, plan.watchdog_ns, plan.rdma_threshold_bytes), (9, 5_000_000_000, 1024));
-    assert_eq!((plan.job.bytes_max, plan.job.rounds), (65_536, 2));
+    assert_eq!((plan.job.litmus.bytes_max, plan.job.litmus.rounds), (65_536, 2));
 }
 
 #[test]

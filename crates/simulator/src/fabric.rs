@@ -63,7 +63,7 @@ impl Fabric {
         books: Rc<Books>,
     ) -> Self {
         books.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
-        let seals = |link: &LinkPlan| link.profile.retry.is_some() || !link.updates.resync;
+        let seals = |link: &LinkPlan| link.profile.llr.is_some() || !link.updates.resync;
         books.is_summed.set(has_checks && links.iter().any(seals));
         let mut channels = Vec::with_capacity(links.len() * 2);
         for link in links {

@@ -1,6 +1,8 @@
 //! A plan as tables: members, links, settings, everything resolved as the engines will see it.
 
-use rackloom_plan::{Clock, LinkPlan, LinkProfile, MemoryDevice, MemoryOptions, OwnChannels, Plan, deadlock};
+use rackloom_plan::{
+    Clock, LinkPlan, LinkProfile, MemoryDevice, MemoryOptions, OwnChannels, Plan, Setting, deadlock,
+};
 use rackloom_protocol::{Class, CreditConfig, MemberRole, NodeId, RetransmissionMode, SharedBufferConfig};
 use rackloom_runtime::outcome::findings;
 
@@ -11,7 +13,7 @@ use super::units;
 pub(crate) fn plan(plan: &Plan) -> String {
     let mut parts = vec![format!("rack {}", plan.name), members(plan, None)];
     parts.extend(memory(plan));
-    parts.extend([links(plan), settings(plan)]);
+    parts.extend([links(plan), settings(plan), keys(plan)]);
     parts.extend(findings::unauthenticated(plan).map(|note| format!("note: {note}")));
     parts.join("\n\n")
 }
@@ -103,6 +105,15 @@ const fn role(role: MemberRole) -> &'static str {
     }
 }
 
+/// All keys of the rack file with their values, from the declarations of the keys.
+fn keys(plan: &Plan) -> String {
+    let mut table = Table::new(&[Column::Left("key"), Column::Left("value"), Column::Left("default")]);
+    for Setting { key, value, is_default } in plan.settings() {
+        table.row([key, value, if is_default { "yes" } else { "no" }.to_owned()]);
+    }
+    table.render()
+}
+
 fn links(plan: &Plan) -> String {
     let mut table = Table::new(&[
         Column::Left("link"),
@@ -136,14 +147,14 @@ fn links(plan: &Plan) -> String {
 
 /// What keeps a sender from sending what its neighbour has no room for.
 fn held_back_by(plan: &Plan, link: &LinkPlan) -> String {
-    let Some(pause) = link.profile.pause else {
+    let Some(pause) = link.profile.pfc else {
         let CreditConfig { limit, unit_bytes, .. } = link.credits;
         return format!("{limit} credits of {}{}", units::bytes(unit_bytes.into()), divided(plan, link));
     };
     let room = plan.channel_room_bytes(&link.profile);
     let pause = pause.config(&link.profile, plan.frame_bytes_max, room, Clock::Virtual);
     let headroom = units::bytes(pause.headroom_bytes.into());
-    match plan.forwarding.rules.shared_buffer {
+    match plan.forwarding.buffer {
         Some(SharedBufferConfig { bytes, alpha_thousandths, .. }) => format!(
             "pauses above {} of what is free of {}, and {headroom}",
             f64::from(alpha_thousandths) / 1e3,
@@ -165,7 +176,7 @@ fn divided(plan: &Plan, link: &LinkPlan) -> String {
 
 /// How much a link repeats by itself, and when if nobody asks; in virtual time.
 fn repeats(plan: &Plan, link: &LinkPlan) -> String {
-    let Some(retry) = link.profile.retry else { return "-".to_owned() };
+    let Some(retry) = link.profile.llr else { return "-".to_owned() };
     let timer_ns = retry.config(&link.profile, plan.frame_bytes_max, Clock::Virtual).replay_timer_ns;
     let most = units::bytes(retry.outstanding_bytes.into());
     format!(

@@ -204,14 +204,14 @@ fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
     LitmusSettings {
         seed: seeds.data,
         key_seed: seeds.keys,
-        bytes_max: u64::from(plan.job.bytes_max),
+        bytes_max: u64::from(plan.job.litmus.bytes_max),
         memory_bytes: smallest_memory(plan),
         // A misaligned load needs one more request than its length alone requires.
         store_bytes_max: u64::from(plan.rdma_threshold_bytes)
             .min(LOAD_STORE_BYTES_MAX)
             .min(requests_max.saturating_sub(1) * LOAD_REQUEST_BYTES)
             .max(1),
-        rounds: plan.job.rounds,
+        rounds: plan.job.litmus.rounds,
         offers_max: requests_max as usize,
         start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),

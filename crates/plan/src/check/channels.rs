@@ -4,6 +4,7 @@ use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
 use crate::check::deadlock::{self, Safety};
 use crate::check::inspection::Inspection;
+use crate::model::timing::DeadlockPolicy;
 use crate::read::mistake::Complaint;
 
 /// Checks the channel settings alone.
@@ -87,7 +88,10 @@ pub(super) fn cycles(check: &mut Inspection<'_>) {
         }
         return;
     }
-    if !check.mistakes.is_empty() || plan.forwarding.allows_deadlock || !check.intact(&paths) {
+    if !check.mistakes.is_empty()
+        || plan.forwarding.deadlock == DeadlockPolicy::Allow
+        || !check.intact(&paths)
+    {
         return;
     }
     if let Safety::Cycle(cycle) = deadlock::judge(plan) {

@@ -107,7 +107,7 @@ impl Safety {
 #[must_use]
 pub fn judge(plan: &Plan) -> Safety {
     // A node that drains requests only after it has answered them waits too, in every shape.
-    if !plan.forwarding.rules.until_answered
+    if !plan.forwarding.config().until_answered
         && let Some(simple) = by_shape(plan)
     {
         return simple;
@@ -117,8 +117,8 @@ pub fn judge(plan: &Plan) -> Safety {
         return if plan.channels.config.levels > 1 { Safety::Climbing } else { Safety::Acyclic };
     };
     // A bubble needs counted buffers, and a link that pauses does not count in advance.
-    let pauses = plan.links.iter().any(|link| link.profile.pause.is_some());
-    let has_bubble = plan.forwarding.rules.bubble && !pauses;
+    let pauses = plan.links.iter().any(|link| link.profile.pfc.is_some());
+    let has_bubble = plan.forwarding.bubble && !pauses;
     if has_bubble && dependencies.are_rings() {
         return Safety::Bubble;
     }
@@ -133,7 +133,7 @@ pub fn judge(plan: &Plan) -> Safety {
         channels,
         has_bubble,
         pauses,
-        until_answered: plan.forwarding.rules.until_answered,
+        until_answered: plan.forwarding.config().until_answered,
         undivided,
     })
 }
@@ -229,7 +229,7 @@ impl Dependencies {
                 }
                 if *next != destination {
                     arriving[next.index()].extend(taken);
-                } else if plan.forwarding.rules.until_answered {
+                } else if plan.forwarding.config().until_answered {
                     self.answers(plan, taken, &leaving[destination.index()]);
                 }
             }

@@ -5,22 +5,16 @@ use rackloom_protocol::SharedBufferConfig;
 use crate::check::inspection::Inspection;
 use crate::model::wire::WireKind;
 use crate::read::mistake::Complaint;
-use crate::schema;
+
 use crate::setting::quantity::{Unit, shown};
 
 const BUFFER: &str = "forwarding.buffer";
 
 pub(super) fn check(check: &mut Inspection<'_>) {
     let forwarding = check.plan.forwarding;
-    check.within(&schema::FORWARDING, "latency", forwarding.latency_ns);
-    if let Some(bytes) = forwarding.rules.mark_above_bytes {
-        check.within(&schema::FORWARDING, "mark_above", bytes);
-    }
-    let Some(buffer) = forwarding.rules.shared_buffer else { return };
-    let mut fine = check.within(&schema::BUFFER, "bytes", buffer.bytes);
-    fine &= check.within(&schema::BUFFER, "alpha", buffer.alpha_thousandths);
-    fine &= check.within(&schema::BUFFER, "private", buffer.private_bytes);
-    if fine && check.intact_below(BUFFER) && check.intact(&["frame_bytes_max"]) {
+    check.ranges_of(&forwarding);
+    let Some(buffer) = forwarding.buffer else { return };
+    if check.intact_below(BUFFER) && check.intact(&["frame_bytes_max"]) {
         frame(check, buffer);
         credits_beside(check);
         ring(check, buffer);
@@ -50,7 +44,7 @@ fn frame(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
 
 /// Credits limit in advance how much a channel may hold.
 fn credits_beside(check: &mut Inspection<'_>) {
-    if check.plan.links.iter().any(|link| link.profile.pause.is_some()) || !check.intact(&["link.pfc"]) {
+    if check.plan.links.iter().any(|link| link.profile.pfc.is_some()) || !check.intact(&["link.pfc"]) {
         return;
     }
     let message =
@@ -67,7 +61,7 @@ fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
     }
     let needs = plan.links.iter().filter_map(|link| {
         let room = plan.channel_room_bytes(&link.profile);
-        let headroom = link.profile.pause?.headroom_bytes(&link.profile, plan.frame_bytes_max, room);
+        let headroom = link.profile.pfc?.headroom_bytes(&link.profile, plan.frame_bytes_max, room);
         Some((alone_bytes(buffer) + u64::from(headroom), room))
     });
     let Some((most, room)) = needs.filter(|(most, room)| most > room).max() else { return };

@@ -6,8 +6,9 @@ use crate::model::job::JobPlan;
 use crate::model::plan::Plan;
 use crate::read::mistake::{Complaint, Mistake, Source};
 use crate::read::positions::Positions;
-use crate::schema::Table;
-use crate::setting::quantity::shown;
+use crate::setting::section::{Section, Visit};
+use crate::setting::table::Key;
+use crate::setting::value::Shown;
 
 /// Selects if the job must fit into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,29 +73,66 @@ impl<'run> Inspection<'run> {
         self.positions.is_intact_below(path) && !self.outside.iter().any(|outside| outside.starts_with(path))
     }
 
-    /// Reports a value outside the declared range of its key. Returns true if it is inside.
-    pub(super) fn within(&mut self, table: &Table, key: &str, value: impl Into<u64>) -> bool {
-        self.within_at(&table.path_of(key), table, key, value)
+    /// Reports all numbers of a section that are outside of the ranges of their keys.
+    pub(super) fn ranges_of(&mut self, section: &impl Section) {
+        self.ranges(section, &|_, key| section_path(section, key));
     }
 
-    /// Reports a value outside the declared range of its key, for a table with several positions. Returns true if it is inside.
-    pub(super) fn within_at(&mut self, path: &str, table: &Table, key: &str, value: impl Into<u64>) -> bool {
-        let value = value.into();
-        let (least, most, unit) = table.range_of(key);
-        let fine = (least..=most).contains(&value);
-        if self.intact(&[path]) && !fine {
-            let range = match most {
-                u64::MAX => format!("below {}", shown(least, unit)),
-                most => format!("outside {} to {}", shown(least, unit), shown(most, unit)),
-            };
-            let hint = match most {
-                u64::MAX => format!("write at least {}", shown(least, unit)),
-                most => format!("write {} to {}", shown(least, unit), shown(most, unit)),
-            };
-            let complaint = Complaint::about(format!("`{path}` is {}, {range}", shown(value, unit)));
-            self.complain(&[path], complaint.hint(hint));
+    /// Reports all numbers of a section that are outside of the ranges of their keys, for a section with several positions. `path_of`
+    /// returns the path of a key below the table.
+    pub(super) fn ranges(&mut self, section: &impl Section, path_of: &dyn Fn(&Self, &str) -> String) {
+        self.ranges_in(|visit| section.visit(visit), path_of);
+    }
+
+    /// Reports all visited numbers that are outside of the ranges of their keys.
+    pub(super) fn ranges_in(
+        &mut self,
+        visit: impl FnOnce(&mut dyn Visit),
+        path_of: &dyn Fn(&Self, &str) -> String,
+    ) {
+        let mut ranges = Ranges::default();
+        visit(&mut ranges);
+        for (key, below, number) in ranges.outside {
+            self.within(&path_of(self, &below), key, number);
+        }
+    }
+
+    /// Reports a number outside of the range of its key. Returns true if it is inside.
+    pub(super) fn within(&mut self, path: &str, key: &Key, number: impl Into<u64>) -> bool {
+        let Some(complaint) = key.beyond_range(path, number.into()) else { return true };
+        if self.intact(&[path]) {
+            self.complain(&[path], complaint);
             self.outside.insert(path.to_owned());
         }
-        fine
+        false
+    }
+}
+
+fn section_path<T: Section>(_: &T, key: &str) -> String {
+    T::TABLE.path_of(key)
+}
+
+/// Numbers outside of the ranges of their keys, with paths below the section.
+#[derive(Default)]
+struct Ranges {
+    outside: Vec<(&'static Key, String, u64)>,
+    path: Vec<&'static str>,
+}
+
+impl Visit for Ranges {
+    fn value(&mut self, key: &'static Key, value: &dyn Shown, _: bool) {
+        let Some(number) = value.number() else { return };
+        if !key.has_in_range(number) {
+            let path: Vec<&str> = self.path.iter().copied().chain([key.name]).collect();
+            self.outside.push((key, path.join("."), number));
+        }
+    }
+
+    fn open(&mut self, key: &'static Key) {
+        self.path.push(key.name);
+    }
+
+    fn close(&mut self) {
+        self.path.pop();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::check::inspection::{Fit, Inspection};
 use crate::model::algorithm::AlgorithmName;
-use crate::model::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sweep};
+use crate::model::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sizes};
 use crate::model::wire::PayloadMode;
 use crate::read::mistake::Complaint;
 use crate::schema::{self, Table};
@@ -17,21 +17,14 @@ pub(super) fn check(check: &mut Inspection<'_>) {
 }
 
 fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
+    let path_of = |_: &Inspection<'_>, key: &str| format!("job.{}.{key}", job.kind.name());
+    check.ranges_in(|visit| job.kind.visit(&job.litmus, visit), &path_of);
     match job.kind {
-        JobKind::None => {}
-        JobKind::Litmus => {
-            check.within(&schema::LITMUS, "bytes_max", job.bytes_max);
-            check.within(&schema::LITMUS, "rounds", job.rounds);
-        }
-        JobKind::Latency(plan) => sweep(check, &schema::LATENCY, &plan),
-        JobKind::Bandwidth(plan) => sweep(check, &schema::BANDWIDTH, &plan),
-        JobKind::Traffic(plan) => {
-            check.within(&schema::TRAFFIC, "bytes", plan.bytes);
-            check.within(&schema::TRAFFIC, "messages", plan.messages);
-        }
+        JobKind::None | JobKind::Litmus | JobKind::Traffic(_) => {}
+        JobKind::Latency(plan) => sizes(check, &schema::LATENCY, plan.sizes),
+        JobKind::Bandwidth(plan) => sizes(check, &schema::BANDWIDTH, plan.sizes),
         JobKind::Collective(plan) => {
-            check.within(&schema::COLLECTIVE, "segments", plan.segments);
-            sweep(check, &schema::COLLECTIVE, &plan.sweep);
+            sizes(check, &schema::COLLECTIVE, plan.sweep.sizes);
             elements(check, &plan);
             meaningless(check, plan.collective);
             segments(check, &plan);
@@ -54,22 +47,19 @@ fn payload(check: &mut Inspection<'_>, job: &JobPlan) {
     }
 }
 
-fn sweep(check: &mut Inspection<'_>, table: &'static Table, plan: &Sweep) {
-    check.within(table, "repetitions", plan.repetitions);
-    check.within(table, "warm_up", plan.warm_up);
-    let sizes = plan.sizes;
+fn sizes(check: &mut Inspection<'_>, table: &'static Table, sizes: Sizes) {
     if sizes.from_bytes == sizes.to_bytes {
         let (one, several) = (table.path_of("bytes"), table.path_of("sizes"));
         let path =
             if check.positions.find(&format!("{several}.from")).is_some() { several + ".from" } else { one };
-        check.within_at(&path, table, "bytes", sizes.from_bytes);
+        if let Some(key) = table.find("bytes") {
+            check.within(&path, key, sizes.from_bytes);
+        }
         return;
     }
-    let [from, to, factor] = ["from", "to", "factor"].map(|key| table.path_of(&format!("sizes.{key}")));
-    let mut fine = check.within_at(&from, &schema::SIZES, "from", sizes.from_bytes);
-    fine &= check.within_at(&to, &schema::SIZES, "to", sizes.to_bytes);
-    check.within_at(&factor, &schema::SIZES, "factor", sizes.factor);
-    if fine && check.intact(&[&from, &to]) && sizes.from_bytes > sizes.to_bytes {
+    check.ranges(&sizes, &|_, key| table.path_of(&format!("sizes.{key}")));
+    let [from, to] = ["from", "to"].map(|key| table.path_of(&format!("sizes.{key}")));
+    if check.intact(&[&from, &to]) && sizes.from_bytes > sizes.to_bytes {
         let (least, most) = (shown(sizes.from_bytes, Unit::Bytes), shown(sizes.to_bytes, Unit::Bytes));
         let complaint = Complaint::about(format!("`{from}` is {least}, more than `{to}`, which is {most}"));
         check.complain(&[&from, &to], complaint.hint("sizes ascend"));
@@ -125,9 +115,7 @@ fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
 fn expectations(check: &mut Inspection<'_>) {
     let expect = &check.plan.expect;
     let (least, most) = (expect.retransmitted_min, expect.retransmitted_max);
-    if let Some(elapsed_max_ns) = expect.elapsed_max_ns {
-        check.within(&schema::EXPECT, "elapsed_max", elapsed_max_ns);
-    }
+    check.ranges_of(expect);
     let paths = ["expect.retransmitted_min", "expect.retransmitted_max"];
     if let (Some(least), Some(most)) = (least, most)
         && least > most

@@ -9,10 +9,10 @@ use crate::check::{own_channels, own_credits, pause, retry};
 use crate::model::link::{LinkPlan, LinkProfile};
 use crate::model::of_link::OwnChannels;
 use crate::model::plan::Plan;
-use crate::model::timing::{ForwardingMode, SideLatency};
+use crate::model::timing::ForwardingMode;
 use crate::model::wire::{Checks, WireKind};
 use crate::read::mistake::Complaint;
-use crate::schema;
+
 use crate::setting::quantity::{PROBABILITY_HINT, Unit, shown};
 
 /// Largest sum of all rings of a rack, in bytes.
@@ -57,22 +57,8 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
             check.complain(&[&path], Complaint::about(message).hint(PROBABILITY_HINT));
         }
     }
-    let path = path_of(check, "delay");
-    check.within_at(&path, &schema::LINK, "delay", profile.delay_ns);
-    let SideLatency { mac_ns, phy_ns, fec_ns } = profile.sides;
-    for (key, latency_ns) in [("mac_latency", mac_ns), ("phy_latency", phy_ns), ("fec_latency", fec_ns)] {
-        let path = path_of(check, key);
-        check.within_at(&path, &schema::LINK, key, latency_ns);
-    }
-    if let Some(length_mm) = profile.length_mm {
-        let path = path_of(check, "length");
-        check.within_at(&path, &schema::LINK, "length", length_mm);
-    }
     medium(check, link);
-    if let Some(rate) = profile.rate_bits_per_s {
-        let path = path_of(check, "rate");
-        check.within_at(&path, &schema::LINK, "rate", rate);
-    }
+    check.ranges(profile, &|check, key| path_of(check, key));
     own_channels::check(check, link, &path_of);
     own_credits::check(check, link, &path_of);
     retry::check(check, link, &path_of);
@@ -156,9 +142,8 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     let credits = CreditConfig { limit: whole.limit / shares, ..whole };
     let paths =
         ["credits.limit", "credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max"];
-    let mut fine = check.within(&schema::CREDITS, "unit_bytes", credits.unit_bytes);
-    fine &= check.within(&schema::CREDITS, "overhead_bytes", credits.overhead_bytes);
-    if !fine || !check.intact(&paths) {
+    check.ranges_of(&plan.credit_choice);
+    if !check.intact(&paths) {
         return;
     }
     room_for_frames(check, whole, shares, &paths);
@@ -188,7 +173,7 @@ fn usual(plan: &Plan) -> &LinkProfile {
 /// more would still fit.
 fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
     let plan = check.plan;
-    let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
+    let (frames, in_words) = if plan.forwarding.bubble { (2, "two frames") } else { (1, "one frame") };
     let least = frames * whole.cost(usize::from(plan.frame_bytes_max));
     let limit = whole.limit / shares;
     let each = plan.channels.least_share(usual(plan), limit);
@@ -240,7 +225,6 @@ fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
     let choice = check.plan.credit_choice;
     let room = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     if let Some(spacing) = choice.update_spacing_bytes
-        && check.within(&schema::CREDITS, "update_spacing", spacing)
         && check.intact(&[SPACING])
         && spacing > room
     {
@@ -252,12 +236,9 @@ fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
         let hint = format!("write at most {}", shown(room, Unit::Bytes));
         check.complain(&[SPACING], Complaint::about(message).hint(hint));
     }
-    let bits = choice.counter_bits.unwrap_or(32);
+    let bits = choice.counter_bits;
     let limit = CreditConfig::limit_for_bits(bits);
-    if check.within(&schema::CREDITS, "counter_bits", bits)
-        && check.intact(&[BITS])
-        && u64::from(credits.limit) > limit
-    {
+    if check.intact(&[BITS]) && u64::from(credits.limit) > limit {
         let message = format!(
             "{} credits are more than half of the range of {bits}-bit counters: new and old values could not be distinguished",
             credits.limit

@@ -71,7 +71,8 @@ fn memory(check: &mut Inspection<'_>, member: &MemberPlan) {
     // One mistake per position: where the size is written, else at the default.
     let origin = check.positions.origin_of(&format!("nodes.{}.memory", member.name));
     let path = origin.unwrap_or("defaults.memory").to_owned();
-    if !check.within_at(&path, &schema::DEFAULTS, "memory", member.memory_bytes) || !check.intact(&[&path]) {
+    let Some(key) = schema::DEFAULTS.find("memory") else { return };
+    if !check.within(&path, key, member.memory_bytes) || !check.intact(&[&path]) {
         return;
     }
     let sized_by = size_paths(check.plan.job.kind);
@@ -116,11 +117,11 @@ fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
             &[&key],
             complaint.hint("a node's `tenant` stands under `nodes`, `groups` or `defaults`"),
         );
-    } else if check.intact(&[&path]) && memory_bytes > quota.memory_bytes_max {
+    } else if check.intact(&[&path]) && memory_bytes > quota.memory_max_bytes {
         let message = format!(
             "the nodes of tenant {number} ({names}) have {} of memory, more than its `memory_max` of {}",
             shown(memory_bytes, Unit::Bytes),
-            shown(quota.memory_bytes_max, Unit::Bytes)
+            shown(quota.memory_max_bytes, Unit::Bytes)
         );
         check.complain(&[&path], Complaint::about(message).hint("raise the quota, or give the nodes less"));
     }

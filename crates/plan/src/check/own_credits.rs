@@ -6,7 +6,7 @@ use crate::check::inspection::Inspection;
 use crate::model::link::LinkPlan;
 use crate::model::of_link::OwnCredits;
 use crate::model::wire::WireKind;
-use crate::schema;
+
 use crate::setting::quantity::{Unit, shown};
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
@@ -30,11 +30,6 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
     let OwnCredits { limit, update_spacing_bytes, resync } = link.profile.credits;
     let limits = &link.profile.channels.limits;
     let paths = Paths::of(check, path_of);
-    let mut fine =
-        limit.is_none_or(|limit| check.within_at(&paths.limit, &schema::LINK_CREDITS, "limit", limit));
-    fine &= update_spacing_bytes.is_none_or(|spacing| {
-        check.within_at(&paths.spacing, &schema::LINK_CREDITS, "update_spacing", spacing)
-    });
     let stated = [
         (limit.is_some(), &paths.limit),
         (update_spacing_bytes.is_some(), &paths.spacing),
@@ -45,12 +40,12 @@ pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf
         stated.iter().filter(|(is_stated, _)| *is_stated).map(|(_, path)| path.as_str()).collect();
     let rest =
         ["credits.unit_bytes", "credits.overhead_bytes", "ring_bytes", "frame_bytes_max", "channels.limits"];
-    let is_whole = fine && check.intact(&stated) && check.intact(&rest) && link.credits.unit_bytes > 0;
+    let is_whole = check.intact(&stated) && check.intact(&rest) && link.credits.unit_bytes > 0;
     if stated.is_empty() || !is_whole {
         return;
     }
     let mut mistakes: Vec<_> = stated.iter().filter_map(|path| meaningless(check, link, path)).collect();
-    if mistakes.is_empty() && link.profile.pause.is_none() {
+    if mistakes.is_empty() && link.profile.pfc.is_none() {
         mistakes.extend(unfit(check, link, &paths));
     }
     for CreditMistake { path, message, hint } in mistakes {
@@ -77,7 +72,7 @@ impl Paths {
 /// Returns a mistake if the link has no credits of its own. Settings of the rack may have no effect on some links.
 fn meaningless<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let is_own = path.starts_with("links.");
-    if link.profile.pause.is_some() && is_own {
+    if link.profile.pfc.is_some() && is_own {
         let message = format!("`{path}` means nothing: {} pauses in place of credits", link.name);
         let hint = "leave it out, or write `pfc: off` for the link".to_owned();
         return Some(CreditMistake { path, message, hint });
@@ -105,7 +100,7 @@ fn unfit<'p>(check: &Inspection<'_>, link: &LinkPlan, paths: &'p Paths) -> Optio
 fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let plan = check.plan;
     let CreditConfig { limit, .. } = link.credits;
-    let (frames, in_words) = if plan.forwarding.rules.bubble { (2, "two frames") } else { (1, "one frame") };
+    let (frames, in_words) = if plan.forwarding.bubble { (2, "two frames") } else { (1, "one frame") };
     let (count, limits) = (plan.channels.count_of(&link.profile), plan.channels.limits_of(&link.profile));
     let of_channel = frames * link.credits.cost(usize::from(plan.frame_bytes_max));
     let together = limits.iter().fold(0_u32, |sum, limit| sum.saturating_add(*limit));
@@ -140,7 +135,7 @@ fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Optio
         WireKind::SharedMemory => u64::from(plan.ring_bytes) / 4 * 3 / u64::from(unit_bytes),
         WireKind::Packet | WireKind::Udp => u64::MAX,
     };
-    let most = most.min(CreditConfig::limit_for_bits(plan.credit_choice.counter_bits.unwrap_or(32)));
+    let most = most.min(CreditConfig::limit_for_bits(plan.credit_choice.counter_bits));
     (u64::from(limit) > most).then(|| {
         let message = format!(
             "`{path}` of {limit} is more than a ring of {} or the counters can take",

@@ -3,17 +3,15 @@
 use rackloom_protocol::RetransmissionMode;
 
 use crate::check::inspection::Inspection;
+use crate::model::paths::RelayPaths;
 use crate::read::mistake::Complaint;
-use crate::schema;
 
 /// Checks path selection and reordering against the transport.
 pub(super) fn check(check: &mut Inspection<'_>) {
     let (transport, paths) = (check.plan.transport, check.plan.paths);
-    if transport.mode == RetransmissionMode::Selective {
-        check.within(&schema::TRANSPORT, "reorder_packets", transport.reorder_packets);
-    }
+    if transport.mode == RetransmissionMode::Selective {}
     let positions = ["paths.relays", "paths.policy"];
-    if paths.relays_choose && !paths.policy.is_per_packet() && check.intact(&positions) {
+    if paths.relays == RelayPaths::Policy && !paths.policy.is_per_packet() && check.intact(&positions) {
         let message = format!(
             "`paths.relays` is policy, and `policy: {}` gives each sequence one way: relays have nothing to choose",
             paths.policy.name()

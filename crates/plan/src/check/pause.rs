@@ -2,27 +2,19 @@
 
 use crate::check::inspection::Inspection;
 use crate::model::link::LinkPlan;
-use crate::model::pause::PausePlan;
+use crate::model::pause::{PausePlan, ShortHeadroom};
 use crate::model::wire::WireKind;
 use crate::read::mistake::Complaint;
-use crate::schema;
+
 use crate::setting::quantity::{Unit, shown};
 
 type PathOf<'f> = &'f dyn Fn(&Inspection<'_>, &str) -> String;
 
 pub(super) fn check(check: &mut Inspection<'_>, link: &LinkPlan, path_of: PathOf<'_>) {
-    let Some(pause) = link.profile.pause else { return };
-    let mut within = |key: &str, value: u64| {
-        let path = path_of(check, &format!("pfc.{key}"));
-        check.within_at(&path, &schema::PFC, key, value) && check.intact(&[&path])
-    };
-    let mut fine = within("xoff", pause.xoff_bytes.into());
-    fine &= within("xon", pause.xon_bytes().into());
-    fine &= within("headroom", pause.headroom_bytes.unwrap_or(0).into());
-    fine &= within("quanta", pause.quanta.into());
-    fine &= within("response_delay", pause.response_delay_ns);
-    fine &= within("watchdog", pause.watchdog_ns);
-    if fine && check.intact(&["frame_bytes_max"]) {
+    let Some(pause) = link.profile.pfc else { return };
+    let keys = ["xoff", "xon", "headroom", "quanta", "response_delay", "watchdog"];
+    let paths = keys.map(|key| path_of(check, &format!("pfc.{key}")));
+    if check.intact(&paths.each_ref().map(String::as_str)) && check.intact(&["frame_bytes_max"]) {
         marks(check, pause, path_of);
         headroom(check, link, pause, path_of);
         ring(check, link, pause, path_of);
@@ -48,7 +40,7 @@ fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_
     let Some(in_flight) = pause.in_flight_bytes(&link.profile, frame_bytes) else { return };
     let headroom =
         pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes(&link.profile));
-    if u64::from(headroom) >= in_flight || pause.allows_short_headroom {
+    if u64::from(headroom) >= in_flight || pause.short_headroom == ShortHeadroom::Allow {
         return;
     }
     let path = path_of(check, "pfc.headroom");
@@ -105,7 +97,7 @@ const OF_CREDITS: [&str; 12] = [
 ];
 
 fn credits_beside(check: &mut Inspection<'_>) {
-    if check.plan.links.iter().any(|link| link.profile.pause.is_none()) {
+    if check.plan.links.iter().any(|link| link.profile.pfc.is_none()) {
         return;
     }
     for path in OF_CREDITS {

@@ -6,7 +6,7 @@ use rackloom_protocol::wire::layout::OPERATION_HEADER;
 use crate::check::inspection::Inspection;
 use crate::check::{channels, forwarding, job, links, paths};
 use crate::read::mistake::Complaint;
-use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES, WINDOW_PACKETS_MAX};
+use crate::schema::{self, FRAME_BYTES_MIN, HEADER_BYTES};
 use crate::setting::quantity::{Unit, shown};
 
 /// EtherTypes that other protocols own on real networks.
@@ -22,12 +22,14 @@ const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [
 
 impl Inspection<'_> {
     pub(super) fn settings(&mut self) {
+        self.ranges_of(self.plan);
+        self.ranges_of(&self.plan.timers);
+        self.ranges_of(&self.plan.transport);
+        self.ranges_of(&self.plan.packing);
         self.frames();
         self.timers();
         self.transport();
-        self.within(&schema::PACKING, "operations_max", self.plan.packing.operations_max);
         forwarding::check(self);
-        self.within(&schema::RACK, "watchdog", self.plan.watchdog_ns);
         paths::check(self);
         channels::settings(self);
         links::credits(self);
@@ -36,21 +38,7 @@ impl Inspection<'_> {
 
     fn frames(&mut self) {
         let plan = self.plan;
-        let frame_bytes_max = u64::from(plan.frame_bytes_max);
-        if frame_bytes_max < FRAME_BYTES_MIN && self.intact(&["frame_bytes_max"]) {
-            let least = shown(FRAME_BYTES_MIN, Unit::Bytes);
-            let message =
-                format!("`frame_bytes_max` is {}, below {least}", shown(frame_bytes_max, Unit::Bytes));
-            let hint =
-                format!("the headers take {HEADER_BYTES}B, and the reply to a load must fit behind them");
-            self.complain(&["frame_bytes_max"], Complaint::about(message).hint(hint));
-            self.outside.insert("frame_bytes_max".to_owned());
-        } else {
-            self.within(&schema::RACK, "frame_bytes_max", frame_bytes_max);
-        }
-        self.within(&schema::RACK, "outstanding_loads_max", plan.outstanding_loads_max);
-        self.within(&schema::RACK, "rdma_threshold_bytes", plan.rdma_threshold_bytes);
-        if self.within(&schema::RACK, "ring_bytes", plan.ring_bytes) && !plan.ring_bytes.is_power_of_two() {
+        if self.intact(&["ring_bytes"]) && !plan.ring_bytes.is_power_of_two() {
             let message =
                 format!("`ring_bytes` is {}, no power of two", shown(plan.ring_bytes.into(), Unit::Bytes));
             let near = shown(plan.ring_bytes.next_power_of_two().into(), Unit::Bytes);
@@ -62,33 +50,18 @@ impl Inspection<'_> {
 
     fn ether_type(&mut self) {
         let ether_type = self.plan.ether_type;
-        let (ether_type_min, ..) = schema::RACK.range_of("ether_type");
         let taken = ETHER_TYPES_TAKEN.iter().find(|(taken, _)| *taken == ether_type);
-        let message = match taken {
-            Some((_, owner)) => format!("`ether_type` {ether_type:#06x} belongs to {owner}"),
-            None if u64::from(ether_type) < ether_type_min => {
-                format!(
-                    "`ether_type` {ether_type:#06x} is below {ether_type_min:#06x}, where frame lengths are"
-                )
-            }
-            None => return,
-        };
+        let Some((_, owner)) = taken else { return };
+        let message = format!("`ether_type` {ether_type:#06x} belongs to {owner}");
         let hint = "0x88B5 and 0x88B6 are kept free for local experiments";
         self.complain(&["ether_type"], Complaint::about(message).hint(hint));
     }
 
     fn timers(&mut self) {
         let timers = self.plan.timers;
-        let table = &schema::TIMERS;
-        let mut fine = self.within(table, "heartbeat_interval", timers.heartbeat_interval_ns);
-        fine &= self.within(table, "heartbeat_miss_max", timers.heartbeat_miss_max);
-        self.within(table, "heartbeat_rest", timers.heartbeat_rest);
-        fine &= self.within(table, "hold_down", timers.hold_down_ns);
-        fine &= self.within(table, "up_count", timers.up_count);
-        self.within(table, "hello_interval", timers.hello_interval_ns);
         let paths =
             ["timers.hold_down", "timers.up_count", "timers.heartbeat_miss_max", "timers.heartbeat_interval"];
-        if !fine || !self.intact(&paths) {
+        if !self.intact(&paths) {
             return;
         }
         let departure = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
@@ -107,7 +80,6 @@ impl Inspection<'_> {
     fn transport(&mut self) {
         let transport = self.plan.transport;
         let table = &schema::TRANSPORT;
-        self.within(table, "retry_count_max", transport.retry_count_max);
         self.window();
         let ordered = [
             ("ack_delay", transport.ack_delay_ns),
@@ -116,8 +88,8 @@ impl Inspection<'_> {
             ("timeout_max", transport.timeout_max_ns),
         ];
         let mut fine = true;
-        for (key, value) in ordered {
-            fine &= self.within(table, key, value) && self.intact(&[&table.path_of(key)]);
+        for (key, _) in ordered {
+            fine &= self.intact(&[&table.path_of(key)]);
         }
         if !fine {
             return;
@@ -138,26 +110,11 @@ impl Inspection<'_> {
         let transport = self.plan.transport;
         let window = u64::from(transport.window_packets);
         let path = "transport.window_packets";
-        if self.intact(&[path]) && window > WINDOW_PACKETS_MAX {
-            // The sequence numbers would permit half of their range. The limit of the bitmap is much lower.
-            let message = format!(
-                "`{path}` is {window}: an acknowledgement can name {WINDOW_PACKETS_MAX} packets, and a window beyond \
-                 half the sequence space could not tell new from old"
-            );
-            self.complain(
-                &[path],
-                Complaint::about(message).hint(format!("write at most {WINDOW_PACKETS_MAX}")),
-            );
-            return;
-        }
-        if !self.within(&schema::TRANSPORT, "window_packets", window) {
+        if !self.intact(&[path]) {
             return;
         }
         let every = "transport.ack_every_packets";
-        if self.within(&schema::TRANSPORT, "ack_every_packets", transport.ack_every_packets)
-            && self.intact(&[path, every])
-            && u64::from(transport.ack_every_packets) > window
-        {
+        if self.intact(&[every]) && u64::from(transport.ack_every_packets) > window {
             let message = format!(
                 "`{every}` is {}, more than the window of {window} packets: every window would wait for the timer",
                 transport.ack_every_packets

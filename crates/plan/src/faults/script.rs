@@ -115,7 +115,7 @@ impl Place {
     /// Returns the last run and the last step of the plan's job, or `None` if they are not known before it runs.
     pub(super) fn last(plan: &Plan) -> Option<Self> {
         match plan.job.kind {
-            JobKind::Litmus => Some(Self { run: u64::from(plan.job.rounds), step: LITMUS_PHASES }),
+            JobKind::Litmus => Some(Self { run: u64::from(plan.job.litmus.rounds), step: LITMUS_PHASES }),
             JobKind::Traffic(traffic) => {
                 let messages = u64::from(traffic.messages).saturating_mul(plan.endpoint_count() as u64);
                 Some(Self { run: 1, step: messages })

@@ -4,24 +4,9 @@
 
 use rackloom_protocol::NodeId;
 
+use crate::setting::section::section;
+use crate::setting::table::Kind;
 use crate::setting::word::words;
-
-/// Expected end of a run. A field that is `None` is not compared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Expectations {
-    /// Expected result of the job.
-    pub verdict: ExpectedVerdict,
-    /// True if every operation must end without an error and without an unknown outcome, even if the job tolerates one.
-    pub operations_complete: bool,
-    /// Longest time from the first frame to the end of the job, in nanoseconds.
-    pub elapsed_max_ns: Option<u64>,
-    /// Fewest packets that all nodes together retransmit.
-    pub retransmitted_min: Option<u64>,
-    /// Most packets that all nodes together retransmit.
-    pub retransmitted_max: Option<u64>,
-    /// Members that are lost by the end, in ascending order. No other member may be lost.
-    pub nodes_lost: Vec<NodeId>,
-}
 
 words! {
     /// Result of a job.
@@ -31,5 +16,47 @@ words! {
         Pass = "pass",
         /// Some check fails: the rack demonstrates an outage.
         Fail = "fail",
+    }
+}
+
+section! {
+    /// Expected end of a run. A field that is `None` is not compared.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Expectations: EXPECT = "expect" {
+        /// Expected result of the job. A rack that demonstrates an outage expects `fail`.
+        verdict: ExpectedVerdict {
+            form = Kind::Word(ExpectedVerdict::NAMES);
+            default = ExpectedVerdict::Pass;
+        }
+        /// True if every operation must end without an error and without an unknown outcome, even if the job tolerates one.
+        operations_complete: bool {
+            form = Kind::Flag;
+            default = false;
+        }
+        /// Longest time from the first frame to the end of the job.
+        elapsed_max_ns: Option<u64> {
+            key = "elapsed_max";
+            form = Kind::Time(1, u64::MAX);
+            default = None;
+            shown = "not judged";
+        }
+        /// Fewest packets that all nodes together retransmit.
+        retransmitted_min: Option<u64> {
+            form = Kind::Count(0, u64::MAX);
+            default = None;
+            shown = "not judged";
+        }
+        /// Most packets that all nodes together retransmit.
+        retransmitted_max: Option<u64> {
+            form = Kind::Count(0, u64::MAX);
+            default = None;
+            shown = "not judged";
+        }
+        /// Exactly these members, nodes or switches, are lost by the end, in ascending order. The loss of any other member fails the run.
+        nodes_lost: Vec<NodeId> {
+            form = Kind::Names;
+            default = Vec::new();
+            shown = "none";
+        }
     }
 }

@@ -5,18 +5,41 @@
 
 use rackloom_protocol::NodeId;
 
-use crate::model::algorithm::AlgorithmList;
+use crate::model::algorithm::{AlgorithmList, AlgorithmName};
+use crate::setting::section::{Field, Section, Text, Visit, section};
+use crate::setting::table::{Key, Kind, REQUIRED, Table, joined, key, table};
 use crate::setting::word::words;
+
+/// Largest array of a job: the largest memory.
+const BYTES_MAX: u64 = 64 << 30;
+const COUNT_MAX: u64 = 1_000_000;
 
 /// Job of a rack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobPlan {
     /// Kind of the job, with its own settings.
     pub kind: JobKind,
-    /// Largest transfer of the litmus, in bytes.
-    pub bytes_max: u32,
-    /// Number of times that the litmus performs all of its operations.
-    pub rounds: u32,
+    /// Settings of the litmus.
+    pub litmus: LitmusPlan,
+}
+
+section! {
+    /// Settings of the litmus.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LitmusPlan: LITMUS = "job.litmus" {
+        /// Largest transfer; no larger than the memory of any node.
+        bytes_max: u32 {
+            form = Kind::Size(1, 1 << 30);
+            default = 1 << 20;
+            ours = true;
+        }
+        /// Number of times that all operations are performed.
+        rounds: u32 {
+            form = Kind::Count(1, COUNT_MAX);
+            default = 1;
+            ours = true;
+        }
+    }
 }
 
 /// Kinds of jobs, with their settings.
@@ -66,20 +89,32 @@ pub struct CollectivePlan {
     pub on_loss: OnLoss,
 }
 
-/// Pattern of traffic, and its amount.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TrafficPlan {
-    /// Pattern that determines senders and receivers.
-    pub pattern: PatternName,
-    /// Size of one message, in bytes.
-    pub bytes: u64,
-    /// Messages of each flow. If targets are drawn at random, messages of each node.
-    pub messages: u32,
-}
-
-impl Default for TrafficPlan {
-    fn default() -> Self {
-        Self { pattern: PatternName::default(), bytes: 4 << 10, messages: 100 }
+section! {
+    /// Pattern of traffic, and its amount.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TrafficPlan: TRAFFIC = "job.traffic" {
+        /// Senders and receivers. `permutation`: each node to one other. `uniform`: each to nodes drawn at random. `incast`: all to the first.
+        /// `all-to-all`: each to all others, equal amounts. `experts`: each to all others, and the k-th node gets a k-th of the amount of the
+        /// first. `pipeline`: each forwards to the next node what it receives from the previous one. `tensor-parallel`: each to all others,
+        /// round by round, and a round begins when one message of each other node has arrived; two rounds are a direct all-reduce.
+        /// `kv-cache`: each of the first half to one of the second. `small-stores`: as `uniform`, in acknowledged stores.
+        pattern: PatternName {
+            form = Kind::Word(PatternName::NAMES);
+            default = PatternName::Permutation;
+        }
+        /// Bytes of one message. Each node holds one of every other, which must fit its memory.
+        bytes: u64 {
+            form = Kind::Size(1, 1 << 30);
+            default = 4 << 10;
+            ours = true;
+        }
+        /// Messages of each flow (of `experts` to the first node), which are rounds of `tensor-parallel`; of each node where targets are
+        /// drawn.
+        messages: u32 {
+            form = Kind::Count(1, COUNT_MAX);
+            default = 100;
+            ours = true;
+        }
     }
 }
 
@@ -94,15 +129,166 @@ pub struct Sweep {
     pub warm_up: u32,
 }
 
-/// One size, or several that grow by a factor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
-    /// First size, in bytes.
-    pub from_bytes: u64,
-    /// Upper bound of all sizes, in bytes.
-    pub to_bytes: u64,
-    /// Ratio of each size to the one before.
-    pub factor: u32,
+section! {
+    /// One size, or several that grow by a factor.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Sizes: SIZES = "sizes" {
+        /// First size.
+        from_bytes: u64 {
+            key = "from";
+            form = Kind::Size(1, BYTES_MAX);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Upper bound of all sizes.
+        to_bytes: u64 {
+            key = "to";
+            form = Kind::Size(1, BYTES_MAX);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Ratio of each size to the one before.
+        factor: u32 {
+            form = Kind::Count(2, 1024);
+            default = Sizes::FACTOR;
+        }
+    }
+}
+
+section! {
+    pub(crate) fields of CollectivePlan: COLLECTIVE_SETTINGS = "job.collective" {
+        /// Collective to perform.
+        collective: CollectiveName {
+            form = Kind::Word(CollectiveName::NAMES);
+            default = CollectiveName::AllReduce;
+        }
+        /// Algorithm. `auto` chooses by size, shape and the links' latency and rate. Not every algorithm implements every collective. Of a
+        /// list, each algorithm is measured at each size, in this order; `auto` is not in a list.
+        algorithm: AlgorithmList {
+            form = Kind::Either(&[Kind::Word(AlgorithmName::NAMES), Kind::WordList(AlgorithmName::NAMES)]);
+            default = AlgorithmList::default();
+            shown = "`auto`";
+        }
+        /// Number of segments into which `ring-pipeline` splits the array.
+        segments: u32 {
+            form = Kind::Count(1, 1024);
+            default = 8;
+            ours = true;
+        }
+        /// Operator that combines values, for collectives that reduce.
+        op: OperatorName {
+            form = Kind::Word(OperatorName::NAMES);
+            default = OperatorName::Sum;
+        }
+        /// Type of one element.
+        element: ElementName {
+            key = "type";
+            form = Kind::Word(ElementName::NAMES);
+            default = ElementName::F32;
+        }
+        /// Node that gives (`broadcast`, `scatter`) or gets (`reduce`, `gather`).
+        root: NodeId {
+            form = Kind::Name;
+            default = NodeId(0);
+            shown = "the first node";
+        }
+        /// Reaction to the loss of ranks: every rank breaks off with an error, or those that still reach each other repeat the collective
+        /// among themselves (`all-reduce` and `barrier` of at most 64 nodes).
+        on_loss: OnLoss {
+            form = Kind::Word(OnLoss::NAMES);
+            default = OnLoss::BreakOff;
+        }
+    }
+}
+
+const SIZE: Kind = Kind::Size(0, BYTES_MAX);
+const REPETITIONS: Kind = Kind::Count(1, COUNT_MAX);
+const WARM_UP: Kind = Kind::Count(0, COUNT_MAX);
+
+/// Returns the keys of a sweep. `bytes` has a meaning of its own in each job.
+const fn sweep_keys(
+    bytes: Key,
+    sizes: &'static str,
+    repetitions: &'static str,
+    warm_up: &'static str,
+) -> [Key; 4] {
+    [
+        bytes,
+        key("sizes", Kind::Table(&SIZES), sizes, "Several sizes, in place of `bytes`."),
+        key("repetitions", REPETITIONS, repetitions, "Number of measured repetitions of each size."),
+        key(
+            "warm_up",
+            WARM_UP,
+            warm_up,
+            "Number of unmeasured repetitions of each size before the measured ones.",
+        ),
+    ]
+}
+
+const BYTES_OF_OPERATION: Key = key("bytes", SIZE, "see `sizes`", "Bytes of one operation.");
+static LATENCY_KEYS: [Key; 4] =
+    sweep_keys(BYTES_OF_OPERATION, "`{from: 8B, to: 4KiB, factor: 2}` (ours)", "1000 (ours)", "100 (ours)");
+static BANDWIDTH_KEYS: [Key; 4] =
+    sweep_keys(BYTES_OF_OPERATION, "`{from: 4KiB, to: 1MiB, factor: 4}` (ours)", "20 (ours)", "5 (ours)");
+const BYTES_OF_ARRAY: Key = key(
+    "bytes",
+    SIZE,
+    "`1MiB` (ours)",
+    "Bytes of the whole array, which is divided into parts; a multiple of the element's size. Input and output together are no larger \
+     than the memory of any node.",
+);
+static COLLECTIVE_KEYS: [Key; 11] =
+    joined(&[COLLECTIVE_SETTINGS.keys, &sweep_keys(BYTES_OF_ARRAY, "", "20 (ours)", "5 (ours)")]);
+pub(crate) static LATENCY: Table = table("job.latency", &LATENCY_KEYS);
+pub(crate) static BANDWIDTH: Table = table("job.bandwidth", &BANDWIDTH_KEYS);
+pub(crate) static COLLECTIVE: Table = table("job.collective", &COLLECTIVE_KEYS);
+
+impl Sweep {
+    /// Visits the keys of a sweep, given the table of its job and its default.
+    pub(crate) fn visit(&self, table: &'static Table, base: &Self, visit: &mut dyn Visit) {
+        let Self { sizes, repetitions, warm_up } = self;
+        for key in table.keys {
+            match key.name {
+                "sizes" => {
+                    let Sizes { from_bytes, to_bytes, factor } = sizes;
+                    let text = format!("{from_bytes}..{to_bytes}*{factor}");
+                    visit.value(key, &Text(&text), *sizes == base.sizes);
+                }
+                "repetitions" => repetitions.visit(key, &base.repetitions, visit),
+                "warm_up" => warm_up.visit(key, &base.warm_up, visit),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl JobKind {
+    /// Visits the keys of the job.
+    pub(crate) fn visit(&self, litmus: &LitmusPlan, visit: &mut dyn Visit) {
+        match self {
+            Self::None => {}
+            Self::Litmus => litmus.visit(visit),
+            Self::Latency(sweep) => sweep.visit(&LATENCY, &Sweep::LATENCY, visit),
+            Self::Bandwidth(sweep) => sweep.visit(&BANDWIDTH, &Sweep::BANDWIDTH, visit),
+            Self::Traffic(plan) => plan.visit(visit),
+            Self::Collective(plan) => {
+                Section::visit(plan, visit);
+                plan.sweep.visit(&COLLECTIVE, &CollectivePlan::default().sweep, visit);
+            }
+        }
+    }
+}
+
+impl Field for AlgorithmList {
+    fn visit(&self, key: &'static Key, default: &Self, visit: &mut dyn Visit) {
+        visit.value(key, &Text(&self.to_string()), self == default);
+    }
+}
+
+impl Field for NodeId {
+    fn visit(&self, key: &'static Key, default: &Self, visit: &mut dyn Visit) {
+        visit.value(key, self, self == default);
+    }
 }
 
 words! {
@@ -254,7 +440,7 @@ impl JobPlan {
         let largest = |sweep: &Sweep| sweep.sizes.largest_bytes();
         match &self.kind {
             JobKind::None => 0,
-            JobKind::Litmus => u64::from(self.bytes_max),
+            JobKind::Litmus => u64::from(self.litmus.bytes_max),
             JobKind::Latency(sweep) | JobKind::Bandwidth(sweep) => largest(sweep).saturating_mul(2),
             JobKind::Traffic(plan) => plan.bytes.saturating_mul(ranks as u64 + 1),
             JobKind::Collective(plan) => {
@@ -302,16 +488,17 @@ impl CollectiveName {
 
 impl Default for CollectivePlan {
     fn default() -> Self {
-        Self {
+        let plan = Self {
             collective: CollectiveName::default(),
             algorithm: AlgorithmList::default(),
-            segments: 8,
+            segments: 0,
             op: OperatorName::default(),
             element: ElementName::default(),
             sweep: Sweep { sizes: Sizes::one(1 << 20), repetitions: 20, warm_up: 5 },
             root: NodeId(0),
             on_loss: OnLoss::default(),
-        }
+        };
+        plan.with_defaults()
     }
 }
 
@@ -418,7 +605,7 @@ mod tests {
         let needed = |collective, bytes| {
             let sweep = Sweep { sizes: Sizes::one(bytes), repetitions: 1, warm_up: 0 };
             let kind = JobKind::Collective(CollectivePlan { collective, sweep, ..CollectivePlan::default() });
-            JobPlan { kind, bytes_max: 1, rounds: 1 }.memory_bytes_min(4)
+            JobPlan { kind, litmus: LitmusPlan::default() }.memory_bytes_min(4)
         };
         assert_eq!(needed(CollectiveName::AllReduce, 1000), 2000);
         assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "input is a quarter, output is the whole");

@@ -5,12 +5,19 @@
 
 use rackloom_protocol::{CreditConfig, CreditUpdates, Edge};
 
+use crate::model::bounds::{DELAY_NS_MAX, RATE_MAX};
 use crate::model::headers::HeaderProfile;
-use crate::model::loss::{Burst, LossByKind};
-use crate::model::of_link::{OwnChannels, OwnCredits};
-use crate::model::pause::PausePlan;
-use crate::model::retry::RetryPlan;
-use crate::model::timing::{Medium, SideLatency};
+use crate::model::loss::{BURST, Burst, LOSS_BY_KIND, LossByKind};
+use crate::model::of_link::{LINK_CHANNELS, LINK_CREDITS, OwnChannels, OwnCredits};
+use crate::model::pause::{PFC, PausePlan};
+use crate::model::retry::{LLR, RetryPlan};
+use crate::model::timing::Medium;
+use crate::setting::section::{Field, Visit, section};
+use crate::setting::table::{Key, Kind, key};
+
+const LENGTH_MM_MAX: u64 = 10_000_000;
+/// Largest latency of one stage on one side.
+const SIDE_NS_MAX: u64 = 1_000_000;
 
 const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const MILLIMETRES_PER_METRE: u64 = 1_000;
@@ -30,48 +37,139 @@ pub struct LinkPlan {
     pub updates: CreditUpdates,
 }
 
-/// Properties of a link, equal in both directions.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LinkProfile {
-    /// Rate in bits per second. `None` is as fast as the wire permits.
-    pub rate_bits_per_s: Option<u64>,
-    /// Propagation delay in nanoseconds, used if `length_mm` is `None`. See [`LinkProfile::DELAY_DEFAULT_NS`] and
-    /// [`LinkProfile::latency_ns`].
-    pub delay_ns: u64,
-    /// Length of the cable in millimetres. Replaces `delay_ns`.
-    pub length_mm: Option<u64>,
-    /// Material of the cable.
-    pub medium: Medium,
-    /// Latency of the devices at both ends.
-    pub sides: SideLatency,
-    /// Headers that count against the rate, in virtual time.
-    pub headers: HeaderProfile,
-    /// Probability that a frame is lost.
-    pub loss: f64,
-    /// Parameters of burst losses, in addition to `loss`.
-    pub burst: Option<Burst>,
-    /// Probability of loss for frames of single kinds. Replaces `loss` for these kinds.
-    pub loss_by_kind: LossByKind,
-    /// Probability that a bit on the wire is wrong. A frame with a wrong bit is lost.
-    pub bit_error_rate: f64,
-    /// Probability that a bit of a frame is flipped.
-    pub corrupt: f64,
-    /// Probability that a frame is delivered twice.
-    pub duplicate: f64,
-    /// Probability that a frame is overtaken by later ones.
-    pub reorder: f64,
-    /// Seed of this link's faults. Replaces the plan's seed.
-    pub seed: Option<u64>,
-    /// Numbers of data frames that are lost.
-    pub drop_frames: DropFrames,
-    /// Credits of each direction. Replaces the credits of the rack.
-    pub credits: OwnCredits,
-    /// Use of the rack's channels by this link.
-    pub channels: OwnChannels,
-    /// Link-level retry. `None` is off.
-    pub retry: Option<RetryPlan>,
-    /// Pauses in place of credits. `None` is off.
-    pub pause: Option<PausePlan>,
+section! {
+    /// Properties of a link, equal in both directions.
+    #[derive(Clone, Debug, PartialEq)]
+    pub struct LinkProfile: LINK = "link" {
+        /// Bits per second of the link. An unlimited link is as fast as the wire permits.
+        rate_bits_per_s: Option<u64> {
+            key = "rate";
+            form = Kind::Rate(1_000, RATE_MAX);
+            default = None;
+        }
+        /// Propagation delay from one end of the cable to the other, without serialisation.
+        delay_ns: u64 {
+            key = "delay";
+            form = Kind::Time(0, DELAY_NS_MAX);
+            default = LinkProfile::DELAY_DEFAULT_NS;
+            ours = true;
+            moot_if = |link| link.length_mm.is_some();
+        }
+        /// Length of the cable, in place of its `delay`: `3m` of copper are 13.8 ns.
+        length_mm: Option<u64> {
+            key = "length";
+            form = Kind::Length(1, LENGTH_MM_MAX);
+            default = None;
+        }
+        /// Material of a cable with a `length`: 4.6 ns per metre of copper, 4.9 of fibre (ours).
+        medium: Medium {
+            form = Kind::Word(Medium::NAMES);
+            default = Medium::Copper;
+            shown = "copper, where there is a `length`";
+            moot_if = |link| link.length_mm.is_none();
+        }
+        /// Latency of medium access at each of the two ends.
+        mac_latency_ns: u64 {
+            key = "mac_latency";
+            form = Kind::Time(0, SIDE_NS_MAX);
+            default = 0;
+        }
+        /// Latency of the physical layer at each end.
+        phy_latency_ns: u64 {
+            key = "phy_latency";
+            form = Kind::Time(0, SIDE_NS_MAX);
+            default = 0;
+        }
+        /// Latency of forward error correction at each end.
+        fec_latency_ns: u64 {
+            key = "fec_latency";
+            form = Kind::Time(0, SIDE_NS_MAX);
+            default = 0;
+        }
+        /// Headers that count against the `rate`, in virtual time: those on the wire, or those that a fabric of that kind would put around
+        /// the same operations.
+        headers: HeaderProfile {
+            form = Kind::Word(HeaderProfile::NAMES);
+            default = HeaderProfile::Own;
+        }
+        /// Probability that a frame is lost.
+        loss: f64 {
+            form = Kind::Probability;
+            default = 0.0;
+        }
+        /// Bursts of losses, in addition to `loss`.
+        burst: Option<Burst> {
+            form = Kind::Table(&BURST);
+            default = None;
+            shown = "none";
+        }
+        /// Probability that a frame of this kind is lost, in place of `loss`: `{ack: 10%, data: 0}`.
+        loss_by_kind: LossByKind {
+            form = Kind::Table(&LOSS_BY_KIND);
+            default = LossByKind::default();
+            shown = "";
+        }
+        /// Probability that a bit on the wire is wrong. A frame with a wrong bit is lost: of frames of L bytes, preamble and gap included, a
+        /// share of 1 - (1 - rate)^8L, in addition to the losses of `loss`.
+        bit_error_rate: f64 {
+            form = Kind::Probability;
+            default = 0.0;
+        }
+        /// Probability that one bit of a frame is flipped, headers included.
+        corrupt: f64 {
+            form = Kind::Probability;
+            default = 0.0;
+        }
+        /// Probability that a frame is delivered twice.
+        duplicate: f64 {
+            form = Kind::Probability;
+            default = 0.0;
+        }
+        /// Probability that one to three later frames overtake a frame.
+        reorder: f64 {
+            form = Kind::Probability;
+            default = 0.0;
+        }
+        /// Seed of this link's faults, in place of the seed of the rack.
+        seed: Option<u64> {
+            form = Kind::Count(0, u64::MAX);
+            default = None;
+            shown = "the rack's";
+        }
+        /// Numbers of data frames that are lost, counted from 1 in each direction. Frames without operations are not counted. A list holds
+        /// for both directions; `{n0->n1: [901]}`, under `links` only, for one.
+        drop_frames: DropFrames {
+            form = Kind::Either(&[Kind::Counts, Kind::CountsByDirection]);
+            default = DropFrames::default();
+            shown = "none";
+        }
+        /// Credits of each direction of the link, and their return, in place of those of all links: a number, or a table.
+        credits: OwnCredits {
+            form = Kind::Either(&[Kind::Count(1, u32::MAX as u64), Kind::Table(&LINK_CREDITS)]);
+            default = OwnCredits::default();
+            shown = "as `credits` says";
+            encoded = false;
+        }
+        /// Division of the link into the rack's `channels`. Without it (`off`) all channels share the credits of the link and one queue;
+        /// frames keep their channel for the links behind it.
+        channels: OwnChannels {
+            form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LINK_CHANNELS)]);
+            default = OwnChannels::default();
+            shown = "`on`";
+        }
+        /// Link-level retry: both ends number frames and repeat frames that the link loses.
+        llr: Option<RetryPlan> {
+            form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&LLR)]);
+            default = None;
+            shown = "`off`";
+        }
+        /// Pauses in place of credits: a receiver that runs out of room pauses its neighbour, for each channel.
+        pfc: Option<PausePlan> {
+            form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&PFC)]);
+            default = None;
+            shown = "`off`";
+        }
+    }
 }
 
 /// Numbers of data frames to lose, counted from one, per direction.
@@ -100,6 +198,12 @@ impl LinkProfile {
 }
 
 impl LinkProfile {
+    /// Returns the latency of all stages of one side, in nanoseconds.
+    #[must_use]
+    pub const fn side_ns(&self) -> u64 {
+        self.mac_latency_ns.saturating_add(self.phy_latency_ns).saturating_add(self.fec_latency_ns)
+    }
+
     /// Returns the latency from one end to the other in picoseconds, without serialisation: the cable, or `delay_ns`, and both sides.
     #[must_use]
     pub const fn latency_ps(&self) -> u64 {
@@ -110,9 +214,8 @@ impl LinkProfile {
             }
             None => self.delay_ns.saturating_mul(PICOSECONDS_PER_NANOSECOND),
         };
-        propagation_ps.saturating_add(
-            self.sides.total_ns().saturating_mul(2).saturating_mul(PICOSECONDS_PER_NANOSECOND),
-        )
+        propagation_ps
+            .saturating_add(self.side_ns().saturating_mul(2).saturating_mul(PICOSECONDS_PER_NANOSECOND))
     }
 
     /// Returns the latency from one end to the other in nanoseconds, rounded up, without serialisation.
@@ -122,29 +225,13 @@ impl LinkProfile {
     }
 }
 
-impl Default for LinkProfile {
-    fn default() -> Self {
-        Self {
-            rate_bits_per_s: None,
-            delay_ns: Self::DELAY_DEFAULT_NS,
-            length_mm: None,
-            medium: Medium::default(),
-            sides: SideLatency::default(),
-            headers: HeaderProfile::default(),
-            loss: 0.0,
-            burst: None,
-            loss_by_kind: LossByKind::default(),
-            bit_error_rate: 0.0,
-            corrupt: 0.0,
-            duplicate: 0.0,
-            reorder: 0.0,
-            seed: None,
-            drop_frames: DropFrames::default(),
-            credits: OwnCredits::default(),
-            channels: OwnChannels::default(),
-            retry: None,
-            pause: None,
-        }
+static FORWARD: Key = key("drop_frames.forward", Kind::Counts, "none", "");
+static BACKWARD: Key = key("drop_frames.backward", Kind::Counts, "none", "");
+
+impl Field for DropFrames {
+    fn visit(&self, _: &'static Key, default: &Self, visit: &mut dyn Visit) {
+        self.forward.visit(&FORWARD, &default.forward, visit);
+        self.backward.visit(&BACKWARD, &default.backward, visit);
     }
 }
 
@@ -162,8 +249,13 @@ mod tests {
 
     #[test]
     fn each_side_adds_its_own() {
-        let sides = SideLatency { mac_ns: 10, phy_ns: 20, fec_ns: 70 };
-        let profile = LinkProfile { delay_ns: 500, sides, ..LinkProfile::default() };
+        let profile = LinkProfile {
+            delay_ns: 500,
+            mac_latency_ns: 10,
+            phy_latency_ns: 20,
+            fec_latency_ns: 70,
+            ..LinkProfile::default()
+        };
         assert_eq!(profile.latency_ns(), 700);
     }
 }

@@ -8,13 +8,29 @@
 
 use std::collections::BTreeMap;
 
-/// Latency and rate of the local path of one server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LocalPath {
-    /// Time from the end of an operation's transfer until its bytes are visible, in nanoseconds.
-    pub latency_ns: u64,
-    /// Rate of all operations of the server together, in bits per second. `None` is unlimited.
-    pub rate_bits_per_s: Option<u64>,
+use crate::model::bounds::{MILLISECOND_NS, RATE_MAX};
+use crate::setting::section::section;
+use crate::setting::table::Kind;
+
+section! {
+    /// Latency and rate of the local path of one server. `docs/decisions/direct-or-wire.md` has the measurement of the defaults.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct LocalPath: LOCAL = "local" {
+        /// Time from the end of an operation's transfer until its bytes are visible and the operation ends.
+        latency_ns: u64 {
+            key = "latency";
+            form = Kind::Time(0, MILLISECOND_NS);
+            default = 150;
+            ours = true;
+        }
+        /// Bits per second that all operations of the server share, one after the other.
+        rate_bits_per_s: Option<u64> {
+            key = "rate";
+            form = Kind::Rate(1_000_000, RATE_MAX);
+            default = Some(320_000_000_000);
+            ours = true;
+        }
+    }
 }
 
 impl LocalPath {
@@ -24,13 +40,6 @@ impl LocalPath {
         let Some(rate) = self.rate_bits_per_s.filter(|rate| *rate > 0) else { return 0 };
         let ns = (u128::from(bytes) * 8 * 1_000_000_000).div_ceil(u128::from(rate));
         u64::try_from(ns).unwrap_or(u64::MAX)
-    }
-}
-
-/// Values measured between two processes on one host. See `docs/decisions/direct-or-wire.md`.
-impl Default for LocalPath {
-    fn default() -> Self {
-        Self { latency_ns: 150, rate_bits_per_s: Some(320_000_000_000) }
     }
 }
 

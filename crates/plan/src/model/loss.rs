@@ -7,19 +7,22 @@
 
 use rackloom_protocol::wire::FrameKind;
 
-/// Kinds of frames, in the order of their numbers.
-const KINDS: [(FrameKind, &str); 11] = [
-    (FrameKind::Data, "data"),
-    (FrameKind::Ack, "ack"),
-    (FrameKind::Hello, "hello"),
-    (FrameKind::Heartbeat, "heartbeat"),
-    (FrameKind::Report, "report"),
-    (FrameKind::Credit, "credit"),
-    (FrameKind::LinkAck, "link_ack"),
-    (FrameKind::LinkNack, "link_nack"),
-    (FrameKind::LinkInit, "link_init"),
-    (FrameKind::LinkInitEcho, "link_init_echo"),
-    (FrameKind::Pause, "pause"),
+use crate::setting::section::{Field, Text, Visit, section, visit_below};
+use crate::setting::table::{Key, Kind, REQUIRED, Table, key, table};
+
+/// Kinds of frames, in the order of their numbers, with names and descriptions.
+const KINDS: [(FrameKind, &str, &str); 11] = [
+    (FrameKind::Data, "data", "Frames that carry operations."),
+    (FrameKind::Ack, "ack", "Acknowledgements in frames of their own."),
+    (FrameKind::Hello, "hello", "Hellos."),
+    (FrameKind::Heartbeat, "heartbeat", "Heartbeats."),
+    (FrameKind::Report, "report", "Reports of links that went down or came up."),
+    (FrameKind::Credit, "credit", "Credits in frames of their own."),
+    (FrameKind::LinkAck, "link_ack", "Link-level retry: acknowledgements in frames of their own."),
+    (FrameKind::LinkNack, "link_nack", "Link-level retry: negative acknowledgements."),
+    (FrameKind::LinkInit, "link_init", "Link-level retry: offers of sequence numbers."),
+    (FrameKind::LinkInitEcho, "link_init_echo", "Link-level retry: accepted sequence numbers."),
+    (FrameKind::Pause, "pause", "Pauses, and messages that end them."),
 ];
 
 /// Names of the kinds, in the order of [`KINDS`].
@@ -33,15 +36,59 @@ pub(crate) const KIND_NAMES: &[&str] = &{
     names
 };
 
-/// Parameters of burst losses.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Burst {
-    /// Probability that a good link turns bad before a frame.
-    pub enter: f64,
-    /// Probability that a bad link turns good before a frame.
-    pub leave: f64,
-    /// Probability that a bad link loses a frame.
-    pub loss: f64,
+static LOSS_KEYS: [Key; KINDS.len()] = {
+    let mut keys = [key("", Kind::Probability, "as `loss`", ""); KINDS.len()];
+    let mut index = 0;
+    while index < KINDS.len() {
+        keys[index] = key(KINDS[index].1, Kind::Probability, "as `loss`", KINDS[index].2);
+        index += 1;
+    }
+    keys
+};
+
+pub(crate) static LOSS_BY_KIND: Table = table("link.loss_by_kind", &LOSS_KEYS);
+
+section! {
+    /// Parameters of burst losses.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Burst: BURST = "link.burst" {
+        /// Probability that a good link turns bad before a frame.
+        enter: f64 {
+            form = Kind::Probability;
+            default = 0.0;
+            shown = REQUIRED;
+        }
+        /// Probability that a bad link turns good before a frame.
+        leave: f64 {
+            form = Kind::Probability;
+            default = 1.0;
+            shown = REQUIRED;
+        }
+        /// Probability that a bad link loses a frame.
+        loss: f64 {
+            form = Kind::Probability;
+            default = 1.0;
+        }
+    }
+}
+
+impl Field for Option<Burst> {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        match self {
+            Some(burst) => visit_below(burst, key, visit),
+            None => visit.value(key, &Text("none"), true),
+        }
+    }
+}
+
+impl Field for LossByKind {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        visit.open(key);
+        for (index, key) in LOSS_KEYS.iter().enumerate() {
+            self.at(index).visit(key, &None, visit);
+        }
+        visit.close();
+    }
 }
 
 impl Burst {
@@ -65,7 +112,7 @@ pub struct LossByKind {
 impl LossByKind {
     /// Returns the kinds of frames with their names in files.
     pub fn kinds() -> impl Iterator<Item = (FrameKind, &'static str)> {
-        KINDS.into_iter()
+        KINDS.into_iter().map(|(kind, name, _)| (kind, name))
     }
 
     /// Returns the kind with this name, or `None`.
@@ -76,7 +123,10 @@ impl LossByKind {
     /// Returns the probability for this kind, or `None` if it is not stated.
     #[must_use]
     pub fn of(&self, kind: FrameKind) -> Option<f64> {
-        let index = index(kind)?;
+        index(kind).and_then(|index| self.at(index))
+    }
+
+    fn at(&self, index: usize) -> Option<f64> {
         (self.stated & 1 << index != 0).then_some(self.by_kind[index])
     }
 
@@ -111,7 +161,7 @@ impl LossByKind {
 }
 
 fn index(kind: FrameKind) -> Option<usize> {
-    KINDS.iter().position(|(one, _)| *one == kind)
+    KINDS.iter().position(|(one, ..)| *one == kind)
 }
 
 #[cfg(test)]

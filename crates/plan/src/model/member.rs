@@ -5,7 +5,13 @@ use std::path::PathBuf;
 
 use rackloom_protocol::{MemberRole, Tenant};
 
+use crate::setting::complaint::{Complaint, quoted};
+use crate::setting::section::section;
+use crate::setting::table::Kind;
+use crate::setting::value::{Shown, Value};
 use crate::setting::word::words;
+
+const NUMA_NODE_MAX: u64 = 1023;
 
 /// Describes one GPU node or switch.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,23 +30,6 @@ pub struct MemberPlan {
     pub memory: MemoryOptions,
 }
 
-/// Placement of a node's memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MemoryOptions {
-    /// True if the memory is in huge pages.
-    pub huge_pages: bool,
-    /// True if the memory is never swapped out.
-    pub locked: bool,
-    /// NUMA node of the machine that holds the memory. `None` is any.
-    pub numa_node: Option<u16>,
-    /// Device that holds the memory. `None` is memory of the host.
-    pub device: Option<MemoryDevice>,
-    /// Method by which other processes open memory of a device.
-    pub share: ShareBy,
-    /// Device whose kernels use memory of the host in place. `None` if no device does.
-    pub mapped: Option<MemoryDevice>,
-}
-
 words! {
     /// Method by which other processes of the server open memory of a device.
     pub enum ShareBy {
@@ -49,6 +38,72 @@ words! {
         Handle = "handle",
         /// All regions are in one pool, which has one descriptor, and each region has a pointer into it.
         Pool = "pool",
+    }
+}
+
+section! {
+    /// Placement of a node's memory.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct MemoryOptions: MEMORY_OPTIONS = "memory" {
+        /// True if huge pages hold the memory.
+        huge_pages: bool {
+            form = Kind::Flag;
+            default = false;
+        }
+        /// True if the memory is never swapped out.
+        locked: bool {
+            form = Kind::Flag;
+            default = false;
+        }
+        /// NUMA node of the machine that holds the memory.
+        numa_node: Option<u16> {
+            form = Kind::Count(0, NUMA_NODE_MAX);
+            default = None;
+            shown = "any";
+            explain = explain_numa_node;
+        }
+        /// GPU that holds the memory.
+        device: Option<MemoryDevice> {
+            form = Kind::Device;
+            default = None;
+            shown = "the host's memory";
+        }
+        /// Method by which nodes of the same server open memory of a GPU: each region has a handle of its own, or all are in one pool.
+        share: ShareBy {
+            form = Kind::Word(ShareBy::NAMES);
+            default = ShareBy::Handle;
+        }
+        /// GPU whose kernels use memory of the host in place.
+        mapped: Option<MemoryDevice> {
+            form = Kind::Device;
+            default = None;
+            shown = "no device";
+        }
+    }
+}
+
+fn explain_numa_node(path: &str, number: u64) -> Option<Complaint> {
+    let hint = format!("the machine numbers its NUMA nodes from 0; write at most {NUMA_NODE_MAX}");
+    Some(Complaint::about(format!("`{path}`: {number} is more than {NUMA_NODE_MAX}")).hint(hint))
+}
+
+impl Shown for MemoryDevice {
+    fn encode(&self, kind: &Kind, text: &mut String) {
+        text.push_str(&self.shown(kind));
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for MemoryDevice {
+    /// Reads `cuda:0` or `fake:7`.
+    fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
+        Self::named(text).ok_or_else(|| {
+            let hint = "write `cuda:0` for the first GPU (`rackloom gpu info` lists them), or `fake:7` for a fake one of seed 7";
+            Complaint::about(format!("{} is not a device", quoted(text))).hint(hint)
+        })
     }
 }
 
@@ -82,12 +137,19 @@ impl fmt::Display for MemoryDevice {
     }
 }
 
-/// Authentication of the members of a rack.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SecurityPlan {
-    /// Path of the file with the secret. `None` is a rack without authentication. The path is as written in the file until the
-    /// program that starts the rack resolves it.
-    pub key_file: Option<PathBuf>,
+section! {
+    /// Authentication of the members of a rack.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct SecurityPlan: SECURITY = "security" {
+        /// File with a secret of 32 bytes or more, which its user alone can read. A relative path starts at the folder of the rack file.
+        /// Every process of the rack needs the same content; the path may differ by host. It is not part of the configuration hash.
+        key_file: Option<PathBuf> {
+            form = Kind::Path;
+            default = None;
+            shown = "what `RACKLOOM_KEY_FILE` names";
+            encoded = false;
+        }
+    }
 }
 
 /// Quota of one tenant.
@@ -96,5 +158,17 @@ pub struct TenantPlan {
     /// Number of the tenant.
     pub tenant: Tenant,
     /// Largest sum of the memory of all its nodes, in bytes.
-    pub memory_bytes_max: u64,
+    pub memory_max_bytes: u64,
+}
+
+section! {
+    pub(crate) fields of TenantPlan: TENANT = "tenants" {
+        /// Memory of all its nodes together. A rack that gives them more is refused.
+        memory_max_bytes: u64 {
+            key = "memory_max";
+            form = Kind::Size(0, u64::MAX);
+            default = u64::MAX;
+            shown = "unlimited";
+        }
+    }
 }

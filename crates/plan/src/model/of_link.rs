@@ -3,15 +3,39 @@
 //! The mapping of frames to channels is a property of the rack. The division into channels, and the return of credits, are
 //! properties of the link. [`crate::deadlock`] decides if a rack with such links can deadlock.
 
-/// Credits of each direction of a link. `None` takes the value of the rack.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnCredits {
-    /// Number of credits.
-    pub limit: Option<u32>,
-    /// Freed bytes between updates.
-    pub update_spacing_bytes: Option<u64>,
-    /// True if the credits of lost frames return.
-    pub resync: Option<bool>,
+use crate::setting::section::{Field, Text, Visit, section, visit_below};
+use crate::setting::table::{Key, Kind, Table, key, table};
+
+section! {
+    /// Credits of each direction of a link. `None` takes the value of the rack.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct OwnCredits: LINK_CREDITS = "link.credits" {
+        /// Credits of each direction.
+        limit: Option<u32> {
+            form = Kind::Count(1, u32::MAX as u64);
+            default = None;
+            shown = "as `credits.limit`";
+        }
+        /// Freed bytes after which an update leaves as a frame of its own.
+        update_spacing_bytes: Option<u64> {
+            key = "update_spacing";
+            form = Kind::Size(1, 1 << 40);
+            default = None;
+            shown = "as `credits.update_spacing`; a quarter of the credits of a channel if that is not stated";
+        }
+        /// True if the credits of a frame that the link has lost return.
+        resync: Option<bool> {
+            form = Kind::Flag;
+            default = None;
+            shown = "as `credits.resync`";
+        }
+    }
+}
+
+impl Field for OwnCredits {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        visit_below(self, key, visit);
+    }
 }
 
 /// Use of the rack's channels by one link.
@@ -23,8 +47,29 @@ pub struct OwnChannels {
     pub limits: Vec<u32>,
 }
 
+pub(crate) static LINK_CHANNELS: Table = table(
+    "link.channels",
+    &[key(
+        "limits",
+        Kind::Counts,
+        "as `channels.limits`",
+        "Credits of each channel of the link; together at most the credits that the link has.",
+    )],
+);
+
 impl Default for OwnChannels {
     fn default() -> Self {
         Self { are_divided: true, limits: Vec::new() }
+    }
+}
+
+impl Field for OwnChannels {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        visit.value(key, &Text(if self.are_divided { "on" } else { "off" }), self.are_divided);
+        visit.open(key);
+        for limits in LINK_CHANNELS.keys {
+            self.limits.visit(limits, &Vec::new(), visit);
+        }
+        visit.close();
     }
 }

@@ -17,13 +17,13 @@ mod timers;
 use std::collections::BTreeMap;
 
 use rackloom_protocol::{
-    Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PathConfig, PauseConfig,
-    PortConfig, RetryConfig, TransportConfig,
+    Graph, Incarnation, LinkTimers, MemberConfig, MemberRole, NodeId, PackingConfig, PauseConfig, PortConfig,
+    RetryConfig, TransportConfig,
 };
 
 use crate::model::channels::ChannelPlan;
 use crate::model::clock::Clock;
-use crate::model::defaults::CreditChoice;
+use crate::model::credits::CreditChoice;
 use crate::model::expect::Expectations;
 use crate::model::hosts::HostPlan;
 use crate::model::hub::SwitchKind;
@@ -31,6 +31,7 @@ use crate::model::job::JobPlan;
 use crate::model::link::{LinkPlan, LinkProfile};
 use crate::model::local::LocalPlan;
 use crate::model::member::{MemberPlan, SecurityPlan, TenantPlan};
+use crate::model::paths::PathPlan;
 use crate::model::stated::{Reach, Stated};
 use crate::model::timing::ForwardingPlan;
 use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
@@ -71,7 +72,7 @@ pub struct Plan {
     /// How small operations share a frame.
     pub packing: PackingConfig,
     /// Selection among several paths to a node.
-    pub paths: PathConfig,
+    pub paths: PathPlan,
     /// Forwarding of frames by a member, in virtual time.
     pub forwarding: ForwardingPlan,
     /// Virtual channels of every link.
@@ -171,9 +172,9 @@ impl Plan {
             graph: graph.into(),
             timers: self.timers_on(clock),
             transport: self.transport_on(clock),
-            paths: self.paths,
+            paths: self.paths.config(),
             packing: self.packing,
-            forwarding: self.forwarding.rules,
+            forwarding: self.forwarding.config(),
             channels: self.channels.config.clone(),
             end_to_end_check: self.end_to_end_check(),
             outstanding_loads_max: self.outstanding_loads_max,
@@ -183,13 +184,13 @@ impl Plan {
 
     fn retry_config(&self, edge: usize, clock: Clock) -> Option<RetryConfig> {
         let profile = &self.links[edge].profile;
-        profile.retry.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
+        profile.llr.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
     }
 
     fn pause_config(&self, edge: usize, clock: Clock) -> Option<PauseConfig> {
         let profile = &self.links[edge].profile;
         let room_bytes = self.channel_room_bytes(profile);
-        profile.pause.map(|pause| pause.config(profile, self.frame_bytes_max, room_bytes, clock))
+        profile.pfc.map(|pause| pause.config(profile, self.frame_bytes_max, room_bytes, clock))
     }
 
     /// Returns the bytes that frames of one channel may fill on a link with pauses. A quarter of a ring stays free for

@@ -2,38 +2,69 @@
 
 use rackloom_protocol::{FlushPolicy, RetryConfig};
 
-/// Link-level retry of a rack file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RetryPlan {
-    /// Width of the sequence numbers in bits. The window stays below half of their range.
-    pub sequence_bits: u8,
-    /// Largest number of unacknowledged frames.
-    pub outstanding_frames: u32,
-    /// Largest number of unacknowledged bytes.
-    pub outstanding_bytes: u32,
-    /// Number of received bytes after which an acknowledgement is sent at once.
-    pub ack_spacing_bytes: u32,
-    /// Longest delay of an acknowledgement, in nanoseconds. `None` is a quarter of the replay timer.
-    pub ack_delay_ns: Option<u64>,
-    /// Time without progress until a replay, in nanoseconds. `None` follows from the clock and the link.
-    pub replay_timer_ns: Option<u64>,
-    /// Largest number of consecutive replays without progress.
-    pub replay_count_max: u8,
-    /// Treatment of frames after the last replay.
-    pub flush: FlushPolicy,
+use crate::model::bounds::{DELAY_NS_MAX, MINUTE_NS};
+use crate::setting::section::{Field, Visit, section, visit_switched};
+use crate::setting::table::{Key, Kind};
+use crate::setting::word::Word;
+
+section! {
+    /// Link-level retry of a rack file.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RetryPlan: LLR = "link.llr" {
+        /// Width of the sequence numbers in bits. At most half of their range may be unacknowledged.
+        sequence_bits: u8 {
+            form = Kind::Count(2, 32);
+            default = 20;
+        }
+        /// Largest number of unacknowledged frames.
+        outstanding_frames: u32 {
+            form = Kind::Count(1, 1 << 20);
+            default = 1024;
+            ours = true;
+        }
+        /// Largest number of unacknowledged bytes: the replay buffer of each port, at least one largest frame.
+        outstanding_bytes: u32 {
+            form = Kind::Size(354, 64 << 20);
+            default = 256 << 10;
+            ours = true;
+        }
+        /// Received bytes after which an acknowledgement is sent at once.
+        ack_spacing_bytes: u32 {
+            key = "ack_spacing";
+            form = Kind::Size(1, 64 << 20);
+            default = 2048;
+        }
+        /// Longest time that an acknowledgement waits for the spacing, or for a frame that carries it.
+        ack_delay_ns: Option<u64> {
+            key = "ack_delay";
+            form = Kind::Time(0, DELAY_NS_MAX);
+            default = None;
+            shown = "a quarter of `replay_timer` (ours)";
+        }
+        /// Time without an acknowledgement after which all unacknowledged frames are sent again.
+        replay_timer_ns: Option<u64> {
+            key = "replay_timer";
+            form = Kind::Time(1, MINUTE_NS);
+            default = None;
+            shown = "see below";
+        }
+        /// Largest number of consecutive replays without progress. Then the link is flushed. 255 is unlimited.
+        replay_count_max: u8 {
+            form = Kind::Count(0, 255);
+            default = RetryConfig::REPLAYS_UNLIMITED;
+            ours = true;
+        }
+        /// Treatment of frames while a flushed link agrees on numbers again: they wait, are discarded, or leave without protection.
+        flush: FlushPolicy {
+            form = Kind::Word(FlushPolicy::WORDS);
+            default = FlushPolicy::Block;
+            ours = true;
+        }
+    }
 }
 
-impl Default for RetryPlan {
-    fn default() -> Self {
-        Self {
-            sequence_bits: 20,
-            outstanding_frames: 1024,
-            outstanding_bytes: 256 << 10,
-            ack_spacing_bytes: 2048,
-            ack_delay_ns: None,
-            replay_timer_ns: None,
-            replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
-            flush: FlushPolicy::Block,
-        }
+impl Field for Option<RetryPlan> {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        visit_switched(self.as_ref(), key, visit);
     }
 }

@@ -4,8 +4,11 @@
 //! Serialisation is not included: it follows from rate and frame. Cable delays are in picoseconds, because three metres of copper
 //! take 13.8 ns.
 
-use rackloom_protocol::ForwardingConfig;
+use rackloom_protocol::{ForwardingConfig, SharedBufferConfig};
 
+use crate::model::bounds::{BUFFER_BYTES_MAX, MILLISECOND_NS};
+use crate::setting::section::{Field, Text, Visit, section, visit_below};
+use crate::setting::table::{Key, Kind, REQUIRED};
 use crate::setting::word::words;
 
 words! {
@@ -30,25 +33,6 @@ impl Medium {
     }
 }
 
-/// Latency of each side of a link, equal in both directions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SideLatency {
-    /// Medium access control.
-    pub mac_ns: u64,
-    /// Physical layer.
-    pub phy_ns: u64,
-    /// Forward error correction.
-    pub fec_ns: u64,
-}
-
-impl SideLatency {
-    /// Returns the sum of all stages, in nanoseconds.
-    #[must_use]
-    pub const fn total_ns(self) -> u64 {
-        self.mac_ns + self.phy_ns + self.fec_ns
-    }
-}
-
 words! {
     /// Condition under which a member begins to forward a frame.
     pub enum ForwardingMode {
@@ -60,15 +44,156 @@ words! {
     }
 }
 
-/// Forwarding of frames by a switch, or by a node that relays for others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ForwardingPlan {
-    /// Condition under which forwarding begins.
-    pub mode: ForwardingMode,
-    /// Latency of forwarding, in nanoseconds.
-    pub latency_ns: u64,
-    /// Rules for forwarded frames and the member's own frames, for example bubble flow control.
-    pub rules: ForwardingConfig,
-    /// True if a rack that can deadlock is accepted, to demonstrate it.
-    pub allows_deadlock: bool,
+words! {
+    /// Frames that leave first where a member has own frames and frames in transit.
+    pub enum FramePriority {
+        /// Frames in transit.
+        #[default]
+        Transit = "transit",
+        /// Own frames.
+        Own = "own",
+    }
+}
+
+words! {
+    /// Time at which a node frees the buffer of a request.
+    pub enum DrainTime {
+        /// When the node has taken the request.
+        #[default]
+        AtOnce = "at-once",
+        /// When all answers to the requester have left.
+        Answered = "answered",
+    }
+}
+
+words! {
+    /// Queues of a member that forwards frames.
+    pub enum QueueOrder {
+        /// A queue for each egress (virtual output queues).
+        #[default]
+        ByOutput = "by-output",
+        /// A queue for each ingress link and channel.
+        ByInput = "by-input",
+    }
+}
+
+words! {
+    /// Treatment of a rack that can deadlock.
+    pub enum DeadlockPolicy {
+        /// The rack is refused.
+        #[default]
+        Refuse = "refuse",
+        /// The rack is accepted, to demonstrate the deadlock.
+        Allow = "allow",
+    }
+}
+
+section! {
+    /// Forwarding of frames by a switch, or by a node that relays for others.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct ForwardingPlan: FORWARDING = "forwarding" {
+        /// Time at which a frame is forwarded: when it has arrived completely, or when it begins to arrive.
+        mode: ForwardingMode {
+            form = Kind::Word(ForwardingMode::NAMES);
+            default = ForwardingMode::StoreAndForward;
+        }
+        /// Latency of forwarding a frame.
+        latency_ns: u64 {
+            key = "latency";
+            form = Kind::Time(0, MILLISECOND_NS);
+            default = 0;
+        }
+        /// True if a member's own frames leave only where one more largest frame would fit, so that a ring never deadlocks. `false`
+        /// demonstrates the deadlock.
+        bubble: bool {
+            form = Kind::Flag;
+            default = true;
+        }
+        /// Frames that leave first: frames in transit, or the member's own.
+        priority: FramePriority {
+            form = Kind::Word(FramePriority::NAMES);
+            default = FramePriority::Transit;
+        }
+        /// Time at which a node frees the buffer of a request: when it has taken the request, or when all its answers have left.
+        /// `answered` demonstrates why answers need a channel of their own.
+        drain: DrainTime {
+            form = Kind::Word(DrainTime::NAMES);
+            default = DrainTime::AtOnce;
+        }
+        /// Frames that a frame waits for in a switch, or in a node that relays. `by-output`: those that leave by the same port (virtual
+        /// output queues). `by-input`: also those that arrived before it over the same link and channel, for any port; it demonstrates
+        /// head-of-line blocking. The channels of a link take turns.
+        queues: QueueOrder {
+            form = Kind::Word(QueueOrder::NAMES);
+            default = QueueOrder::ByOutput;
+        }
+        /// One buffer in each member for the frames of all links that pause, in place of their `xoff`.
+        buffer: Option<SharedBufferConfig> {
+            form = Kind::Table(&BUFFER);
+            default = None;
+            shown = "the `pfc` of each link";
+        }
+        /// Bytes that may wait for a channel of a port. A data frame that joins more is marked, the next acknowledgement of its receiver
+        /// says so, and its sender counts that. No sender becomes slower because of it.
+        mark_above_bytes: Option<u32> {
+            key = "mark_above";
+            form = Kind::Size(0, BUFFER_BYTES_MAX);
+            default = None;
+            shown = "nothing is marked";
+        }
+        /// Treatment of a rack whose channels can wait for each other in a cycle. `allow` accepts it, to demonstrate the deadlock.
+        deadlock: DeadlockPolicy {
+            form = Kind::Word(DeadlockPolicy::NAMES);
+            default = DeadlockPolicy::Refuse;
+        }
+    }
+}
+
+section! {
+    /// Shared buffer for a file that states its size only.
+    pub(crate) const BUFFER_DEFAULT: SharedBufferConfig, BUFFER = "forwarding.buffer" {
+        /// Size of the buffer of each switch, and of each node that relays.
+        bytes: u64 {
+            form = Kind::Size(1, BUFFER_BYTES_MAX);
+            default = 1;
+            shown = REQUIRED;
+        }
+        /// Ratio of the bytes that a channel of a link may hold to the free bytes, before the neighbour is paused.
+        alpha_thousandths: u32 {
+            key = "alpha";
+            form = Kind::Factor(1, 64_000);
+            default = 1_000;
+            ours = true;
+        }
+        /// Reserve of each channel of each link beside the shared buffer.
+        private_bytes: u32 {
+            key = "private";
+            form = Kind::Size(0, BUFFER_BYTES_MAX);
+            default = 0;
+        }
+    }
+}
+
+impl Field for Option<SharedBufferConfig> {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        match self {
+            Some(buffer) => visit_below(buffer, key, visit),
+            None => visit.value(key, &Text("none"), true),
+        }
+    }
+}
+
+impl ForwardingPlan {
+    /// Returns the rules of the protocol core.
+    #[must_use]
+    pub fn config(&self) -> ForwardingConfig {
+        ForwardingConfig {
+            bubble: self.bubble,
+            own_first: self.priority == FramePriority::Own,
+            until_answered: self.drain == DrainTime::Answered,
+            in_order: self.queues == QueueOrder::ByInput,
+            mark_above_bytes: self.mark_above_bytes,
+            shared_buffer: self.buffer,
+        }
+    }
 }

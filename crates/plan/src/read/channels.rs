@@ -5,7 +5,7 @@ use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 use crate::model::channels::{ChannelPlan, LANE_KEYS};
 use crate::model::of_link::OwnChannels;
 use crate::model::shape::Shape;
-use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::fields::{Fields, Reader, prefixed};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
 use crate::schema;
@@ -20,9 +20,7 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     }
     let fields = reader.open_under(rack, "channels", &schema::CHANNELS);
     let rise = reader.word(&fields, "rise", Rise::Never);
-    let levels = reader.value(&fields, "levels", None, |text| {
-        in_range(&schema::CHANNELS, "levels", whole(text)?).map(|levels| Some(levels as u8))
-    });
+    let levels: Option<u8> = reader.declared(&fields, "levels", None);
     let config = ChannelConfig {
         lane_of: lanes(reader, &fields),
         levels: levels.unwrap_or(1),
@@ -56,9 +54,7 @@ fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
     let mut lane_of = ChannelConfig::by_class().lane_of;
     for (class, key) in LANE_KEYS {
         let usual = lane_of[class.index()];
-        lane_of[class.index()] = reader.value(&table, key, usual, |text| {
-            in_range(&schema::LANES, key, whole(text)?).map(|lane| lane as u8)
-        });
+        lane_of[class.index()] = reader.declared(&table, key, usual);
     }
     lane_of
 }

@@ -8,12 +8,10 @@ use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::setting::quantity::{nanoseconds, whole};
 
 /// Reads the expectations. Without a shape, names are not looked up.
 pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>) -> Expectations {
     let fields = reader.open_under(rack, "expect", &schema::EXPECT);
-    let base = Expectations::default();
     let lost_path = fields.path_of("nodes_lost");
     let mut nodes_lost = BTreeSet::new();
     for item in reader.items(fields.find("nodes_lost"), &lost_path) {
@@ -27,12 +25,6 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
             reader.complain(item.position, complaint.hint("name each member once"));
         }
     }
-    Expectations {
-        verdict: reader.word(&fields, "verdict", base.verdict),
-        operations_complete: reader.flag(&fields, "operations_complete", base.operations_complete),
-        elapsed_max_ns: reader.value(&fields, "elapsed_max", None, |text| nanoseconds(text).map(Some)),
-        retransmitted_min: reader.value(&fields, "retransmitted_min", None, |text| whole(text).map(Some)),
-        retransmitted_max: reader.value(&fields, "retransmitted_max", None, |text| whole(text).map(Some)),
-        nodes_lost: nodes_lost.into_iter().collect(),
-    }
+    let nodes_lost = nodes_lost.into_iter().collect();
+    Expectations { nodes_lost, ..reader.section(&fields, Expectations::default()) }
 }

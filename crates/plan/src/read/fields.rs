@@ -6,8 +6,10 @@
 use crate::read::document::{self, Content, Entry, Value};
 use crate::read::mistake::{Complaint, Mistake, PlanError, Position, Source, nearest, quoted};
 use crate::read::positions::Positions;
-use crate::schema::{Choose, Kind, RACK, Table};
+use crate::schema::{Choose, Key, Kind, RACK, Table};
 use crate::setting::quantity::shown;
+use crate::setting::section::{self, Section};
+use crate::setting::value::Value as KeyValue;
 use crate::setting::word::{Word, word_of};
 
 /// Common names for keys of rack files.
@@ -184,16 +186,6 @@ impl<'text> Reader<'text> {
         }
     }
 
-    /// Reads `true` or `false`.
-    pub(crate) fn flag<T: Copy + From<bool>>(
-        &mut self,
-        fields: &Fields<'_>,
-        key: &'static str,
-        otherwise: T,
-    ) -> T {
-        self.choice(fields, key, otherwise, &[("true", true.into()), ("false", false.into())])
-    }
-
     /// Reads one of several words.
     pub(crate) fn choice<T: Copy>(
         &mut self,
@@ -213,6 +205,43 @@ impl<'text> Reader<'text> {
     pub(crate) fn word<T: Word>(&mut self, fields: &Fields<'_>, key: &'static str, otherwise: T) -> T {
         let words: Vec<(&str, T)> = T::WORDS.iter().copied().zip(T::VALUES.iter().copied()).collect();
         self.choice(fields, key, otherwise, &words)
+    }
+
+    /// Reads the keys of a section over `base`. Composite values keep those of `base`.
+    pub(crate) fn section<T: Section>(&mut self, fields: &Fields<'_>, mut base: T) -> T {
+        base.read_over(&mut Opened { reader: self, fields });
+        base
+    }
+
+    /// Reads the value of the key with this name, or returns `otherwise`. A number outside of the range of the key is a mistake.
+    pub(crate) fn declared<T: KeyValue>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &'static str,
+        otherwise: T,
+    ) -> T {
+        let declaration = fields.table.find(key);
+        let declaration =
+            declaration.unwrap_or_else(|| unreachable!("{key} is not declared in {}", fields.table.name));
+        self.key(fields, declaration, otherwise)
+    }
+
+    /// Reads the value of a declared key, or returns `otherwise`. A number outside of the range of the key is a mistake.
+    pub(crate) fn key<T: KeyValue>(&mut self, fields: &Fields<'_>, key: &'static Key, otherwise: T) -> T {
+        let Some(value) = fields.find(key.name) else { return otherwise };
+        let path = fields.path_of(key.name);
+        self.positions.note(path.clone(), value.position);
+        let read = self.scalar(value, &path).and_then(|text| {
+            let read: T = T::read(text, &key.kind)
+                .map_err(|complaint| prefixed(&path, with_range(fields.table, key.name, complaint)))?;
+            let beyond = read.number().and_then(|number| key.beyond_range(&path, number));
+            beyond.map_or(Ok(read), Err)
+        });
+        read.unwrap_or_else(|complaint| {
+            self.positions.note_broken(path);
+            self.complain(value.position, complaint);
+            otherwise
+        })
     }
 
     /// Returns the text of a single value.
@@ -254,6 +283,18 @@ impl<'doc> Fields<'doc> {
     /// Returns the path of a key, for example `timers.hold_down`.
     pub(crate) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
+    }
+}
+
+/// Open table as the source of a section.
+struct Opened<'r, 'text, 'doc> {
+    reader: &'r mut Reader<'text>,
+    fields: &'r Fields<'doc>,
+}
+
+impl section::Source for Opened<'_, '_, '_> {
+    fn value<T: KeyValue>(&mut self, key: &'static Key, otherwise: T) -> T {
+        self.reader.key(self.fields, key, otherwise)
     }
 }
 

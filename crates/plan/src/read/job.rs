@@ -10,10 +10,8 @@ use crate::model::shape::Shape;
 use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader, prefixed};
 use crate::read::mistake::{Complaint, quoted};
-use crate::read::settings::bytes_as;
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::setting::quantity::{bytes, whole};
 use crate::setting::word::word_of;
 
 /// Jobs that the file names.
@@ -71,11 +69,7 @@ fn job(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>, name: 
         }
         _ => {
             let fields = reader.open_under(jobs, "litmus", &schema::LITMUS);
-            return JobPlan {
-                kind: JobKind::Litmus,
-                bytes_max: reader.value(&fields, "bytes_max", base.bytes_max, bytes_as),
-                rounds: reader.value(&fields, "rounds", base.rounds, whole),
-            };
+            return JobPlan { kind: JobKind::Litmus, litmus: reader.section(&fields, base.litmus) };
         }
     };
     JobPlan { kind, ..base }
@@ -85,14 +79,10 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
     let fields = reader.open_under(jobs, "collective", &schema::COLLECTIVE);
     let base = CollectivePlan::default();
     CollectivePlan {
-        collective: reader.word(&fields, "collective", base.collective),
         algorithm: algorithms(reader, &fields),
-        segments: reader.value(&fields, "segments", base.segments, whole),
-        op: reader.word(&fields, "op", base.op),
-        element: reader.word(&fields, "type", base.element),
         sweep: sweep(reader, &fields, base.sweep),
         root: root(reader, &fields, shape).unwrap_or(base.root),
-        on_loss: reader.word(&fields, "on_loss", base.on_loss),
+        ..reader.section(&fields, base)
     }
 }
 
@@ -128,12 +118,7 @@ fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
 
 fn traffic(reader: &mut Reader<'_>, jobs: &Fields<'_>) -> TrafficPlan {
     let fields = reader.open_under(jobs, "traffic", &schema::TRAFFIC);
-    let base = TrafficPlan::default();
-    TrafficPlan {
-        pattern: reader.word(&fields, "pattern", base.pattern),
-        bytes: reader.value(&fields, "bytes", base.bytes, bytes),
-        messages: reader.value(&fields, "messages", base.messages, whole),
-    }
+    reader.section(&fields, TrafficPlan::default())
 }
 
 fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> Option<NodeId> {
@@ -153,7 +138,7 @@ fn root(reader: &mut Reader<'_>, fields: &Fields<'_>, shape: Option<&Shape>) -> 
 
 /// Reads `bytes: 1MiB` or `sizes: {from: 8B, to: 64MiB, factor: 2}`, and the repetitions.
 fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
-    let one = reader.value(fields, "bytes", None, |text| bytes(text).map(Some));
+    let one = reader.declared(fields, "bytes", None);
     let several = fields.find("sizes");
     if let Some(value) = several {
         reader.positions.note(fields.path_of("sizes"), value.position);
@@ -169,8 +154,8 @@ fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
     };
     Sweep {
         sizes,
-        repetitions: reader.value(fields, "repetitions", base.repetitions, whole),
-        warm_up: reader.value(fields, "warm_up", base.warm_up, whole),
+        repetitions: reader.declared(fields, "repetitions", base.repetitions),
+        warm_up: reader.declared(fields, "warm_up", base.warm_up),
     }
 }
 
@@ -183,8 +168,8 @@ fn sizes(reader: &mut Reader<'_>, outer: &Fields<'_>) -> Option<Sizes> {
             reader.complain(value.position, Complaint::about(message).hint(hint));
         }
     }
-    let factor = reader.value(&fields, "factor", Sizes::FACTOR, whole);
-    let from_bytes = reader.value(&fields, "from", None, |text| bytes(text).map(Some));
-    let to_bytes = reader.value(&fields, "to", None, |text| bytes(text).map(Some));
+    let factor = reader.declared(&fields, "factor", Sizes::FACTOR);
+    let from_bytes = reader.declared(&fields, "from", None);
+    let to_bytes = reader.declared(&fields, "to", None);
     Some(Sizes { from_bytes: from_bytes?, to_bytes: to_bytes?, factor })
 }

@@ -9,14 +9,13 @@ use crate::model::link::{DropFrames, LinkProfile};
 use crate::model::loss::{Burst, LossByKind};
 use crate::model::of_link::OwnCredits;
 use crate::model::shape::Shape;
-use crate::model::timing::SideLatency;
 use crate::read::document::{Content, Value};
-use crate::read::fields::{Fields, Reader, in_range, prefixed};
+use crate::read::fields::{Fields, Reader, prefixed};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::{channels, pause, retry};
 use crate::schema;
-use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, whole};
+use crate::setting::quantity::{probability, whole};
 
 /// Largest number of listed frames of one link direction.
 const DROP_FRAMES_MAX: usize = 10_000;
@@ -62,79 +61,42 @@ fn profile(
     base: LinkProfile,
     name: Option<&str>,
 ) -> LinkProfile {
+    let (length, delay) = (fields.find("length"), fields.find("delay"));
+    let mut profile = reader.section(fields, base.clone());
+    match (length, delay) {
+        (Some(value), Some(_)) => {
+            let path = fields.path_of("length");
+            let message =
+                format!("`{path}` and `{}` both state the delay of a frame", fields.path_of("delay"));
+            reader.complain(value.position, Complaint::about(message).hint("leave one of them out"));
+        }
+        // The entry of one link states its delay in place of the length of all.
+        (None, Some(_)) => profile.length_mm = None,
+        _ => {}
+    }
     LinkProfile {
-        rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, |text| {
-            rate(text)?.map(|bits_per_s| in_range(&schema::LINK, "rate", bits_per_s)).transpose()
-        }),
-        delay_ns: reader.value(fields, "delay", base.delay_ns, |text| {
-            in_range(&schema::LINK, "delay", nanoseconds(text)?)
-        }),
-        length_mm: length(reader, fields, base.length_mm),
-        medium: reader.word(fields, "medium", base.medium),
-        sides: sides(reader, fields, base.sides),
-        headers: reader.word(fields, "headers", base.headers),
-        loss: reader.value(fields, "loss", base.loss, probability),
         burst: burst(reader, fields, base.burst),
         loss_by_kind: loss_by_kind(reader, fields, base.loss_by_kind),
-        bit_error_rate: reader.value(fields, "bit_error_rate", base.bit_error_rate, probability),
-        corrupt: reader.value(fields, "corrupt", base.corrupt, probability),
-        duplicate: reader.value(fields, "duplicate", base.duplicate, probability),
-        reorder: reader.value(fields, "reorder", base.reorder, probability),
-        seed: reader.value(fields, "seed", base.seed, |text| whole(text).map(Some)),
         drop_frames: match fields.find("drop_frames") {
             Some(value) => drop_frames(reader, value, &fields.path_of("drop_frames"), name),
             None => base.drop_frames,
         },
         credits: credits(reader, fields, base.credits),
         channels: channels::of_link(reader, fields, base.channels),
-        retry: retry::read(reader, fields, base.retry),
-        pause: pause::read(reader, fields, base.pause),
-    }
-}
-
-/// Reads the length of a cable, which replaces its delay. If a link's own entry states either, that one is used.
-fn length(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<u64>) -> Option<u64> {
-    let own = reader.value(fields, "length", None, |text| {
-        in_range(&schema::LINK, "length", millimetres(text)?).map(Some)
-    });
-    match (fields.find("length"), fields.find("delay")) {
-        (Some(value), Some(_)) => {
-            let path = fields.path_of("length");
-            let message =
-                format!("`{path}` and `{}` both state the delay of a frame", fields.path_of("delay"));
-            reader.complain(value.position, Complaint::about(message).hint("leave one of them out"));
-            own
-        }
-        (Some(_), None) => own,
-        (None, Some(_)) => None,
-        (None, None) => base,
-    }
-}
-
-fn sides(reader: &mut Reader<'_>, fields: &Fields<'_>, base: SideLatency) -> SideLatency {
-    let mut stage = |key: &'static str, base| {
-        reader.value(fields, key, base, |text| in_range(&schema::LINK, key, nanoseconds(text)?))
-    };
-    SideLatency {
-        mac_ns: stage("mac_latency", base.mac_ns),
-        phy_ns: stage("phy_latency", base.phy_ns),
-        fec_ns: stage("fec_latency", base.fec_ns),
+        llr: retry::read(reader, fields, base.llr),
+        pfc: pause::read(reader, fields, base.pfc),
+        ..profile
     }
 }
 
 /// Reads a number of credits, or a table over the credits of the rack.
 fn credits(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCredits) -> OwnCredits {
     if !fields.is_table("credits") {
-        let limit = reader.value(fields, "credits", base.limit, |text| whole(text).map(Some));
+        let limit = reader.declared(fields, "credits", base.limit);
         return OwnCredits { limit, ..base };
     }
     let own = reader.open_under(fields, "credits", &schema::LINK_CREDITS);
-    OwnCredits {
-        limit: reader.value(&own, "limit", base.limit, |text| whole(text).map(Some)),
-        update_spacing_bytes: reader
-            .value(&own, "update_spacing", base.update_spacing_bytes, |text| bytes(text).map(Some)),
-        resync: reader.choice(&own, "resync", base.resync, &[("true", Some(true)), ("false", Some(false))]),
-    }
+    reader.section(&own, base)
 }
 
 /// Reads bursts as a whole: a link's own entry does not inherit single keys.
@@ -151,11 +113,7 @@ fn burst(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Option<Burst>) -> O
             );
         }
     }
-    Some(Burst {
-        enter: reader.value(&own, "enter", 0.0, probability),
-        leave: reader.value(&own, "leave", 1.0, probability),
-        loss: reader.value(&own, "loss", 1.0, probability),
-    })
+    Some(reader.section(&own, Burst::default()))
 }
 
 fn loss_by_kind(reader: &mut Reader<'_>, fields: &Fields<'_>, mut base: LossByKind) -> LossByKind {

@@ -10,15 +10,15 @@ use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
 use crate::model::defaults;
 use crate::model::local::{LocalPath, LocalPlan};
-use crate::model::member::{MemberPlan, MemoryOptions, TenantPlan};
+use crate::model::member::{MemberPlan, TenantPlan};
 use crate::model::shape::Shape;
 use crate::read::document::{Content, Entry, Value};
-use crate::read::fields::{Fields, Reader, in_range, prefixed, with_range};
+use crate::read::fields::{Fields, Reader, prefixed, with_range};
 use crate::read::mistake::{Complaint, Position, quoted};
 use crate::read::seats::{SeatSettings, server_name, settings};
 use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
 use crate::schema;
-use crate::setting::quantity::{bytes, nanoseconds, rate, whole};
+use crate::setting::quantity::whole;
 
 /// Settings of one member in the file, by source.
 #[derive(Default)]
@@ -127,14 +127,14 @@ fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, en
 /// Reads `local` of the rack and of single servers.
 pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
     let fields = reader.open_under(rack, "local", &schema::LOCAL);
-    let of_rack = local_path(reader, &fields, LocalPath::default());
+    let of_rack = reader.section(&fields, LocalPath::default());
     let mut of_servers = BTreeMap::new();
     // Undeclared keys of a server are reported where its nodes are read.
     for entry in rack.find("servers").map(entries_of).unwrap_or_default() {
         let path = format!("servers.{}.local", entry.key);
         let Some(own) = entries_of(&entry.value).iter().find(|inner| inner.key == "local") else { continue };
         let fields = reader.open(Some(&own.value), path, &schema::LOCAL);
-        of_servers.insert(entry.key.clone(), local_path(reader, &fields, of_rack));
+        of_servers.insert(entry.key.clone(), reader.section(&fields, of_rack));
     }
     LocalPlan { of_rack, of_servers }
 }
@@ -142,18 +142,6 @@ pub(crate) fn local(reader: &mut Reader<'_>, rack: &Fields<'_>) -> LocalPlan {
 /// Returns the entries of a table, or none for any other value.
 fn entries_of(value: &Value) -> &[Entry] {
     if let Content::Table(entries) = &value.content { entries } else { &[] }
-}
-
-fn local_path(reader: &mut Reader<'_>, fields: &Fields<'_>, base: LocalPath) -> LocalPath {
-    let latency = |text: &str| in_range(&schema::LOCAL, "latency", nanoseconds(text)?);
-    let speed = |text: &str| match rate(text)? {
-        Some(bits_per_s) => in_range(&schema::LOCAL, "rate", bits_per_s).map(Some),
-        None => Ok(None),
-    };
-    LocalPath {
-        latency_ns: reader.value(fields, "latency", base.latency_ns, latency),
-        rate_bits_per_s: reader.value(fields, "rate", base.rate_bits_per_s, speed),
-    }
 }
 
 /// Builds one member from all its settings.
@@ -196,14 +184,7 @@ fn seat(
         tenant: tenant.unwrap_or_default(),
         server: settings.server.unwrap_or_else(|| format!("server-{name}")),
         memory_bytes: if is_endpoint { memory_bytes.unwrap_or(defaults::MEMORY_BYTES) } else { 0 },
-        memory: MemoryOptions {
-            huge_pages: settings.huge_pages.unwrap_or_default(),
-            locked: settings.locked.unwrap_or_default(),
-            numa_node: settings.numa_node,
-            device: settings.device,
-            share: settings.share.unwrap_or_default(),
-            mapped: settings.mapped,
-        },
+        memory: settings.memory,
     }
 }
 
@@ -215,14 +196,15 @@ pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantP
         let number = tenant_number(reader, entry);
         let path = format!("tenants.{}", number.unwrap_or_default());
         let fields = reader.open(Some(&entry.value), path, &schema::TENANT);
-        let memory_bytes_max = reader.value(&fields, "memory_max", u64::MAX, bytes);
+        let plan = TenantPlan { tenant: Tenant(number.unwrap_or_default()), memory_max_bytes: 0 };
+        let plan = reader.section(&fields, plan.with_defaults());
         let Some(number) = number else { continue };
         if !seen.insert(number) {
             let complaint = Complaint::about(format!("tenant {number} has been named before"));
             reader.complain(entry.key_position, complaint.hint("write all its keys in one place"));
         }
         reader.positions.note(format!("tenants.{number}"), entry.key_position);
-        tenants.push(TenantPlan { tenant: Tenant(number), memory_bytes_max });
+        tenants.push(plan);
     }
     tenants.sort_unstable_by_key(|plan| plan.tenant);
     tenants

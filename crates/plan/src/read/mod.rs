@@ -25,7 +25,6 @@ mod topology;
 pub mod trace;
 pub mod units;
 
-use crate::model::defaults;
 use crate::model::job::JobPlan;
 use crate::model::link::LinkPlan;
 use crate::model::plan::Plan;
@@ -34,10 +33,8 @@ use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::read::document::Value;
 use crate::read::mistake::{Complaint, quoted};
 use crate::schema;
-use crate::setting::quantity::{nanoseconds, whole};
 use fields::{Fields, Reader};
 use job::Jobs;
-use settings::bytes_as;
 pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
 
 /// Values of all tables.
@@ -65,7 +62,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
     let has_shape = shape.is_some();
     let (edges, switch) = shape.map(|shape| (shape.links, shape.switch)).unwrap_or_default();
     // The wire does not matter here: `settle` computes the credits of every link.
-    let credits = credit_choice.resolve(WireKind::SharedMemory, defaults::RING_BYTES);
+    let credits = credit_choice.resolve(WireKind::SharedMemory, 0);
     let links = edges.into_iter().zip(profiles);
     let links = links
         .map(|((name, edge), profile)| LinkPlan {
@@ -76,9 +73,9 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
             updates: credits.usual_updates(),
         })
         .collect();
-    let mut plan = Plan {
+    let plan = Plan {
         name: name(reader, &rack, document),
-        seed: reader.value(&rack, "seed", 1, whole),
+        seed: 0,
         epoch: 0,
         config_hash: 0,
         members,
@@ -86,10 +83,10 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         links,
         security: security::read(reader, &rack),
         switch,
-        wire: wire(reader, &rack),
-        force_wire: reader.flag(&rack, "force_wire", false),
+        wire: WireKind::default(),
+        force_wire: false,
         local,
-        checks: checks(reader, &rack),
+        checks: Checks::default(),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         stated: settings::stated(&rack),
@@ -98,30 +95,21 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         packing: settings::packing(reader, &rack),
         forwarding: settings::forwarding(reader, &rack),
         channels,
-        frame_bytes_max: reader.value(&rack, "frame_bytes_max", defaults::FRAME_BYTES_MAX, bytes_as),
-        outstanding_loads_max: reader.value(
-            &rack,
-            "outstanding_loads_max",
-            defaults::OUTSTANDING_LOADS_MAX,
-            whole,
-        ),
-        ether_type: reader.value(&rack, "ether_type", defaults::ETHER_TYPE, whole),
-        reception: reception(reader, &rack),
-        udp_port: reader.value(&rack, "udp_port", defaults::UDP_PORT, whole),
-        ring_bytes: reader.value(&rack, "ring_bytes", defaults::RING_BYTES, bytes_as),
-        rdma_threshold_bytes: reader.value(
-            &rack,
-            "rdma_threshold_bytes",
-            defaults::RDMA_THRESHOLD_BYTES,
-            bytes_as,
-        ),
-        payload: payload(reader, &rack),
+        frame_bytes_max: 0,
+        outstanding_loads_max: 0,
+        ether_type: 0,
+        reception: Reception::default(),
+        udp_port: 0,
+        ring_bytes: 0,
+        rdma_threshold_bytes: 0,
+        payload: PayloadMode::default(),
         job,
         expect,
         tenants,
-        watchdog_ns: reader.value(&rack, "watchdog", defaults::WATCHDOG_NS, nanoseconds),
+        watchdog_ns: 0,
         credit_choice,
     };
+    let mut plan = reader.section(&rack, plan.with_defaults());
     plan.settle_levels();
     plan.settle();
     RackFile { plan, jobs, has_shape }
@@ -136,20 +124,4 @@ fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String 
         member_name(text)
             .map_err(|complaint| complaint.reworded(format!("{} is not a name of a rack", quoted(text))))
     })
-}
-
-fn wire(reader: &mut Reader<'_>, rack: &Fields<'_>) -> WireKind {
-    reader.word(rack, "wire", WireKind::default())
-}
-
-fn checks(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Checks {
-    reader.word(rack, "checks", Checks::default())
-}
-
-fn reception(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Reception {
-    reader.word(rack, "reception", Reception::default())
-}
-
-fn payload(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PayloadMode {
-    reader.word(rack, "payload", PayloadMode::default())
 }

@@ -38,12 +38,11 @@ fn table(table: &'static Table, tables: &mut Map<String, Value>) -> Value {
     let mut properties = Map::new();
     for key in table.keys {
         let mut value = kind(&key.kind, tables);
-        value["description"] = json!(description(key.meaning, key.default, &key.kind));
+        value["description"] = json!(description(key.meaning, &key.default_shown(), &key.kind));
         properties.insert(key.name.to_owned(), value);
     }
     let mut schema = json!({"type": "object", "properties": properties, "additionalProperties": false});
-    let required: Vec<&str> =
-        table.keys.iter().filter(|key| key.default == REQUIRED).map(|key| key.name).collect();
+    let required: Vec<&str> = table.keys.iter().filter(|key| key.is_required()).map(|key| key.name).collect();
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
@@ -72,7 +71,9 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
     match of {
         Kind::Name => name(),
         Kind::Names => list(name()),
-        Kind::Count(least, most) => json!({"type": "integer", "minimum": least, "maximum": most}),
+        Kind::Count(least, most) | Kind::Code(least, most) => {
+            json!({"type": "integer", "minimum": least, "maximum": most})
+        }
         Kind::Counts => list(json!({"type": "integer", "minimum": 1})),
         Kind::Size(..) => pattern(&BYTES.pattern()),
         Kind::Time(..) => pattern(&TIMES.pattern()),

@@ -6,30 +6,37 @@
 //!
 //! This module reads no values.
 
-mod channels;
 mod faults;
 mod hosts;
 mod job;
 pub(crate) mod json;
-mod link;
 mod members;
-mod protocol;
 mod rack;
-mod security;
 mod shape;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use crate::setting::table::{By, Choose, Key, Kind, REQUIRED, Table, key, table};
-pub(crate) use channels::{CHANNELS, CHANNELS_FORMS, LANES};
 pub(crate) use faults::{AFTER, EVENT, EVERY_NS_MIN, FAULTS, FAULTS_EXPECT, WHEN};
 pub(crate) use hosts::HOST;
-pub(crate) use job::{BANDWIDTH, COLLECTIVE, EXPECT, JOB, LATENCY, LITMUS, SIZES, TRAFFIC};
-pub(crate) use link::{BURST, LINK, LINK_CHANNELS, LINK_CREDITS, LLR, LOSS_BY_KIND, PFC};
-pub(crate) use members::{DEFAULTS, GROUP, LOCAL, MEMORY, NODE, SERVER, SWITCH, TENANT};
-pub(crate) use protocol::{
-    BUFFER, CREDITS, FORWARDING, PACKING, PATHS, TIMERS, TIMERS_FORMS, TRANSPORT, WINDOW_PACKETS_MAX,
-};
-pub(crate) use rack::{FRAME_BYTES_MIN, HEADER_BYTES, RACK};
-pub(crate) use security::SECURITY;
+pub(crate) use job::JOB;
+pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SERVER, SWITCH};
+pub(crate) use rack::RACK;
 pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RING, SHAPE, STAR};
+
+pub(crate) use crate::model::channels::{CHANNELS, LANES};
+pub(crate) use crate::model::credits::CREDITS;
+pub(crate) use crate::model::expect::EXPECT;
+pub(crate) use crate::model::job::{BANDWIDTH, COLLECTIVE, LATENCY, LITMUS, SIZES, TRAFFIC};
+pub(crate) use crate::model::link::LINK;
+pub(crate) use crate::model::local::LOCAL;
+pub(crate) use crate::model::loss::{BURST, LOSS_BY_KIND};
+pub(crate) use crate::model::member::{SECURITY, TENANT};
+pub(crate) use crate::model::of_link::{LINK_CHANNELS, LINK_CREDITS};
+pub(crate) use crate::model::paths::PATHS;
+pub(crate) use crate::model::pause::PFC;
+pub(crate) use crate::model::rack_settings::{FRAME_BYTES_MIN, HEADER_BYTES};
+pub(crate) use crate::model::retry::LLR;
+pub(crate) use crate::model::timers::TIMERS;
+pub(crate) use crate::model::timing::{BUFFER, FORWARDING};
+pub(crate) use crate::model::transport::{PACKING, TRANSPORT};
+pub(crate) use crate::setting::table::{By, Choose, Key, Kind, REQUIRED, Table, key, table};

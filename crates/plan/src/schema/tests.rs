@@ -31,8 +31,9 @@ fn below(kind: &'static Kind, found: &mut Vec<&'static Table>) {
 /// Returns a table as the document shows it.
 fn shown_in_document(table: &Table) -> String {
     let mut text = "| key | value | default | meaning |\n|---|---|---|---|\n".to_owned();
-    for Key { name, kind, default, meaning } in table.keys {
-        text += &format!("| `{name}` | {} | {default} | {meaning} |\n", kind.words());
+    for key in table.keys {
+        let Key { name, kind, meaning, .. } = key;
+        text += &format!("| `{name}` | {} | {} | {meaning} |\n", kind.words(), key.default_shown());
     }
     text
 }
@@ -47,11 +48,16 @@ fn the_document_of_fault_scripts_shows_every_table_as_it_is_declared() {
     shows_every_table("fault-scripts.md", &FAULTS);
 }
 
+/// Compares the document with the declarations. With `RACKLOOM_WRITE_TABLES` in the environment it writes the tables first.
 fn shows_every_table(file: &str, root: &'static Table) {
     let path = format!("{}/../../docs/{file}", env!("CARGO_MANIFEST_DIR"));
-    let document = std::fs::read_to_string(path).unwrap();
+    let mut document = std::fs::read_to_string(&path).unwrap();
     let mut declared = Vec::new();
     tables(root, &mut declared);
+    if std::env::var_os("RACKLOOM_WRITE_TABLES").is_some() {
+        declared.iter().for_each(|table| document = with_table(&document, table));
+        std::fs::write(&path, &document).unwrap();
+    }
     for table in &declared {
         let expected = format!("\n## `{}`\n", table.name);
         let (_, section) =
@@ -65,8 +71,23 @@ fn shows_every_table(file: &str, root: &'static Table) {
     assert_eq!(headings.count(), declared.len(), "a section for a table that does not exist");
 }
 
+/// Returns the document with the rows of this table in its section.
+fn with_table(document: &str, table: &Table) -> String {
+    let heading = format!("\n## `{}`\n", table.name);
+    let (before, section) =
+        document.split_once(&heading).unwrap_or_else(|| panic!("no section `{}`", table.name));
+    let start = section.find("| key |").unwrap_or_else(|| panic!("no table in `{}`", table.name));
+    let length = section[start..].find("\n\n").map_or(section.len() - start, |length| length + 1);
+    format!(
+        "{before}{heading}{}{}{}",
+        &section[..start],
+        shown_in_document(table),
+        &section[start + length..]
+    )
+}
+
 /// Returns the value of a default, or `None` if the default is a sentence.
-fn literal(default: &'static str) -> Option<&'static str> {
+fn literal(default: &str) -> Option<&str> {
     let (value, rest) = match default.strip_prefix('`') {
         Some(quoted) => quoted.split_once('`')?,
         None => default.split_at(default.find(' ').unwrap_or(default.len())),
@@ -90,7 +111,8 @@ fn a_default_that_is_spelled_out_changes_nothing() {
             _ => hash(base),
         };
         for key in table.keys {
-            let Some(value) = literal(key.default) else { continue };
+            let default = key.default_shown();
+            let Some(value) = literal(&default) else { continue };
             if key.name == "segments" {
                 // It is refused without the algorithm that it belongs to.
                 let job =
@@ -111,6 +133,46 @@ fn a_default_that_is_spelled_out_changes_nothing() {
         }
     }
     assert!(spelled_out > 40, "{spelled_out}");
+}
+
+/// A declaration alone brings a key into the schema, the list of `rackloom check`, the document, the encoding and the range check.
+#[test]
+fn one_declaration_brings_a_key_everywhere() {
+    for (path, value, encoded) in [
+        ("timers.hold_down", "5s", "timers.hold_down=5000000000"),
+        ("transport.window_packets", "99", "transport.window_packets=99"),
+        ("forwarding.queues", "by-input", "forwarding.queues=by-input"),
+        ("link.pfc.quanta", "512", "links.n0--n1.pfc.quanta=512"),
+        ("link.mac_latency", "20ns", "links.n0--n1.mac_latency=20"),
+        ("local.latency", "1us", "local.latency=1000"),
+        ("watchdog", "5s", "watchdog=5000000000"),
+        ("expect.retransmitted_max", "7", "expect.retransmitted_max=7"),
+        ("job.traffic.messages", "3", "job.traffic.messages=3"),
+    ] {
+        let (table, key) = path.rsplit_once('.').unwrap_or((RACK.name, path));
+        let plan = |value: &str| {
+            let setting = format!("{path}={value}");
+            let text = crate::with_settings("name: r\nshape: {ring: {nodes: 3}}\n", &[setting]);
+            Plan::parse(&text, "rack")
+        };
+        let read = plan(value).unwrap_or_else(|error| panic!("{error}"));
+        let listed = read.settings().into_iter().find(|setting| setting.key == path);
+        let listed = listed.unwrap_or_else(|| panic!("{path} is not listed"));
+        assert_eq!((listed.value.as_str(), listed.is_default), (value, false), "{path}");
+        let encoding = read.canonical_encoding();
+        assert!(encoding.lines().any(|line| line == encoded), "{encoded} in {encoding}");
+        let schema = json::schema();
+        let schema = if table == RACK.name { &schema } else { &schema["$defs"][table] };
+        assert!(schema["properties"][key]["description"].is_string(), "{path} in the schema");
+        let document =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/topology-file.md"));
+        let section = document.unwrap();
+        let (_, section) = section.split_once(&format!("\n## `{table}`\n")).expect("a section");
+        assert!(section.contains(&format!("\n| `{key}` |")), "{path} in the document");
+        let beyond = if value.ends_with('s') { "9999999s" } else { "99999999999999999999" };
+        let beyond = if path == "forwarding.queues" { "by-magic" } else { beyond };
+        assert!(plan(beyond).is_err(), "{path} has a range");
+    }
 }
 
 #[test]

@@ -5,5 +5,7 @@
 pub(crate) mod complaint;
 pub(crate) mod nearest;
 pub(crate) mod quantity;
+pub(crate) mod section;
 pub(crate) mod table;
+pub(crate) mod value;
 pub(crate) mod word;

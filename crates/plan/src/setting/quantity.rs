@@ -136,6 +136,7 @@ pub(crate) enum Unit {
     Millimetres,
     Thousandths,
     Count,
+    Code,
 }
 
 /// Formats a value like a user would write it: in the largest unit in which it is a whole number.
@@ -147,6 +148,7 @@ pub(crate) fn shown(value: u64, unit: Unit) -> String {
         Unit::Millimetres => &LENGTHS,
         Unit::Thousandths => return format!("{}", value as f64 / 1e3),
         Unit::Count => return value.to_string(),
+        Unit::Code => return format!("{value:#06X}").replace('X', "x"),
     };
     let fitting = family.units.iter().filter(|(_, factor)| value > 0 && value.is_multiple_of(*factor));
     let (name, factor) = fitting.max_by_key(|(_, factor)| *factor).copied().unwrap_or(family.units[0]);

@@ -2,6 +2,7 @@
 //!
 //! This file declares no key.
 
+use crate::setting::complaint::Complaint;
 use crate::setting::quantity::{Unit, shown};
 
 /// Name of the table of a whole rack file.
@@ -30,20 +31,35 @@ pub(crate) enum Choose {
 }
 
 /// Declaration of one key.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// Default as shown in the document, or [`REQUIRED`].
-    pub(crate) default: &'static str,
+    pub(crate) default: DefaultText,
     pub(crate) meaning: &'static str,
+    /// False if the canonical encoding does not contain the value.
+    pub(crate) is_encoded: bool,
+    /// Explains a number outside of the range, if there is more to say than the range.
+    pub(crate) explain: Option<Explain>,
+}
+
+/// Returns message and hint for a number outside of the range, given the path of its key, or `None` if there is nothing to add.
+pub(crate) type Explain = fn(&str, u64) -> Option<Complaint>;
+
+/// Default of a key, for the document.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum DefaultText {
+    /// [`REQUIRED`], or a description of a default that follows from other values.
+    Text(&'static str),
+    /// A constant. `is_ours` marks numbers that public descriptions do not give.
+    Constant { shown: fn() -> String, is_ours: bool },
 }
 
 /// Default of a key that a file must state.
 pub(crate) const REQUIRED: &str = "required";
 
 /// Form of a value. Ranges include both ends.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     /// Name of a rack, member or server.
     Name,
@@ -51,6 +67,8 @@ pub(crate) enum Kind {
     Names,
     /// Whole number.
     Count(u64, u64),
+    /// Whole number that is shown in hexadecimal notation.
+    Code(u64, u64),
     /// List of whole numbers, counted from one.
     Counts,
     /// Size in bytes.
@@ -109,12 +127,32 @@ pub(crate) enum By {
 
 /// Declares a key.
 pub(crate) const fn key(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
-    Key { name, kind, default, meaning }
+    Key { name, kind, default: DefaultText::Text(default), meaning, is_encoded: true, explain: None }
 }
 
 /// Declares a table that permits any number of keys.
 pub(crate) const fn table(name: &'static str, keys: &'static [Key]) -> Table {
     Table { name, keys, choose: Choose::Any }
+}
+
+/// Returns the keys of several lists as one.
+///
+/// # Panics
+/// If the lists do not have `N` keys together.
+pub(crate) const fn joined<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
+    let mut keys = [key("", Kind::Flag, "", ""); N];
+    let (mut list, mut count) = (0, 0);
+    while list < lists.len() {
+        let mut index = 0;
+        while index < lists[list].len() {
+            keys[count] = lists[list][index];
+            index += 1;
+            count += 1;
+        }
+        list += 1;
+    }
+    assert!(count == N, "the lists have another number of keys");
+    keys
 }
 
 impl Table {
@@ -156,11 +194,80 @@ impl Table {
     }
 }
 
+impl Key {
+    /// Returns true if a file must state the key.
+    pub(crate) fn is_required(&self) -> bool {
+        matches!(self.default, DefaultText::Text(REQUIRED))
+    }
+
+    /// Returns the default as the document shows it.
+    pub(crate) fn default_shown(&self) -> String {
+        let (value, is_ours) = match self.default {
+            DefaultText::Text(text) => return text.to_owned(),
+            DefaultText::Constant { shown, is_ours } => (shown(), is_ours),
+        };
+        // Numbers without a unit stand without marks.
+        let is_plain = matches!(self.kind, Kind::Count(..) | Kind::Factor(..) | Kind::Probability);
+        let value = if is_plain || value == "none" { value } else { format!("`{value}`") };
+        if is_ours { format!("{value} (ours)") } else { value }
+    }
+
+    /// Returns true if the number is in the range of the key, or if the key has no range.
+    pub(crate) fn has_in_range(&self, number: u64) -> bool {
+        self.kind.range().is_none_or(|(least, most, _)| (least..=most).contains(&number))
+    }
+
+    /// Returns a complaint about a number outside of the range of the key, or `None` if it is inside.
+    pub(crate) fn beyond_range(&self, path: &str, number: u64) -> Option<Complaint> {
+        if self.has_in_range(number) {
+            return None;
+        }
+        let (least, most, unit) = self.kind.range()?;
+        let explained = self.explain.and_then(|explain| explain(path, number));
+        Some(explained.unwrap_or_else(|| {
+            let range = match most {
+                u64::MAX => format!("below {}", shown(least, unit)),
+                most => format!("outside {} to {}", shown(least, unit), shown(most, unit)),
+            };
+            let hint = match most {
+                u64::MAX => format!("write at least {}", shown(least, unit)),
+                most => format!("write {} to {}", shown(least, unit), shown(most, unit)),
+            };
+            Complaint::about(format!("`{path}` is {}, {range}", shown(number, unit))).hint(hint)
+        }))
+    }
+}
+
 impl Kind {
+    /// Returns the form of a single value.
+    pub(crate) fn scalar(&self) -> &Self {
+        match self {
+            Self::Either([first, second]) => {
+                if matches!(first, Self::Table(_)) {
+                    second
+                } else {
+                    first
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// Returns a number as a rack file states it.
+    pub(crate) fn number_shown(&self, number: u64) -> String {
+        self.range().map_or_else(|| number.to_string(), |(_, _, unit)| shown(number, unit))
+    }
+
+    /// Returns the word for an absent value.
+    pub(crate) const fn absent(&self) -> &'static str {
+        if matches!(self, Self::Rate(..)) { "unlimited" } else { "none" }
+    }
+
     /// Returns least, most and unit of a number, or of the first form that has them.
     fn range(&self) -> Option<(u64, u64, Unit)> {
         match self {
             Self::Count(least, most) => Some((*least, *most, Unit::Count)),
+            Self::Code(least, most) => Some((*least, *most, Unit::Code)),
             Self::Size(least, most) => Some((*least, *most, Unit::Bytes)),
             Self::Time(least, most) => Some((*least, *most, Unit::Nanoseconds)),
             Self::Rate(least, most) => Some((*least, *most, Unit::BitsPerSecond)),
@@ -174,7 +281,7 @@ impl Kind {
     /// Returns a description of the form, for the document and the hints of editors.
     pub(crate) fn words(&self) -> String {
         let what = match self {
-            Self::Count(..) => "count",
+            Self::Count(..) | Self::Code(..) => "count",
             Self::Size(..) => "size",
             Self::Time(..) => "time",
             Self::Rate(..) => "rate",

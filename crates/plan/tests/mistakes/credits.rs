@@ -94,7 +94,7 @@ fn a_rack_that_can_deadlock_is_refused_with_its_cycle_and_position() {
 
 #[test]
 fn channels_must_match_their_lanes_and_credits() {
-    expect("channels: {lanes: {bulk: 4}}", &["4 is outside 0 to 3"]);
+    expect("channels: {lanes: {bulk: 4}}", &["`channels.lanes.bulk` is 4, outside 0 to 3"]);
     expect(
         "channels: {lanes: {request: 1, reply: 1, bulk: 1, bulk_reply: 1}}",
         &["no class travels on lane 0"],

@@ -7,7 +7,7 @@ use crate::{expect, wrong};
 #[test]
 fn memory_holds_what_the_job_moves() {
     expect("defaults: {memory: 512KiB}", &["the litmus takes 1MiB at once, more than the 512KiB"]);
-    expect("nodes: {n1: {memory: 1B}}", &["`nodes.n1.memory`: 1B is outside 4KiB to 64GiB"]);
+    expect("nodes: {n1: {memory: 1B}}", &["`nodes.n1.memory` is 1B, outside 4KiB to 64GiB"]);
     let small = "name: r\nshape: {ring: {nodes: 4}}\ndefaults: {memory: 512KiB}\n";
     let mut plan = Plan::parse_for_another_job(small, "test").expect("the file's own job is not judged");
     assert!(plan.check().unwrap_err().to_string().contains("takes 1MiB at once, more than the 512KiB"));

@@ -29,8 +29,8 @@ fn dropped_frames_name_a_direction_of_their_link() {
 #[test]
 fn a_cable_has_a_length_or_a_delay() {
     expect("link: {delay: 1us, length: 3m}", &["`link.length` and `link.delay` both state"]);
-    expect("link: {length: 0m}", &["0mm is outside 1mm to 10km"]);
-    expect("link: {length: 20km}", &["20km is outside 1mm to 10km"]);
+    expect("link: {length: 0m}", &["`link.length` is 0mm, outside 1mm to 10km"]);
+    expect("link: {length: 20km}", &["`link.length` is 20km, outside 1mm to 10km"]);
     expect("link: {length: 3}", &["has no unit"]);
     expect("link: {medium: fibre}", &["`link.medium` means nothing"]);
     expect(

@@ -37,7 +37,7 @@ pub fn of(plan: &Plan, command: &str) -> Meta {
 fn options(plan: &Plan) -> BTreeMap<String, String> {
     let mut options = BTreeMap::new();
     let mut set = |key: &str, value: String| drop(options.insert(key.to_owned(), value));
-    let has_retry = plan.links.iter().any(|link| link.profile.retry.is_some());
+    let has_retry = plan.links.iter().any(|link| link.profile.llr.is_some());
     let transport = match plan.transport.mode {
         RetransmissionMode::GoBackN => "go-back-n",
         RetransmissionMode::Selective => "selective",

@@ -28,11 +28,11 @@ pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
         profile.corrupt = overrides.corrupt.unwrap_or(profile.corrupt);
         profile.duplicate = overrides.duplicate.unwrap_or(profile.duplicate);
         profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
-        profile.retry = match overrides.llr {
+        profile.llr = match overrides.llr {
             // The file's settings remain.
-            Some(OnOff::On) => profile.retry.or(Some(RetryPlan::default())),
+            Some(OnOff::On) => profile.llr.or(Some(RetryPlan::default())),
             Some(OnOff::Off) => None,
-            None => profile.retry,
+            None => profile.llr,
         };
     });
     Ok(())

@@ -62,7 +62,7 @@ fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
     let theirs = others.fold(0_u64, |sum, (_, other)| sum.saturating_add(other.memory_bytes));
     let limit = quota.map(|quota| TenantLimit {
         tenant: own.tenant,
-        bytes_max: quota.memory_bytes_max.saturating_sub(theirs),
+        bytes_max: quota.memory_max_bytes.saturating_sub(theirs),
     });
     MemoryLimits::default().node(own.memory_bytes).tenant(limit)
 }
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(of(&plan, 0).node_bytes_max, Some(10 << 20));
         assert_eq!(mebibytes(of(&plan, 0)), Some(14), "the other node of tenant 0 has ten");
         assert_eq!(mebibytes(of(&plan, 2)), None, "nobody limits tenant 1");
-        plan.tenants = vec![TenantPlan { tenant: Tenant(0), memory_bytes_max: 1 << 20 }];
+        plan.tenants = vec![TenantPlan { tenant: Tenant(0), memory_max_bytes: 1 << 20 }];
         assert_eq!(mebibytes(of(&plan, 1)), Some(0), "a quota that is used up leaves nothing");
     }
 

@@ -22,11 +22,12 @@ use std::collections::VecDeque;
 use rackloom_protocol::{LinkTimers, TransportConfig};
 
 use crate::model::clock::Clock;
-use crate::model::defaults;
 use crate::model::headers::wire_bytes;
 use crate::model::link::LinkPlan;
 use crate::model::plan::Plan;
 use crate::model::stated::{Reach, Stated};
+use crate::model::timers::hold_down_ns;
+use crate::model::transport::TRANSPORT_DEFAULT;
 
 const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 1_000..=200_000;
 const HEARTBEAT_NS_MIN: u64 = 50_000;
@@ -93,8 +94,7 @@ impl Plan {
                 timers.heartbeat_rest = 1;
             }
             if !stated.hold_down {
-                timers.hold_down_ns =
-                    defaults::hold_down_ns(timers.heartbeat_interval_ns, timers.heartbeat_miss_max);
+                timers.hold_down_ns = hold_down_ns(timers.heartbeat_interval_ns, timers.heartbeat_miss_max);
             }
         }
         if !stated.hello_interval {
@@ -111,7 +111,7 @@ impl Plan {
         let (stated, reach, given) = (self.stated, self.reach, self.transport);
         let mut open = given;
         match clock {
-            Clock::Wall if self.links.iter().all(|link| link.profile.retry.is_some()) => {
+            Clock::Wall if self.links.iter().all(|link| link.profile.llr.is_some()) => {
                 open.timeout_min_ns = given.timeout_min_ns.max(REPEATING_LINKS_TIMEOUT_MIN_NS);
                 open.timeout_initial_ns = given.timeout_initial_ns.max(REPEATING_LINKS_TIMEOUT_MIN_NS);
             }
@@ -124,7 +124,7 @@ impl Plan {
                 let queued_ns = window_ns.saturating_mul(self.endpoint_count() as u64);
                 open.timeout_min_ns = answered_ns.saturating_add(window_ns).saturating_add(1);
                 open.timeout_initial_ns =
-                    answered_ns.saturating_add(queued_ns).min(defaults::TRANSPORT.timeout_initial_ns);
+                    answered_ns.saturating_add(queued_ns).min(TRANSPORT_DEFAULT.timeout_initial_ns);
                 let min_ns = if stated.timeout_min { given.timeout_min_ns } else { open.timeout_min_ns };
                 open.timeout_initial_ns = open.timeout_initial_ns.max(min_ns);
                 open.timeout_max_ns =

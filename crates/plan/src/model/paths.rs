@@ -1,0 +1,61 @@
+//! Paths of packets, and the promised order.
+
+use rackloom_protocol::{OrderScope, PathConfig, PathPolicy};
+
+use crate::setting::section::section;
+use crate::setting::table::Kind;
+use crate::setting::word::{Word, words};
+
+words! {
+    /// Choice of a path by a switch, or by a node that relays.
+    pub enum RelayPaths {
+        /// The path of the packet's flow.
+        #[default]
+        Flow = "flow",
+        /// A path chosen anew for each packet, by the policy.
+        Policy = "policy",
+    }
+}
+
+section! {
+    /// Paths of packets, and the promised order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct PathPlan: PATHS = "paths" {
+        /// Choice among several equally short paths of a packet: planes, both directions of a ring, relays of a mesh. `address` hashes
+        /// source and destination, `flow` the class as well, so that all packets of a sequence take one path; `round-robin` takes the
+        /// paths one after the other, `spray` takes a random one, `least-queue` the one with the shortest queue. The last three need a
+        /// selective transport.
+        policy: PathPolicy {
+            form = Kind::Word(PathPolicy::WORDS);
+            default = PathPolicy::Flow;
+        }
+        /// Promised order, which every run checks: of all operations between two nodes (`pair`), of those in one class (`class`), of puts
+        /// that touch the same 256 bytes (`region`), of operations on the same path that are not retransmitted (`path`), or none. Under the
+        /// last three the data of puts is written as it arrives. Stores, atomics and signals keep the order of their class, and a signal
+        /// never overtakes the data of its put.
+        order: OrderScope {
+            form = Kind::Word(OrderScope::WORDS);
+            default = OrderScope::Class;
+        }
+        /// True if members keep the promised order. `false` demonstrates the violation: packets are executed as they arrive.
+        keep_order: bool {
+            form = Kind::Flag;
+            default = true;
+        }
+        /// Path of a packet behind a switch, or a node that relays: that of its flow (`flow`), or one chosen anew for each packet by
+        /// `policy` (`policy`), which must be one of the last three.
+        relays: RelayPaths {
+            form = Kind::Word(RelayPaths::NAMES);
+            default = RelayPaths::Flow;
+        }
+    }
+}
+
+impl PathPlan {
+    /// Returns the settings of the protocol core.
+    #[must_use]
+    pub fn config(&self) -> PathConfig {
+        let Self { policy, order, keep_order, relays } = *self;
+        PathConfig { policy, order, keeps_order: keep_order, relays_choose: relays == RelayPaths::Policy }
+    }
+}

@@ -1,0 +1,195 @@
+//! Values of keys: how the text of a file becomes a value, and how a value is shown and encoded.
+//!
+//! The type of a field says which values there are. The [`Kind`] of its key says in which unit and range a file states them.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use rackloom_protocol::NodeId;
+
+use crate::setting::complaint::Complaint;
+use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, thousandths, whole};
+use crate::setting::table::Kind;
+use crate::setting::word::{Word, word_of};
+
+/// Value that can be shown to a user and encoded.
+pub(crate) trait Shown {
+    /// Appends the form of the canonical encoding (`docs/decisions/canonical-encoding.md`).
+    fn encode(&self, kind: &Kind, text: &mut String);
+
+    /// Returns the value as a rack file states it.
+    fn shown(&self, kind: &Kind) -> String;
+
+    /// Returns the number that is compared with the range of the key, in the base unit, or `None` if the value is no number.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Value that a file states as one scalar.
+pub(crate) trait Value: Shown + Clone + PartialEq {
+    /// Reads the text of a scalar. The range is not checked.
+    fn read(text: &str, kind: &Kind) -> Result<Self, Complaint>;
+}
+
+/// Reads a size that must fit a smaller type.
+pub(crate) fn bytes_as<T: TryFrom<u64>>(text: &str) -> Result<T, Complaint> {
+    narrow(bytes(text)?, "bytes")
+}
+
+/// Converts a number of base units to the type of a field.
+fn narrow<T: TryFrom<u64>>(value: u64, unit: &str) -> Result<T, Complaint> {
+    T::try_from(value).map_err(|_| {
+        let hint = "its range stands in docs/topology-file.md and in `rackloom schema`";
+        Complaint::about(format!("{value} {unit} is too large")).hint(hint).beyond_type()
+    })
+}
+
+/// Implements [`Value`] for whole numbers.
+macro_rules! whole_numbers {
+    ($($type:ty),+) => {$(
+        impl Shown for $type {
+            fn encode(&self, _: &Kind, text: &mut String) {
+                // Writing to a String does not fail.
+                let _ = write!(text, "{self}");
+            }
+
+            fn shown(&self, kind: &Kind) -> String {
+                kind.number_shown(u64::from(*self))
+            }
+
+            fn number(&self) -> Option<u64> {
+                Some(u64::from(*self))
+            }
+        }
+
+        impl Value for $type {
+            fn read(text: &str, kind: &Kind) -> Result<Self, Complaint> {
+                match kind.scalar() {
+                    Kind::Size(..) => bytes_as(text),
+                    Kind::Time(..) => narrow(nanoseconds(text)?, "ns"),
+                    Kind::Length(..) => narrow(millimetres(text)?, "mm"),
+                    Kind::Factor(..) => thousandths(text),
+                    Kind::Rate(..) => narrow(rate(text)?.unwrap_or(u64::MAX), "bit/s"),
+                    _ => whole(text),
+                }
+            }
+        }
+    )+};
+}
+
+whole_numbers!(u8, u16, u32, u64);
+
+/// A flag, or the first of two words for `false` and the second for `true`.
+impl Shown for bool {
+    fn encode(&self, kind: &Kind, text: &mut String) {
+        text.push_str(&self.shown(kind));
+    }
+
+    fn shown(&self, kind: &Kind) -> String {
+        match kind.scalar() {
+            Kind::Word(words) => words[usize::from(*self)].to_owned(),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl Value for bool {
+    fn read(text: &str, kind: &Kind) -> Result<Self, Complaint> {
+        match kind.scalar() {
+            Kind::Word(words) => word_of(text, &[(words[0], false), (words[1], true)]),
+            _ => word_of(text, &[("true", true), ("false", false)]),
+        }
+    }
+}
+
+/// Probability. It is encoded as the bits of IEEE 754, so that nothing is rounded.
+impl Shown for f64 {
+    fn encode(&self, _: &Kind, text: &mut String) {
+        let _ = write!(text, "{:016x}", self.to_bits());
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for f64 {
+    fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
+        probability(text)
+    }
+}
+
+impl<T: Word> Shown for T {
+    fn encode(&self, _: &Kind, text: &mut String) {
+        text.push_str(self.word());
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.word().to_owned()
+    }
+}
+
+impl<T: Word> Value for T {
+    fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
+        let words: Vec<(&str, T)> = T::WORDS.iter().copied().zip(T::VALUES.iter().copied()).collect();
+        word_of(text, &words)
+    }
+}
+
+/// A value that can be absent. An absent rate is unlimited.
+impl<T: Shown> Shown for Option<T> {
+    fn encode(&self, kind: &Kind, text: &mut String) {
+        match self {
+            Some(value) => value.encode(kind, text),
+            None => text.push_str(kind.absent()),
+        }
+    }
+
+    fn shown(&self, kind: &Kind) -> String {
+        self.as_ref().map_or_else(|| kind.absent().to_owned(), |value| value.shown(kind))
+    }
+
+    fn number(&self) -> Option<u64> {
+        self.as_ref().and_then(Shown::number)
+    }
+}
+
+impl<T: Value> Value for Option<T> {
+    fn read(text: &str, kind: &Kind) -> Result<Self, Complaint> {
+        match kind {
+            Kind::Rate(..) if text == kind.absent() => Ok(None),
+            _ => T::read(text, kind).map(Some),
+        }
+    }
+}
+
+/// Number of a member.
+impl Shown for NodeId {
+    fn encode(&self, _: &Kind, text: &mut String) {
+        let _ = write!(text, "{}", self.0);
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.0.to_string()
+    }
+}
+
+impl Shown for PathBuf {
+    fn encode(&self, kind: &Kind, text: &mut String) {
+        text.push_str(&self.shown(kind));
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.display().to_string()
+    }
+}
+
+impl Value for PathBuf {
+    fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
+        if text.is_empty() || text.contains('\0') {
+            return Err(Complaint::about("this is no path").hint("write the path of a file, as `rack.key`"));
+        }
+        Ok(Self::from(text))
+    }
+}
