@@ -9,7 +9,6 @@ use crate::read::mistake::Complaint;
 /// Checks path selection and reordering against the transport.
 pub(super) fn check(check: &mut Inspection<'_>) {
     let (transport, paths) = (check.plan.transport, check.plan.paths);
-    if transport.mode == RetransmissionMode::Selective {}
     let positions = ["paths.relays", "paths.policy"];
     if paths.relays == RelayPaths::Policy && !paths.policy.is_per_packet() && check.intact(&positions) {
         let message = format!(
