@@ -5,7 +5,7 @@
 
 use rackloom_collectives::ElementType;
 pub use rackloom_control::portion::Portion;
-use rackloom_plan::faults::Place;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
     Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
 };
@@ -98,7 +98,7 @@ pub trait Job: Send {
     }
     /// Returns the point that the job has reached, for faults that wait for it. `None` between two points, and for jobs
     /// that have none.
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         None
     }
     /// Returns whether a job that is over still has messages for its peers. The engine must poll it until this is

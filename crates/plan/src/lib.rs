@@ -52,7 +52,7 @@ pub use model::timing::{
 pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
 pub use read::mistake::{Mistake, PlanError};
 pub use read::setting_lines::with_settings;
-pub use read::text::{Unreadable, text_of};
+pub use read::text::{TextFile, Unreadable, text_of};
 pub use read::trace;
 pub use read::units;
 pub use schema::json::{fault_schema, schema};

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use common::plan;
 use rackloom_jobs::build;
-use rackloom_plan::faults::{FaultScript, Reach, draw, shrink};
+use rackloom_plan::faults::{DrawLimits, FaultScript, draw, shrink};
 use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
 use rackloom_protocol::planted::{PlantedBug, plant};
@@ -65,7 +65,8 @@ fn is_found_and_small(bug: PlantedBug, rack: &str) {
         (0..plan.endpoint_count()).map(|rank| build(&plan, NodeId(rank as u16), plan.seed)).collect(),
     );
     let took_ns = undisturbed.run().expect("it ends").ended_at.0;
-    let reach = Reach { begin_ns: 2 * took_ns, last_ns: 2 * plan.timers_on(Clock::Virtual).detection_ns() };
+    let reach =
+        DrawLimits { begin_ns: 2 * took_ns, last_ns: 2 * plan.timers_on(Clock::Virtual).detection_ns() };
     plant(Some(bug));
     let mut scripts = (1..=RUNS).map(|number| draw(&plan, number, reach));
     let found = scripts.find(|script| wrong(&plan, script).is_some());

@@ -4,7 +4,7 @@
 //! simulation, report and judgement as `rackloom sim --faults`, so that the command that repeats a run repeats it.
 
 use rackloom_jobs::report::Verdict;
-use rackloom_plan::faults::{FaultScript, Reach, draw};
+use rackloom_plan::faults::{DrawLimits, FaultScript, draw};
 use rackloom_plan::{Checks, Clock, Plan};
 use rackloom_protocol::NodeId;
 use rackloom_simulator::Simulation;
@@ -34,7 +34,7 @@ pub(super) struct Range {
     work: Work,
     /// The same with the end-to-end check, for scripts that flip bits.
     checked: Plan,
-    reach: Reach,
+    reach: DrawLimits,
     /// How long the job takes without faults.
     took_ns: u64,
 }
@@ -47,7 +47,7 @@ impl Range {
         checked.change(|plan| plan.checks = Checks::Always);
         // Links are suspected and lost within this time; faults are drawn to be shorter and longer.
         let last_ns = work.plan.timers_on(Clock::Virtual).detection_ns().saturating_mul(2);
-        let reach = Reach { begin_ns: 1, last_ns };
+        let reach = DrawLimits { begin_ns: 1, last_ns };
         let mut range = Self { work, checked, reach, took_ns: 0 };
         let nothing = FaultScript { name: "nothing".into(), ..FaultScript::default() };
         let mut simulation = range.simulate(&nothing);

@@ -5,7 +5,7 @@
 mod trying;
 
 use rackloom_collectives::{Algorithm, Schedule, build};
-use rackloom_plan::faults::Place;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Instant, NodeId, RegionConfig};
 
 use super::check::{Check, Findings, Reference};
@@ -503,14 +503,14 @@ fn check_arrays(settings: &CollectiveSettings, ranks: usize) -> Result<(), Colle
 }
 
 impl Play for Performance {
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         let step = match &self.stage {
             Stage::Run(run) => run.step() as u64 + 1,
             // A rank that checks a run has completed its steps.
             Stage::Check(_) => u64::MAX,
             _ => return None,
         };
-        Some(Place { run: self.runs, step })
+        Some(JobPosition { run: self.runs, step })
     }
 
     fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use rackloom_plan::faults::Place;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Access, Completion, Condition, Event, Instant, Memory, NodeId, RegionConfig};
 
 use super::barrier::Barrier;
@@ -69,7 +69,7 @@ pub(crate) trait Play: Send {
     /// Returns the progress of the play.
     fn portion(&self) -> Portion;
     /// Returns the point that the play has reached, for faults that wait for it.
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         None
     }
 }
@@ -478,7 +478,7 @@ impl<P: Play> Job for Ensemble<P> {
         Some(self.play.portion())
     }
 
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         self.play.reached()
     }
 

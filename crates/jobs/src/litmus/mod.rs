@@ -24,7 +24,7 @@ mod settings;
 
 use std::collections::BTreeSet;
 
-use rackloom_plan::faults::Place;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Condition, Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::findings::Findings;
@@ -396,13 +396,13 @@ impl Job for Litmus {
     }
 
     /// Returns the current round as run, and its current phase as step.
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         let step = match &self.stage {
             Stage::Phase(number, _) => *number as u64 + 1,
             Stage::Barrier(After::Work | After::LastRound) => u64::MAX,
             _ => return None,
         };
-        Some(Place { run: u64::from(self.scene.round) + 1, step })
+        Some(JobPosition { run: u64::from(self.scene.round) + 1, step })
     }
 
     fn has_last_words(&self) -> bool {

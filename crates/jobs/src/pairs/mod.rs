@@ -7,7 +7,7 @@
 mod exchange;
 mod settings;
 
-use rackloom_plan::faults::Place;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Access, Comparison, Instant, Memory, NodeId, RegionConfig};
 use thiserror::Error;
 
@@ -370,12 +370,12 @@ impl Play for Measurement {
     }
 
     /// Returns the current measurement as run and its current message as step, with those of the warm-up.
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         let step = match &self.stage {
             Stage::Exchange(exchange) => exchange.over() + 1,
             Stage::BeforeCheck(_) | Stage::Check { .. } => u64::MAX,
             _ => return None,
         };
-        Some(Place { run: self.next as u64, step })
+        Some(JobPosition { run: self.next as u64, step })
     }
 }

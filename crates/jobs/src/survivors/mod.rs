@@ -16,7 +16,7 @@ mod agreement;
 mod place;
 mod words;
 
-use rackloom_plan::faults::Place as Reached;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
@@ -401,7 +401,7 @@ impl Job for Survivors {
         if self.place.room == 0 { self.job.portion() } else { None }
     }
 
-    fn reached(&self) -> Option<Reached> {
+    fn reached(&self) -> Option<JobPosition> {
         self.job.reached()
     }
 

@@ -9,7 +9,7 @@
 mod targets;
 
 use rackloom_plan::PatternName;
-use rackloom_plan::faults::Place;
+use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
     Access, Comparison, Completion, Condition, Instant, LocalRange, NodeId, RegionConfig, RegionId, Signal,
     SignalKind,
@@ -390,12 +390,12 @@ impl Play for Traffic {
     }
 
     /// Returns run 1, with a rank's own messages as steps.
-    fn reached(&self) -> Option<Place> {
+    fn reached(&self) -> Option<JobPosition> {
         let step = match self.stage {
             Stage::Sending => self.over as u64 + 1,
             Stage::BeforeCheck | Stage::Check => u64::MAX,
             _ => return None,
         };
-        Some(Place { run: 1, step })
+        Some(JobPosition { run: 1, step })
     }
 }

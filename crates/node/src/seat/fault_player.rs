@@ -12,7 +12,8 @@ use std::io;
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{
-    Conditions, FaultAction, FaultEvent, FaultScheduler, FaultScript, MemoryFaults, Place, Way,
+    Conditions, FaultAction, FaultEvent, FaultScheduler, FaultScript, JobPosition, LinkDirection,
+    MemoryFaults,
 };
 use rackloom_protocol::{Event, Instant, MemberConfig, NodeId, PortId};
 use rustix::process::{Signal, getpid, kill_process};
@@ -148,14 +149,14 @@ impl FaultPlayer {
     /// Handles an event of the member.
     pub fn handle_event(&mut self, now: Instant, event: &Event) {
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.hear(now, event);
+            scheduler.handle_event(now, event);
         }
     }
 
     /// Handles a notification that another member has detected the trigger of this event.
     pub fn handle_set_off(&mut self, now: Instant, event: usize) {
         if let Some(scheduler) = &mut self.scheduler {
-            scheduler.told(now, event);
+            scheduler.event_began(now, event);
         }
     }
 
@@ -174,16 +175,16 @@ impl FaultPlayer {
         &mut self,
         now: Instant,
         ports: &mut Ports,
-        place: impl FnOnce() -> Option<Place>,
+        place: impl FnOnce() -> Option<JobPosition>,
         notices: &mut impl FaultNotices,
     ) -> io::Result<Vec<FaultAction>> {
         let Self { scheduler: Some(scheduler), edges, .. } = self else { return Ok(Vec::new()) };
         let hands = RefCell::new(&mut *ports);
-        let frames = |way: Way| {
+        let frames = |way: LinkDirection| {
             let mut ports = hands.borrow_mut();
             port_of(edges, way).and_then(|port| Some(ports.faults(port)?.data_frames())).unwrap_or(0)
         };
-        scheduler.look(now, frames, place);
+        scheduler.advance(now, frames, place);
         while let Some(event) = scheduler.poll_notification() {
             notices.set_off(event)?;
         }
@@ -222,13 +223,13 @@ impl FaultPlayer {
         ports: &mut Ports,
         notices: &mut impl FaultNotices,
     ) -> io::Result<()> {
-        let mut hand = |way: Way, act: &dyn Fn(&mut dyn FaultHand)| {
+        let mut hand = |way: LinkDirection, act: &dyn Fn(&mut dyn FaultHand)| {
             if let Some(hand) = port_of(&self.edges, way).and_then(|port| ports.faults(port)) {
                 act(hand);
             }
         };
         match action {
-            FaultAction::Say { event: number, begins, time } => {
+            FaultAction::Report { event: number, begins, time } => {
                 if let Some(line) = self.line(now, (*number, *time), *begins) {
                     notices.fault(line)?;
                 }
@@ -254,7 +255,7 @@ impl FaultPlayer {
     }
 }
 
-fn port_of(edges: &[u16], way: Way) -> Option<PortId> {
+fn port_of(edges: &[u16], way: LinkDirection) -> Option<PortId> {
     let port = edges.iter().position(|edge| *edge == way.edge)?;
     Some(PortId(port as u16))
 }

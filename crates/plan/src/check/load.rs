@@ -10,7 +10,7 @@ use crate::model::plan::Plan;
 use crate::read::fields::{RACK_FILE, Reader};
 use crate::read::mistake::{Complaint, PlanError, Source};
 use crate::read::positions::Positions;
-use crate::read::text::{Unreadable, text_of};
+use crate::read::text::{TextFile, Unreadable, text_of};
 use crate::read::{self, RackFile};
 
 impl Plan {
@@ -21,7 +21,7 @@ impl Plan {
     /// a position.
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let origin = path.display().to_string();
-        let text = text_of(path).map_err(|Unreadable { message, hint }| {
+        let text = text_of(path, TextFile::Rack).map_err(|Unreadable { message, hint }| {
             let source = Source::new(&origin, "");
             source.error(vec![source.mistake(None, Complaint::about(message).hint(hint))])
         })?;

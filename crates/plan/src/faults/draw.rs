@@ -9,8 +9,8 @@
 use rackloom_protocol::NodeId;
 
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, MemoryConditions,
-    Place, RequiredEvents, Timing, Trigger, Way, loss_of, select,
+    Conditions, ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, JobPosition,
+    LinkDirection, MemoryConditions, RequiredEvents, Timing, Trigger, loss_of, select,
 };
 use crate::impair::Direction;
 use crate::model::loss::LossByKind;
@@ -31,7 +31,7 @@ const PROGRESS_MAX: u64 = 8;
 
 /// Time range of a random script.
 #[derive(Clone, Copy, Debug)]
-pub struct Reach {
+pub struct DrawLimits {
     /// Latest beginning of a fault, in nanoseconds.
     pub begin_ns: u64,
     /// Longest duration of a fault, in nanoseconds.
@@ -99,7 +99,7 @@ impl Kind {
 
 /// Draws script number `seed` for this plan's rack.
 #[must_use]
-pub fn draw(plan: &Plan, seed: u64, reach: Reach) -> FaultScript {
+pub fn draw(plan: &Plan, seed: u64, reach: DrawLimits) -> FaultScript {
     let mut draws = RandomDraws { stream: Stream::new(seed), drawn: 0 };
     let enabled: Vec<Kind> = KINDS.into_iter().filter(|_| draws.one_in(3)).collect();
     let count = 1 + draws.below(EVENTS_MAX);
@@ -122,7 +122,7 @@ pub(super) fn finished(name: String, mut events: Vec<FaultEvent>) -> FaultScript
     let mut script = FaultScript { name, events, ..FaultScript::default() };
     let lost = script.kills();
     script.expect = FaultExpectations {
-        ends: Ending::Either,
+        ends: ExpectedEnd::Either,
         happen: RequiredEvents::Any,
         lost,
         ..FaultExpectations::default()
@@ -171,7 +171,7 @@ impl RandomDraws {
     }
 }
 
-fn event(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: Reach) -> FaultEvent {
+fn event(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) -> FaultEvent {
     let fault = fault(draws, plan, kind, reach);
     let mut timing = timing(draws, kind, reach);
     let mut trigger = trigger(draws, plan, reach);
@@ -186,7 +186,7 @@ fn event(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: Reach) -> Faul
     FaultEvent { fault, trigger, timing, label: format!("{kind:?}"), line: 0 }
 }
 
-fn kill(draws: &mut RandomDraws, plan: &Plan, reach: Reach) -> FaultEvent {
+fn kill(draws: &mut RandomDraws, plan: &Plan, reach: DrawLimits) -> FaultEvent {
     let fault = Fault::Kill(vec![draws.member(plan)]);
     let trigger = trigger(draws, plan, reach);
     // In every second script a new incarnation follows.
@@ -195,7 +195,7 @@ fn kill(draws: &mut RandomDraws, plan: &Plan, reach: Reach) -> FaultEvent {
     FaultEvent { fault, trigger, timing, label: "Kill".to_owned(), line: 0 }
 }
 
-fn timing(draws: &mut RandomDraws, kind: Kind, reach: Reach) -> Timing {
+fn timing(draws: &mut RandomDraws, kind: Kind, reach: DrawLimits) -> Timing {
     let for_ns = draws.time_ns(reach.last_ns);
     let repeats = draws.one_in(4);
     Timing {
@@ -207,22 +207,23 @@ fn timing(draws: &mut RandomDraws, kind: Kind, reach: Reach) -> Timing {
 }
 
 /// Returns a time, or sometimes a number of frames or a run and step of the job, if it has them.
-fn trigger(draws: &mut RandomDraws, plan: &Plan, reach: Reach) -> Trigger {
+fn trigger(draws: &mut RandomDraws, plan: &Plan, reach: DrawLimits) -> Trigger {
     let at = Trigger::At(draws.below(reach.begin_ns));
     if !draws.one_in(WAITS_ONE_IN) {
         return at;
     }
     if plan.job.kind.has_steps() && draws.one_in(2) {
-        let last = Place::last(plan).unwrap_or(Place { run: PROGRESS_MAX / 2, step: PROGRESS_MAX });
+        let last =
+            JobPosition::last(plan).unwrap_or(JobPosition { run: PROGRESS_MAX / 2, step: PROGRESS_MAX });
         let run = 1 + draws.below(PROGRESS_MAX) / 2;
         let step = 1 + draws.below(PROGRESS_MAX);
-        let place = Place { run: run.min(last.run), step: step.min(last.step) };
+        let place = JobPosition { run: run.min(last.run), step: step.min(last.step) };
         return Trigger::Reached { node: draws.owner(plan), place };
     }
     Trigger::Frames { way: one_way(draws, plan), count: 1 + draws.below(FRAMES_MAX) }
 }
 
-fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: Reach) -> Fault {
+fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) -> Fault {
     match kind {
         Kind::Pause => Fault::Pause(vec![draws.member(plan)]),
         Kind::Revoke => Fault::Revoke(vec![draws.owner(plan)]),
@@ -255,7 +256,13 @@ fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: Reach) -> Faul
     }
 }
 
-fn conditions(draws: &mut RandomDraws, plan: &Plan, ways: &[Way], kind: Kind, reach: Reach) -> Conditions {
+fn conditions(
+    draws: &mut RandomDraws,
+    plan: &Plan,
+    ways: &[LinkDirection],
+    kind: Kind,
+    reach: DrawLimits,
+) -> Conditions {
     let none = Conditions::default();
     let rate = draws.rate();
     match kind {
@@ -278,7 +285,7 @@ fn conditions(draws: &mut RandomDraws, plan: &Plan, ways: &[Way], kind: Kind, re
     }
 }
 
-fn has_rate(plan: &Plan, way: Way) -> bool {
+fn has_rate(plan: &Plan, way: LinkDirection) -> bool {
     plan.links[usize::from(way.edge)].profile.rate_bits_per_s.is_some()
 }
 
@@ -292,13 +299,13 @@ fn pick(draws: &mut RandomDraws) -> Pick {
     Pick::new(operations, sequence)
 }
 
-fn one_way(draws: &mut RandomDraws, plan: &Plan) -> Way {
+fn one_way(draws: &mut RandomDraws, plan: &Plan) -> LinkDirection {
     let edge = draws.below(plan.links.len() as u64) as u16;
-    Way { edge, direction: draws.of(&[Direction::Forward, Direction::Backward]) }
+    LinkDirection { edge, direction: draws.of(&[Direction::Forward, Direction::Backward]) }
 }
 
 /// Returns one direction, one link, all links of a member, all links of a plane, or all links.
-fn ways(draws: &mut RandomDraws, plan: &Plan) -> Vec<Way> {
+fn ways(draws: &mut RandomDraws, plan: &Plan) -> Vec<LinkDirection> {
     match draws.below(10) {
         0..=4 => vec![one_way(draws, plan)],
         5..=6 => {
@@ -311,7 +318,7 @@ fn ways(draws: &mut RandomDraws, plan: &Plan) -> Vec<Way> {
 }
 
 /// Returns cables that are connected together: one link, all links of a member, or all links of a plane.
-fn cables(draws: &mut RandomDraws, plan: &Plan) -> Vec<Way> {
+fn cables(draws: &mut RandomDraws, plan: &Plan) -> Vec<LinkDirection> {
     let (one, member) = (one_way(draws, plan).edge, draws.member(plan));
     let plane = plan.links[usize::from(one)].edge.plane;
     match draws.below(3) {
@@ -321,9 +328,10 @@ fn cables(draws: &mut RandomDraws, plan: &Plan) -> Vec<Way> {
     }
 }
 
-fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<Way> {
+fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<LinkDirection> {
     let links = (0..).zip(&plan.links).filter(|(edge, link)| is_meant(*edge, [link.edge.a, link.edge.b]));
-    let both = |edge| [Direction::Forward, Direction::Backward].map(|direction| Way { edge, direction });
+    let both =
+        |edge| [Direction::Forward, Direction::Backward].map(|direction| LinkDirection { edge, direction });
     links.flat_map(|(edge, _)| both(edge)).collect()
 }
 
@@ -337,7 +345,7 @@ mod tests {
         let text =
             "{name: r, shape: {star: {nodes: 4, planes: 2}}, link: {rate: 100Gbit/s}, job: {collective: {}}}";
         let plan = Plan::parse(text, "r").unwrap_or_else(|error| panic!("{error}"));
-        let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+        let reach = DrawLimits { begin_ns: 1_000_000, last_ns: 5_000_000 };
         let scripts: Vec<_> = (0..400).map(|seed| draw(&plan, seed, reach)).collect();
         let events = scripts.iter().flat_map(|script| &script.events);
         let is_late = |event: &&FaultEvent| event.trigger == Trigger::At(0) && event.timing.for_ns.is_some();
@@ -369,7 +377,7 @@ mod tests {
                 "{{name: r, shape: {{ring: {{nodes: 3}}}}, link: {{rate: 100Gbit/s}}, job: {{{job}}}}}"
             );
             let plan = Plan::parse(&text, "r").unwrap_or_else(|error| panic!("{error}"));
-            let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+            let reach = DrawLimits { begin_ns: 1_000_000, last_ns: 5_000_000 };
             let texts: Vec<_> = (0..200).map(|seed| draw(&plan, seed, reach).to_text(&plan)).collect();
             assert!(
                 texts.iter().any(|text| text.contains("when: {")),
@@ -387,7 +395,7 @@ mod tests {
         let text =
             "{name: r, shape: {star: {nodes: 4, planes: 2}}, link: {rate: 100Gbit/s}, job: {collective: {}}}";
         let plan = Plan::parse(text, "r").unwrap_or_else(|error| panic!("{error}"));
-        let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+        let reach = DrawLimits { begin_ns: 1_000_000, last_ns: 5_000_000 };
         let mut texts: Vec<_> = (0..400).map(|seed| draw(&plan, seed, reach).to_text(&plan)).collect();
         assert_eq!(texts[7], draw(&plan, 7, reach).to_text(&plan));
         for (seed, text) in texts.iter().enumerate() {

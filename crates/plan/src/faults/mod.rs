@@ -22,12 +22,13 @@ mod write;
 
 pub use crate::model::pick::Pick;
 pub use conditions::{Conditions, FramePart};
-pub use draw::{Reach, draw};
+pub use draw::{DrawLimits, draw};
 pub use kind::FaultKind;
 pub use memory::{MemoryConditions, MemoryFaults};
 pub use scheduler::{FaultAction, FaultScheduler};
 pub use script::{
-    Ending, Fault, FaultEvent, FaultExpectations, FaultScript, Place, RequiredEvents, Trigger, Way,
+    ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, JobPosition, LinkDirection,
+    RequiredEvents, Trigger,
 };
 pub use shrink::shrink;
 pub use timeline::Timing;

@@ -11,8 +11,8 @@ use rackloom_protocol::NodeId;
 
 use super::kind::{COMMON, FaultKind, KindKeys};
 use super::{
-    Conditions, Ending, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, MemoryConditions,
-    Place, RequiredEvents, Timing, Trigger, Way, loss_of, select,
+    Conditions, ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, JobPosition,
+    LinkDirection, MemoryConditions, RequiredEvents, Timing, Trigger, loss_of, select,
 };
 use crate::model::loss::LossByKind;
 use crate::model::pick::{OPERATION_NAMES, Pick};
@@ -21,7 +21,7 @@ use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
 use crate::read::member_name;
 use crate::read::mistake::{Complaint, PlanError, Source, quoted};
-use crate::read::text::{Unreadable, text_of};
+use crate::read::text::{TextFile, Unreadable, text_of};
 use crate::schema::{self, EVENT, FAULTS_EXPECT};
 use crate::setting::quantity::{nanoseconds, probability, rate, whole};
 
@@ -38,10 +38,8 @@ impl FaultScript {
     /// a position.
     pub fn read(path: &Path, plan: &Plan) -> Result<Self, PlanError> {
         let origin = path.display().to_string();
-        let text = text_of(path).map_err(|Unreadable { message, .. }| {
+        let text = text_of(path, TextFile::FaultScript).map_err(|Unreadable { message, hint }| {
             let source = Source::new(&origin, "");
-            let message = message.replace("rack file", "fault script");
-            let hint = "scripts that come with the project are in scripts/faults/";
             source.error(vec![source.mistake(None, Complaint::about(message).hint(hint))])
         })?;
         Self::parse(&text, &origin, plan)
@@ -172,7 +170,7 @@ fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     let after = reader.open_under(fields, "after", &schema::AFTER);
     demand(reader, fields, "after", &after, &["frames", "way"]);
     let count = reader.value(&after, "frames", 1, |text| in_range(&schema::AFTER, "frames", whole(text)?));
-    let nowhere = Way { edge: 0, direction: crate::impair::Direction::Forward };
+    let nowhere = LinkDirection { edge: 0, direction: crate::impair::Direction::Forward };
     let way = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
     Trigger::Frames { way, count }
 }
@@ -182,7 +180,7 @@ fn progress_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -
     demand(reader, fields, "when", &when, &["node"]);
     let node = reader.value(&when, "node", NodeId(0), |text| select::endpoint(plan, text));
     let mut count = |key| reader.value(&when, key, 1, |text| in_range(&schema::WHEN, key, whole(text)?));
-    let place = Place { run: count("run"), step: count("step") };
+    let place = JobPosition { run: count("run"), step: count("step") };
     Trigger::Reached { node, place }
 }
 
@@ -445,8 +443,8 @@ fn expectations(
         Fault::Kill(members) => members.iter().any(|member| member.index() < plan.endpoint_count()),
         _ => false,
     });
-    let usual = if kills_a_node { Ending::Either } else { Ending::Right };
-    let endings: Vec<_> = Ending::ALL.iter().map(|ending| (ending.name(), *ending)).collect();
+    let usual = if kills_a_node { ExpectedEnd::Either } else { ExpectedEnd::Right };
+    let endings: Vec<_> = ExpectedEnd::ALL.iter().map(|ending| (ending.name(), *ending)).collect();
     let happens: Vec<_> = RequiredEvents::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
     let path = fields.path_of("lost");
     let mut lost = Vec::new();

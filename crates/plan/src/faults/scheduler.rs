@@ -11,14 +11,16 @@ use std::collections::VecDeque;
 
 use rackloom_protocol::{Event, Instant, LinkState, NodeId, PortId};
 
-use super::{Conditions, Fault, FaultEvent, FaultScript, MemoryConditions, Place, Trigger, Way};
+use super::{
+    Conditions, Fault, FaultEvent, FaultScript, JobPosition, LinkDirection, MemoryConditions, Trigger,
+};
 use crate::model::plan::Plan;
 
 /// Action of a fault that an engine performs for a member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FaultAction {
     /// Report that an event of the script begins or ends.
-    Say {
+    Report {
         /// Index of the event in the script.
         event: usize,
         /// True for a beginning, false for an end.
@@ -29,14 +31,14 @@ pub enum FaultAction {
     /// Apply conditions to frames of an outgoing direction from now on.
     Set {
         /// Direction. This member is its sender.
-        way: Way,
+        way: LinkDirection,
         /// Conditions to apply.
         conditions: Conditions,
     },
     /// Lose single data frames of an outgoing direction.
     Drop {
         /// Direction. This member is its sender.
-        way: Way,
+        way: LinkDirection,
         /// Numbers of the frames. 1 is the next data frame.
         numbers: Vec<u64>,
     },
@@ -67,7 +69,7 @@ struct Part {
     /// Time from which the trigger counts. `None` is the time at which the links came up.
     origin: Option<Instant>,
     /// Affected directions that this member sends in.
-    ways: Vec<Way>,
+    ways: Vec<LinkDirection>,
     /// True if this member itself is affected.
     affects_member: bool,
     /// True if other members are affected too.
@@ -122,13 +124,13 @@ pub struct FaultScheduler {
     is_awaited: Vec<bool>,
     links_up_at: Option<Instant>,
     /// Conditions that are set on each direction with link faults.
-    set: Vec<(Way, Conditions)>,
+    set: Vec<(LinkDirection, Conditions)>,
     /// Conditions that are set on this member's memory.
     memory: MemoryConditions,
     actions: VecDeque<FaultAction>,
     notifications: VecDeque<usize>,
     needs_place: bool,
-    place: Place,
+    place: JobPosition,
 }
 
 impl FaultScheduler {
@@ -153,7 +155,7 @@ impl FaultScheduler {
             actions: VecDeque::new(),
             notifications: VecDeque::new(),
             needs_place: false,
-            place: Place::default(),
+            place: JobPosition::default(),
         }
     }
 
@@ -186,7 +188,7 @@ impl FaultScheduler {
     }
 
     /// Returns the directions that link faults may affect. Only these need an impairment layer.
-    pub fn ways(&self) -> impl Iterator<Item = Way> {
+    pub fn ways(&self) -> impl Iterator<Item = LinkDirection> {
         self.set.iter().map(|(way, _)| *way)
     }
 
@@ -207,12 +209,12 @@ impl FaultScheduler {
 
     /// Returns true if every link that must come up first has been up.
     #[must_use]
-    pub const fn is_lit(&self) -> bool {
+    pub const fn links_have_been_up(&self) -> bool {
         self.links_up_at.is_some()
     }
 
     /// Handles an event of the member. Time counts from the moment at which its last link has come up.
-    pub fn hear(&mut self, now: Instant, event: &Event) {
+    pub fn handle_event(&mut self, now: Instant, event: &Event) {
         let Event::LinkChanged { port, to: LinkState::Up, .. } = *event else { return };
         let was_awaited = self.is_awaited.get_mut(port.index()).is_some_and(std::mem::take);
         if was_awaited && !self.is_awaited.contains(&true) {
@@ -221,7 +223,7 @@ impl FaultScheduler {
     }
 
     /// Handles a notification that another member has observed the trigger of this event.
-    pub fn told(&mut self, now: Instant, event: usize) {
+    pub fn event_began(&mut self, now: Instant, event: usize) {
         let part = self.parts.iter_mut().find(|part| part.number == event);
         if let Some(part) = part.filter(|part| part.is_affected()) {
             part.since.get_or_insert(now);
@@ -231,11 +233,11 @@ impl FaultScheduler {
 
     /// Updates triggers and conditions. Call it after each poll of the member. `data_frames` returns the number of data frames sent in
     /// a direction, and `place` the progress of the job.
-    pub fn look(
+    pub fn advance(
         &mut self,
         now: Instant,
-        data_frames: impl Fn(Way) -> u64,
-        place: impl FnOnce() -> Option<Place>,
+        data_frames: impl Fn(LinkDirection) -> u64,
+        place: impl FnOnce() -> Option<JobPosition>,
     ) {
         if self.needs_place {
             self.place = self.place.max(place().unwrap_or_default());
@@ -323,7 +325,7 @@ impl FaultScheduler {
         let Some(since) = part.since.filter(|_| part.is_affected()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
         let begins = begun > part.begun;
-        let report = |begins, time| FaultAction::Say { event: number, begins, time };
+        let report = |begins, time| FaultAction::Report { event: number, begins, time };
         if part.is_on && (begins || !is_on) {
             self.actions.push_back(report(false, part.begun));
         }

@@ -64,14 +64,14 @@ pub enum Fault {
     /// Conditions on directions of links, in addition to the profiles of the rack file.
     Links {
         /// Affected directions.
-        ways: Vec<Way>,
+        ways: Vec<LinkDirection>,
         /// Conditions on them.
         conditions: Conditions,
     },
     /// Loss of single data frames.
     Drop {
         /// Affected directions.
-        ways: Vec<Way>,
+        ways: Vec<LinkDirection>,
         /// Numbers of the frames, counted from one at the beginning of the event.
         numbers: Vec<u64>,
     },
@@ -92,7 +92,7 @@ pub enum Fault {
 
 /// One direction of one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct LinkDirection {
     /// Index of the link in the plan.
     pub edge: u16,
     /// Direction on that link.
@@ -104,14 +104,14 @@ const LITMUS_PHASES: u64 = 6;
 
 /// Progress of a rank in a job, for faults with a job trigger.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct JobPosition {
     /// Number of the run, counted from one, warm-up runs included.
     pub run: u64,
     /// Number of the step within the run, counted from one.
     pub step: u64,
 }
 
-impl Place {
+impl JobPosition {
     /// Returns the last run and the last step of the plan's job, or `None` if they are not known before it runs.
     pub(super) fn last(plan: &Plan) -> Option<Self> {
         match plan.job.kind {
@@ -133,7 +133,7 @@ pub enum Trigger {
     /// Number of data frames that have been sent in a direction.
     Frames {
         /// Direction in which frames are counted.
-        way: Way,
+        way: LinkDirection,
         /// Number of frames.
         count: u64,
     },
@@ -142,7 +142,7 @@ pub enum Trigger {
         /// Node whose progress counts.
         node: NodeId,
         /// Run and step.
-        place: Place,
+        place: JobPosition,
     },
 }
 
@@ -150,7 +150,7 @@ pub enum Trigger {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FaultExpectations {
     /// Expected end of the job on the surviving nodes.
-    pub ends: Ending,
+    pub ends: ExpectedEnd,
     /// Members that are lost by the end, in ascending order. No other member may be lost.
     pub lost: Vec<NodeId>,
     /// Events that must have happened.
@@ -173,7 +173,7 @@ pub struct FaultExpectations {
 
 words! {
     /// Expected end of a job on the surviving nodes. A wrong byte, an operation that is applied twice and a hang always fail.
-    pub enum Ending {
+    pub enum ExpectedEnd {
         /// All results are correct.
         #[default]
         Right = "right",
@@ -195,7 +195,7 @@ words! {
     }
 }
 
-impl Way {
+impl LinkDirection {
     /// Returns the member that sends in this direction. It applies the fault.
     #[must_use]
     pub fn sender(self, plan: &Plan) -> NodeId {
@@ -221,7 +221,7 @@ impl Way {
 impl Fault {
     /// Returns the affected directions of links.
     #[must_use]
-    pub fn ways(&self) -> &[Way] {
+    pub fn ways(&self) -> &[LinkDirection] {
         match self {
             Self::Links { ways, .. } | Self::Drop { ways, .. } => ways,
             Self::Pause(_) | Self::Kill(_) | Self::Memory { .. } | Self::Revoke(_) => &[],

@@ -4,7 +4,7 @@
 //! `plane 0` all links of a plane, and `all` every link. Messages about unknown names propose a similar one.
 use rackloom_protocol::{MemberRole, NodeId};
 
-use super::Way;
+use super::LinkDirection;
 use crate::impair::Direction;
 use crate::model::link::LinkPlan;
 use crate::model::plan::Plan;
@@ -12,8 +12,8 @@ use crate::read::listed;
 use crate::read::mistake::{Complaint, nearest, quoted};
 
 /// Returns the directions that a text names.
-pub(super) fn directions(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint> {
-    let links_where = |is_meant: &dyn Fn(&LinkPlan) -> bool| -> Vec<Way> {
+pub(super) fn directions(plan: &Plan, word: &str) -> Result<Vec<LinkDirection>, Complaint> {
+    let links_where = |is_meant: &dyn Fn(&LinkPlan) -> bool| -> Vec<LinkDirection> {
         let links = (0..).zip(&plan.links).filter(|(_, link)| is_meant(link));
         links.flat_map(|(edge, _)| both(edge)).collect()
     };
@@ -41,7 +41,7 @@ pub(super) fn directions(plan: &Plan, word: &str) -> Result<Vec<Way>, Complaint>
 }
 
 /// Returns the one direction that a text names.
-pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<Way, Complaint> {
+pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<LinkDirection, Complaint> {
     if let Some((name, direction)) = word.split_once('/') {
         let (edge, is_as_named) = link(plan, name)?;
         let is_forward = match direction {
@@ -52,7 +52,7 @@ pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<Way, Complaint> {
                 return Err(complaint.hint("write `n0--n1/forward` or `n0--n1/backward`"));
             }
         };
-        return Ok(Way {
+        return Ok(LinkDirection {
             edge,
             direction: if is_forward { Direction::Forward } else { Direction::Backward },
         });
@@ -62,7 +62,7 @@ pub(super) fn direction_of(plan: &Plan, word: &str) -> Result<Way, Complaint> {
         return Err(complaint.hint("write who sends to whom, like `n0:n1`"));
     }
     let (edge, is_as_named) = link(plan, &word.replace("->", "--").replacen(':', "--", 1))?;
-    Ok(Way { edge, direction: if is_as_named { Direction::Forward } else { Direction::Backward } })
+    Ok(LinkDirection { edge, direction: if is_as_named { Direction::Forward } else { Direction::Backward } })
 }
 
 /// Returns true if a text has the form of one direction: `n0:n1`, `n0--n1/forward` or `n0->n1`.
@@ -71,7 +71,7 @@ fn names_a_direction(word: &str) -> bool {
 }
 
 /// Returns the links between these members and all others, in both directions.
-pub(super) fn boundary(plan: &Plan, members: &[NodeId]) -> Vec<Way> {
+pub(super) fn boundary(plan: &Plan, members: &[NodeId]) -> Vec<LinkDirection> {
     let crosses = |link: &LinkPlan| members.contains(&link.edge.a) != members.contains(&link.edge.b);
     let links = (0..).zip(&plan.links).filter(|(_, link)| crosses(link));
     links.flat_map(|(edge, _)| both(edge)).collect()
@@ -109,8 +109,11 @@ fn no_switch(plan: &Plan, word: &str, lack: &str) -> Result<NodeId, Complaint> {
     }
 }
 
-const fn both(edge: u16) -> [Way; 2] {
-    [Way { edge, direction: Direction::Forward }, Way { edge, direction: Direction::Backward }]
+const fn both(edge: u16) -> [LinkDirection; 2] {
+    [
+        LinkDirection { edge, direction: Direction::Forward },
+        LinkDirection { edge, direction: Direction::Backward },
+    ]
 }
 
 /// Returns the link with this name, and true if the name has its ends in the plan's order.

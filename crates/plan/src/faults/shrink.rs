@@ -59,7 +59,8 @@ fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
         && ways.len() > 1
     {
         let halves = ways.chunks(ways.len().div_ceil(2));
-        let with = |ways: &[super::Way]| Fault::Links { ways: ways.to_vec(), conditions: *conditions };
+        let with =
+            |ways: &[super::LinkDirection]| Fault::Links { ways: ways.to_vec(), conditions: *conditions };
         forms.extend(halves.map(|half| FaultEvent { fault: with(half), ..event.clone() }));
     }
     forms
@@ -67,14 +68,14 @@ fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Reach, draw};
+    use super::super::{DrawLimits, draw};
     use super::*;
     use crate::model::plan::Plan;
 
     #[test]
     fn irrelevant_events_are_removed_and_relevant_ones_stay() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
-        let reach = Reach { begin_ns: 1_000_000, last_ns: 5_000_000 };
+        let reach = DrawLimits { begin_ns: 1_000_000, last_ns: 5_000_000 };
         let cuts =
             |event: &FaultEvent| matches!(&event.fault, Fault::Links { conditions, .. } if conditions.is_cut);
         let pauses = |event: &FaultEvent| matches!(event.fault, Fault::Pause(_));
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn shrinking_stops_after_the_given_number_of_attempts() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
-        let script = draw(&plan, 3, Reach { begin_ns: 1_000, last_ns: 5_000 });
+        let script = draw(&plan, 3, DrawLimits { begin_ns: 1_000, last_ns: 5_000 });
         let mut asked = 0;
         shrink(&script, 3, |_| {
             asked += 1;

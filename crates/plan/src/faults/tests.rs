@@ -148,11 +148,11 @@ fn a_job_trigger_needs_a_job_with_runs_and_steps() {
 #[test]
 fn the_usual_expectation_is_the_strictest_that_the_script_permits() {
     let expect = |events: &str| script(events).expect;
-    assert_eq!(expect("  - {what: down, where: n1}").ends, Ending::Right);
+    assert_eq!(expect("  - {what: down, where: n1}").ends, ExpectedEnd::Right);
     let killed = expect("  - {what: kill, where: n1}");
-    assert_eq!((killed.ends, killed.lost), (Ending::Either, vec![NodeId(1)]));
+    assert_eq!((killed.ends, killed.lost), (ExpectedEnd::Either, vec![NodeId(1)]));
     let restarted = expect("  - {what: kill, where: n1, for: 5ms}");
-    assert_eq!((restarted.ends, restarted.lost), (Ending::Either, vec![]));
+    assert_eq!((restarted.ends, restarted.lost), (ExpectedEnd::Either, vec![]));
 }
 
 #[test]
@@ -189,16 +189,21 @@ fn lit(script: &FaultScript, member: u16) -> FaultScheduler {
             to: LinkState::Up,
             cause: LinkCause::Hello,
         };
-        scheduler.look(Instant(500), |_| 0, || None);
+        scheduler.advance(Instant(500), |_| 0, || None);
         assert_eq!((scheduler.poll(), scheduler.next_due(Instant(500))), (None, Instant::NEVER));
-        scheduler.hear(Instant(1_000), &up);
+        scheduler.handle_event(Instant(1_000), &up);
     }
     scheduler
 }
 
 /// Returns all actions at a time.
-fn actions(scheduler: &mut FaultScheduler, now: u64, frames: u64, place: Option<Place>) -> Vec<FaultAction> {
-    scheduler.look(Instant(now), |_| frames, || place);
+fn actions(
+    scheduler: &mut FaultScheduler,
+    now: u64,
+    frames: u64,
+    place: Option<JobPosition>,
+) -> Vec<FaultAction> {
+    scheduler.advance(Instant(now), |_| frames, || place);
     std::iter::from_fn(|| scheduler.poll()).collect()
 }
 
@@ -214,7 +219,7 @@ fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
         FaultAction::Set { way, conditions: cut },
         FaultAction::Set { way, conditions: Conditions::default() },
     );
-    let say = |begins, time| FaultAction::Say { event: 0, begins, time };
+    let say = |begins, time| FaultAction::Report { event: 0, begins, time };
     for (now, expected, next) in [
         (1_200, vec![say(true, 1), on.clone()], 1_500),
         (1_500, vec![say(false, 1), off.clone()], 2_200),
@@ -250,10 +255,10 @@ fn overlapping_faults_leave_no_residue() {
 fn a_job_trigger_affects_the_member_and_notifies_others() {
     let script = script("  - {what: kill, where: [n1, n2], when: {node: n1, run: 2, step: 3}}");
     let mut first = lit(&script, 1);
-    let at = |run, step| Some(Place { run, step });
+    let at = |run, step| Some(JobPosition { run, step });
     assert_eq!(actions(&mut first, 2_000, 0, at(2, 2)), []);
     let kill = FaultAction::Kill { event: 0, restart_after_ns: None };
-    let begins = FaultAction::Say { event: 0, begins: true, time: 1 };
+    let begins = FaultAction::Report { event: 0, begins: true, time: 1 };
     assert_eq!(
         actions(&mut first, 2_001, 0, at(2, 4)),
         [begins.clone(), kill.clone()],
@@ -267,7 +272,7 @@ fn a_job_trigger_affects_the_member_and_notifies_others() {
         [],
         "the progress of the other member does not count"
     );
-    second.told(Instant(5_001), 0);
+    second.event_began(Instant(5_001), 0);
     assert_eq!(std::iter::from_fn(|| second.poll()).collect::<Vec<_>>(), [begins, kill]);
 }
 
@@ -278,10 +283,10 @@ fn frames_are_counted_where_they_leave() {
     assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_notification()), (vec![], None));
     assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_notification()), (vec![], Some(0)));
     let mut dropper = lit(&script, 2);
-    dropper.told(Instant(2_002), 0);
+    dropper.event_began(Instant(2_002), 0);
     let way = script.events[0].fault.ways()[0];
     let drop = FaultAction::Drop { way, numbers: vec![2] };
-    let over = FaultAction::Say { event: 0, begins: true, time: 1 };
+    let over = FaultAction::Report { event: 0, begins: true, time: 1 };
     assert_eq!(std::iter::from_fn(|| dropper.poll()).collect::<Vec<_>>(), [over, drop]);
 }
 
@@ -297,7 +302,7 @@ fn faults_added_later_count_from_then_and_join_active_ones() {
     assert_eq!(scheduler.next_due(Instant(9_049)), Instant(9_050));
     let way = script.events[0].fault.ways()[0];
     let set = |loss| FaultAction::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
-    let say = |begins| FaultAction::Say { event: 7, begins, time: 1 };
+    let say = |begins| FaultAction::Report { event: 7, begins, time: 1 };
     assert_eq!(actions(&mut scheduler, 9_050, 0, None), [say(true), set(0.3)]);
     assert_eq!(actions(&mut scheduler, 9_150, 0, None), [say(false), set(0.1)]);
     assert_eq!(scheduler.event(7).map(|event| event.label.as_str()), Some("loss n0->n1"));
@@ -339,7 +344,7 @@ fn memory_has_the_worst_active_condition_and_keys_are_revoked_once() {
     );
     let mut scheduler = lit(&script, 0);
     let mut at = |now| {
-        let stated = |action: &FaultAction| !matches!(action, FaultAction::Say { .. });
+        let stated = |action: &FaultAction| !matches!(action, FaultAction::Report { .. });
         actions(&mut scheduler, now, 0, None).into_iter().filter(stated).collect::<Vec<_>>()
     };
     let memory = |late_ns, fail| FaultAction::Memory(MemoryConditions { late_ns, fail });

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, Trigger, Way};
+use super::{
+    Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, LinkDirection, Trigger,
+};
 use crate::model::loss::LossByKind;
 use crate::model::plan::Plan;
 use crate::setting::quantity::{Unit, shown};
@@ -109,7 +111,7 @@ fn kind_of(conditions: &Conditions) -> Vec<String> {
     }
 }
 
-fn places(ways: &[Way], plan: &Plan) -> String {
+fn places(ways: &[LinkDirection], plan: &Plan) -> String {
     let names: Vec<_> = ways.iter().map(|way| way.name(plan)).collect();
     format!("where: [{}]", names.join(", "))
 }

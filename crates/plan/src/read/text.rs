@@ -1,4 +1,4 @@
-//! Text of a rack file, or the reason why it cannot be read.
+//! Text of a rack file or a fault script, or the reason why it cannot be read.
 //!
 //! At most [`FILE_BYTES_MAX`] + 1 bytes are read. The parser refuses a text that is longer. This file does not interpret the text.
 
@@ -17,32 +17,58 @@ pub struct Unreadable {
     pub hint: &'static str,
 }
 
+/// Kind of a file that a user names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextFile {
+    /// Rack file.
+    Rack,
+    /// Fault script.
+    FaultScript,
+}
+
+impl TextFile {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Rack => "rack file",
+            Self::FaultScript => "fault script",
+        }
+    }
+
+    /// Returns the advice for a file that does not exist.
+    const fn examples(self) -> &'static str {
+        match self {
+            Self::Rack => "rack files that come with the project are in topologies/",
+            Self::FaultScript => "scripts that come with the project are in scripts/faults/",
+        }
+    }
+}
+
 /// Reads the text of a file.
 ///
 /// # Errors
 /// Returns the error of the system, or an error if the bytes are no text, with a hint.
-pub fn text_of(path: &Path) -> Result<String, Unreadable> {
+pub fn text_of(path: &Path, kind: TextFile) -> Result<String, Unreadable> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| unreadable(&error))?;
+        .map_err(|error| unreadable(&error, kind))?;
     String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         Unreadable {
-            message: format!("the rack file is no UTF-8 text: line {line} holds other bytes"),
+            message: format!("the {} is no UTF-8 text: line {line} holds other bytes", kind.name()),
             hint: "save it as UTF-8; names in it have letters, digits, `_`, `.` and `-` only",
         }
     })
 }
 
-fn unreadable(error: &std::io::Error) -> Unreadable {
+fn unreadable(error: &std::io::Error, kind: TextFile) -> Unreadable {
     let hint = match error.kind() {
         ErrorKind::IsADirectory => "name one file of this directory",
         ErrorKind::PermissionDenied => "this user may not read it; change its permissions, or name a copy",
-        _ => "rack files that come with the project are in topologies/",
+        _ => kind.examples(),
     };
-    Unreadable { message: format!("cannot read the rack file: {error}"), hint }
+    Unreadable { message: format!("cannot read the {}: {error}", kind.name()), hint }
 }
 
 #[cfg(test)]
@@ -51,10 +77,17 @@ mod tests {
 
     #[test]
     fn the_hint_fits_the_error() {
-        let directory = text_of(Path::new("/")).expect_err("a directory has no text");
+        let directory = text_of(Path::new("/"), TextFile::Rack).expect_err("a directory has no text");
         assert!(directory.hint.contains("one file of this directory"), "{directory:?}");
-        let missing = text_of(Path::new("/nonexistent/rack.yaml")).expect_err("the file does not exist");
+        let missing = text_of(Path::new("/nonexistent/rack.yaml"), TextFile::Rack)
+            .expect_err("the file does not exist");
         assert!(missing.hint.contains("topologies/"), "{missing:?}");
+        let script = text_of(Path::new("/nonexistent/script.yaml"), TextFile::FaultScript);
+        let script = script.expect_err("the file does not exist");
+        assert!(
+            script.message.contains("the fault script: ") && script.hint.contains("scripts/faults/"),
+            "{script:?}"
+        );
     }
 
     #[test]
@@ -62,7 +95,7 @@ mod tests {
         let name = format!("rackloom-text-{}.yaml", std::process::id());
         let path = std::env::temp_dir().join(name);
         std::fs::write(&path, b"name: r\nseed: \xff\n").expect("the directory of temporary files is there");
-        let found = text_of(&path);
+        let found = text_of(&path, TextFile::Rack);
         std::fs::remove_file(&path).expect("the file was written above");
         let found = found.expect_err("the bytes are no text");
         assert!(found.message.contains("line 2") && found.hint.contains("UTF-8"), "{found:?}");

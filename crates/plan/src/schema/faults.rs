@@ -1,6 +1,6 @@
 //! Declares fault scripts: events and expectations.
 
-use crate::faults::{Ending, FaultKind, FramePart, RequiredEvents};
+use crate::faults::{ExpectedEnd, FaultKind, FramePart, RequiredEvents};
 use crate::model::loss::KIND_NAMES;
 use crate::model::pick::OPERATION_NAMES;
 use crate::schema::{Key, Kind, REQUIRED, Table, key, table};
@@ -20,7 +20,7 @@ pub(crate) static AFTER: Table = table(
     "events.after",
     &[
         key("frames", Kind::Count(1, FRAMES_MAX), REQUIRED, "So many data frames have been sent."),
-        key("way", Kind::Way, REQUIRED, "In this direction of a link: `n0:n1`."),
+        key("way", Kind::Direction, REQUIRED, "In this direction of a link: `n0:n1`."),
     ],
 );
 pub(crate) static WHEN: Table = table(
@@ -128,7 +128,7 @@ const EVENT_KEYS: &[Key] = &[
 const EXPECT_KEYS: &[Key] = &[
     key(
         "ends",
-        Kind::Word(Ending::NAMES),
+        Kind::Word(ExpectedEnd::NAMES),
         "`right`; where a GPU node is killed, `right-or-clean-error`",
         "How the job ends on those who live. A wrong byte, an operation applied twice, or a hang fails every run.",
     ),

@@ -99,7 +99,7 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         }
         Kind::Device => pattern("(cuda|fake):[0-9]+"),
         Kind::Path => pattern(".+"),
-        Kind::Way => pattern(&format!("{NAME}->{NAME}(#[1-9][0-9]*)?")),
+        Kind::Direction => pattern(&format!("{NAME}->{NAME}(#[1-9][0-9]*)?")),
         Kind::Where => json!({"anyOf": [{"type": "string"}, list(json!({"type": "string"}))]}),
         Kind::WordList(words) => list(json!({"enum": words})),
         Kind::Either([first, second]) => json!({"anyOf": [kind(first, tables), kind(second, tables)]}),

@@ -102,7 +102,7 @@ pub(crate) enum Kind {
     /// Lists of counts, by direction of the link.
     CountsByDirection,
     /// One direction of a link.
-    Way,
+    Direction,
     /// Places in a rack: links, directions, members, planes; one or a list.
     Where,
     /// List of several words.
@@ -296,7 +296,7 @@ impl Kind {
             Self::LinkNames => "list of links",
             Self::NameByLink => "name by link",
             Self::CountsByDirection => "lists of counts by direction",
-            Self::Way => "direction of a link",
+            Self::Direction => "direction of a link",
             Self::Where => "place, or list of places",
             Self::Flag => return "`true`, `false`".to_owned(),
             Self::Word(words) => {

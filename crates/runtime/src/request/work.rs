@@ -13,7 +13,7 @@ use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{
     Checks, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes,
-    Unreadable,
+    TextFile, Unreadable,
 };
 
 use super::arrays::{self, InputArrays};
@@ -47,11 +47,8 @@ pub struct Work {
 /// # Errors
 /// The file cannot be read.
 pub fn read_faults(file: &Path) -> Result<FaultFile, Failure> {
-    let text = rackloom_plan::text_of(file).map_err(|Unreadable { message, .. }| {
-        Failure::bad_input(message.replace("rack file", "fault script"))
-            .at_path(file)
-            .hint("scripts that come with the project are in scripts/faults/")
-    })?;
+    let text = rackloom_plan::text_of(file, TextFile::FaultScript)
+        .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
     Ok(FaultFile { name: file.display().to_string(), text })
 }
 
@@ -67,7 +64,7 @@ impl RackRequest {
     /// # Errors
     /// The file cannot be read.
     pub fn read(file: &Path, overrides: &Overrides) -> Result<Self, Failure> {
-        let text = rackloom_plan::text_of(file)
+        let text = rackloom_plan::text_of(file, TextFile::Rack)
             .map_err(|Unreadable { message, hint }| Failure::bad_input(message).at_path(file).hint(hint))?;
         let source = Source {
             name: file.display().to_string(),

@@ -5,7 +5,7 @@
 
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::{
-    Conditions, FaultAction, FaultScheduler, FaultScript, MemoryConditions, MemoryFaults, Way,
+    Conditions, FaultAction, FaultScheduler, FaultScript, LinkDirection, MemoryConditions, MemoryFaults,
 };
 use rackloom_plan::impair::Judge;
 use rackloom_plan::{Clock, JobKind, Plan};
@@ -58,9 +58,9 @@ impl Simulation {
         let mut notices = Vec::new();
         if let Some(scheduler) = &mut script.schedulers[member.index()] {
             let now = self.now;
-            events.iter().for_each(|event| scheduler.hear(now, event));
+            events.iter().for_each(|event| scheduler.handle_event(now, event));
             let frames = |way| self.statistics_of(way).data_frames_sent;
-            scheduler.look(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
+            scheduler.advance(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
             notices.extend(std::iter::from_fn(|| scheduler.poll_notification()));
             self.apply_actions(&mut script, member);
             self.take_back(&mut script, member);
@@ -77,7 +77,7 @@ impl Simulation {
                 && member != seen_by
                 && is_alive
             {
-                scheduler.told(self.now, event);
+                scheduler.event_began(self.now, event);
                 self.apply_actions(script, member);
             }
         }
@@ -88,7 +88,7 @@ impl Simulation {
         let Some(scheduler) = &mut script.schedulers[member.index()] else { return };
         while let Some(action) = scheduler.poll() {
             match action {
-                FaultAction::Say { event, begins, time } => {
+                FaultAction::Report { event, begins, time } => {
                     script.fault_transitions.push(FaultTransition {
                         at: self.now,
                         member,
@@ -134,7 +134,7 @@ impl Simulation {
     }
 
     /// Sets the conditions of a link. The sender's carrier follows the cable.
-    fn set_conditions(&mut self, member: NodeId, way: Way, conditions: &Conditions) {
+    fn set_conditions(&mut self, member: NodeId, way: LinkDirection, conditions: &Conditions) {
         let id = channel_of(way);
         let Some(channel) = self.fabric.channel_mut(id) else { return };
         if !channel.set_conditions(conditions) {
@@ -157,10 +157,12 @@ impl Simulation {
 
     /// Ends the wait for a successor once its links are up, or its deadline has passed.
     fn take_back(&mut self, script: &mut Script, member: NodeId) {
-        let is_lit = script.schedulers[member.index()].as_ref().is_some_and(FaultScheduler::is_lit);
+        let links_have_been_up =
+            script.schedulers[member.index()].as_ref().is_some_and(FaultScheduler::links_have_been_up);
         let now = self.now;
-        let is_over =
-            |one: &Return| one.member == member && one.until.is_some_and(|until| is_lit || until <= now);
+        let is_over = |one: &Return| {
+            one.member == member && one.until.is_some_and(|until| links_have_been_up || until <= now)
+        };
         let awaited = script.returns.len();
         script.returns.retain(|one| !is_over(one));
         self.awaited -= awaited - script.returns.len();
@@ -211,11 +213,11 @@ impl Simulation {
         self.script = Some(script);
     }
 
-    fn statistics_of(&self, way: Way) -> &LinkStatistics {
+    fn statistics_of(&self, way: LinkDirection) -> &LinkStatistics {
         self.link_statistics(way.edge, way.direction)
     }
 }
 
-const fn channel_of(way: Way) -> ChannelId {
+const fn channel_of(way: LinkDirection) -> ChannelId {
     ChannelId::new(way.edge, way.direction)
 }

@@ -2,7 +2,7 @@
 
 use rackloom_plan::Plan;
 use rackloom_plan::faults::{
-    Ending, Fault, FaultEvent, FaultExpectations, FaultScript, RequiredEvents, Trigger,
+    ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, RequiredEvents, Trigger,
 };
 use rackloom_protocol::NodeId;
 
@@ -11,12 +11,14 @@ use crate::report::fault_report::FaultReport;
 use crate::report::member::MemberState;
 
 /// Compares the end of the job with the expected one. Expected errors become notes.
-pub(super) fn of_ending(ends: Ending, report: &mut Report) -> Vec<String> {
+pub(super) fn of_ending(ends: ExpectedEnd, report: &mut Report) -> Vec<String> {
     let failures = std::mem::take(&mut report.failures);
     match (ends, report.verdict) {
-        (Ending::Error, Verdict::Pass) => vec!["expected a clean error, and everything was right".to_owned()],
-        (Ending::Right, _) => failures,
-        (Ending::Error | Ending::Either, _) => {
+        (ExpectedEnd::Error, Verdict::Pass) => {
+            vec!["expected a clean error, and everything was right".to_owned()]
+        }
+        (ExpectedEnd::Right, _) => failures,
+        (ExpectedEnd::Error | ExpectedEnd::Either, _) => {
             let wrong = std::mem::take(&mut report.wrong);
             let excused = failures.into_iter().filter(|failure| !wrong.contains(failure));
             report.notes.extend(excused.map(|failure| format!("a clean error: {failure}")));

@@ -3,7 +3,7 @@
 
 use rackloom_protocol::NodeId;
 
-use crate::faults::{Ending, Fault, FaultEvent, FaultScript, Place, Trigger};
+use crate::faults::{ExpectedEnd, Fault, FaultEvent, FaultScript, JobPosition, Trigger};
 use crate::model::plan::Plan;
 use crate::model::wire::{Checks, WireKind};
 use crate::read::fields::Reader;
@@ -65,15 +65,15 @@ fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, positio
 }
 
 /// Reports a run or step that the job does not have.
-fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: Place, position: Position) {
-    let Place { run, step } = awaited;
+fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: JobPosition, position: Position) {
+    let JobPosition { run, step } = awaited;
     let job = plan.job.kind.name();
     if !plan.job.kind.has_steps() {
         let message = format!("job {job} has no runs and steps to wait for");
         let hint = "use `at` or `after`, or run a job (`--collective all-reduce`)";
         reader.complain(position, Complaint::about(message).hint(hint));
     }
-    let Some(Place { run: runs, step: steps }) = Place::last(plan) else { return };
+    let Some(JobPosition { run: runs, step: steps }) = JobPosition::last(plan) else { return };
     if run > runs || step > steps {
         let message = format!("job {job} never comes to run {run}, step {step}");
         let hint = format!("its runs are 1 to {runs}, their steps 1 to {steps}");
@@ -129,7 +129,7 @@ fn check_losses(
             );
         }
         let is_rank = |node: &NodeId| node.index() < plan.endpoint_count();
-        if script.expect.ends == Ending::Right
+        if script.expect.ends == ExpectedEnd::Right
             && script.expect.happen == crate::faults::RequiredEvents::All
             && let Some(node) = members.iter().find(|node| is_rank(node))
         {
