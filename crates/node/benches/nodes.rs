@@ -58,7 +58,7 @@ impl Node {
     fn turn(&mut self, now: Instant) -> bool {
         self.now = now;
         let completed = &mut self.completed;
-        self.runtime.turn(now, &mut |event| {
+        self.runtime.poll(now, &mut |event| {
             if let Event::Completed { result, .. } = event {
                 result.expect("nothing fails here");
                 *completed += 1;

@@ -104,13 +104,13 @@ impl<M: Inspect, R: Memory> Runtime<M, R> {
     }
 
     /// Runs one poll without commands. Returns whether anything happened.
-    pub fn turn(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
+    pub fn poll(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
         let received = self.receive(now);
         self.finish(now, events) || received
     }
 
     /// Runs one poll that calls `commands` once, between reception and the timeout. Returns whether anything happened, and the result of `commands`.
-    pub fn turn_with<T>(
+    pub fn poll_with<T>(
         &mut self,
         now: Instant,
         commands: impl FnOnce(Instant, &mut M, &mut R) -> T,

@@ -57,10 +57,10 @@ pub(crate) type Owners = Rc<[Owner]>;
 
 /// Result of offering a command to the local path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    Here,
+pub(crate) enum CommandPath {
+    Direct,
     /// The command is for the endpoint.
-    NotHere,
+    Frames,
 }
 
 /// The local path as one node uses it.
@@ -248,7 +248,7 @@ impl Local {
         now: Instant,
         command: &Command<'_>,
         endpoint: &Endpoint,
-    ) -> Result<Taken, CommandRefused> {
+    ) -> Result<CommandPath, CommandRefused> {
         match *command {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 let word = LocalRange { region, offset, length: WORD_BYTES };
@@ -258,7 +258,7 @@ impl Local {
                 }
                 let is_last = depends_on.is_some_and(|node| !endpoint.is_reachable(node));
                 self.waits.push(Wait { operation, region, offset, condition, value, depends_on, is_last });
-                return Ok(Taken::Here);
+                return Ok(CommandPath::Direct);
             }
             Command::Cancel { operation } => return Ok(self.cancel(operation)),
             Command::Flush { operation, target } => return Ok(self.flush(operation, target)),
@@ -266,7 +266,7 @@ impl Local {
         }
         match memory_of(command).or_else(|| receiver_of(command)) {
             Some(target) => self.access(now, target, command),
-            None => Ok(Taken::NotHere),
+            None => Ok(CommandPath::Frames),
         }
     }
 
@@ -275,13 +275,13 @@ impl Local {
         now: Instant,
         target: NodeId,
         command: &Command<'_>,
-    ) -> Result<Taken, CommandRefused> {
+    ) -> Result<CommandPath, CommandRefused> {
         let owner = &self.owners[target.index()];
         let Some(peer) = self.peers.iter_mut().find(|peer| peer.shared.node == target) else {
-            return Ok(Taken::NotHere);
+            return Ok(CommandPath::Frames);
         };
         if peer.state == PeerState::Lost || owner.is_dead.get() {
-            return Ok(Taken::NotHere);
+            return Ok(CommandPath::Frames);
         }
         let is_allowed = peer.shared.allows(command);
         if is_allowed && owner.withholds.get() {
@@ -289,9 +289,9 @@ impl Local {
         }
         if !is_allowed || peer.state == PeerState::Withheld {
             let is_behind = self.pending.iter().any(|pending| pending.is_to(target));
-            return if is_behind { Err(CommandRefused::Busy) } else { Ok(Taken::NotHere) };
+            return if is_behind { Err(CommandRefused::Busy) } else { Ok(CommandPath::Frames) };
         }
-        let Some(access) = Access::of(command) else { return Ok(Taken::NotHere) };
+        let Some(access) = Access::of(command) else { return Ok(CommandPath::Frames) };
         if access.own_range().is_some_and(|range| !self.holds(range)) {
             return Err(CommandRefused::Invalid("the local range leaves its region"));
         }
@@ -301,24 +301,24 @@ impl Local {
         let due = self.path.take(now, moved_bytes(command).unwrap_or(0));
         let what = Body::Access { target, access };
         self.pending.push_back(Pending { due, what });
-        Ok(Taken::Here)
+        Ok(CommandPath::Direct)
     }
 
     /// Takes a flush. It ends after the operations on the path that it covers, and then the endpoint's own.
-    fn flush(&mut self, operation: OperationId, target: Option<NodeId>) -> Taken {
+    fn flush(&mut self, operation: OperationId, target: Option<NodeId>) -> CommandPath {
         let is_concerned = |pending: &Pending| target.is_none_or(|target| pending.is_to(target));
         if let Some(due) = self.pending.back().map(|last| last.due)
             && self.pending.iter().any(is_concerned)
         {
             // Behind all other operations: those due at one time are carried out in the order of the requests.
             self.pending.push_back(Pending { due, what: Body::Flush { operation, target } });
-            return Taken::Here;
+            return CommandPath::Direct;
         }
         if self.forget_failures(target) {
             self.ended.push(completed(operation, Err(OperationError::EarlierFailure)));
-            return Taken::Here;
+            return CommandPath::Direct;
         }
-        Taken::NotHere
+        CommandPath::Frames
     }
 
     /// Returns true if a posted store to these nodes has failed since the last call.
@@ -328,13 +328,13 @@ impl Local {
         self.failed.len() < before
     }
 
-    fn cancel(&mut self, operation: OperationId) -> Taken {
+    fn cancel(&mut self, operation: OperationId) -> CommandPath {
         let Some(place) = self.waits.iter().position(|wait| wait.operation == operation) else {
-            return Taken::NotHere;
+            return CommandPath::Frames;
         };
         self.waits.remove(place);
         self.ended.push(completed(operation, Err(OperationError::Cancelled)));
-        Taken::Here
+        CommandPath::Direct
     }
 
     /// Takes an event of the endpoint about a peer.

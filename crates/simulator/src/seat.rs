@@ -20,7 +20,7 @@ use crate::fabric::Fabric;
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::leases::Leases;
-use crate::local::{Local, Surroundings, Taken};
+use crate::local::{CommandPath, Local, Surroundings};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
 use crate::payload::Books;
@@ -154,20 +154,20 @@ impl rackloom_jobs::Seat for ObservedSeat<'_> {
         self.commands += 1;
         let taken = match &mut self.local {
             Some(local) => local.command(now, &command, self.endpoint)?,
-            None => Taken::NotHere,
+            None => CommandPath::Frames,
         };
-        if taken == Taken::NotHere {
+        if taken == CommandPath::Frames {
             self.endpoint.handle_command(now, command)?;
         }
         if let Some(paths) = &mut self.paths {
             match taken {
-                Taken::Here => count_direct(paths, &command),
-                Taken::NotHere => count_frames(paths, &command),
+                CommandPath::Direct => count_direct(paths, &command),
+                CommandPath::Frames => count_frames(paths, &command),
             }
         }
         self.books.with_ledger(|ledger| ledger.note_command(self.node, &command));
         // Without bytes it affects only this side: a wait, a cancel.
-        let is_direct = taken == Taken::Here && moved_bytes(&command).is_some();
+        let is_direct = taken == CommandPath::Direct && moved_bytes(&command).is_some();
         Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
     }
 

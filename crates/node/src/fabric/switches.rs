@@ -22,7 +22,7 @@ impl Switches {
         let over = Arc::clone(&is_over);
         let live = move || {
             while !over.load(Ordering::Acquire) {
-                if !runtime.turn(runtime.now(), &mut |_| {}) {
+                if !runtime.poll(runtime.now(), &mut |_| {}) {
                     runtime.wait_unless(rackloom_protocol::Instant::NEVER, |_| over.load(Ordering::Acquire));
                 }
             }

@@ -18,5 +18,5 @@ pub(crate) mod filter;
 mod routed;
 mod socket;
 
-pub use routed::{RoutedWords, open_routed_link};
-pub use socket::{HostLink, HostLinkError, WordSocket, open_link};
+pub use routed::{RoutedMessages, open_routed_link};
+pub use socket::{HostLink, HostLinkError, MessageSocket, open_link};

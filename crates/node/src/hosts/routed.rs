@@ -32,12 +32,12 @@ pub fn open_routed_link(route: &Route, frame_bytes_max: u16) -> Result<End, Host
 ///
 /// `Send` and `Sync`: each call is a few system calls.
 #[derive(Debug)]
-pub struct RoutedWords {
+pub struct RoutedMessages {
     socket: UdpSocket,
     others: Vec<SocketAddrV4>,
 }
 
-impl RoutedWords {
+impl RoutedMessages {
     /// Opens the socket at `mine` for messages to and from `others`.
     ///
     /// # Errors
@@ -56,21 +56,21 @@ impl RoutedWords {
     ///
     /// # Errors
     /// The kernel's error for the last host that it could not send to.
-    pub fn say(&self, word: &[u8]) -> io::Result<()> {
+    pub fn send(&self, message: &[u8]) -> io::Result<()> {
         let mut all = Ok(());
         for other in &self.others {
-            all = self.socket.send_to(word, other).map(drop).and(all);
+            all = self.socket.send_to(message, other).map(drop).and(all);
         }
         all
     }
 
-    /// Returns the next message of one of the others, if one has arrived. A message longer than `room` is cut off.
-    pub fn hear<'room>(&self, room: &'room mut [u8]) -> Option<&'room [u8]> {
+    /// Returns the next message of one of the others, if one has arrived. A message longer than `buffer` is cut off.
+    pub fn receive<'buffer>(&self, buffer: &'buffer mut [u8]) -> Option<&'buffer [u8]> {
         // Foreign messages are skipped. Their number per call is limited, so that every call ends.
-        for _ in 0..STRANGERS_PER_LOOK_MAX {
-            match self.socket.recv_from(room) {
+        for _ in 0..FOREIGN_MESSAGES_MAX {
+            match self.socket.recv_from(buffer) {
                 Ok((length, std::net::SocketAddr::V4(from))) if self.others.contains(&from) => {
-                    return room.get(..length);
+                    return buffer.get(..length);
                 }
                 // A refusal concerns an earlier message to a host that has not started yet.
                 Ok(_) => {}
@@ -83,7 +83,7 @@ impl RoutedWords {
 }
 
 /// Maximum number of foreign messages that one call skips.
-const STRANGERS_PER_LOOK_MAX: usize = 256;
+const FOREIGN_MESSAGES_MAX: usize = 256;
 
 fn failed(mine: SocketAddrV4, theirs: Option<SocketAddrV4>, cause: io::Error) -> HostLinkError {
     let (address, port) = (mine.ip().to_string(), mine.port());

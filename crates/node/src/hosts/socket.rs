@@ -151,11 +151,11 @@ pub fn open_link(
 ///
 /// `Send` and `Sync`: each call is one system call.
 #[derive(Debug)]
-pub struct WordSocket {
+pub struct MessageSocket {
     socket: OwnedFd,
 }
 
-impl WordSocket {
+impl MessageSocket {
     /// Opens a socket that receives frames of this EtherType to this group address on an interface of this machine.
     ///
     /// # Errors
@@ -175,15 +175,15 @@ impl WordSocket {
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn say(&self, frame: &[u8]) -> io::Result<()> {
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
         send(&self.socket, frame, SendFlags::DONTWAIT)?;
         Ok(())
     }
 
-    /// Returns the next frame, if one has arrived. A frame longer than `room` is cut off.
-    pub fn hear<'room>(&self, room: &'room mut [u8]) -> Option<&'room [u8]> {
-        let (length, _) = recv(&self.socket, &mut *room, RecvFlags::DONTWAIT).ok()?;
-        room.get(..length)
+    /// Returns the next frame, if one has arrived. A frame longer than `buffer` is cut off.
+    pub fn receive<'buffer>(&self, buffer: &'buffer mut [u8]) -> Option<&'buffer [u8]> {
+        let (length, _) = recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT).ok()?;
+        buffer.get(..length)
     }
 }
 

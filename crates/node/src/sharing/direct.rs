@@ -34,16 +34,16 @@ const LOOK_INTERVAL_NS: u64 = 5_000_000;
 /// Interval between reads of words on a device.
 const WORD_ON_DEVICE_INTERVAL_NS: u64 = 10_000;
 
-/// Handler of a command.
+/// Path of a command.
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Taken {
-    /// The command was executed, or is kept as a wait.
-    Here,
-    /// The command is to be given to the endpoint.
-    NotHere,
+pub enum CommandPath {
+    /// The command was executed directly, or is kept as a wait.
+    Direct,
+    /// The command must go to the endpoint, which sends it in frames.
+    Frames,
 }
 
 /// Imported regions of one member, and its waits.
@@ -117,7 +117,7 @@ impl Direct {
         memory: &HostMemory,
         command: &Command<'_>,
         events: &mut impl FnMut(Event),
-    ) -> Result<Taken, CommandRefused> {
+    ) -> Result<CommandPath, CommandRefused> {
         match *command {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 let wait = Wait { operation, region, offset, condition, value, depends_on };
@@ -127,15 +127,15 @@ impl Direct {
             Command::Flush { operation, target } => return Ok(self.flush(operation, target, events)),
             Command::Fence { .. } => {
                 fence(Ordering::SeqCst);
-                return Ok(Taken::NotHere);
+                return Ok(CommandPath::Frames);
             }
             _ => {}
         }
-        let Some(done) = self.carry_out(memory, command)? else { return Ok(Taken::NotHere) };
+        let Some(done) = self.carry_out(memory, command)? else { return Ok(CommandPath::Frames) };
         let Done { operation, target, result, completion } = done;
         if result == Err(AccessError::Withheld) {
             self.withheld.push(target);
-            return Ok(Taken::NotHere);
+            return Ok(CommandPath::Frames);
         }
         match (completion, result) {
             (Completion::Visible, result) => {
@@ -146,7 +146,7 @@ impl Direct {
             (Completion::Accepted, Err(_)) if self.failed.contains(&target) => {}
             (Completion::Accepted, Err(_)) => self.failed.push(target),
         }
-        Ok(Taken::Here)
+        Ok(CommandPath::Direct)
     }
 
     /// Checks the words of waits and, at intervals, the owners' connections. Returns `true` if an operation ended.
@@ -265,7 +265,7 @@ impl Direct {
         memory: &HostMemory,
         wait: Wait,
         events: &mut impl FnMut(Event),
-    ) -> Result<Taken, CommandRefused> {
+    ) -> Result<CommandPath, CommandRefused> {
         let word = LocalRange { region: wait.region, offset: wait.offset, length: 8 };
         let is_word = wait.offset.is_multiple_of(8) && memory.local(word).is_some();
         if !is_word {
@@ -275,16 +275,16 @@ impl Direct {
             Some(result) => events(Event::Completed { operation: wait.operation, result }),
             None => self.waits.push(wait),
         }
-        Ok(Taken::Here)
+        Ok(CommandPath::Direct)
     }
 
-    fn cancel(&mut self, operation: OperationId, events: &mut impl FnMut(Event)) -> Taken {
+    fn cancel(&mut self, operation: OperationId, events: &mut impl FnMut(Event)) -> CommandPath {
         let Some(place) = self.waits.iter().position(|wait| wait.operation == operation) else {
-            return Taken::NotHere;
+            return CommandPath::Frames;
         };
         self.waits.remove(place);
         events(Event::Completed { operation, result: Err(OperationError::Cancelled) });
-        Taken::Here
+        CommandPath::Direct
     }
 
     /// Handles a flush. Direct operations have ended when they return, so the flush goes to the wire, unless a posted store has failed here.
@@ -293,14 +293,14 @@ impl Direct {
         operation: OperationId,
         target: Option<NodeId>,
         events: &mut impl FnMut(Event),
-    ) -> Taken {
+    ) -> CommandPath {
         let before = self.failed.len();
         self.failed.retain(|node| target.is_some_and(|target| target != *node));
         if self.failed.len() == before {
-            return Taken::NotHere;
+            return CommandPath::Frames;
         }
         events(Event::Completed { operation, result: Err(OperationError::EarlierFailure) });
-        Taken::Here
+        CommandPath::Direct
     }
 
     fn look_at_owners(&self) {

@@ -26,7 +26,7 @@ mod seats;
 mod socket;
 
 pub use access::AccessError;
-pub use direct::{Direct, Taken};
+pub use direct::{CommandPath, Direct};
 pub use exporter::{ExportError, ExportEvent, Exporter};
 pub use imported::{ImportedRegion, Inside};
 pub use importer::{ImportError, Importer, PendingImport};

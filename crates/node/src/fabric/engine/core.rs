@@ -108,7 +108,7 @@ impl Core {
         let before = table.ended_count;
         let now = member.look_at_stopwatch();
         let progress = match faults {
-            None => member.turn(now, &mut |event| table.handle_event(event)),
+            None => member.poll(now, &mut |event| table.handle_event(event)),
             Some(faults) => faults.poll(now, member, table),
         };
         if table.ended_count != before {

@@ -52,7 +52,7 @@ impl SeatFaults {
     pub(in crate::fabric) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
         let Self { player, notice_sender } = self;
         member.memory_mut().set_time(now);
-        let progress = member.turn(now, &mut |event| {
+        let progress = member.poll(now, &mut |event| {
             player.handle_event(now, &event);
             table.handle_event(event);
         });
