@@ -8,20 +8,21 @@ use rackloom_plan::faults::FaultScript;
 use crate::machine::directory::{Claim, RunDirectory};
 use crate::machine::program::Program;
 use crate::outcome::failure::Failure;
-use crate::outcome::headway::Headway;
+use crate::outcome::progress::RunProgress;
 use crate::request::options::{LogOptions, RunOptions};
 use crate::request::work::RackRequest;
 use crate::supervisor::{Alarms, Logs, Milestone, Supervisor, runtime};
 pub use crate::supervisor::{Conclusion, LOG_VARIABLE, sweep_names};
 
-/// Receiver of what happens to a rack while it runs. Calls come from the supervisor's thread, and the supervisor waits for them. Frames do not.
+/// Receiver of the events of a running rack. The supervisor's thread calls it and waits for each call.
+/// Members and frames do not wait.
 pub trait RackObserver {
-    /// All processes have been started. Threads may be started from here on.
+    /// All processes have been started. The program may start threads from now on.
     fn started(&mut self, plan: &Plan) {
         let _ = plan;
     }
 
-    /// All links have been up.
+    /// Every link has been up at least once.
     ///
     /// # Errors
     /// Ends the run with this failure.
@@ -31,22 +32,22 @@ pub trait RackObserver {
     }
 
     /// The job has made progress.
-    fn progress(&mut self, headway: Headway) {
-        let _ = headway;
+    fn progress(&mut self, progress: RunProgress) {
+        let _ = progress;
     }
 
-    /// An event happened that the supervisor receives at once, such as the begin of a fault.
+    /// An event was reported to the supervisor while the rack runs, such as the begin of a fault.
     fn event(&mut self, record: &EventRecord) {
         let _ = record;
     }
 
-    /// Something is wrong that does not end the run.
+    /// A problem was found that does not end the run.
     fn warning(&mut self, warning: &str) {
         let _ = warning;
     }
 }
 
-/// Rack of which all links have been up.
+/// Rack whose links have all been up.
 #[derive(Debug)]
 pub struct RackUp<'a> {
     /// The plan.
@@ -61,7 +62,7 @@ pub struct RackUp<'a> {
     pub origin_monotonic_ns: u64,
 }
 
-/// Rack that has been checked and not started.
+/// Checked rack that has not been started.
 pub struct Run {
     source: Source,
     plan: Plan,
@@ -96,7 +97,8 @@ impl Run {
     pub fn execute(self, program: &Program, observer: &mut dyn RackObserver) -> Result<Conclusion, Failure> {
         let Self { source, plan, faults, logs } = self;
         let logs = Logs::new(logs.directory.as_deref(), logs.level.as_deref())?;
-        // Before the wires: these may take the process into a namespace where it is another user.
+        // This must precede the wires: making them may take the process into a namespace in which it is
+        // another user.
         let claim = claim(&plan)?;
         let mut supervisor = Supervisor::prepare(source, plan, faults, logs, program.clone())?;
         if let Some(claim) = claim {
@@ -113,7 +115,7 @@ impl Run {
             loop {
                 match supervisor.next_milestone(&mut alarms).await {
                     Milestone::LinksUp => observer.links_up(&rack_up(&supervisor))?,
-                    Milestone::Further(headway) => observer.progress(headway),
+                    Milestone::Progress(progress) => observer.progress(progress),
                     Milestone::Happened(record) => observer.event(&record),
                     Milestone::Warning(warning) => observer.warning(&warning),
                     Milestone::StatusKnown | Milestone::Left(_) => {}
@@ -125,7 +127,7 @@ impl Run {
     }
 }
 
-/// Returns a directory for this run alone, if nodes of one server find each other's memory in it.
+/// Makes a directory for this run, if nodes of one server share memory over it.
 fn claim(plan: &Plan) -> Result<Option<Claim>, Failure> {
     if !plan.has_local_paths() {
         return Ok(None);

@@ -1,51 +1,51 @@
-//! Numbers as people read them: three significant digits and a unit.
+//! Numbers for people: three significant digits and a unit.
 //!
-//! Bytes of memory count in powers of 1024 (KiB), rates and times in powers of 1000 (MB/s, us), as is usual for each.
+//! Bytes of memory count in powers of 1024 (KiB). Rates and times count in powers of 1000 (MB/s, us).
 
-/// A value scaled to the largest unit that leaves at least one before the point.
+/// Scales a value to the largest unit in which it is at least one.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
-    let mut place = 0;
+    let mut unit = 0;
     // 999.5 would be printed as 1000.
-    while value >= step * 0.9995 && place + 1 < units.len() {
+    while value >= step * 0.9995 && unit + 1 < units.len() {
         value /= step;
-        place += 1;
+        unit += 1;
     }
     let decimals = match value {
-        _ if place == 0 => 0,
+        _ if unit == 0 => 0,
         v if v < 9.995 => 2,
         v if v < 99.95 => 1,
         _ => 0,
     };
-    format!("{value:.decimals$} {}", units[place])
+    format!("{value:.decimals$} {}", units[unit])
 }
 
-/// A duration.
+/// Formats a duration.
 pub fn time(nanoseconds: u64) -> String {
     scaled(nanoseconds as f64, 1000.0, &["ns", "us", "ms", "s"])
 }
 
-/// A number of bytes in memory or on a wire.
+/// Formats a number of bytes in memory or on a wire.
 pub fn bytes(count: u64) -> String {
     scaled(count as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// Bytes per second.
+/// Formats a rate in bytes per second.
 pub fn rate(bytes_per_s: u64) -> String {
     scaled(bytes_per_s as f64, 1000.0, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"])
 }
 
-/// Bits per second.
+/// Formats a rate in bits per second.
 pub fn bit_rate(bits_per_s: u64) -> String {
     scaled(bits_per_s as f64, 1000.0, &["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"])
 }
 
-/// A count with its thousands apart.
+/// Formats a count with a space between groups of three digits.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(' ');
         }
         grouped.push(digit);
@@ -53,7 +53,7 @@ pub fn count(number: u64) -> String {
     grouped
 }
 
-/// A probability as per cent; nothing is a dash.
+/// Formats a probability as per cent, and zero as a dash.
 pub fn share(probability: f64) -> String {
     if probability == 0.0 {
         return "-".to_owned();
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_three_digits_and_the_unit_that_fits() {
+    fn times_have_three_digits_and_a_fitting_unit() {
         let shown = [0, 999, 1_000, 9_994, 12_345, 999_400, 999_999, 1_500_000_000, 90_000_000_000].map(time);
         assert_eq!(
             shown,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_grouped() {
+    fn counts_have_groups_of_three_digits() {
         assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1 000", "1 234 567"]);
     }
 

@@ -3,14 +3,14 @@
 //! Each process writes what its own ends of links see into files of its own, so no process waits for another, and the files of a killed
 //! process remain. When the rack has ended, its starter joins the files of each link into one.
 //!
-//! `place` has the names of files during and after the run, `writer` the thread that writes, so that no frame waits for the disk.
-//! `crates/capture` defines the contents of a file.
+//! `files` has the names of files during and after the run. `writer` has the thread that writes, so that no
+//! frame waits for the disk. `crates/capture` defines the contents of a file.
 
-mod place;
+mod files;
 mod writer;
 
-pub use self::place::Place;
-pub use self::writer::{CaptureWriter, FrameSink, Patience};
+pub use self::files::CaptureFiles;
+pub use self::writer::{CaptureWriter, FrameSink, WhenFull};
 
 use rackloom_control::source::CaptureOptions;
 
@@ -42,9 +42,10 @@ pub fn make_directory(options: &CaptureOptions) -> Result<(), Failure> {
     })
 }
 
-/// Returns the location of one run's captures, or `None` without captures. `run` is a number that no other run on this machine has.
+/// Returns the files of one run's captures, or `None` without captures. `run` is a number that no other run
+/// on this machine has.
 #[must_use]
-pub fn place(options: &CaptureOptions, run: u64) -> Option<Place> {
+pub fn files_of(options: &CaptureOptions, run: u64) -> Option<CaptureFiles> {
     let directory = options.directory.clone()?;
-    Some(Place { directory, run, bytes_max: options.bytes_max.unwrap_or(BYTES_MAX_DEFAULT) })
+    Some(CaptureFiles { directory, run, bytes_max: options.bytes_max.unwrap_or(BYTES_MAX_DEFAULT) })
 }

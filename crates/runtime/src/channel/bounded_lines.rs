@@ -1,10 +1,10 @@
-//! Bounded lines from a peer that may never end one. A read can be cancelled, and no line exceeds a given length.
+//! Reader of lines of bounded length, for input that may never end a line.
 
 use std::io;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// Reader of bounded lines.
+/// Reader that returns an error for a line of more than `length_max` bytes.
 pub(crate) struct BoundedLines<R> {
     reader: BufReader<R>,
     line: Vec<u8>,
@@ -16,8 +16,11 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         Self { reader: BufReader::new(reader), line: Vec::new(), length_max }
     }
 
-    /// Returns the next line without its newline; `None` at the end of the input, where an incomplete line is dropped. A
-    /// line that is too long is [`io::ErrorKind::InvalidData`]. Dropping the future loses nothing.
+    /// Returns the next line without its newline, or `None` at the end of the input. An incomplete last line
+    /// is dropped. Cancel safe: no bytes are lost if the future is dropped.
+    ///
+    /// # Errors
+    /// A line is too long ([`io::ErrorKind::InvalidData`]), or the input cannot be read.
     pub(crate) async fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             let chunk = self.reader.fill_buf().await?;
@@ -38,7 +41,7 @@ impl<R: AsyncRead + Unpin> BoundedLines<R> {
         }
     }
 
-    /// The input, without what has been read ahead of the last line.
+    /// Returns the input. Bytes that were read after the last line are lost.
     pub(crate) fn into_inner(self) -> R {
         self.reader.into_inner()
     }
@@ -49,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_whole_and_no_longer_than_agreed() {
+    fn a_line_above_the_length_limit_is_an_error() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut lines = BoundedLines::new(&b"ab\n\n12345\n123456\n"[..], 5);
@@ -61,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_an_end_is_none() {
+    fn an_incomplete_last_line_is_dropped() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut lines = BoundedLines::new(&b"ab"[..], 5);

@@ -14,7 +14,8 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use super::bounded_lines::BoundedLines;
 
-/// A JSON text becomes values of at most this many bytes per byte, in several copies.
+/// Memory limit of a target: a JSON text becomes values of at most 512 bytes per input byte, in several
+/// copies.
 const MEMORY: MemoryLimit = MemoryLimit { base_bytes: 64 << 10, per_input_byte: 512 };
 const TOKENS: &[&str] = &[
     "{\"status\": {}}",
@@ -38,7 +39,7 @@ const TOKENS: &[&str] = &[
     ":",
     "\n",
 ];
-/// Orders and notices, which no document shows.
+/// Orders and notices of seats. No document has examples of them.
 const SEATS: [&str; 16] = [
     r#"{"order": "say-waiting"}"#,
     r#"{"order": "seated", "member": 3, "process": 77, "is_successor": true}"#,
@@ -58,7 +59,7 @@ const SEATS: [&str; 16] = [
     r#"{"notice": "pausing", "for_ns": 18446744073709551615}"#,
 ];
 
-/// Returns the examples of `docs/control-socket.md`, a line each.
+/// Returns the examples of `docs/control-socket.md`, one per line.
 fn examples() -> Vec<Vec<u8>> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/control-socket.md");
     let document = std::fs::read_to_string(path).expect("docs/control-socket.md is there");
@@ -68,12 +69,16 @@ fn examples() -> Vec<Vec<u8>> {
     examples
 }
 
-/// Reads a value, writes it, and reads and writes it again: both texts are equal. An error of syntax names line and column. Returns the outcome.
+/// Reads a value, writes it, reads and writes it again, and checks that both texts are equal. Returns the
+/// keys, or the error.
+///
+/// # Panics
+/// The two texts differ, or an error of syntax has no position.
 fn survives<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> String {
     let value: T = match serde_json::from_slice(bytes) {
         Ok(value) => value,
         Err(error) => {
-            // A message with the wrong fields is read whole before its type is known, so its error has no position.
+            // An error about fields has no position: the message is read completely before its type is known.
             assert!(error.line() > 0 || error.is_data(), "{error} names no line");
             return error.to_string();
         }
@@ -86,7 +91,7 @@ fn survives<T: DeserializeOwned + Serialize>(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn requests_and_answers_are_read_and_written_alike() {
+fn requests_and_answers_survive_a_write_and_a_read() {
     let target =
         Target { name: "control", seeds: examples(), tokens: TOKENS, input_bytes_max: 8192, memory: MEMORY };
     target.run(|line| {
@@ -103,13 +108,13 @@ fn requests_and_answers_are_read_and_written_alike() {
 }
 
 #[test]
-fn orders_and_notices_are_read_and_written_alike() {
+fn orders_and_notices_survive_a_write_and_a_read() {
     let seeds = SEATS.map(|line| line.as_bytes().to_vec()).to_vec();
     let target = Target { name: "seats", seeds, tokens: TOKENS, input_bytes_max: 8192, memory: MEMORY };
     target.run(|line| format!("{}, {}", survives::<Order>(line), survives::<Notice>(line)));
 }
 
-/// An input that arrives in pieces of this many bytes.
+/// Reader that returns at most the given number of bytes at once.
 struct Pieces<'b>(&'b [u8], usize);
 
 impl AsyncRead for Pieces<'_> {

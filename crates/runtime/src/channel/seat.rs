@@ -1,8 +1,8 @@
-//! Seat's end of a control socket: it never blocks a seat.
+//! A seat's end of the control socket. It never blocks the seat.
 //!
-//! The supervisor may be stopped for any time, and its socket buffer is then full. Bytes without room wait here and are sent later, so a node
-//! serves its neighbours meanwhile. The outgoing buffer is bounded: when it is full, progress notices are dropped, because the next one
-//! replaces them.
+//! The supervisor may be stopped for any time, and its socket buffer is then full. Bytes without room wait in
+//! a buffer here, so the seat continues to serve its neighbours. The buffer is bounded: when it is full,
+//! progress notices are dropped, because the next notice replaces them.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,12 +16,12 @@ use serde::de::DeserializeOwned;
 
 use crate::outcome::failure::Failure;
 
-/// Maximum length of a line from the supervisor, in bytes. It holds the rack file.
+/// Maximum length of a line from the supervisor, in bytes. A start order holds the rack file.
 const LINE_BYTES_MAX: usize = 64 << 20;
-/// Number of waiting bytes from which progress notices are dropped.
+/// Number of waiting bytes above which progress notices are dropped.
 const BACKLOG_BYTES_MAX: usize = 256 << 10;
 
-/// One end of the control socket.
+/// A seat's end of the control socket. Calls do not wait unless they send so.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
@@ -35,7 +35,7 @@ pub(crate) struct Channel {
 
 /// Result of a read.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Heard<T> {
+pub(crate) enum Received<T> {
     /// A complete line.
     Message(T),
     /// No complete line yet.
@@ -58,7 +58,10 @@ impl Channel {
         })
     }
 
-    /// Returns the channel on standard input, if that is a socket. `starter`: command that provides it, for the error.
+    /// Returns the channel on standard input.
+    ///
+    /// # Errors
+    /// Standard input is not a socket. The error names `starter`, the command that provides the socket.
     pub(crate) fn of_stdin(starter: &str) -> Result<Self, Failure> {
         let stdin = io::stdin();
         if sockopt::socket_type(stdin.as_fd()).is_err() {
@@ -69,7 +72,7 @@ impl Channel {
         open().map_err(|error| Failure::could_not_start("cannot use the socket on standard input", error))
     }
 
-    /// Takes a socket of which some bytes and descriptors have been read already.
+    /// Takes a socket from which some bytes and descriptors have already been read.
     pub(crate) fn resume(stream: UnixStream, read: Vec<u8>, came: Vec<OwnedFd>) -> io::Result<Self> {
         Ok(Self { incoming: read, descriptors: came.into(), ..Self::new(stream)? })
     }
@@ -80,7 +83,7 @@ impl Channel {
     }
 
     /// Reads the next message, without waiting.
-    pub(crate) fn hear<T: DeserializeOwned>(&mut self) -> io::Result<Heard<T>> {
+    pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Received<T>> {
         self.fill()?;
         let found = self.incoming[self.scanned..].iter().position(|byte| *byte == b'\n');
         let Some(position) = found else {
@@ -88,38 +91,38 @@ impl Channel {
             if self.incoming.len() > LINE_BYTES_MAX {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, "a control line without an end"));
             }
-            return Ok(if self.ended { Heard::End } else { Heard::Nothing });
+            return Ok(if self.ended { Received::End } else { Received::Nothing });
         };
         let line: Vec<u8> = self.incoming.drain(..=self.scanned + position).collect();
         self.scanned = 0;
-        serde_json::from_slice(&line).map(Heard::Message).map_err(Into::into)
+        serde_json::from_slice(&line).map(Received::Message).map_err(Into::into)
     }
 
     /// Reads the next message. Waits until it is complete or the other end is closed.
-    pub(crate) fn hear_first<T: DeserializeOwned>(&mut self) -> io::Result<Heard<T>> {
+    pub(crate) fn wait_for_message<T: DeserializeOwned>(&mut self) -> io::Result<Received<T>> {
         loop {
-            match self.hear()? {
-                Heard::Nothing => wait_readable(self.stream.as_fd())?,
-                heard => return Ok(heard),
+            match self.receive()? {
+                Received::Nothing => wait_readable(self.stream.as_fd())?,
+                received => return Ok(received),
             }
         }
     }
 
-    /// Returns the descriptors that were sent with the last line; `None` if some are missing.
+    /// Takes the first `count` received descriptors, or returns `None` if there are fewer.
     pub(crate) fn take_descriptors(&mut self, count: usize) -> Option<Vec<OwnedFd>> {
         (count <= self.descriptors.len()).then(|| self.descriptors.drain(..count).collect())
     }
 
     /// Queues a line and sends as much of the queue as the socket takes.
-    pub(crate) fn say(&mut self, message: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn send(&mut self, message: &impl Serialize) -> io::Result<()> {
         serde_json::to_writer(&mut self.outgoing, message)?;
         self.outgoing.push(b'\n');
         self.flush()
     }
 
-    /// Queues a line unless too much waits already.
-    pub(crate) fn say_if_heard(&mut self, message: &impl Serialize) -> io::Result<()> {
-        if self.outgoing.len() < BACKLOG_BYTES_MAX { self.say(message) } else { self.flush() }
+    /// Queues a line, unless [`BACKLOG_BYTES_MAX`] bytes already wait. The line is dropped then.
+    pub(crate) fn send_if_room(&mut self, message: &impl Serialize) -> io::Result<()> {
+        if self.outgoing.len() < BACKLOG_BYTES_MAX { self.send(message) } else { self.flush() }
     }
 
     /// Sends as much of the queue as the socket takes.
@@ -195,34 +198,34 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_pieces_is_one_message() {
+    fn a_line_received_in_pieces_is_one_message() {
         let (mut channel, mut other) = pair();
         other.write_all(b"[1,").unwrap();
-        assert_eq!(channel.hear::<Vec<u8>>().unwrap(), Heard::Nothing);
+        assert_eq!(channel.receive::<Vec<u8>>().unwrap(), Received::Nothing);
         other.write_all(b"2]\n[3]\n[").unwrap();
-        assert_eq!(channel.hear().unwrap(), Heard::Message(vec![1_u8, 2]));
-        assert_eq!(channel.hear().unwrap(), Heard::Message(vec![3_u8]));
-        assert_eq!(channel.hear::<Vec<u8>>().unwrap(), Heard::Nothing);
+        assert_eq!(channel.receive().unwrap(), Received::Message(vec![1_u8, 2]));
+        assert_eq!(channel.receive().unwrap(), Received::Message(vec![3_u8]));
+        assert_eq!(channel.receive::<Vec<u8>>().unwrap(), Received::Nothing);
         drop(other);
-        assert_eq!(channel.hear::<Vec<u8>>().unwrap(), Heard::End);
+        assert_eq!(channel.receive::<Vec<u8>>().unwrap(), Received::End);
     }
 
     #[test]
-    fn a_line_that_is_no_message_is_an_error_and_not_a_panic() {
+    fn a_line_that_is_no_message_is_an_error() {
         let (mut channel, mut other) = pair();
         other.write_all(b"}{\n").unwrap();
-        assert!(channel.hear::<Vec<u8>>().is_err());
+        assert!(channel.receive::<Vec<u8>>().is_err());
     }
 
     #[test]
-    fn a_supervisor_that_does_not_read_blocks_no_seat_and_misses_progress_only() {
+    fn a_supervisor_that_does_not_read_misses_only_progress() {
         let (mut channel, mut other) = pair();
         let long = "x".repeat(1000);
         for _ in 0..3_000 {
-            channel.say_if_heard(&long).unwrap();
+            channel.send_if_room(&long).unwrap();
         }
         assert!(channel.outgoing.len() < BACKLOG_BYTES_MAX + 2_000, "the backlog is bounded");
-        channel.say(&"the report").unwrap();
+        channel.send(&"the report").unwrap();
         assert!(!channel.is_flushed());
 
         other.set_nonblocking(true).unwrap();

@@ -1,8 +1,9 @@
 //! Check that the machine has the memory for a rack, before anything starts.
 //!
-//! A region of a node is reserved first and filled while the job runs, so a rack that is too large would start and be killed later. The check
-//! compares the memory that the rack may fill (memory of all nodes, rings of all links) with the memory that the kernel reports as available
-//! without swapping, or with the limit of a control group if that is smaller. The few hundred KiB of each process are not counted.
+//! A node's region is reserved at the start and filled while the job runs, so a rack that is too large would
+//! start and be killed later. The check compares the memory that the rack may fill (memory of all nodes,
+//! rings of all links) with the memory that the kernel reports as available without swapping, or with the
+//! limit of a control group if that is smaller. The few hundred KiB of each process are not counted.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +21,7 @@ const HINT: &str = "make `defaults.memory` or `ring_bytes` smaller, or name fewe
 
 /// Memory that a rack may fill, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wanted {
+struct Required {
     nodes: u64,
     rings: u64,
 }
@@ -32,7 +33,7 @@ fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
     packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits, reception })
 }
 
-impl Wanted {
+impl Required {
     fn by(plan: &Plan, here: &Here) -> Self {
         let members = (0..).zip(&plan.members).filter(|(number, _)| here.runs(plan, NodeId(*number)));
         // Memory of a GPU is not memory of this machine. Its size is checked when it is allocated.
@@ -47,18 +48,18 @@ impl Wanted {
             WireKind::Packet => {
                 plan.links.iter().map(|link| ends(link) * kernel_ring_bytes(plan, link)).sum()
             }
-            // Datagrams wait in memory that the kernel takes as they come.
+            // The kernel allocates memory for datagrams as they arrive.
             WireKind::Udp => 0,
         };
         Self { nodes, rings }
     }
 
-    /// Returns the shortage in words, with the amounts.
+    /// Returns a text with the amounts if less than this many bytes are available.
     fn shortage(self, available: u64) -> Option<String> {
         let total = self.nodes.saturating_add(self.rings);
         (total > available).then(|| {
             format!(
-                "the rack wants {} of memory (nodes {}, rings {}), and this machine has {} available",
+                "the rack needs {} of memory (nodes {}, rings {}), and this machine has {} available",
                 units::bytes(total),
                 units::bytes(self.nodes),
                 units::bytes(self.rings),
@@ -82,14 +83,14 @@ pub fn warning(plan: &Plan) -> Option<String> {
     shortage(plan, &Here::default()).map(|what| format!("warning: {what}\n  hint:  {HINT}"))
 }
 
-/// Returns the shortage in words; `None` also if the system does not report its memory.
+/// Returns a text with the shortage; `None` if there is enough, or if the system does not report its memory.
 fn shortage(plan: &Plan, here: &Here) -> Option<String> {
     let of_machine = available(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let of_group = left_in_group(Path::new("/sys/fs/cgroup")).unwrap_or(u64::MAX);
-    Wanted::by(plan, here).shortage(of_machine.min(of_group))
+    Required::by(plan, here).shortage(of_machine.min(of_group))
 }
 
-/// `MemAvailable` of /proc/meminfo, in bytes.
+/// Reads `MemAvailable` of `/proc/meminfo`, in bytes.
 fn available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -113,40 +114,40 @@ mod tests {
 
     #[test]
     fn memory_on_a_gpu_does_not_count() {
-        let wanted = |memory: &str| {
+        let required = |memory: &str| {
             let text =
                 format!("name: duo\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{memory: {memory}}}\n");
-            Wanted::by(&Plan::parse(&text, "test").expect("a plan"), &Here::default()).nodes
+            Required::by(&Plan::parse(&text, "test").expect("a plan"), &Here::default()).nodes
         };
-        assert_eq!(wanted("{bytes: 64MiB, device: 'cuda:0'}"), 0);
-        assert_eq!(wanted("{bytes: 64MiB, device: 'fake:0'}"), 128 << 20, "a fake one is plain memory");
-        assert_eq!(wanted("64MiB"), 128 << 20);
+        assert_eq!(required("{bytes: 64MiB, device: 'cuda:0'}"), 0);
+        assert_eq!(required("{bytes: 64MiB, device: 'fake:0'}"), 128 << 20, "a fake GPU uses host memory");
+        assert_eq!(required("64MiB"), 128 << 20);
     }
 
     #[test]
-    fn a_rack_wants_its_nodes_and_both_directions_of_its_rings() {
+    fn a_rack_needs_memory_for_its_nodes_and_both_directions_of_its_rings() {
         let text = "name: r\nshape: {star: {nodes: 3}}\ndefaults: {memory: 8MiB}\nring_bytes: 64KiB\n";
         let mut plan = Plan::parse(text, "test").unwrap();
-        let wanted = Wanted::by(&plan, &Here::default());
+        let required = Required::by(&plan, &Here::default());
         assert_eq!(
-            wanted,
-            Wanted { nodes: 25_165_824, rings: 393_216 },
+            required,
+            Required { nodes: 25_165_824, rings: 393_216 },
             "three nodes, three links; a switch has none"
         );
-        assert_eq!(wanted.shortage(25_559_040), None);
-        let shortage = wanted.shortage(25_559_039).unwrap();
+        assert_eq!(required.shortage(25_559_040), None);
+        let shortage = required.shortage(25_559_039).unwrap();
         for part in ["24.4 MiB", "nodes 24.0 MiB", "rings 384 KiB", "available"] {
             assert!(shortage.contains(part), "{shortage}");
         }
         plan.set_wire(WireKind::Packet);
         // 192 frames of 4320 bytes with their headers, 15 to a block of 64 KiB, at both ends of three links.
-        assert_eq!(Wanted::by(&plan, &Here::default()).rings, 6 * 13 * 65_536);
+        assert_eq!(Required::by(&plan, &Here::default()).rings, 6 * 13 * 65_536);
         plan.set_wire(WireKind::Udp);
-        assert_eq!(Wanted::by(&plan, &Here::default()).rings, 0);
+        assert_eq!(Required::by(&plan, &Here::default()).rings, 0);
     }
 
     #[test]
-    fn the_kernels_figures_are_read() {
+    fn available_memory_is_read_from_meminfo() {
         let text = "MemTotal:  8000 kB\nMemFree:   1 kB\nMemAvailable:    4096 kB\nBuffers: 7 kB\n";
         assert_eq!(available(text), Some(4 << 20));
         assert_eq!(available("MemTotal: 8000 kB\n"), None);
@@ -154,14 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn a_group_leaves_the_rest_of_its_limit_and_its_caches() {
+    fn a_control_group_leaves_its_limit_less_what_is_used_and_not_cached() {
         let folder = std::env::temp_dir().join(format!("rackloom-capacity-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let write = |file: &str, text: &str| fs::write(folder.join(file), text).unwrap();
         assert_eq!(left_in_group(&folder), None, "no limit is reported");
         write("memory.max", "max\n");
         write("memory.current", "700\n");
-        assert_eq!(left_in_group(&folder), None, "there is none");
+        assert_eq!(left_in_group(&folder), None, "the limit is `max`");
         write("memory.max", "1000\n");
         assert_eq!(left_in_group(&folder), Some(300));
         write("memory.stat", "anon 100\nfile 600\ninactive_file 500\nactive_file 100\n");

@@ -1,8 +1,10 @@
 //! Run directory: one private directory per user, with one directory per running rack.
 //!
-//! The supervisor of a rack holds a lock on `RUN/NAME/lock`, so the kernel decides whether a rack still runs, and not a process number in a
-//! file. Racks are claimed, swept and released under `RUN/.lock`: no process locks a directory that another one is about to remove. The next
-//! start removes what a killed supervisor left. [`rackloom::seat::run_directory`] has the location of the directory and of its sockets.
+//! The supervisor of a rack holds a lock on `RUN/NAME/lock`. The kernel releases the lock when the supervisor
+//! ends, so the lock, and no process number in a file, says that a rack runs. Racks are claimed, swept and
+//! released under `RUN/.lock`: no process locks a directory that another process is about to remove. The next
+//! start removes the directories of killed supervisors. [`rackloom::seat::run_directory`] has the location of
+//! the directory and of its sockets.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -19,9 +21,9 @@ use crate::outcome::failure::Failure;
 
 const LOCK: &str = "lock";
 const NAME_BYTES_MAX: usize = 64;
-/// Longest time that other processes may hold the lock of the run directory.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+/// Longest wait for the lock of the run directory.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const LOCK_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Private directory of all running racks of a user.
 #[derive(Clone, Debug)]
@@ -47,7 +49,7 @@ impl RunDirectory {
         run.make_private().map_err(|error| {
             Failure::could_not_start("cannot use the run directory", error)
                 .at_path(&run.path)
-                .hint("it must be a directory of yours that nobody else can enter (mode 0700)")
+                .hint("it must be a directory of yours that no other user can enter (mode 0700)")
         })?;
         Ok(run)
     }
@@ -60,7 +62,10 @@ impl RunDirectory {
         check_private(&self.path)
     }
 
-    /// Removes directories of racks that ended without doing so, and makes this rack's directory. Fails if a rack of this name runs.
+    /// Makes this rack's directory, and removes the directories of killed supervisors.
+    ///
+    /// # Errors
+    /// A rack of this name runs, or the directory cannot be made.
     pub(crate) fn claim(&self, name: &str) -> Result<Claim, Failure> {
         check_name(name)?;
         let path = self.path.join(name);
@@ -92,12 +97,12 @@ impl RunDirectory {
     /// Locks the run directory against claims, sweeps and releases of other processes.
     fn lock_all(&self) -> io::Result<File> {
         let lock = open_lock(&self.path.join(".lock"))?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(lock),
                 Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {
-                    std::thread::sleep(LOOK_AGAIN)
+                    std::thread::sleep(LOCK_INTERVAL)
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -105,7 +110,7 @@ impl RunDirectory {
     }
 
     /// Connects to every running rack. Returns connections in the order of the racks' names.
-    pub(crate) fn living(&self) -> Result<Vec<(String, UnixStream)>, Failure> {
+    pub(crate) fn running(&self) -> Result<Vec<(String, UnixStream)>, Failure> {
         let list = || -> io::Result<Vec<_>> {
             let mut found = Vec::new();
             for entry in fs::read_dir(&self.path)? {
@@ -142,19 +147,20 @@ impl Claim {
         &self.path
     }
 
-    /// Makes the rack's control socket, which only its user may connect to. The private directory protects it until its mode is set.
+    /// Makes the rack's control socket with mode 0600. The private directory protects it until its mode is
+    /// set.
     pub(crate) fn listen(&self) -> io::Result<UnixListener> {
         let directory = File::open(&self.path)?;
-        let place = socket_in(&directory);
-        let listener = UnixListener::bind(&place)?;
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o600))?;
+        let path = socket_in(&directory);
+        let listener = UnixListener::bind(&path)?;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
         Ok(listener)
     }
 }
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // Without the lock of all it would be a race; then the next start sweeps.
+        // Without the lock another process might just have claimed the directory. The next start removes it.
         if let Ok(_alone) = self.run.lock_all() {
             let _ = fs::remove_dir_all(&self.path);
         }
@@ -165,7 +171,7 @@ fn open_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)
 }
 
-/// Returns whether no supervisor holds the lock of a rack's directory.
+/// Returns true if no supervisor holds the lock of a rack's directory.
 fn is_dead(path: &Path) -> io::Result<bool> {
     let lock = open_lock(&path.join(LOCK))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -204,7 +210,7 @@ mod tests {
         let claim = run.claim("ring").unwrap();
         assert_eq!(run.claim("ring").unwrap_err().exit, Exit::CouldNotStart);
         let other = run.claim("star").unwrap();
-        assert!(claim.path().exists(), "the claim of another one sweeps nobody who lives");
+        assert!(claim.path().exists(), "a claim does not remove the directory of a running rack");
         drop(claim);
         assert!(!run.path.join("ring").exists());
         drop(run.claim("ring").unwrap());
@@ -213,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_rack_left_is_swept_by_the_next_start() {
+    fn the_next_start_removes_the_directory_of_a_dead_rack() {
         let run = run_directory("sweep");
         let left = run.path.join("dead");
         fs::create_dir(&left).unwrap();
@@ -237,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn names_stay_within_the_directory() {
+    fn names_that_would_leave_the_directory_are_refused() {
         for good in ["ring-8", "a", "A.b_c"] {
             assert!(check_name(good).is_ok(), "{good}");
         }

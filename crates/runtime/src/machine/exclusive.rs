@@ -1,11 +1,12 @@
-//! Files in directories that other users may write, too: created exclusively, so that no link that was left there is followed.
+//! Creation of files in directories that other users may write to. Files are created exclusively, so a link
+//! with the same name is not followed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Creates a file that must not exist. What an earlier process left under this name is removed first; a link is removed and not followed.
+/// Creates a file. Removes an existing file of this name first. A link is removed and not followed.
 ///
 /// # Errors
 /// The error of the system; [`io::ErrorKind::AlreadyExists`] if another process creates the file at the same moment.
@@ -19,7 +20,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Writes a file under an unpredictable name and renames it when it is whole. A link under the final name is replaced and not
+/// Writes a file under an unpredictable name, then renames it to `path`. A link at `path` is replaced and not
 /// followed.
 ///
 /// # Errors
@@ -42,25 +43,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_that_waits_under_the_name_is_not_followed() {
-        let place = tempfile::tempdir().unwrap();
-        let (victim, name) = (place.path().join("victim"), place.path().join("pids"));
-        for link in [&name, &place.path().join("pids.new")] {
+    fn a_link_with_the_name_of_the_file_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, name) = (folder.path().join("victim"), folder.path().join("pids"));
+        for link in [&name, &folder.path().join("pids.new")] {
             fs::write(&victim, "precious").unwrap();
             symlink(&victim, link).unwrap();
         }
         replace(&name, b"new").unwrap();
         assert_eq!(fs::read(&name).unwrap(), b"new");
         assert!(!fs::symlink_metadata(&name).unwrap().is_symlink());
-        symlink(&victim, place.path().join("part")).unwrap();
-        create(&place.path().join("part")).unwrap().write_all(b"part").unwrap();
+        symlink(&victim, folder.path().join("part")).unwrap();
+        create(&folder.path().join("part")).unwrap().write_all(b"part").unwrap();
         assert_eq!(fs::read(&victim).unwrap(), b"precious");
     }
 
     #[test]
-    fn what_an_earlier_process_left_is_replaced() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("part");
+    fn a_file_of_an_earlier_process_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("part");
         fs::write(&path, "a long earlier text").unwrap();
         create(&path).unwrap().write_all(b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");

@@ -1,11 +1,11 @@
-//! Share of a rack that this machine runs: all of it, or the members of one of several hosts.
+//! Part of a rack that this machine runs: all members, or the members of one of several hosts.
 
 use rackloom_plan::{HostPlan, Plan, WireKind};
 use rackloom_protocol::{Edge, NodeId};
 
 use crate::outcome::failure::Failure;
 
-/// Share of a rack that this machine runs.
+/// Part of a rack that this machine runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Here {
     /// Index of this host in the plan; `None` if all members run here.
@@ -13,14 +13,17 @@ pub struct Here {
 }
 
 impl Here {
-    /// Returns the share of the host with this name.
+    /// Returns the part of the host with this name.
+    ///
+    /// # Errors
+    /// The plan has no such host, or its wire cannot reach other hosts.
     pub(crate) fn of(plan: &Plan, host: Option<&str>) -> Result<Self, Failure> {
         let Some(name) = host else { return Ok(Self::default()) };
         let host = plan.hosts.iter().position(|host| host.name == name);
         let names: Vec<_> = plan.hosts.iter().map(|host| host.name.as_str()).collect();
         let Some(host) = host else {
             let hint = match names.is_empty() {
-                true => "the file names none: add a line like \
+                true => "the file has no hosts: add a line like \
                          `hosts: {A: {nodes: [n0, n1], interface: eth1}, B: {nodes: [n2, n3], interface: eth1}}`"
                     .to_owned(),
                 false => format!("hosts are {}", names.join(", ")),
@@ -39,7 +42,7 @@ impl Here {
         Ok(Self { host: Some(host) })
     }
 
-    /// Returns whether a member runs here.
+    /// Returns true if a member runs on this machine.
     pub(crate) fn runs(&self, plan: &Plan, member: NodeId) -> bool {
         self.host.is_none_or(|host| plan.hosts[host].members.contains(&member))
     }
@@ -50,25 +53,26 @@ impl Here {
         members.collect()
     }
 
-    /// Returns the number of ends of a link that are here.
+    /// Returns the number of ends that a link has on this machine: 0, 1 or 2.
     pub(crate) fn ends(&self, plan: &Plan, edge: &Edge) -> u64 {
         u64::from(self.runs(plan, edge.a)) + u64::from(self.runs(plan, edge.b))
     }
 
-    /// Returns whether a link of this member has its other end on another host.
-    pub(crate) fn leads_abroad(&self, plan: &Plan, node: NodeId) -> bool {
+    /// Returns true if a link of this member has its other end on another host.
+    pub(crate) fn has_link_to_other_host(&self, plan: &Plan, node: NodeId) -> bool {
         let edges = plan.links.iter().map(|link| link.edge);
         let mut own = edges.filter(|edge| edge.a == node || edge.b == node);
         own.any(|edge| self.ends(plan, &edge) < 2)
     }
 
-    /// Returns the number of links with an end here.
+    /// Returns the number of links with an end on this machine.
     pub(crate) fn links(&self, plan: &Plan) -> usize {
         plan.links.iter().filter(|link| self.ends(plan, &link.edge) > 0).count()
     }
 }
 
-/// Checks that each host has the address or the interface through which the wire reaches it. A rack on one machine needs neither.
+/// Checks that each host has the address or the interface that the wire needs. A rack on one machine needs
+/// neither.
 fn must_be_found(plan: &Plan) -> Result<(), Failure> {
     let is_udp = plan.wire == WireKind::Udp;
     let is_found = |host: &&HostPlan| match is_udp {
@@ -78,14 +82,13 @@ fn must_be_found(plan: &Plan) -> Result<(), Failure> {
     let Some(host) = plan.hosts.iter().find(|host| !is_found(host)) else { return Ok(()) };
     let (what, hint) = match is_udp {
         true => {
-            ("address", "write `address: 10.0.0.1` under each of `hosts`, or say --wire packet on every host")
+            ("address", "write `address: 10.0.0.1` under each of `hosts`, or use --wire packet on every host")
         }
         false => {
-            ("interface", "write `interface: eth1` under each of `hosts`, or say --wire udp on every host")
+            ("interface", "write `interface: eth1` under each of `hosts`, or use --wire udp on every host")
         }
     };
-    let what =
-        format!("host {} has no {what}, at which it is found on the {} wire", host.name, plan.wire.name());
+    let what = format!("host {} has no {what}, which the {} wire needs", host.name, plan.wire.name());
     Err(Failure::bad_input(what).at("--host").hint(hint))
 }
 
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_that_cannot_be_found_on_the_wire_is_named() {
+    fn a_host_without_the_address_that_its_wire_needs_is_named() {
         let hosts = |more: &str| {
             let text = format!(
                 "name: r\nshape: {{ring: {{nodes: 2}}}}\nwire: packet\n\
@@ -110,9 +113,9 @@ mod tests {
             for (wire, expected) in [(works, None), (fails, Some(lacks))] {
                 plan.set_wire(wire);
                 assert!(plan.check().is_ok(), "one machine runs all of it");
-                let said = Here::of(&plan, Some("A")).err().map(|failure| failure.to_string());
-                assert_eq!(said.is_some(), expected.is_some(), "{said:?}");
-                assert!(expected.is_none_or(|part| said.unwrap_or_default().contains(part)));
+                let error = Here::of(&plan, Some("A")).err().map(|failure| failure.to_string());
+                assert_eq!(error.is_some(), expected.is_some(), "{error:?}");
+                assert!(expected.is_none_or(|part| error.unwrap_or_default().contains(part)));
             }
         }
     }

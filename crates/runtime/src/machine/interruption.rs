@@ -1,7 +1,8 @@
-//! Signals that end a command in order: Ctrl-C, SIGTERM, or SIGHUP of a closed terminal.
+//! Signals that end a command in order: SIGINT (Ctrl-C), SIGTERM, and SIGHUP of a closed terminal.
 //!
-//! A thread waits for the signals, and the working thread polls the result. A working thread that runs a child process forwards the
-//! interruption to it, once. Such children are in process groups of their own, so the terminal's Ctrl-C does not reach them as well.
+//! A thread waits for the signals, and the working thread polls [`Interruption::is_requested`]. A working
+//! thread that runs a child process forwards the interruption to it once. Such a child has a process group of
+//! its own, so the terminal's Ctrl-C does not reach it as well.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +14,10 @@ use std::thread;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Interruption of a command, and the child process that it is forwarded to.
+/// Request to end a command, forwarded to its child process.
 #[derive(Debug, Default)]
 pub struct Interruption {
-    is_asked: AtomicBool,
+    is_requested: AtomicBool,
     /// Child process that runs now.
     child: Mutex<Option<OwnedFd>>,
 }
@@ -28,7 +29,7 @@ impl Interruption {
     /// The thread or the signal handlers cannot be set up.
     pub fn listen() -> io::Result<Arc<Self>> {
         let this = Arc::new(Self::default());
-        let heard = Arc::clone(&this);
+        let of_thread = Arc::clone(&this);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         // From here on a signal does not end the process.
         let signals = {
@@ -45,22 +46,22 @@ impl Interruption {
                     _ = hangup.recv() => {}
                 }
             });
-            heard.ask();
+            of_thread.request();
         };
         thread::Builder::new().name("signals".to_owned()).spawn(listen)?;
         Ok(this)
     }
 
-    /// Returns whether the command must end.
-    pub fn is_asked(&self) -> bool {
-        self.is_asked.load(Ordering::Acquire)
+    /// Returns true if the command must end.
+    pub fn is_requested(&self) -> bool {
+        self.is_requested.load(Ordering::Acquire)
     }
 
     /// Interrupts the command, and the child process that runs now.
-    pub fn ask(&self) {
-        self.is_asked.store(true, Ordering::Release);
+    pub fn request(&self) {
+        self.is_requested.store(true, Ordering::Release);
         if let Some(child) = &*self.child() {
-            // It may have ended by itself just now.
+            // Fails if the child has just ended.
             let _ = pidfd_send_signal(child, Signal::TERM);
         }
     }
@@ -69,7 +70,7 @@ impl Interruption {
     ///
     /// # Errors
     /// The process cannot be watched.
-    pub fn attend(&self, child: Child) -> io::Result<Output> {
+    pub fn wait_for(&self, child: Child) -> io::Result<Output> {
         let process = Pid::from_child(&child);
         *self.child() = Some(pidfd_open(process, PidfdFlags::empty())?);
         let output = child.wait_with_output();
@@ -91,18 +92,18 @@ mod tests {
     #[test]
     fn an_interruption_ends_the_child_process() {
         let interruption = Interruption::default();
-        // It ends with its standard input, which stays open, or by a signal.
+        // The process ends when its standard input, which stays open here, is closed, or by a signal.
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let _input = child.stdin.take();
         let output = thread::scope(|scope| {
-            let attending = scope.spawn(|| interruption.attend(child));
+            let waiting = scope.spawn(|| interruption.wait_for(child));
             while interruption.child().is_none() {
                 thread::yield_now();
             }
-            interruption.ask();
-            attending.join().unwrap()
+            interruption.request();
+            waiting.join().unwrap()
         });
-        assert!(interruption.is_asked());
-        assert_eq!(output.unwrap().status.code(), None, "it was ended by a signal");
+        assert!(interruption.is_requested());
+        assert_eq!(output.unwrap().status.code(), None, "a signal ended it");
     }
 }

@@ -1,4 +1,4 @@
-//! Log lines on standard error, which `--log-dir` makes a file.
+//! Log lines on standard error, which `--log-dir` redirects to a file.
 //!
 //! A write error must not end a run. The first one is kept, so that it can be reported once.
 
@@ -20,7 +20,7 @@ impl Write for LogWriter {
     }
 }
 
-/// Keeps the first error. The end of the reader is no error.
+/// Keeps the first error. A closed reader is not an error.
 fn keep(error: &io::Error) {
     if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) {
         let _ = FIRST_ERROR.set(error.to_string());

@@ -1,4 +1,5 @@
-//! The host of a rack's processes: memory, signals, files, the run directory, and the program that supervisors and seats run.
+//! The machine of a rack's processes: memory, signals, files, the run directory, and the program that
+//! supervisors and seats run.
 
 pub mod capacity;
 pub mod directory;

@@ -1,4 +1,4 @@
-//! The program that runs supervisors, seats and their helpers: each is a process of its own, started with a hidden command.
+//! Program that runs supervisors, seats and their helpers. Each is a process, started with a hidden command.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -16,7 +16,7 @@ impl Program {
         Self { path: path.into() }
     }
 
-    /// Returns the running program itself. It stays reachable if its file is replaced.
+    /// Returns the program of the calling process. It stays reachable if its file is replaced.
     #[must_use]
     pub fn current() -> Self {
         Self::at("/proc/self/exe")

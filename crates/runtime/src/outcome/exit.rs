@@ -26,7 +26,7 @@ pub enum Exit {
     Interrupted,
     /// Nothing was found wrong, and something could not be judged.
     NoVerdict,
-    /// The host had no processor for the members in time, and nothing else went wrong.
+    /// The host had no processor for the members in time, and no other check failed.
     Starved,
 }
 
@@ -105,9 +105,9 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_its_place_in_the_list() {
-        for (place, exit) in Exit::ALL.into_iter().enumerate() {
-            assert_eq!(usize::from(exit.code()), place);
+    fn a_code_is_its_index_in_the_list() {
+        for (index, exit) in Exit::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(exit.code()), index);
         }
     }
 }

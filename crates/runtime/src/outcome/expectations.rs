@@ -1,7 +1,8 @@
-//! The plan's expectations held against a report.
+//! Expectations of the plan, compared with a report.
 //!
-//! The checks of the job give a verdict. A rack file may expect more than that, or an outage; then the run passes if the expectation holds.
-//! Without expectations the verdict of the job remains. The expectations of a fault script replace those of the rack file.
+//! The checks of the job give a verdict. A rack file may expect more than that, or an outage. The run passes
+//! then if the expectation holds. Without expectations the verdict of the job remains. The expectations of a
+//! fault script replace those of the rack file.
 
 use rackloom_jobs::report::{MemberState, Refusals, Report, Verdict, faults};
 use rackloom_plan::faults::FaultScript;
@@ -10,7 +11,8 @@ use rackloom_protocol::NodeId;
 
 use crate::units;
 
-/// Judges a run that ended by itself.
+/// Replaces the verdict of a report by that of the expectations, if there are any. The run must not have been
+/// interrupted.
 pub fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
     if let Some(script) = faults {
         return faults::judge(script, plan, report);
@@ -28,7 +30,7 @@ pub fn judge(plan: &Plan, faults: Option<&FaultScript>, report: &mut Report) {
     report.failures = failures;
 }
 
-/// Returns whether the fault script, or without one the rack file, allows the loss of this node.
+/// Returns true if the fault script allows the loss of this node. Without a script the rack file decides.
 pub fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) -> bool {
     match faults {
         Some(script) => script.may_lose(node),
@@ -36,13 +38,13 @@ pub fn may_lose(plan: &Plan, faults: Option<&FaultScript>, node: NodeId) -> bool
     }
 }
 
-/// Returns how refused accesses are judged under a fault script, or without one.
+/// Returns the rule for refused accesses: expected if the script provokes them, an error otherwise.
 pub fn refusals(script: Option<&FaultScript>) -> Refusals {
     let provokes = |script: &FaultScript| script.refuses() || script.followed().next().is_some();
     if script.is_some_and(provokes) { Refusals::Scripted } else { Refusals::Unexpected }
 }
 
-/// Returns the failures that remain. An expected outage becomes a note.
+/// Returns the failures that are not expected. An expected failure becomes a note.
 fn of_verdict(expect: &Expectations, report: &mut Report) -> Vec<String> {
     match (expect.verdict, report.verdict) {
         (ExpectedVerdict::Pass, _) => std::mem::take(&mut report.failures),
@@ -79,7 +81,7 @@ fn of_retransmissions(expect: &Expectations, report: &Report) -> Vec<String> {
 }
 
 fn of_nodes(plan: &Plan, report: &Report) -> Option<String> {
-    let names = |found: Vec<&str>| if found.is_empty() { "nobody".to_owned() } else { found.join(", ") };
+    let names = |found: Vec<&str>| if found.is_empty() { "no node".to_owned() } else { found.join(", ") };
     let is_lost =
         |state: MemberState| matches!(state, MemberState::Killed | MemberState::Exited | MemberState::Lost);
     let lost = report.nodes.iter().filter(|node| is_lost(node.state)).map(|node| node.name.as_str());

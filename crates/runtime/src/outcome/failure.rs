@@ -1,6 +1,6 @@
-//! Failure before there is a report: cause, location, hint, and the exit that goes with it.
+//! Failure without a report: cause, location, hint and exit code.
 //!
-//! A failed check of a run is a report with the verdict "fail", and no failure in this sense.
+//! A failed check of a run is a report with the verdict "fail", not a failure in this sense.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::exit::Exit;
 /// Error of an operation on a rack, for its user.
 #[derive(Debug)]
 pub struct Failure {
-    /// Exit that goes with it.
+    /// Outcome, which decides the exit code of the command.
     pub exit: Exit,
     what: String,
     location: Option<String>,

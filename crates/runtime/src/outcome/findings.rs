@@ -61,8 +61,8 @@ pub fn unauthenticated(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Adds the notes about captures to the report. Returns the exit, and the failure if the captures could not be written. Such a failure changes
-/// the exit only of a run that passed.
+/// Adds the notes about captures to the report. Returns the exit, and the failure if the captures could not
+/// be written. A failure changes the exit only of a run that passed.
 pub fn note_captures(
     report: &mut Report,
     captured: Result<Vec<String>, Failure>,

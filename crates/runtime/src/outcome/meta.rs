@@ -1,4 +1,4 @@
-//! Fills in the `meta` object of a report: command line, options in effect, date, host and versions.
+//! The `meta` object of a report: command line, options in effect, date, host and versions.
 
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use rackloom_plan::{CollectivePlan, JobKind, LinkProfile, Plan, Sweep, TrafficPl
 use rackloom_protocol::RetransmissionMode;
 use rackloom_protocol::wire::layout;
 
-/// Reads one probability of a link.
+/// Function that reads one probability of a link.
 type Share = fn(&LinkProfile) -> f64;
 
 const SECONDS_PER_DAY: u64 = 86_400;
@@ -16,7 +16,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 /// Commit from which this crate was built, or `unknown`.
 pub const COMMIT: &str = env!("RACKLOOM_COMMIT");
 
-/// Returns the origin of a report about `plan`. `command` is the command line that started the run.
+/// Returns the `meta` object of a report about `plan`. `command` is the command line that started the run.
 #[must_use]
 pub fn of(plan: &Plan, command: &str) -> Meta {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -101,7 +101,7 @@ fn host() -> HostReport {
     }
 }
 
-/// Returns a moment, in seconds since 1970, as RFC 3339 in UTC.
+/// Formats a time, in seconds since 1970, as RFC 3339 in UTC.
 fn rfc_3339(seconds: u64) -> String {
     let (days, of_day) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
     let (year, month, day) = civil(days);
@@ -109,7 +109,7 @@ fn rfc_3339(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hours:02}:{minutes:02}:{seconds:02}Z")
 }
 
-/// Year, month and day of the Gregorian calendar, from days since 1970.
+/// Returns year, month and day of the Gregorian calendar, from days since 1970.
 fn civil(mut days: u64) -> (u64, usize, u64) {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_moment_is_written_as_rfc_3339() {
+    fn times_are_written_as_rfc_3339() {
         assert_eq!(rfc_3339(0), "1970-01-01T00:00:00Z");
         assert_eq!(rfc_3339(951_782_400), "2000-02-29T00:00:00Z");
         assert_eq!(rfc_3339(1_735_689_599), "2024-12-31T23:59:59Z");

@@ -4,5 +4,5 @@ pub mod exit;
 pub mod expectations;
 pub mod failure;
 pub mod findings;
-pub mod headway;
 pub mod meta;
+pub mod progress;

@@ -1,4 +1,5 @@
-//! From options and files to a checked plan: options, their effect on the plan, arrays, snapshots.
+//! Requests: options, their effect on the plan, arrays, snapshots, and the checked plan with the job's
+//! inputs.
 
 pub mod arrays;
 pub mod options;

@@ -1,4 +1,5 @@
-//! Options of racks of processes. A program fills them in; the command fills them in from its arguments.
+//! Options of racks of processes. A program that uses this crate fills them in; the command does so from its
+//! arguments.
 
 use std::path::PathBuf;
 
@@ -7,15 +8,15 @@ use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides, Wire};
 /// Options of racks of processes, for one job and for standing racks.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOptions {
-    /// Wire that carries the frames, instead of the file's.
+    /// Wire that carries the frames; that of the rack file if absent.
     pub wire: Option<Wire>,
     /// True if all data goes in frames: GPU nodes of one server do not map each other's memory.
     pub force_wire: bool,
-    /// Host of which the members are started; all members if absent.
+    /// Host whose members are started; all members if absent.
     pub host: Option<String>,
     /// True if the members' network namespaces get names for `ip netns`.
     pub netns_names: bool,
-    /// Fault script.
+    /// Path of the fault script.
     pub faults: Option<PathBuf>,
     /// Arrays in files.
     pub arrays: ArrayOptions,
@@ -37,16 +38,16 @@ pub struct CheckpointOptions {
 /// Logs of supervisor and members.
 #[derive(Clone, Debug, Default)]
 pub struct LogOptions {
-    /// Directory with one file per member; standard error if absent.
+    /// Directory with one log file per member; standard error if absent.
     pub directory: Option<PathBuf>,
-    /// Level, such as `info`; the default of the members if absent.
+    /// Level, such as `info`; the members' default if absent.
     pub level: Option<String>,
 }
 
 /// Options of a rack for the length of one job.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// The rack file.
+    /// Path of the rack file.
     pub file: PathBuf,
     /// Values that replace those of the rack file.
     pub overrides: Overrides,
@@ -63,17 +64,17 @@ pub struct RunOptions {
 /// Options of a standing rack.
 #[derive(Clone, Debug, Default)]
 pub struct UpOptions {
-    /// The rack file.
+    /// Path of the rack file.
     pub file: PathBuf,
-    /// Name of the rack, instead of the file's.
+    /// Name of the rack; that of the rack file if absent.
     pub name: Option<String>,
-    /// Names of the members whose seats stay free for other processes.
+    /// Names of the members whose seats stay vacant, for other processes.
     pub vacant: Vec<String>,
-    /// Values that replace those of the rack file. Without a job here the rack runs none.
+    /// Values that replace those of the rack file. Without a job here the rack runs no job.
     pub overrides: Overrides,
     /// Processes, wires, faults, arrays and captures.
     pub processes: ProcessOptions,
-    /// Logs; in the rack's run directory if no directory is given.
+    /// Logs. Without a directory they go to the rack's run directory.
     pub logs: LogOptions,
     /// Command line for the report.
     pub command: String,

@@ -1,4 +1,4 @@
-//! Options that replace values of the plan. The plan itself is checked afterwards.
+//! Options that replace values of the plan. The caller checks the changed plan.
 //!
 //! An option without effect on the job is an error.
 
@@ -29,7 +29,7 @@ pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
         profile.duplicate = overrides.duplicate.unwrap_or(profile.duplicate);
         profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
         profile.llr = match overrides.llr {
-            // The file's settings remain.
+            // The retry settings of the rack file remain.
             Some(OnOff::On) => profile.llr.or(Some(RetryPlan::default())),
             Some(OnOff::Off) => None,
             None => profile.llr,
@@ -55,7 +55,7 @@ fn default_job(job: Job) -> JobKind {
         Job::Traffic => "traffic",
         Job::None => "none",
     };
-    // Every name is one of the plan's; a test goes through them.
+    // The plan knows each of these names. A test checks them.
     JobKind::from_name(name).unwrap_or(JobKind::None)
 }
 
@@ -99,21 +99,21 @@ impl JobChanges<'_> {
         Ok(kind)
     }
 
-    /// Returns the job: the named one, the one that `--collective` implies, or the file's.
+    /// Returns the job that the options name or imply; without one the job of the rack file.
     fn kind(&self, of_file: JobKind) -> JobKind {
-        let asked = match (self.job, &self.collective, &self.pattern) {
+        let requested = match (self.job, &self.collective, &self.pattern) {
             (Some(job), ..) => default_job(job),
             (None, Some(_), _) => JobKind::Collective(CollectivePlan::default()),
             (None, None, Some(_)) => JobKind::Traffic(TrafficPlan::default()),
             (None, None, None) => return of_file,
         };
-        // The file's own settings stay if it names the same job.
-        if asked.name() == of_file.name() { of_file } else { asked }
+        // The settings of the rack file remain if it names the same job.
+        if requested.name() == of_file.name() { of_file } else { requested }
     }
 
     fn change_collective(&self, job: &mut CollectivePlan, plan: &Plan) -> Result<(), Failure> {
-        // Names are those of the plan: the command line takes no others.
-        let name = |said: &Option<String>| said.clone().unwrap_or_default();
+        // The argument parser accepts only names that the plan has.
+        let name = |option: &Option<String>| option.clone().unwrap_or_default();
         job.collective = CollectiveName::from_name(&name(&self.collective)).unwrap_or(job.collective);
         job.algorithm = self.algorithms()?.unwrap_or(job.algorithm);
         job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
@@ -128,8 +128,8 @@ impl JobChanges<'_> {
 
     /// Returns the algorithms that the options name, if any.
     fn algorithms(&self) -> Result<Option<AlgorithmList>, Failure> {
-        let Some(said) = &self.algorithm else { return Ok(None) };
-        let names: Vec<_> = said.iter().filter_map(|name| AlgorithmName::from_name(name)).collect();
+        let Some(names) = &self.algorithm else { return Ok(None) };
+        let names: Vec<_> = names.iter().filter_map(|name| AlgorithmName::from_name(name)).collect();
         let refused = |Objection { message, hint, .. }: Objection| {
             Failure::bad_input(format!("--algorithm: {message}")).hint(hint)
         };
@@ -149,7 +149,7 @@ impl JobChanges<'_> {
             ("--bytes", self.bytes.is_some(), data),
             ("--sizes", self.sizes.is_some(), data),
         ];
-        let mut meaningless = options.iter().filter(|(_, said, takes)| *said && !takes(collective));
+        let mut meaningless = options.iter().filter(|(_, is_given, takes)| *is_given && !takes(collective));
         let Some((option, _, takes)) = meaningless.next() else { return Ok(()) };
         let others: String = meaningless.map(|(option, ..)| format!(", {option}")).collect();
         let (verb, them) = if others.is_empty() { ("means", "it") } else { ("mean", "them") };
@@ -200,14 +200,15 @@ impl JobChanges<'_> {
 
     #[expect(clippy::unused_self, reason = "reads as a verb of the options that are refused")]
     fn refuse(&self, job: &str, options: &[(&str, bool)]) -> Result<(), Failure> {
-        let said: Vec<_> = options.iter().filter(|(_, said)| *said).map(|(option, _)| *option).collect();
-        if said.is_empty() {
+        let given: Vec<_> =
+            options.iter().filter(|(_, is_given)| *is_given).map(|(option, _)| *option).collect();
+        if given.is_empty() {
             return Ok(());
         }
-        let verb = if said.len() == 1 { "means" } else { "mean" };
-        let what = format!("{} {verb} nothing to job {job}", said.join(", "));
+        let verb = if given.len() == 1 { "means" } else { "mean" };
+        let what = format!("{} {verb} nothing to job {job}", given.join(", "));
         Err(Failure::bad_input(what)
-            .hint("say --job collective, latency, bandwidth or traffic, or name it in the file"))
+            .hint("use --job collective, latency, bandwidth or traffic, or name it in the file"))
     }
 }
 

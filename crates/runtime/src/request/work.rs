@@ -1,4 +1,5 @@
-//! From a request to a checked plan and the inputs of its job, in the supervisor and once more in every seat.
+//! Requests and their results: the checked plan and the inputs of its job. The supervisor and every seat
+//! build them from the same request.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::machine::capacity;
 use crate::machine::here::Here;
 use crate::outcome::failure::Failure;
 
-/// RackRequest for a rack, from which the plan and the job's inputs are built.
+/// Request for a rack. The plan and the inputs of the job are built from it.
 #[derive(Clone, Debug)]
 pub struct RackRequest {
     source: Source,
@@ -91,7 +92,7 @@ impl RackRequest {
         self.source
     }
 
-    /// Returns the request's parts.
+    /// Returns the request in the form that crosses process boundaries.
     #[must_use]
     pub fn source(&self) -> &Source {
         &self.source
@@ -136,7 +137,7 @@ impl RackRequest {
         Ok(self)
     }
 
-    /// Gives the rack a name other than the file's.
+    /// Names the rack. `None` keeps the name of the rack file.
     #[must_use]
     pub fn named(mut self, rack: Option<String>) -> Self {
         self.source.rack = rack;
@@ -174,7 +175,8 @@ impl RackRequest {
         self.work_judged_by(|_| Vec::new())
     }
 
-    /// Builds the plan and the inputs, and checks that the job can run. Objections to the file's own job name their position in the file.
+    /// Builds the plan and the inputs, and checks that the job can run. Objections to the job of the rack
+    /// file name their position in the file.
     ///
     /// # Errors
     /// Those of [`Self::work`], and objections to the job.
@@ -189,41 +191,43 @@ impl RackRequest {
         }
     }
 
-    /// Builds the plan and the inputs for processes on this machine: checks memory, key and hosts, and makes the directories of results and
-    /// captures.
+    /// Builds the plan and the inputs for processes on this machine. Checks memory, key and hosts, and makes
+    /// the directories of results and captures.
     ///
     /// # Errors
-    /// Those of [`Self::possible_work`], and what this machine lacks.
+    /// Those of [`Self::possible_work`]. Memory, key or hosts of this machine do not fit the rack.
     pub fn ready_work(&self, processes: &ProcessOptions) -> Result<Work, Failure> {
         let work = self.possible_work()?;
         let here = Here::of(&work.plan, self.source.host.as_deref())?;
         if let Some(path) = &work.plan.security.key_file {
-            // Members read it again; here an error is reported once.
+            // Members read the key again. An error found here is reported once.
             RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
         }
         let followed = work.faults.iter().flat_map(FaultScript::followed);
-        if let Some(node) = followed.into_iter().find(|node| here.leads_abroad(&work.plan, *node)) {
+        if let Some(node) = followed.into_iter().find(|node| here.has_link_to_other_host(&work.plan, *node)) {
             let name = &work.plan.members[node.index()].name;
             let what = format!(
-                "the fault script kills {name} for a time, and its link to another host is laid only once"
+                "the fault script kills {name} for a time, and its link to another host cannot be made again"
             );
-            return Err(Failure::bad_input(what).hint("leave `for` out of its `kill`, or kill somebody else"));
+            return Err(
+                Failure::bad_input(what).hint("leave `for` out of its `kill`, or kill another member")
+            );
         }
         capacity::must_suffice(&work.plan, &here)?;
-        arrays::make_place(&processes.arrays, &work.is_written())?;
+        arrays::make_destination(&processes.arrays, &work.is_written())?;
         capture::make_directory(&self.source.capture)?;
         Ok(work)
     }
 
     fn work_judged_by(&self, judge: impl Fn(&Plan) -> Vec<Objection>) -> Result<Work, Failure> {
-        // The size check must look at the job that will run.
+        // The size check must examine the job that will run.
         let is_another_job =
             overrides::changes_size(&self.source.overrides.job) || self.source.arrays.input.is_some();
         let plan = match is_another_job {
             true => Plan::parse_for_another_job(&self.source.text, &self.source.name),
             false => Plan::parse_judged(&self.source.text, &self.source.name, judge),
         };
-        let mut plan = plan.map_err(|error| Failure::bad_input(words(&error)))?;
+        let mut plan = plan.map_err(|error| Failure::bad_input(without_heading(&error)))?;
         overrides::apply(&self.source.overrides, &mut plan)?;
         plan.security.key_file = self.source.key.resolve(plan.security.key_file.as_deref());
         if let Some(rack) = &self.source.rack {
@@ -236,7 +240,7 @@ impl RackRequest {
             plan.change(|plan| plan.force_wire = true);
         }
         let arrays = self.take_arrays(&mut plan)?;
-        plan.check().map_err(|error| Failure::bad_input(words(&error)).at("the command line"))?;
+        plan.check().map_err(|error| Failure::bad_input(without_heading(&error)).at("the command line"))?;
         let faults = self.take_faults(&mut plan)?;
         let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
@@ -254,8 +258,8 @@ impl RackRequest {
     /// Reads the fault script against the plan. If it flips bits, frames get the end-to-end check.
     fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
         let Some(FaultFile { name, text }) = &self.source.faults else { return Ok(None) };
-        let script =
-            FaultScript::parse(text, name, plan).map_err(|error| Failure::bad_input(words(&error)))?;
+        let script = FaultScript::parse(text, name, plan)
+            .map_err(|error| Failure::bad_input(without_heading(&error)))?;
         if script.corrupts() {
             plan.change(|plan| plan.checks = Checks::Always);
         }
@@ -269,7 +273,7 @@ impl RackRequest {
             return match input.as_ref().or(output.as_ref()) {
                 None => Ok(None),
                 Some(_) => Err(Failure::bad_input(format!("job {} takes no arrays", plan.job.kind.name()))
-                    .hint("say --job collective")),
+                    .hint("use --job collective")),
             };
         };
         if let (false, Some(directory)) = (job.collective.moves_data(), input.as_ref().or(output.as_ref())) {
@@ -278,14 +282,14 @@ impl RackRequest {
         }
         if let (true, Some(directory)) = (job.algorithm.names().len() > 1, output) {
             let what =
-                format!("--output takes the results of one algorithm, and {} are measured", job.algorithm);
+                format!("--output stores the results of one algorithm, and {} are measured", job.algorithm);
             return Err(Failure::bad_input(what).at_path(directory).hint("name one algorithm"));
         }
         let Some(directory) = input else { return Ok(None) };
         let options = &self.source.overrides.job;
         if options.bytes.is_some() || options.sizes.is_some() {
             return Err(Failure::bad_input(
-                "--bytes and --sizes mean nothing beside --input: the arrays have a size",
+                "--bytes and --sizes have no effect with --input: the arrays have a size",
             )
             .hint("leave them out"));
         }
@@ -308,15 +312,15 @@ impl RackRequest {
 }
 
 impl Work {
-    /// Returns for each rank whether it has a result.
+    /// Returns, by rank, true for each rank that has a result.
     #[must_use]
     pub fn is_written(&self) -> Vec<bool> {
         self.result_shapes.iter().map(Option::is_some).collect()
     }
 }
 
-/// Returns the plan's mistakes without their heading, which the command adds.
-fn words(error: &PlanError) -> String {
+/// Returns the plan's mistakes without their heading. The command adds the heading.
+fn without_heading(error: &PlanError) -> String {
     let text = error.to_string();
     text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
@@ -330,7 +334,7 @@ fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u6
     };
     let Some(collective) = collective else { return vec![None; ranks] };
     let flat = |rank| {
-        // Which ranks get anything does not depend on how much; the number of elements comes with the result.
+        // The ranks with a result do not depend on the size. The number of elements comes with the result.
         (collective.output_elements(rank, ranks, ranks) > 0).then(Vec::new)
     };
     let shape = |rank| match arrays {
@@ -351,7 +355,7 @@ pub fn collective(job: &CollectivePlan) -> Result<Collective, Failure> {
 }
 
 fn element_name(element: ElementType) -> ElementName {
-    // Both lists name the same types; a test compares them.
+    // Both lists have the same types. A test compares them.
     ElementName::from_name(element.name()).unwrap_or_default()
 }
 
@@ -360,7 +364,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_have_one_name() {
+    fn element_types_have_the_same_names_in_plan_and_collectives() {
         for element in ElementType::ALL {
             assert_eq!(element_name(element).name(), element.name());
         }

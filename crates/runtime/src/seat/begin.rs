@@ -1,7 +1,7 @@
-//! From a start message to a member that can run: the plan once more, wires, memory, job.
+//! Start of a seat: from the start order to a member that can run, with plan, wires, memory and job.
 //!
-//! Identity, tenant and regions come from the plan. The message only says which seat of the plan this is and under which
-//! numbers the wires were inherited.
+//! Identity, tenant and regions come from the plan. The order says which seat of the plan this is, and which
+//! descriptors the inherited wires have.
 
 use rackloom::seat::{FaultPlayer, wires};
 use rackloom::{Clock, HostMemory, Ports, Runtime, WaitPolicy};
@@ -23,15 +23,15 @@ use super::work::{Results, Work};
 use crate::request::snapshots;
 use crate::request::work::{RackRequest, Work as CheckedWork};
 
-/// Everything opened and registered; nothing sent yet.
+/// Opens the wires and registers the memory. Sends nothing.
 pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let CheckedWork { mut plan, mut faults, mut inputs, mut result_shapes } =
         RackRequest::from(start.source.clone()).work().map_err(|failure| failure.to_string())?;
-    // Cables of a rack in which somebody may follow somebody else can be exchanged.
+    // Cables can be replaced in a rack in which a member may get a successor.
     let begins_anew = faults.as_ref().is_some_and(|script| script.followed().next().is_some());
     let exchanges = start.stays || begins_anew;
     if start.is_successor {
-        // What identifies the rack on the wire stays what the whole plan made it.
+        // The fields that identify the rack on the wire keep the values of the complete plan.
         (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
         faults = None;
     }
@@ -45,12 +45,12 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
     let drops = captured.as_ref().map(Captured::drop_watch);
     let watch_port = captured.map(Captured::port_watch);
     let faults = FaultPlayer::new(faults.as_ref(), &plan, &config, &start.vacant);
-    // More may be injected into a rack that stays.
+    // Faults can be injected later into a standing rack.
     let scripted = if start.stays { faults.edges().to_vec() } else { faults.scripted_edges() };
     let (devices, cabling) = wires::open(&plan, &config, &start.grant, exchanges, watch_port, &scripted)?;
     let mut ports = Ports::new(devices, config.frame_bytes_max).map_err(|error| error.to_string())?;
     let mut observer = Observer::new(&plan, node, &config, &start.vacant);
-    observer.leads_abroad(&plan, &config, &start.grant);
+    observer.has_link_to_other_host(&plan, &config, &start.grant);
     let neighbours: Vec<_> = config.ports.iter().map(|port| port.neighbour).collect();
     let mut body = match member.role {
         MemberRole::Switch => {
@@ -70,11 +70,11 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
             } else {
                 rackloom_jobs::build_from(&plan, node, seeds, &inputs, checkpoints)
             };
-            let (endpoint, mut memory) = memory::furnish(&plan, node, Endpoint::new(config), &*job)?;
+            let (endpoint, mut memory) = memory::allocate(&plan, node, Endpoint::new(config), &*job)?;
             for reason in memory.take_frames_in_place(&mut ports) {
-                tracing::info!("{}: frames are copied once more on their way: {reason}", member.name);
+                tracing::info!("{}: frames are copied once more on their path: {reason}", member.name);
             }
-            // Nobody has a job for a successor's memory.
+            // No job uses the memory of a successor.
             let server = start.server.as_ref().filter(|_| !start.is_successor);
             let (doorbell, regions) = (cabling.doorbell(), job.regions());
             let own = Own { node, seeds, server, processes: &start.processes, doorbell, regions };

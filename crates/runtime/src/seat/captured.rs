@@ -9,9 +9,9 @@ use rackloom_plan::Plan;
 use rackloom_protocol::{Instant, MemberConfig};
 
 use crate::capture;
-use crate::capture::{CaptureWriter, FrameSink, Patience};
+use crate::capture::{CaptureWriter, FrameSink, WhenFull};
 
-/// One end of a link, with what writes about it.
+/// One end of a link, and the sink for its frames.
 #[derive(Clone)]
 struct End {
     sink: FrameSink,
@@ -20,22 +20,23 @@ struct End {
     name: String,
 }
 
-/// The ends of a seat, by port.
+/// Capture sinks of a seat, by port.
 pub(super) struct Captured {
     ends: Vec<End>,
-    /// Goes last: then everything is on disk.
+    /// Dropped last: the drop writes all frames to the disk.
     _writer: CaptureWriter,
 }
 
 impl Captured {
-    /// Opens one file per port, if frames are captured. The incarnation of the seat distinguishes its files from those of earlier processes.
+    /// Opens one file per port, if frames are captured. The incarnation of the seat distinguishes its files
+    /// from those of earlier processes.
     pub(super) fn begin(plan: &Plan, config: &MemberConfig, start: &Start) -> Result<Option<Self>, String> {
-        let Some(place) = capture::place(&start.source.capture, start.origin_monotonic_ns) else {
+        let Some(files) = capture::files_of(&start.source.capture, start.origin_monotonic_ns) else {
             return Ok(None);
         };
         let edges = config.ports.iter().map(|port| port.edge);
         let links: Vec<_> = edges.clone().filter_map(|edge| Heading::of(plan, edge)).collect();
-        let (writer, sinks) = CaptureWriter::begin(&place, start.incarnation, &links, Patience::None)
+        let (writer, sinks) = CaptureWriter::begin(&files, start.incarnation, &links, WhenFull::Drop)
             .map_err(|error| {
                 format!("cannot write a capture: {error}; hint: see that the folder is still there")
             })?;
@@ -47,7 +48,7 @@ impl Captured {
         Ok(Some(Self { ends: ends.collect(), _writer: writer }))
     }
 
-    /// For all that is sent; it keeps the capture writer.
+    /// Returns a watch of sent frames. It keeps the capture writer.
     pub(super) fn port_watch(self) -> WatchPort {
         Box::new(move |port| self.watch(port))
     }
@@ -59,7 +60,7 @@ impl Captured {
         })
     }
 
-    /// For what comes in at any port and is not used.
+    /// Returns a watch of received frames that are not used.
     pub(super) fn drop_watch(&self) -> ArrivalWatch {
         let ends = self.ends.clone();
         Box::new(move |port, frame, reason| {

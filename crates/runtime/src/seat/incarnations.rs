@@ -1,10 +1,13 @@
-//! Check that no frame of an earlier incarnation is used, from outside of the core, under a script that starts successors.
+//! Check that no frame of an earlier incarnation is used. It applies to fault scripts that start successors,
+//! and works outside of the core.
 //!
-//! A frame names the incarnations of both of its ends. A frame for an earlier incarnation of this member must not be used, and once a frame of
-//! a later incarnation of its source has been used, no frame of an earlier one may be. Only frames to members with an earlier incarnation, and
-//! frames from sources with several incarnations, count.
+//! A frame names the incarnations of both of its ends. A frame for an earlier incarnation of this member must
+//! not be used. Once a frame of a later incarnation of its source has been used, no frame of an earlier
+//! incarnation may be used. Only frames to members with an earlier incarnation, and frames from sources with
+//! several incarnations, are counted.
 //!
-//! The first incarnation seen of a source is accepted: only the order of frames tells which one is current.
+//! The first incarnation seen of a source is accepted: only the order of frames tells which incarnation is
+//! current.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +20,8 @@ use rackloom_protocol::{DropReason, Incarnation, NodeId};
 /// Incarnations seen of one source.
 #[derive(Debug, Default)]
 struct Source {
-    /// Marks of its lives from which frames were used, in that order; the last is the present one.
+    /// Tags of the incarnations whose frames were used, in that order. The last one is the current
+    /// incarnation.
     used: Vec<u32>,
     /// True if a frame of another incarnation was received and not used.
     has_others: bool,
@@ -28,23 +32,23 @@ struct Source {
 struct Watched {
     node: NodeId,
     own: u32,
-    has_forebears: bool,
+    is_successor: bool,
     sources: BTreeMap<NodeId, Source>,
     verdicts: Verdicts,
 }
 
-/// Shared checker: one holder passes in frames, the other one reads the verdicts.
+/// Shared checker: one holder passes in frames, the other reads the verdicts.
 #[derive(Clone, Debug)]
 pub(super) struct IncarnationChecks(Arc<Mutex<Watched>>);
 
 impl IncarnationChecks {
-    /// Watch what comes to this life of a member. `has_forebears`: it is not the first one.
-    pub(super) fn of(node: NodeId, life: Incarnation, has_forebears: bool) -> Self {
+    /// Returns a checker for a member. `is_successor`: the member has an earlier incarnation.
+    pub(super) fn of(node: NodeId, incarnation: Incarnation, is_successor: bool) -> Self {
         let (sources, verdicts) = (BTreeMap::new(), Verdicts::default());
-        Self(Arc::new(Mutex::new(Watched { node, own: life.tag(), has_forebears, sources, verdicts })))
+        Self(Arc::new(Mutex::new(Watched { node, own: incarnation.tag(), is_successor, sources, verdicts })))
     }
 
-    /// For the runtime.
+    /// Returns a watch that passes each received frame to the checker.
     pub(super) fn watch(&self) -> ArrivalWatch {
         let watched = Arc::clone(&self.0);
         Box::new(move |_, frame, reason| {
@@ -64,27 +68,27 @@ impl IncarnationChecks {
 
 impl Watched {
     fn see(&mut self, header: &FabricHeader, unused: Option<DropReason>) {
-        let Self { node, own, has_forebears, sources, verdicts } = self;
+        let Self { node, own, is_successor, sources, verdicts } = self;
         if header.destination != *node {
             return;
         }
         let is_used = unused.is_none();
-        if *has_forebears {
-            let is_for_this_life = header.destination_incarnation == *own;
-            verdicts.judge(Oracle::Lives, is_for_this_life || !is_used, || {
-                format!("{node} used a frame that was sent to an earlier life of it")
+        if *is_successor {
+            let is_for_this_incarnation = header.destination_incarnation == *own;
+            verdicts.judge(Oracle::Lives, is_for_this_incarnation || !is_used, || {
+                format!("{node} used a frame that was sent to an earlier incarnation of it")
             });
         }
-        let (mark, source) = (header.source_incarnation, sources.entry(header.source).or_default());
-        let is_present = source.used.last() == Some(&mark);
-        let is_over = !is_present && source.used.contains(&mark);
+        let (tag, source) = (header.source_incarnation, sources.entry(header.source).or_default());
+        let is_present = source.used.last() == Some(&tag);
+        let is_over = !is_present && source.used.contains(&tag);
         if is_used && !is_present && !is_over {
-            source.used.push(mark);
+            source.used.push(tag);
         }
         source.has_others |= unused == Some(DropReason::StaleIncarnation);
         if source.used.len() > 1 || source.has_others {
             verdicts.judge(Oracle::Lives, !(is_over && is_used), || {
-                format!("{node} used a frame of an earlier life of {}", header.source)
+                format!("{node} used a frame of an earlier incarnation of {}", header.source)
             });
         }
     }
@@ -98,7 +102,7 @@ mod tests {
 
     const OWN: Incarnation = Incarnation(7);
 
-    /// From member 1 to member 0, with the lives that it names.
+    /// Returns a header of a frame from member 1 to member 0, with these tags of incarnations.
     fn header(source: u32, destination: u32) -> FabricHeader {
         FabricHeader {
             destination: NodeId(0),
@@ -117,28 +121,28 @@ mod tests {
         }
     }
 
-    /// How often it looked and what was broken, after frames between these lives, each used or not.
-    fn looked_and_broken(has_forebears: bool, frames: &[(u32, u32, bool)]) -> (u64, u64) {
-        let lives = IncarnationChecks::of(NodeId(0), OWN, has_forebears);
+    /// Returns the number of judged frames and of violations, for frames with these tags, each used or not.
+    fn judged_and_broken(is_successor: bool, frames: &[(u32, u32, bool)]) -> (u64, u64) {
+        let checks = IncarnationChecks::of(NodeId(0), OWN, is_successor);
         for (source, destination, is_used) in frames {
             let unused = (!is_used).then_some(DropReason::StaleIncarnation);
-            lives.0.lock().expect("nobody has panicked").see(&header(*source, *destination), unused);
+            checks.0.lock().expect("no thread has panicked").see(&header(*source, *destination), unused);
         }
-        lives.verdicts().of(Oracle::Lives).map_or((0, 0), |tally| (tally.looked, tally.broken))
+        checks.verdicts().of(Oracle::Lives).map_or((0, 0), |tally| (tally.looked, tally.broken))
     }
 
     #[test]
-    fn who_has_begun_anew_must_not_use_what_was_sent_to_its_earlier_life() {
+    fn a_successor_must_not_use_frames_for_its_earlier_incarnation() {
         let own = OWN.tag();
-        assert_eq!(looked_and_broken(true, &[(1, own, true), (1, own + 1, false)]), (3, 0));
-        assert_eq!(looked_and_broken(true, &[(1, own + 1, true)]), (1, 1));
-        assert_eq!(looked_and_broken(false, &[(1, own, true)]), (0, 0), "nothing to ask of a first life");
+        assert_eq!(judged_and_broken(true, &[(1, own, true), (1, own + 1, false)]), (3, 0));
+        assert_eq!(judged_and_broken(true, &[(1, own + 1, true)]), (1, 1));
+        assert_eq!(judged_and_broken(false, &[(1, own, true)]), (0, 0), "a first incarnation is not judged");
     }
 
     #[test]
-    fn after_a_later_life_of_a_source_an_earlier_one_is_over() {
+    fn frames_of_an_earlier_incarnation_of_a_source_must_not_be_used_after_a_later_one() {
         let own = OWN.tag();
-        assert_eq!(looked_and_broken(false, &[(1, own, true), (2, own, true), (1, own, false)]), (2, 0));
-        assert_eq!(looked_and_broken(false, &[(1, own, true), (2, own, true), (1, own, true)]), (2, 1));
+        assert_eq!(judged_and_broken(false, &[(1, own, true), (2, own, true), (1, own, false)]), (2, 0));
+        assert_eq!(judged_and_broken(false, &[(1, own, true), (2, own, true), (1, own, true)]), (2, 1));
     }
 }

@@ -1,7 +1,8 @@
-//! Memory of a seat: allocated as the rack file states, counted, and freed when the job is over.
+//! Memory of a seat: allocated as the rack file states, counted, and freed after the job.
 //!
-//! Locking and binding are required: a node without them does not start. Huge pages are optional: a node without them reports that and
-//! continues. Regions that are still in use at the end are listed. Nothing here waits.
+//! Locking and binding are required: a node without them does not start. Huge pages are optional: a node
+//! without them reports that and continues. Regions that are still in use at the end are listed. No function
+//! here waits.
 
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, MemoryLimits, MemoryOptions, Pages, Statistics, TenantLimit, Usage};
@@ -12,11 +13,11 @@ use rackloom_protocol::{Endpoint, NodeId, RegionId};
 
 use super::sharing::Sharing;
 
-/// What a demand is tried on where the job asks for no memory.
+/// Length of the region with which the options are tried if the job has no memory.
 const TRIAL_BYTES: u64 = 4096;
 
 /// Allocates and registers the regions of the job.
-pub(super) fn furnish(
+pub(super) fn allocate(
     plan: &Plan,
     node: NodeId,
     mut endpoint: Endpoint,
@@ -27,7 +28,7 @@ pub(super) fn furnish(
     let mut memory = HostMemory::limited(limits(plan, node));
     let regions = job.regions();
     if regions.is_empty() {
-        // Not in the node's own memory, whose counts it would blur.
+        // The trial is not in the node's own memory: it would change the counts.
         let demands = options.huge_pages(false);
         let tried = HostMemory::default().allocate_with(RegionId(0), TRIAL_BYTES, demands).map(|_| ());
         tried.map_err(|error| format!("cannot hold memory as demanded: {error}"))?;
@@ -39,7 +40,7 @@ pub(super) fn furnish(
             .map_err(|error| format!("cannot allocate {length} bytes: {error}"))?;
         endpoint.register(region).map_err(|error| format!("cannot register {}: {error}", region.region))?;
     }
-    tell(&member.name, &describe(&memory));
+    log(&member.name, &describe(&memory));
     Ok((endpoint, memory))
 }
 
@@ -53,12 +54,13 @@ fn options(member: &MemberPlan) -> MemoryOptions {
         .mapped(mapped.map(DeviceChoice::from))
 }
 
-/// A node's tenant may have at it what the quota leaves when the tenant's other nodes have all of their memory.
+/// Returns the limits of a node. The node's tenant may use on this node what its quota leaves if the tenant's
+/// other nodes use all of their memory.
 fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
     let own = &plan.members[node.index()];
     let quota = plan.tenants.iter().find(|quota| quota.tenant == own.tenant);
     let others = plan.members.iter().enumerate();
-    let others = others.filter(|(place, other)| *place != node.index() && other.tenant == own.tenant);
+    let others = others.filter(|(index, other)| *index != node.index() && other.tenant == own.tenant);
     let theirs = others.fold(0_u64, |sum, (_, other)| sum.saturating_add(other.memory_bytes));
     let limit = quota.map(|quota| TenantLimit {
         tenant: own.tenant,
@@ -67,8 +69,8 @@ fn limits(plan: &Plan, node: NodeId) -> MemoryLimits {
     MemoryLimits::default().node(own.memory_bytes).tenant(limit)
 }
 
-/// A line for the log, and one for each wish that was not granted.
-fn tell(name: &str, report: &MemoryReport) {
+/// Logs a summary, and a line for each option that was not granted.
+fn log(name: &str, report: &MemoryReport) {
     let held = report.held().unwrap_or_else(|| "plain".to_owned());
     let MemoryReport { allocations, used_bytes, .. } = report;
     tracing::info!("{name}: {allocations} regions of {} bytes: {held}", used_bytes.current);
@@ -77,7 +79,7 @@ fn tell(name: &str, report: &MemoryReport) {
     }
 }
 
-/// Returns the report about the memory now.
+/// Returns the report about the current memory.
 pub(super) fn describe(memory: &HostMemory) -> MemoryReport {
     let mut report = MemoryReport::default();
     count(&mut report, memory);
@@ -120,8 +122,8 @@ fn count(report: &mut MemoryReport, memory: &HostMemory) {
     (report.allocations, report.frees) = (allocations, frees);
 }
 
-/// Give back what a job that is over has been given. What cannot be given back is named in the report.
-pub(super) fn give_back(
+/// Frees the memory of a job that has ended. Regions that cannot be freed are named in the report.
+pub(super) fn free(
     mut report: MemoryReport,
     endpoint: &mut Endpoint,
     sharing: &mut Sharing,
@@ -131,7 +133,7 @@ pub(super) fn give_back(
     for region in regions {
         let bytes = memory.length(region).unwrap_or(0);
         let withdrawn = sharing.withdraw(memory, region);
-        // No frame finds it any more, whether it goes or stays.
+        // The region is revoked in both cases: no later frame may access it.
         endpoint.revoke(region);
         let freed = withdrawn.and_then(|()| memory.free(region).map_err(|refused| refused.to_string()));
         if let Err(why) = freed {
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_may_have_its_memory_and_what_the_quota_leaves_of_it() {
+    fn limits_are_the_memory_of_the_node_and_the_rest_of_the_quota() {
         let mut plan = plan(
             "name: trio\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 10MiB}\nnodes: {n2: {tenant: 1}}\ntenants: {0: {memory_max: 24MiB}}\n",
         );
@@ -162,9 +164,9 @@ mod tests {
         let mebibytes = |limits: MemoryLimits| limits.tenant.map(|limit| limit.bytes_max >> 20);
         assert_eq!(of(&plan, 0).node_bytes_max, Some(10 << 20));
         assert_eq!(mebibytes(of(&plan, 0)), Some(14), "the other node of tenant 0 has ten");
-        assert_eq!(mebibytes(of(&plan, 2)), None, "nobody limits tenant 1");
+        assert_eq!(mebibytes(of(&plan, 2)), None, "tenant 1 has no quota");
         plan.tenants = vec![TenantPlan { tenant: Tenant(0), memory_max_bytes: 1 << 20 }];
-        assert_eq!(mebibytes(of(&plan, 1)), Some(0), "a quota that is used up leaves nothing");
+        assert_eq!(mebibytes(of(&plan, 1)), Some(0), "an exhausted quota leaves no bytes");
     }
 
     #[test]
@@ -174,7 +176,7 @@ mod tests {
         memory.allocate_with(RegionId(1), 4096, options).expect("a fake device is always there");
         let report = describe(&memory);
         assert_eq!(report.used_bytes.current, 4096);
-        let held = report.held().expect("it is not plain");
+        let held = report.held().expect("a device is named");
         assert!(held.starts_with("on fake:7 (in place from "), "{held}");
         let other = MemoryOptions::default().device(Some(DeviceChoice::Fake(8)));
         let refused = memory.allocate_with(RegionId(2), 64, other).expect_err("another device");
@@ -182,11 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_granted_is_said_once() {
+    fn options_that_were_not_granted_are_reported_once() {
         let mut memory = HostMemory::default();
         let options = MemoryOptions::default().huge_pages(true);
         for region in [1, 2] {
-            memory.allocate_with(RegionId(region), 4096, options).expect("wishes never fail");
+            memory.allocate_with(RegionId(region), 4096, options).expect("huge pages are optional");
         }
         let report = describe(&memory);
         assert_eq!(report.allocations, 2);

@@ -1,17 +1,17 @@
-//! One member in one process: a supervisor starts one for each GPU node and each switch.
+//! Process of one member. A supervisor starts one for each GPU node and each switch.
 //!
-//! The first line on the control socket, which is standard input, defines the seat. Afterwards the seat has one loop: frames and timers in the
-//! node's runtime, polls of the job, and polls of the socket. It never waits for the supervisor, which may be stopped, and it ends with the
-//! socket.
+//! The first line on the control socket, which is standard input, defines the seat. Afterwards the seat runs
+//! one loop: frames and timers in the node's runtime, polls of the job, and polls of the socket. It never
+//! waits for the supervisor, which may be stopped, and it ends when the socket is closed.
 
-mod afterwards;
 mod begin;
 mod captured;
-mod conduct;
+mod fault_notices;
 mod incarnations;
 mod leave;
 mod memory;
 mod observe;
+mod rest_check;
 mod serve;
 mod sharing;
 mod stop;
@@ -24,22 +24,26 @@ use rackloom_control::notice::Notice;
 use rackloom_control::order::Joined;
 use rackloom_control::order::{Order, Start};
 
-use crate::channel::seat::{Channel, Heard};
+use crate::channel::seat::{Channel, Received};
 use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
-/// Runs a seat until the end of the control socket, which is standard input. A failure after the start goes to the supervisor.
+/// Runs a seat until its control socket, which is standard input, is closed. The supervisor receives a notice
+/// about a later failure.
 ///
 /// # Errors
 /// Standard input is not a control socket, or its first line does not start a seat.
 pub fn run() -> Result<Exit, Failure> {
     let mut channel = Channel::of_stdin("`rackloom run FILE`")?;
-    let start = match channel.hear_first::<Order>() {
-        Ok(Heard::Message(Order::Start(start))) => *start,
-        Ok(Heard::Message(Order::Follow(joined))) => with_wires(*joined, &mut channel)
-            .ok_or_else(|| Failure::new(Exit::CouldNotStart, "the seat came without some of its wires"))?,
-        Ok(Heard::End) => return Ok(Exit::Pass),
+    let start = match channel.wait_for_message::<Order>() {
+        Ok(Received::Message(Order::Start(start))) => *start,
+        Ok(Received::Message(Order::Follow(joined))) => {
+            with_wires(*joined, &mut channel).ok_or_else(|| {
+                Failure::new(Exit::CouldNotStart, "descriptors of the seat's wires are missing")
+            })?
+        }
+        Ok(Received::End) => return Ok(Exit::Pass),
         Ok(_) => return Err(Failure::new(Exit::CouldNotStart, "the supervisor's first line is not a start")),
         Err(error) => return Err(Failure::could_not_start("cannot read from the supervisor", error)),
     };
@@ -55,20 +59,24 @@ fn with_wires(joined: Joined, channel: &mut Channel) -> Option<Start> {
 }
 
 /// Runs this seat until the end of its control socket, or until an interruption.
-pub(crate) fn take(start: Start, mut channel: Channel, told: Option<Arc<Interruption>>) -> Exit {
-    let what = match live(start, &mut channel, told) {
+pub(crate) fn take(start: Start, mut channel: Channel, interruption: Option<Arc<Interruption>>) -> Exit {
+    let what = match run_seat(start, &mut channel, interruption) {
         Ok(()) => return Exit::Pass,
         Err(what) => what,
     };
-    // The supervisor reports it with the name of the member, unless the supervisor has ended.
-    let _ = channel.say(&Notice::Failed { what });
+    // The supervisor reports it with the name of the member. The notice is lost if the supervisor has ended.
+    let _ = channel.send(&Notice::Failed { what });
     Exit::CouldNotStart
 }
 
-fn live(start: Start, channel: &mut Channel, told: Option<Arc<Interruption>>) -> Result<(), String> {
-    let seat = begin::begin(start)?.leaving_when(told);
+fn run_seat(
+    start: Start,
+    channel: &mut Channel,
+    interruption: Option<Arc<Interruption>>,
+) -> Result<(), String> {
+    let seat = begin::begin(start)?.leaving_on(interruption);
     let _prefix = tracing::error_span!("seat", name = seat.name()).entered();
     tracing::debug!("ready");
-    channel.say(&Notice::Ready).map_err(|error| error.to_string())?;
+    channel.send(&Notice::Ready).map_err(|error| error.to_string())?;
     seat.serve(channel).map_err(|error| format!("control socket: {error}"))
 }

@@ -1,4 +1,5 @@
-//! Observations of a seat about itself: events for the report, links that are up and nodes that are reached, progress of the job.
+//! Observations of a seat about itself: events for the report, links that are up, reached nodes, progress of
+//! the job.
 
 use rackloom::Ports;
 use rackloom::seat::Grant;
@@ -16,49 +17,50 @@ pub(super) struct Observer {
     names: Vec<String>,
     edges: Vec<u16>,
     events: EventLog,
-    /// Ports that have never been up, and must be before the rack counts as up.
-    dark: Vec<bool>,
-    /// GPU nodes that this one has not reached yet, and must have before the rack counts as up.
-    unmet: Vec<bool>,
-    /// Ports that carry data now.
-    lit: Vec<bool>,
-    /// Ports whose links lead to another host, with what to say as long as nobody was heard there.
-    abroad: Vec<(usize, String)>,
+    /// True for each port that has never been up and must be up before the rack counts as up.
+    never_up: Vec<bool>,
+    /// True for each GPU node that has not been reached and must be reached before the rack counts as up.
+    unreached: Vec<bool>,
+    /// True for each port that carries data now.
+    carries_data: Vec<bool>,
+    /// Ports of links to other hosts, each with the line for the report while no frame has been received
+    /// there.
+    to_other_hosts: Vec<(usize, String)>,
 }
 
 /// Consequences of an event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// It brought up the last link that had to come up, or was the way to the last node that had to be reached.
+    /// The last required link came up, or the last required node was reached.
     pub(super) links_up: bool,
-    /// A line about it, if it deserves one.
+    /// Line about the event, if the event is reported.
     pub(super) record: Option<EventRecord>,
 }
 
 impl Observer {
-    /// `vacant`: members whose links nobody waits for.
+    /// Returns an observer without events. `vacant`: members whose links are not required.
     pub(super) fn new(plan: &Plan, node: NodeId, config: &MemberConfig, vacant: &[u16]) -> Self {
         Self {
             node,
             names: plan.members.iter().map(|member| member.name.clone()).collect(),
             edges: config.ports.iter().map(|port| port.edge).collect(),
             events: EventLog::default(),
-            dark: config.ports.iter().map(|port| !vacant.contains(&port.neighbour.0)).collect(),
-            unmet: to_be_met(config, vacant),
-            lit: vec![false; config.ports.len()],
-            abroad: Vec::new(),
+            never_up: config.ports.iter().map(|port| !vacant.contains(&port.neighbour.0)).collect(),
+            unreached: nodes_to_reach(config, vacant),
+            carries_data: vec![false; config.ports.len()],
+            to_other_hosts: Vec::new(),
         }
     }
 
-    /// The ports that lead to other hosts, each with its interface or the address there.
-    pub(super) fn leads_abroad(&mut self, plan: &Plan, config: &MemberConfig, grant: &Grant) {
-        let line = |(port, way): (usize, String)| {
+    /// Records the ports that lead to other hosts, each with its interface or the address there.
+    pub(super) fn has_link_to_other_host(&mut self, plan: &Plan, config: &MemberConfig, grant: &Grant) {
+        let line = |(port, path): (usize, String)| {
             let neighbour = config.ports.get(port)?.neighbour;
             let host = plan.host_of(neighbour)?;
             let name = &plan.members[neighbour.index()].name;
-            Some((port, format!("host {}'s {name} has not been heard {way}", host.name)))
+            Some((port, format!("host {}'s {name} has sent no frame {path}", host.name)))
         };
-        let ways: Vec<_> = match grant {
+        let paths: Vec<_> = match grant {
             Grant::SharedMemory { .. } => Vec::new(),
             Grant::Packet { outlets, .. } => {
                 outlets.iter().map(|outlet| (outlet.port, format!("on {}", outlet.interface))).collect()
@@ -67,13 +69,13 @@ impl Observer {
                 outlets.iter().map(|outlet| (outlet.port, format!("from {}", outlet.to))).collect()
             }
         };
-        self.abroad = ways.into_iter().filter_map(line).collect();
+        self.to_other_hosts = paths.into_iter().filter_map(line).collect();
     }
 
-    /// Returns a line per silent neighbour on another host.
-    pub(super) fn unheard(&self) -> impl Iterator<Item = &str> {
-        let dark = |port: usize| self.dark.get(port).is_some_and(|dark| *dark);
-        self.abroad.iter().filter(move |(port, _)| dark(*port)).map(|(_, line)| line.as_str())
+    /// Returns a line for each neighbour on another host from which no frame has been received.
+    pub(super) fn silent_neighbours(&self) -> impl Iterator<Item = &str> {
+        let never_up = |port: usize| self.never_up.get(port).is_some_and(|never_up| *never_up);
+        self.to_other_hosts.iter().filter(move |(port, _)| never_up(*port)).map(|(_, line)| line.as_str())
     }
 
     pub(super) fn name(&self) -> &str {
@@ -84,17 +86,17 @@ impl Observer {
         self.node
     }
 
-    /// Links of the plan by port.
+    /// Returns the links of the seat in the plan, by port.
     pub(super) fn edges(&self) -> &[u16] {
         &self.edges
     }
 
     /// Returns whether the rack counts as up only once this member has reached `node`, and it has not reached it yet.
     pub(super) fn is_awaited(&self, node: NodeId) -> bool {
-        self.unmet.get(node.index()).is_some_and(|unmet| *unmet)
+        self.unreached.get(node.index()).is_some_and(|is_unreached| *is_unreached)
     }
 
-    /// A line of the core with the plan's names for its member numbers.
+    /// Replaces member numbers such as `m3` in a line of the core by the plan's names.
     pub(super) fn with_names(&self, line: &str) -> String {
         let named = |word: &str| {
             let number = word.strip_prefix('m')?.parse::<usize>().ok()?;
@@ -104,25 +106,25 @@ impl Observer {
         words.collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether no link has to come up that has never been up, and nobody has to be reached who has never been.
-    pub(super) fn is_lit(&self) -> bool {
-        !self.dark.contains(&true) && !self.unmet.contains(&true)
+    /// Returns true if every required link has been up and every required node has been reached.
+    pub(super) fn is_up(&self) -> bool {
+        !self.never_up.contains(&true) && !self.unreached.contains(&true)
     }
 
     /// Returns the links that carry no data now, by index in the plan.
     pub(super) fn links_down(&self) -> Vec<u16> {
-        let ports = self.lit.iter().zip(&self.edges);
-        ports.filter(|(lit, _)| !**lit).map(|(_, edge)| *edge).collect()
+        let ports = self.carries_data.iter().zip(&self.edges);
+        ports.filter(|(carries_data, _)| !**carries_data).map(|(_, edge)| *edge).collect()
     }
 
-    /// Links that carry data now.
+    /// Returns the number of links that carry data now.
     pub(super) fn links_up(&self) -> usize {
-        self.lit.iter().filter(|lit| **lit).count()
+        self.carries_data.iter().filter(|carries_data| **carries_data).count()
     }
 
-    /// Remember an event.
+    /// Records an event.
     pub(super) fn see(&mut self, now: Instant, event: &Event) -> Seen {
-        let links_up = self.see_way(event);
+        let links_up = self.update_links(event);
         let record = EventRecord::of(now, self.node, event, &self.names);
         if let Some(record) = &record {
             match event {
@@ -134,20 +136,21 @@ impl Observer {
         Seen { links_up, record }
     }
 
-    /// Returns whether the event was the last one that this seat had to wait for.
-    fn see_way(&mut self, event: &Event) -> bool {
+    /// Updates the state of links and nodes. Returns true if the event was the last one that the start of
+    /// this seat had to wait for.
+    fn update_links(&mut self, event: &Event) -> bool {
         let is_first = |awaited: Option<&mut bool>| awaited.is_some_and(std::mem::take);
         let is_new = match *event {
             Event::LinkChanged { port, to, .. } => {
-                if let Some(lit) = self.lit.get_mut(port.index()) {
-                    *lit = to.carries_data();
+                if let Some(carries_data) = self.carries_data.get_mut(port.index()) {
+                    *carries_data = to.carries_data();
                 }
-                to == LinkState::Up && is_first(self.dark.get_mut(port.index()))
+                to == LinkState::Up && is_first(self.never_up.get_mut(port.index()))
             }
-            Event::NodeReached { node } => is_first(self.unmet.get_mut(node.index())),
+            Event::NodeReached { node } => is_first(self.unreached.get_mut(node.index())),
             _ => false,
         };
-        is_new && self.is_lit()
+        is_new && self.is_up()
     }
 
     /// Returns the counters of all ports, in port order.
@@ -183,14 +186,18 @@ impl Observer {
     }
 }
 
-/// By member: the GPU nodes to which a GPU node has a way that leads over no vacant seat.
-fn to_be_met(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
+/// Returns, by member, true for each GPU node that a GPU node must reach: those with a path over no vacant
+/// seat.
+fn nodes_to_reach(config: &MemberConfig, vacant: &[u16]) -> Vec<bool> {
     let (graph, own) = (&config.graph, config.node);
     if graph.members.get(own.index()) != Some(&MemberRole::Endpoint) {
         return vec![false; graph.members.len()];
     }
-    let mut met = graph.reachable(own, |_, neighbour| !vacant.contains(&neighbour.0));
-    met[own.index()] = false;
-    met.iter_mut().zip(&graph.members).for_each(|(met, role)| *met &= *role == MemberRole::Endpoint);
-    met
+    let mut reachable = graph.reachable(own, |_, neighbour| !vacant.contains(&neighbour.0));
+    reachable[own.index()] = false;
+    reachable
+        .iter_mut()
+        .zip(&graph.members)
+        .for_each(|(reachable, role)| *reachable &= *role == MemberRole::Endpoint);
+    reachable
 }

@@ -1,6 +1,7 @@
-//! Loop of a seat: it polls the member, the job and the control socket.
+//! Loop of a seat. It polls the member, the job and the control socket.
 //!
-//! The loop continues after the job: peers may still read this member's memory or send through it. It ends with the control socket.
+//! The loop continues after the job: peers may still read this member's memory or send through it. It ends
+//! when the control socket is closed.
 
 use std::io;
 use std::sync::Arc;
@@ -18,30 +19,33 @@ use rackloom_jobs::rest::Rest;
 use rackloom_plan::faults::{FaultAction, MemoryConditions};
 use rackloom_protocol::{Event, Inspect, Instant, MemberRole, NodeId, PortId, Switch};
 
-use super::afterwards::Afterwards;
-use super::conduct::Notices;
+use super::fault_notices::Notices;
 use super::leave::{Leave, Next};
 use super::observe::Observer;
+use super::rest_check::RestCheck;
 use super::work::Work;
-use crate::channel::seat::{Channel, Heard};
+use crate::channel::seat::{Channel, Received};
 use crate::machine::interruption::Interruption;
 use crate::machine::logging;
 use crate::units;
 
-/// A busy seat looks at its control socket this often, so that a look costs the data path nothing.
+/// Time between two polls of the control socket by a busy seat. The poll is rare, so that it costs the data
+/// path nothing.
 const CONTROL_INTERVAL_NS: u64 = 10_000_000;
-/// After a sleep longer than this a seat looks at once: it may have been the supervisor who rang.
-const NAP_NS: u64 = 1_000_000;
-/// A seat without anything to do wakes this often for its control socket, where nobody can ring.
+/// Sleep after which a seat polls the control socket at once. The supervisor may have rung the doorbell.
+const LONG_SLEEP_NS: u64 = 1_000_000;
+/// Longest sleep of an idle seat without a doorbell. It wakes to poll the control socket.
 const IDLE_WAIT_NS: u64 = 20_000_000;
-/// And this often where the supervisor rings after every order: only for the socket's end. Each wake of an idle seat costs a
-/// switch of processes, and a rack may have dozens of them on one processor.
-const RUNG_IDLE_WAIT_NS: u64 = 500_000_000;
+/// Longest sleep of an idle seat with a doorbell. The supervisor rings after each order, so the seat wakes
+/// only to see the end of the socket. Each wake costs a context switch, and a rack may have dozens of idle
+/// seats on one processor.
+const IDLE_WAIT_WITH_DOORBELL_NS: u64 = 500_000_000;
 /// Longest time that a report waits until peers have unmapped this seat's memory.
-const LET_GO_PATIENCE_NS: u64 = 2_000_000_000;
+const UNMAP_TIMEOUT_NS: u64 = 2_000_000_000;
 /// Time between two polls meanwhile.
-const LET_GO_INTERVAL_NS: u64 = 1_000_000;
-/// Time between two reports of progress, which are made with a look at the control socket and only if there was any.
+const UNMAP_INTERVAL_NS: u64 = 1_000_000;
+/// Time between two progress notices. They are sent with a poll of the control socket, and only after
+/// progress.
 const PROGRESS_INTERVAL_NS: u64 = 250_000_000;
 
 /// Member in the seat.
@@ -50,7 +54,7 @@ pub(super) enum Body {
     Switch(Box<Runtime<Switch>>),
 }
 
-/// Seat that has opened everything and is ready to run.
+/// Seat with open wires and registered memory, ready to run.
 pub(super) struct Seat {
     body: Body,
     observer: Observer,
@@ -58,26 +62,26 @@ pub(super) struct Seat {
     events: Vec<Event>,
     control_due: Instant,
     progress_due: Instant,
-    /// By port: who is at the other end.
+    /// Member at the other end of each port.
     neighbours: Vec<NodeId>,
-    /// Of the run's jobs.
+    /// Seeds of the run's jobs.
     seeds: Seeds,
-    /// The job's count when it was told last.
+    /// Progress count of the last notice.
     progress: u64,
-    /// When a change of that count was last seen, on the run's clock.
+    /// Time of the last change of that count.
     progress_at: Instant,
     cabling: Cabling,
-    /// True if events are reported at once.
-    tells_events: bool,
+    /// True if events are sent to the supervisor at once.
+    sends_events: bool,
     /// True once the supervisor has the notice that all peers are mapped.
-    told_mapped: bool,
+    sent_mapped: bool,
     /// True once the supervisor has the notice that the log cannot be written.
-    told_log_error: bool,
+    sent_log_error: bool,
     /// Deadline of a requested report.
     report_by: Option<Instant>,
     leave: Leave,
-    /// The job is over everywhere, and everything is healed.
-    afterwards: Option<Afterwards>,
+    /// Reads after the end of the job. Present once the supervisor has sent the order `heal`.
+    rest_check: Option<RestCheck>,
 }
 
 impl Body {
@@ -88,10 +92,10 @@ impl Body {
         }
     }
 
-    fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
+    fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
         match self {
-            Self::Endpoint(work) => work.turn(now, events),
-            Self::Switch(runtime) => (runtime.turn(now, &mut |event| events.push(event)), Instant::NEVER),
+            Self::Endpoint(work) => work.poll(now, events),
+            Self::Switch(runtime) => (runtime.poll(now, &mut |event| events.push(event)), Instant::NEVER),
         }
     }
 
@@ -123,7 +127,8 @@ impl Body {
         }
     }
 
-    /// Lets the member look at the processes of its neighbours before it calls them dead. `processes`: by place in the plan.
+    /// Sets the processes of the neighbours. The member checks them before it reports a neighbour dead.
+    /// `processes`: by member of the plan.
     pub(super) fn watch_processes(&mut self, neighbours: &[NodeId], processes: &[Option<u32>]) {
         for (port, neighbour) in neighbours.iter().enumerate() {
             self.watch_process(PortId(port as u16), processes.get(neighbour.index()).copied().flatten());
@@ -137,7 +142,7 @@ impl Body {
         }
     }
 
-    /// Processor time that this member and its neighbours waited for.
+    /// Returns the processor time that this member and its neighbours waited for.
     fn shortage(&self) -> HostShortage {
         let seen = match self {
             Self::Endpoint(work) => work.runtime.shortage(),
@@ -179,7 +184,7 @@ impl Seat {
         observer: Observer,
         faults: FaultPlayer,
         cabling: Cabling,
-        tells_events: bool,
+        sends_events: bool,
         neighbours: Vec<NodeId>,
         seeds: Seeds,
     ) -> Self {
@@ -196,90 +201,90 @@ impl Seat {
             progress: 0,
             progress_at: Instant::ZERO,
             cabling,
-            tells_events,
-            told_mapped: false,
-            told_log_error: false,
+            sends_events,
+            sent_mapped: false,
+            sent_log_error: false,
             report_by: None,
             leave: Leave::default(),
-            afterwards: None,
+            rest_check: None,
         }
     }
 
-    /// Makes the seat leave on an interruption.
-    pub(super) fn leaving_when(self, told: Option<Arc<Interruption>>) -> Self {
-        Self { leave: Leave::when_asked(told), ..self }
+    /// Sets the interruption on which the seat leaves. `None`: it never leaves by itself.
+    pub(super) fn leaving_on(self, interruption: Option<Arc<Interruption>>) -> Self {
+        Self { leave: Leave::when_interrupted(interruption), ..self }
     }
 
     pub(super) fn name(&self) -> &str {
         self.observer.name()
     }
 
-    /// Live until the control socket ends.
+    /// Runs the loop until the control socket is closed or the seat has left.
     pub(super) fn serve(mut self, channel: &mut Channel) -> io::Result<()> {
         self.faults.prepare(self.body.ports_mut());
-        if self.observer.is_lit() {
+        if self.observer.is_up() {
             // Every neighbour's seat is vacant.
-            channel.say(&Notice::LinksUp)?;
+            channel.send(&Notice::LinksUp)?;
         }
         loop {
             let now = self.body.now();
             let was_finished = self.body.is_finished();
-            let (happened, wake_at) = self.body.turn(now, &mut self.events);
+            let (happened, wake_at) = self.body.poll(now, &mut self.events);
             if self.body.is_finished() && !was_finished {
-                channel.say(&Notice::Finished)?;
+                channel.send(&Notice::Finished)?;
             }
-            let told = self.tell_events(now, channel)? | self.conduct(now, channel)?;
-            if let (false, Body::Endpoint(work)) = (self.told_mapped, &self.body)
+            let had_events = self.handle_events(now, channel)? | self.play_faults(now, channel)?;
+            if let (false, Body::Endpoint(work)) = (self.sent_mapped, &self.body)
                 && work.sharing.is_settled()
             {
-                self.told_mapped = true;
-                channel.say(&Notice::Mapped)?;
+                self.sent_mapped = true;
+                channel.send(&Notice::Mapped)?;
             }
             if now >= self.control_due && self.control(now, channel)? {
                 return Ok(());
             }
-            let look_again = match self.leave(now) {
-                Next::Go => return Ok(()),
+            let leave_due = match self.leave(now) {
+                Next::End => return Ok(()),
                 Next::Wait(until) => until,
-                Next::Stay | Next::Dismiss => Instant::NEVER,
+                Next::Stay | Next::EndJob => Instant::NEVER,
             };
-            let asked = self.ask_for_words(now);
+            let has_read = self.read_neighbours(now);
             if let Some(until) = self.report_by
                 && (now >= until || !self.awaits_importers())
             {
                 self.report(now, channel)?;
             }
-            if !happened && !told && !asked {
+            if !happened && !had_events && !has_read {
                 let due = self.faults.next_due(now);
-                self.body.wait(wake_at.min(now + self.idle_wait_ns()).min(due).min(look_again));
-                if self.body.now().since(now) > NAP_NS {
+                self.body.wait(wake_at.min(now + self.idle_wait_ns()).min(due).min(leave_due));
+                if self.body.now().since(now) > LONG_SLEEP_NS {
                     self.control_due = Instant::ZERO;
                 }
             }
         }
     }
 
-    /// How long a seat without anything to do may go without a look at its control socket.
+    /// Returns the longest sleep of this seat when it has nothing to do.
     fn idle_wait_ns(&self) -> u64 {
         match (self.report_by, self.cabling.doorbell()) {
-            (Some(_), _) => LET_GO_INTERVAL_NS,
-            (None, Some(_)) => RUNG_IDLE_WAIT_NS,
+            (Some(_), _) => UNMAP_INTERVAL_NS,
+            (None, Some(_)) => IDLE_WAIT_WITH_DOORBELL_NS,
             (None, None) => IDLE_WAIT_NS,
         }
     }
 
-    /// A step on the way out, if somebody has told the seat to go.
+    /// Performs a step of the departure, if the seat leaves.
     fn leave(&mut self, now: Instant) -> Next {
         let Body::Endpoint(work) = &mut self.body else { return self.leave.advance(now, None) };
         let next = self.leave.advance(now, Some(work.runtime.member_mut()));
-        if next == Next::Dismiss {
-            work.dismiss();
+        if next == Next::EndJob {
+            work.end_job();
         }
         next
     }
 
-    /// Applies the fault script.
-    fn conduct(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
+    /// Performs the due actions of the fault script. Returns true if there were any.
+    fn play_faults(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         match &mut self.body {
             Body::Endpoint(work) => {
                 let job = &work.job;
@@ -289,7 +294,9 @@ impl Seat {
                     || job.reached(),
                     &mut Notices(channel),
                 )?;
-                actions.iter().for_each(|action| work.obey(now, action, || self.faults.memory_faults()));
+                actions
+                    .iter()
+                    .for_each(|action| work.apply_fault(now, action, || self.faults.memory_faults()));
                 Ok(!actions.is_empty())
             }
             Body::Switch(runtime) => {
@@ -299,39 +306,40 @@ impl Seat {
         }
     }
 
-    /// Events to the observer and the job. Returns whether there were any: the job then deserves another turn.
-    fn tell_events(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
+    /// Passes events to the observer and the job. Returns true if there were any: the job must then be polled
+    /// again.
+    fn handle_events(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         let any = !self.events.is_empty();
         for event in self.events.drain(..) {
-            if self.afterwards.as_mut().is_some_and(|afterwards| afterwards.hear(&event)) {
+            if self.rest_check.as_mut().is_some_and(|check| check.handle_event(&event)) {
                 continue;
             }
             self.faults.handle_event(now, &event);
             let seen = self.observer.see(now, &event);
             if seen.links_up {
-                channel.say(&Notice::LinksUp)?;
+                channel.send(&Notice::LinksUp)?;
             }
-            if let (true, Some(record)) = (self.tells_events, seen.record) {
-                channel.say_if_heard(&Notice::Happened(record))?;
+            if let (true, Some(record)) = (self.sends_events, seen.record) {
+                channel.send_if_room(&Notice::Happened(record))?;
             }
             if let Body::Endpoint(work) = &mut self.body {
                 if let Event::NodeLost { node } = event
                     && work.runtime.member().config().graph.members.get(node.index())
                         == Some(&MemberRole::Endpoint)
                 {
-                    channel.say(&Notice::Lost { member: node.0 })?;
+                    channel.send(&Notice::Lost { member: node.0 })?;
                 }
-                work.sharing.hear(now, &event);
+                work.sharing.handle_event(now, &event);
                 work.job.handle_event(now, &event);
             }
         }
         Ok(any)
     }
 
-    /// A look at the control socket. Returns whether it has ended.
+    /// Polls the control socket. Returns true if it is closed.
     fn control(&mut self, now: Instant, channel: &mut Channel) -> io::Result<bool> {
         self.control_due = now + CONTROL_INTERVAL_NS;
-        self.tell_log_error(channel)?;
+        self.report_log_error(channel)?;
         if now >= self.progress_due {
             self.progress_due = now + PROGRESS_INTERVAL_NS;
             if let Body::Endpoint(work) = &self.body
@@ -340,115 +348,120 @@ impl Seat {
                 self.progress = work.job.progress_count();
                 self.progress_at = now;
                 let (count, portion) = (self.progress, work.job.portion());
-                channel.say_if_heard(&Notice::Progress { count, portion })?;
+                channel.send_if_room(&Notice::Progress { count, portion })?;
             }
         }
         channel.flush()?;
         loop {
-            match channel.hear::<Order>()? {
-                Heard::Message(Order::SayWaiting) => {
+            match channel.receive::<Order>()? {
+                Received::Message(Order::SayWaiting) => {
                     let lines = self.waiting_lines();
-                    channel.say(&Notice::Waiting { lines })?;
+                    channel.send(&Notice::Waiting { lines })?;
                 }
-                Heard::Message(Order::Inject { first, text }) => {
+                Received::Message(Order::Inject { first, text }) => {
                     if let Err(error) = self.faults.inject(now, first, &text, self.body.ports_mut()) {
-                        tracing::error!("cannot read what was injected: {error}");
+                        tracing::error!("cannot read the injected script: {error}");
                     }
                 }
-                Heard::Message(Order::SetOff { event }) => self.faults.handle_set_off(now, event),
-                Heard::Message(Order::Heal { living }) => {
+                Received::Message(Order::SetOff { event }) => self.faults.handle_set_off(now, event),
+                Received::Message(Order::Heal { living }) => {
                     self.heal(now, &living);
-                    channel.say(&Notice::Rested(self.rest()))?;
+                    channel.send(&Notice::Rested(self.rest()))?;
                 }
-                Heard::Message(Order::SayStatus) => channel.say(&Notice::Status(self.status()))?,
-                Heard::Message(Order::Plug(cable)) => self.exchange(&cable, channel)?,
-                Heard::Message(Order::Report) => {
-                    self.report_by = Some(now + LET_GO_PATIENCE_NS);
+                Received::Message(Order::SayStatus) => channel.send(&Notice::Status(self.status()))?,
+                Received::Message(Order::Plug(cable)) => self.replace_cable(&cable, channel)?,
+                Received::Message(Order::Report) => {
+                    self.report_by = Some(now + UNMAP_TIMEOUT_NS);
                     if let Body::Endpoint(work) = &mut self.body {
-                        work.dismiss();
+                        work.end_job();
                     }
                 }
-                Heard::Message(Order::Leave) => {
-                    self.report_by = Some(now + LET_GO_PATIENCE_NS);
+                Received::Message(Order::Leave) => {
+                    self.report_by = Some(now + UNMAP_TIMEOUT_NS);
                     if let Body::Endpoint(work) = &mut self.body {
-                        work.dismiss();
+                        work.end_job();
                         work.runtime.member_mut().begin_departure(now);
                     }
                 }
-                Heard::Message(Order::Seated { member, process, is_successor }) => {
-                    self.watch_newcomer(NodeId(member), process);
+                Received::Message(Order::Seated { member, process, is_successor }) => {
+                    self.watch_successor(NodeId(member), process);
                     if let (Body::Endpoint(work), false) = (&mut self.body, is_successor) {
                         work.sharing.seated(now, NodeId(member), process);
                     }
                 }
-                Heard::Message(Order::Unknown) => {
+                Received::Message(Order::Unknown) => {
                     return Err(io::Error::new(
                         io::ErrorKind::InvalidData,
                         "an order that this version does not have",
                     ));
                 }
-                Heard::Message(Order::Start(_) | Order::Follow(_)) | Heard::Nothing => return Ok(false),
-                Heard::End => return Ok(true),
+                Received::Message(Order::Start(_) | Order::Follow(_)) | Received::Nothing => {
+                    return Ok(false);
+                }
+                Received::End => return Ok(true),
             }
         }
     }
 
     /// Reports the first error of writing the log to the supervisor, once.
-    fn tell_log_error(&mut self, channel: &mut Channel) -> io::Result<()> {
-        let Some(what) = logging::first_error().filter(|_| !self.told_log_error) else { return Ok(()) };
-        self.told_log_error = true;
-        channel.say(&Notice::LogFailed { what: what.to_owned() })
+    fn report_log_error(&mut self, channel: &mut Channel) -> io::Result<()> {
+        let Some(what) = logging::first_error().filter(|_| !self.sent_log_error) else { return Ok(()) };
+        self.sent_log_error = true;
+        channel.send(&Notice::LogFailed { what: what.to_owned() })
     }
 
-    /// Operations and peers that this member waits for, and since when its job has made no progress.
+    /// Returns the operations and peers that this member waits for, and the time since which its job has made
+    /// no progress.
     fn waiting_lines(&self) -> Vec<String> {
         let lines = self.body.waiting_for();
         let lines = lines.iter().map(|line| self.observer.with_names(line));
         let since = (!self.body.is_finished())
             .then(|| format!("no progress of the job since {}", units::time(self.progress_at.0)));
-        self.observer.unheard().map(str::to_owned).chain(since).chain(lines).collect()
+        self.observer.silent_neighbours().map(str::to_owned).chain(since).chain(lines).collect()
     }
 
-    /// Sets the process at the other end of the links to this member.
-    fn watch_newcomer(&mut self, newcomer: NodeId, process: u32) {
-        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == newcomer);
+    /// Sets the process of a neighbour that has a new process.
+    fn watch_successor(&mut self, member: NodeId, process: u32) {
+        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == member);
         ports.for_each(|(port, _)| self.body.watch_process(PortId(port as u16), Some(process)));
     }
 
-    /// The job is over: what the script did ends, and what is told of the run is what happened until now.
+    /// Ends the faults of the script and starts the reads of the state at rest. The report keeps the counters
+    /// of this moment.
     fn heal(&mut self, now: Instant, living: &[u16]) {
-        if self.afterwards.is_some() {
+        if self.rest_check.is_some() {
             return;
         }
         let before = self.observer.report(now, self.body.member(), self.body.ports(), None, true);
         let had_faults = self.faults.heal(self.body.ports_mut());
         if let (Body::Endpoint(work), true) = (&mut self.body, had_faults) {
             let healed = FaultAction::Memory(MemoryConditions::default());
-            work.obey(now, &healed, || self.faults.memory_faults());
+            work.apply_fault(now, &healed, || self.faults.memory_faults());
         }
         let living: Vec<_> = living.iter().copied().map(NodeId).collect();
         let regions = if let Body::Endpoint(work) = &self.body { work.job.regions() } else { Vec::new() };
         let (plan, node) = (self.faults.plan(), self.observer.node());
-        let afterwards = Afterwards::begin(plan, node, &living, self.seeds, &regions, before);
-        self.afterwards = Some(afterwards);
-        self.ask_for_words(now);
+        let check = RestCheck::begin(plan, node, &living, self.seeds, &regions, before);
+        self.rest_check = Some(check);
+        self.read_neighbours(now);
     }
 
     fn rest(&self) -> Rest {
-        let rest = |afterwards: &Afterwards| afterwards.rest(self.body.member(), self.observer.edges());
-        self.afterwards.as_ref().map(rest).unwrap_or_default()
+        let rest = |check: &RestCheck| check.rest(self.body.member(), self.observer.edges());
+        self.rest_check.as_ref().map(rest).unwrap_or_default()
     }
 
-    /// Ask neighbours for a word, if that is what is done now. Returns whether a question has left.
-    fn ask_for_words(&mut self, now: Instant) -> bool {
-        match (&mut self.afterwards, &mut self.body) {
-            (Some(afterwards), Body::Endpoint(work)) => afterwards.ask(now, work.runtime.member_mut()),
+    /// Starts reads of neighbours during the check of the state at rest. Returns true if a read was started.
+    fn read_neighbours(&mut self, now: Instant) -> bool {
+        match (&mut self.rest_check, &mut self.body) {
+            (Some(check), Body::Endpoint(work)) => check.start_reads(now, work.runtime.member_mut()),
             _ => false,
         }
     }
 
-    /// Somebody else sits at the other end of a link now. Without a cable the port stays dark, and this seat lives on.
-    fn exchange(&mut self, cable: &NewCable, channel: &mut Channel) -> io::Result<()> {
+    /// Replaces the cable of a link whose other end has a new process. If that fails, the port stays down and
+    /// the seat continues.
+    fn replace_cable(&mut self, cable: &NewCable, channel: &mut Channel) -> io::Result<()> {
         let wires = channel.take_descriptors(cable.descriptors()).ok_or(io::ErrorKind::InvalidData)?;
         let conditions = self.faults.conditions(cable.port());
         if let Err(why) = self.cabling.exchange_under(cable, wires, conditions) {
@@ -457,7 +470,7 @@ impl Seat {
         Ok(())
     }
 
-    /// Whether a peer may still let go of this seat's memory.
+    /// Returns true if a peer may still unmap this seat's memory.
     fn awaits_importers(&self) -> bool {
         matches!(&self.body, Body::Endpoint(work) if work.awaits_importers())
     }
@@ -482,7 +495,7 @@ impl Seat {
 
     fn report(&mut self, now: Instant, channel: &mut Channel) -> io::Result<()> {
         self.report_by = None;
-        self.tell_log_error(channel)?;
+        self.report_log_error(channel)?;
         let job = match &mut self.body {
             Body::Endpoint(work) => Some(work.result()),
             Body::Switch(_) => None,
@@ -494,9 +507,9 @@ impl Seat {
         if !self.body.is_finished() {
             report.waiting = self.waiting_lines();
         }
-        if let Some(afterwards) = self.afterwards.take() {
-            afterwards.keep_what_was(&mut report);
+        if let Some(check) = self.rest_check.take() {
+            check.restore_earlier(&mut report);
         }
-        channel.say(&Notice::Report(Box::new(report)))
+        channel.send(&Notice::Report(Box::new(report)))
     }
 }

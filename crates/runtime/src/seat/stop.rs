@@ -1,8 +1,9 @@
 //! Stop of a seat at a named step of its job.
 //!
-//! A step of a job is too short to be hit from outside. With `RACKLOOM_STOP_AT=n3=step 5 of` in the environment, n3 stops itself (as by
-//! SIGSTOP) the first time that its pending conditions contain `step 5 of`. An observer can then inspect it, kill it, change its neighbours, or
-//! resume it (SIGCONT). Frames that the seat has sent before are in flight.
+//! A step of a job is too short for a signal from outside. With `RACKLOOM_STOP_AT=n3=step 5 of` in the
+//! environment, n3 stops itself (as by SIGSTOP) the first time that its pending conditions contain `step 5
+//! of`. An observer can then inspect it, kill it, change its neighbours, or resume it (SIGCONT). Frames that
+//! the seat has sent before are in flight.
 
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -14,7 +15,10 @@ const STOP_VARIABLE: &str = "RACKLOOM_STOP_AT";
 pub(super) struct StopAt(Option<String>);
 
 impl StopAt {
-    /// What the environment says about the seat `name`. An error if it says nothing that one of `names` could follow.
+    /// Reads the environment variable for the seat `name`.
+    ///
+    /// # Errors
+    /// The variable is malformed or names none of `names`.
     pub(super) fn of_environment(name: &str, names: &[String]) -> Result<Self, String> {
         match std::env::var(STOP_VARIABLE) {
             Ok(text) => Self::parse(&text, name, names),
@@ -23,24 +27,26 @@ impl StopAt {
     }
 
     fn parse(text: &str, name: &str, names: &[String]) -> Result<Self, String> {
-        let (who, place) = text
+        let (member, step) = text
             .split_once('=')
-            .filter(|(_, place)| !place.is_empty())
+            .filter(|(_, step)| !step.is_empty())
             .ok_or_else(|| format!("{STOP_VARIABLE} is `{text}`; hint: write it like `n3=step 5 of`"))?;
-        if !names.iter().any(|known| known == who) {
-            return Err(format!("{STOP_VARIABLE} names `{who}`; hint: the rack has no such GPU node"));
+        if !names.iter().any(|known| known == member) {
+            return Err(format!("{STOP_VARIABLE} names `{member}`; hint: the rack has no such GPU node"));
         }
-        Ok(Self((who == name).then(|| place.to_owned())))
+        Ok(Self((member == name).then(|| step.to_owned())))
     }
 
-    /// Stop, once, if the job is where it was said. `place` is asked only where somebody wants to know.
-    pub(super) fn reached(&mut self, place: impl FnOnce() -> String) {
+    /// Stops the process, once, if the job has reached the named step. `step` describes the current step. It
+    /// is called only if a stop is pending.
+    pub(super) fn reached(&mut self, step: impl FnOnce() -> String) {
         let Some(wanted) = &self.0 else { return };
-        let place = place();
-        if place.contains(wanted) {
+        let step = step();
+        if step.contains(wanted) {
             self.0 = None;
-            tracing::warn!("stops itself, as {STOP_VARIABLE} says: {place}");
-            // A process may always signal itself; if not, it goes on and whoever waits for it to stop says so.
+            tracing::warn!("stops itself, as {STOP_VARIABLE} says: {step}");
+            // A process may always signal itself. If the call fails, the job continues and the observer's
+            // wait times out.
             let _ = kill_process(getpid(), Signal::STOP);
         }
     }

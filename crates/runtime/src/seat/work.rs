@@ -1,7 +1,8 @@
 //! Runtime of a GPU node with its job, and the job's result.
 //!
-//! The runtime continues after the job: peers may still read this member's memory or send through it. The result is written to its file block
-//! by block between polls, so that neighbours do not take a node with a large result for dead.
+//! The runtime continues after the job: peers may still read this member's memory or send through it. The
+//! result is written to its file block by block between polls, so that neighbours do not report a node with a
+//! large result as dead.
 
 use std::path::PathBuf;
 
@@ -23,25 +24,25 @@ pub(super) struct Results {
     pub(super) shape: Vec<u64>,
 }
 
-/// A job on its runtime.
+/// Job of a GPU node on its runtime.
 pub(super) struct Work {
     pub(super) runtime: Runtime<Endpoint>,
     pub(super) sharing: Sharing,
     pub(super) job: Box<dyn Job>,
-    /// Nothing more is to be done, the user's results included.
+    /// True once the job has ended and its results are written.
     pub(super) finished: bool,
     /// True if the job is not polled any more.
-    is_dismissed: bool,
+    is_ended: bool,
     rank: usize,
     results: Option<Results>,
     writer: Option<ArrayWriter>,
-    /// Why there is no file.
+    /// Reason why the result was not written.
     unwritten: Option<String>,
     stop_at: StopAt,
-    /// Keys are revoked: whoever has mapped the memory is to hear of it.
+    /// True once keys are revoked. Peers that have mapped the memory must use frames then.
     has_revoked: bool,
-    /// Who watches whether frames of lives that are over are used, where a script makes such lives.
-    lives: Option<IncarnationChecks>,
+    /// Checks of the incarnations of received frames, under a script that starts successors.
+    incarnations: Option<IncarnationChecks>,
 }
 
 impl Work {
@@ -58,36 +59,37 @@ impl Work {
             sharing,
             job,
             finished: false,
-            is_dismissed: false,
+            is_ended: false,
             rank: rank.index(),
             results,
             writer: None,
             unwritten: None,
             stop_at,
             has_revoked: false,
-            lives: None,
+            incarnations: None,
         }
     }
 
-    /// See to it that no frame of a life that is over is used.
-    pub(super) fn watch_incarnations(&mut self, lives: IncarnationChecks) {
-        self.runtime.watch_arrivals(lives.watch());
-        self.lives = Some(lives);
+    /// Adds a check that no frame of an earlier incarnation is used.
+    pub(super) fn watch_incarnations(&mut self, checks: IncarnationChecks) {
+        self.runtime.watch_arrivals(checks.watch());
+        self.incarnations = Some(checks);
     }
 
-    /// Frames in, the job's turn, frames out. Returns whether anything happened, and when the job wants to be called.
-    pub(super) fn turn(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
+    /// Handles received frames, polls the job, and sends frames. Returns true if anything happened, and the
+    /// time of the next poll of the job.
+    pub(super) fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
         let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at, .. } = self;
-        let is_dismissed = self.is_dismissed;
+        let is_ended = self.is_ended;
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             memory.set_time(now);
             sharing.poll(now, memory);
-            let says_more = *finished && !is_dismissed && job.has_last_words();
-            if says_more {
+            let has_last_commands = *finished && !is_ended && job.has_last_words();
+            if has_last_commands {
                 let mut view = memory.view();
                 let _ = job.advance(now, &mut OnSeat { endpoint, memory, sharing }, &mut view);
             }
-            if *finished || is_dismissed || !sharing.is_settled() {
+            if *finished || is_ended || !sharing.is_settled() {
                 return sharing.wake_at(now);
             }
             if writer.is_none() {
@@ -96,7 +98,7 @@ impl Work {
                 if let Progress::Running(wake_at) = job.advance(now, &mut seat, &mut view) {
                     return wake_at.unwrap_or(Instant::NEVER).min(sharing.wake_at(now));
                 }
-                *writer = results.take().and_then(|results| begin(&**job, *rank, &results, unwritten));
+                *writer = results.take().and_then(|results| begin_result(&**job, *rank, &results, unwritten));
             }
             let is_over = writer.as_mut().map_or(Ok(true), |writer| writer.advance(memory));
             *finished = is_over.unwrap_or_else(|error| {
@@ -105,14 +107,19 @@ impl Work {
             });
             if *finished { sharing.wake_at(now) } else { now }
         };
-        let turned = runtime.turn_with(now, commands, &mut |event| events.push(event));
+        let polled = runtime.poll_with(now, commands, &mut |event| events.push(event));
         stop_at.reached(|| job.waiting_for());
         self.sharing.take_events(events);
-        turned
+        polled
     }
 
     /// Applies the fault script to this node's memory and keys.
-    pub(super) fn obey(&mut self, now: Instant, action: &FaultAction, new: impl FnOnce() -> MemoryFaults) {
+    pub(super) fn apply_fault(
+        &mut self,
+        now: Instant,
+        action: &FaultAction,
+        new: impl FnOnce() -> MemoryFaults,
+    ) {
         match action {
             FaultAction::Memory(conditions) => {
                 self.sharing.withhold(*conditions != MemoryConditions::default() || self.has_revoked);
@@ -135,56 +142,57 @@ impl Work {
         runtime.wait_unless(until, |memory| sharing.is_ready(memory));
     }
 
-    /// The rack is over, whether the job is or not: it gets no more turns and lets go of what peers share, so that they can
-    /// free it. They do the same.
-    pub(super) fn dismiss(&mut self) {
-        self.is_dismissed = true;
-        self.sharing.let_go();
+    /// Ends the polls of the job, and unmaps the memory of peers so that they can free it. Call at the end of
+    /// the rack.
+    pub(super) fn end_job(&mut self) {
+        self.is_ended = true;
+        self.sharing.release();
     }
 
-    /// Whether a peer that is there has still mapped memory that a job that is over has no use for.
+    /// Returns true if a reachable peer still maps memory of this node's job, which has ended.
     pub(super) fn awaits_importers(&self) -> bool {
         let endpoint = self.runtime.member();
         self.finished && self.sharing.mapped_by().any(|peer| endpoint.is_reachable(peer))
     }
 
-    /// Live shortest paths by destination, in the plan's order of members: the ports at which they begin.
+    /// Returns the live shortest paths to each member of the plan, as the ports at which they begin.
     pub(super) fn paths(&self) -> Vec<Vec<u16>> {
         let endpoint = self.runtime.member();
         let members = endpoint.config().graph.members.len() as u16;
         (0..members).map(|node| endpoint.paths(NodeId(node)).map(|port| port.0).collect()).collect()
     }
 
-    /// Returns the report about the memory now.
+    /// Returns the report about the current memory.
     pub(super) fn memory(&mut self) -> MemoryReport {
         memory::describe(self.runtime.memory_mut())
     }
 
-    /// Of a job that is over: whether everything was right so far. A peer that dies later still counts against it.
+    /// Returns the verdict of a job that has ended. A peer that dies later can still change it.
     pub(super) fn verdict(&mut self) -> Option<Verdict> {
         let is_pass = self.finished && self.unwritten.is_none() && self.job.result().is_pass();
         self.finished.then_some(if is_pass { Verdict::Pass } else { Verdict::Fail })
     }
 
-    /// What the job has found, and whether the user has got it. The memory of a job that is over is given back.
+    /// Returns the result of the job, with the outcome of writing it. Frees the memory of a job that has
+    /// ended.
     pub(super) fn result(&mut self) -> JobResult {
         let mut held = self.memory();
         if self.finished {
             let (endpoint, memory) = self.runtime.parts_mut();
-            held = memory::give_back(held, endpoint, &mut self.sharing, memory);
+            held = memory::free(held, endpoint, &mut self.sharing, memory);
         }
         let mut result = self.job.result();
         result.paths = self.sharing.report();
         result.notes.extend(self.sharing.notes());
         result.memory = Some(held);
-        self.lives.iter().for_each(|lives| result.oracles.merge(&lives.verdicts()));
+        self.incarnations.iter().for_each(|checks| result.oracles.merge(&checks.verdicts()));
         result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
         result
     }
 }
 
-/// Begin to write the job's output, if it has one. A job that failed has none.
-fn begin(
+/// Starts to write the job's output, if it has one. A job that failed has none.
+fn begin_result(
     job: &dyn Job,
     rank: usize,
     results: &Results,

@@ -1,4 +1,4 @@
-//! Client end of a control socket: one request, one answer, with a timeout.
+//! Client of a control socket: one request, one answer, with a timeout.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -16,16 +16,16 @@ use crate::outcome::failure::Failure;
 /// Maximum length of an answer, in bytes. It holds a report of the largest rack.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
 
-/// Sends a request and returns the answer. `patience` is the timeout between two pieces of it.
-pub(super) fn ask(
+/// Sends a request and returns the answer. `timeout` limits each read and write.
+pub(super) fn request(
     mut stream: &UnixStream,
     rack: &str,
     request: &Request,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Answer, Failure> {
     let mut exchange = || -> io::Result<Answer> {
-        stream.set_write_timeout(Some(patience))?;
-        stream.set_read_timeout(Some(patience))?;
+        stream.set_write_timeout(Some(timeout))?;
+        stream.set_read_timeout(Some(timeout))?;
         let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
         stream.write_all(&line)?;
@@ -52,22 +52,22 @@ pub(super) fn ask(
     }
 }
 
-/// Returns a handle on the process at the other end; `None` if the kernel does not name it.
+/// Returns a handle of the process at the other end; `None` if the kernel does not name it.
 pub(super) fn peer(stream: &UnixStream) -> Option<OwnedFd> {
     let pid = socket_peercred(stream).ok()?.pid;
     pidfd_open(pid, PidfdFlags::empty()).ok()
 }
 
-/// Waits for the end of a process, at most `patience`.
-pub(super) fn wait_for_end(process: &OwnedFd, patience: Duration) {
+/// Waits for the end of a process, at most `timeout`.
+pub(super) fn wait_for_end(process: &OwnedFd, timeout: Duration) {
     let mut interest = [PollFd::new(process, PollFlags::IN)];
-    let patience = Timespec { tv_sec: patience.as_secs() as _, tv_nsec: 0 };
-    // The end of the process, the timeout and a signal have the same consequence.
-    let _ = poll(&mut interest, Some(&patience));
+    let timeout = Timespec { tv_sec: timeout.as_secs() as _, tv_nsec: 0 };
+    // The end of the process, the timeout and a signal have equal consequences.
+    let _ = poll(&mut interest, Some(&timeout));
 }
 
-/// Returns the failure of an answer to another request.
-pub(super) fn beside_the_point(rack: &str) -> Failure {
-    Failure::new(Exit::Stalled, format!("rack {rack} answers another question"))
-        .hint("is its supervisor of another version?")
+/// Returns the failure for an answer that does not belong to the request.
+pub(super) fn unexpected_answer(rack: &str) -> Failure {
+    Failure::new(Exit::Stalled, format!("rack {rack} sent an unexpected answer"))
+        .hint("its supervisor may be of another version")
 }

@@ -1,7 +1,8 @@
-//! Vacant seat, taken by this process (`rackloom seat --join RACK/SEAT`).
+//! Takes a vacant seat in this process (`rackloom seat --join RACK/SEAT`).
 //!
-//! Endpoint, memory and event loop of the seat are in this process. The wires come as descriptors over the rack's control socket, which is the
-//! control socket of the seat afterwards. The death of the process is the death of the node. On Ctrl-C and SIGTERM the node leaves in order.
+//! This process runs endpoint, memory and event loop of the seat. The wires come as descriptors over the
+//! rack's control socket, which is the control socket of the seat afterwards. The death of the process is the
+//! death of the node. On SIGINT and SIGTERM the node leaves in order.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,43 +21,42 @@ use crate::channel::seat::Channel;
 use crate::machine::interruption::Interruption;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
-use crate::seat;
 
-/// Longest time for the rack to hand over the seat.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest time for the rack to grant the seat.
+const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Takes the vacant seat `place`, such as `ring-8/n2`, and runs its node until the rack ends or a signal arrives. The calling process must
-/// have one thread.
+/// Takes the vacant seat `seat`, such as `ring-8/n2`, and runs its node until the rack ends or a signal
+/// arrives. The calling process must have one thread.
 ///
 /// # Errors
 /// The rack or the seat does not exist, or the seat cannot be taken.
-pub fn join(place: &str) -> Result<Exit, Failure> {
-    let (rack, seat) = place.split_once('/').ok_or_else(|| {
-        Failure::bad_input(format!("{place:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
+pub fn join(seat: &str) -> Result<Exit, Failure> {
+    let (rack, member) = seat.split_once('/').ok_or_else(|| {
+        Failure::bad_input(format!("{seat:?} names no seat")).hint("RACK/SEAT, such as ring-8/n2")
     })?;
     let rack = StandingRack::named(rack)?;
-    enter_place(&rack)?;
+    enter_namespace(&rack)?;
     let stream = rack.into_stream();
-    let request = Request::Join(Join { seat: seat.to_owned() });
+    let request = Request::Join(Join { seat: member.to_owned() });
     let (joined, mut wires, rest) = receive(&stream, &request)
-        .map_err(|error| Failure::could_not_start(format!("cannot take seat {place}"), error))??;
-    // The rack may have sent more lines already, with descriptors.
+        .map_err(|error| Failure::could_not_start(format!("cannot take seat {seat}"), error))??;
+    // The rack may have sent more lines with descriptors after its answer.
     let later = wires.split_off(wires.len().min(joined.descriptors.len()));
     let start = with_wires(joined, wires).ok_or_else(|| {
-        Failure::new(Exit::CouldNotStart, format!("seat {place} came without some of its wires"))
+        Failure::new(Exit::CouldNotStart, format!("descriptors of the wires of seat {seat} are missing"))
     })?;
     let channel = stream
         .set_read_timeout(None)
         .and_then(|()| Channel::resume(stream, rest, later))
         .map_err(|error| Failure::could_not_start("cannot use the rack's socket", error))?;
-    // Only now: the namespace above is entered before the first thread.
-    let told = Interruption::listen()
+    // The thread for signals starts after the namespace was entered, which needs a single thread.
+    let interruption = Interruption::listen()
         .map_err(|error| Failure::could_not_start("cannot listen for signals", error))?;
-    Ok(seat::take(start, channel, Some(told)))
+    Ok(crate::seat::take(start, channel, Some(interruption)))
 }
 
 /// Enters a network namespace for the seat's interfaces, on the packet wire.
-fn enter_place(rack: &StandingRack) -> Result<(), Failure> {
+fn enter_namespace(rack: &StandingRack) -> Result<(), Failure> {
     let status = rack.status()?;
     if status.wire != WireKind::Packet.name() {
         return Ok(());
@@ -69,19 +69,20 @@ type Received = (Joined, Vec<OwnedFd>, Vec<u8>);
 
 /// Requests the seat. Returns the answer, its descriptors, and the bytes after it.
 fn receive(stream: &UnixStream, request: &Request) -> io::Result<Result<Received, Failure>> {
-    let mut question = serde_json::to_vec(request)?;
-    question.push(b'\n');
-    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, PATIENCE)?;
+    let mut line = serde_json::to_vec(request)?;
+    line.push(b'\n');
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &line, GRANT_TIMEOUT)?;
     Ok(match serde_json::from_slice(&line)? {
         Answer::Joined(joined) => Ok((*joined, descriptors, rest)),
         Answer::Error(refusal) => {
             Err(refusal.hint.into_iter().fold(Failure::bad_input(refusal.what), Failure::hint))
         }
-        _ => Err(super::client::beside_the_point("")),
+        _ => Err(super::client::unexpected_answer("")),
     })
 }
 
-/// Returns the start order with the numbers of the descriptors in this process. The code that opens the grant owns them.
+/// Returns the start order with the numbers of the descriptors in this process. Their owner is the code that
+/// opens the grant.
 fn with_wires(joined: Joined, wires: Vec<OwnedFd>) -> Option<Start> {
     let Joined { descriptors, mut start } = joined;
     start.grant = answer::renumber(&start.grant, &descriptors, wires)?;

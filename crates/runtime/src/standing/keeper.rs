@@ -1,7 +1,7 @@
 //! Supervisor of a standing rack, in the background. `rackloom up` starts it, `rackloom down` ends it.
 //!
-//! Its launcher sends the options over a socket and receives there whether the rack came up. If the launcher ends before that, the rack
-//! ends too. Afterwards only the control socket, a signal or the machine ends it.
+//! Its launcher sends the options over a socket and receives the outcome of the start. If the launcher ends
+//! before that, the rack ends too. Afterwards only the control socket, a signal or the machine ends it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,9 +14,9 @@ use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{mpsc, oneshot};
 
-use super::door::{self, Asked, Counter, Reply};
+use super::clients::{self, ClientChannels, ClientRequest, Reply};
 use super::state;
-use crate::channel::seat::{Channel, Heard};
+use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{Claim, RunDirectory};
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
@@ -27,22 +27,22 @@ use crate::supervisor::{Alarms, Conclusion, Logs, Milestone, Supervisor, runtime
 
 /// Options from the launcher.
 #[derive(Debug, Deserialize, Serialize)]
-pub(super) struct Keep {
+pub(super) struct KeepOptions {
     pub(super) source: Source,
     /// Members whose seats stay vacant, by number in the plan.
     pub(super) vacant: Vec<u16>,
-    /// Directory of the logs; in the run directory of the rack if absent.
+    /// Directory of the logs; the rack's run directory if absent.
     pub(super) log_dir: Option<PathBuf>,
     pub(super) log_level: Option<String>,
 }
 
-/// Outcome, for the launcher.
+/// Outcome of the start, for the launcher.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Outcome {
-    /// All links are up that can be.
+    /// All required links are up.
     Up {},
-    /// There is no rack.
+    /// The rack did not come up.
     Failed { exit: Exit, what: String },
 }
 
@@ -52,23 +52,23 @@ pub(super) enum Outcome {
 /// The rack did not come up, or has no report. The launcher receives the failure too, if it waits.
 pub fn keep(program: &Program, observer: &mut dyn RackObserver) -> Result<Exit, Failure> {
     let mut launcher = Channel::of_stdin("`rackloom up FILE`")?;
-    let keep = match launcher.hear_first::<Keep>() {
-        Ok(Heard::Message(keep)) => keep,
+    let keep = match launcher.wait_for_message::<KeepOptions>() {
+        Ok(Received::Message(keep)) => keep,
         Ok(_) => return Ok(Exit::Interrupted),
         Err(error) => return Err(Failure::could_not_start("cannot read from the launcher", error)),
     };
     match keep_up(keep, &mut launcher, program, observer) {
         Ok(exit) => Ok(exit),
         Err(failure) => {
-            // If the rack was up, the launcher has ended, and clients have their answers.
-            let _ = launcher.say(&Outcome::Failed { exit: failure.exit, what: failure.to_string() });
+            // Without effect if the rack was up: the launcher has ended then.
+            let _ = launcher.send(&Outcome::Failed { exit: failure.exit, what: failure.to_string() });
             Err(failure)
         }
     }
 }
 
 fn keep_up(
-    keep: Keep,
+    keep: KeepOptions,
     launcher: &mut Channel,
     program: &Program,
     observer: &mut dyn RackObserver,
@@ -78,7 +78,7 @@ fn keep_up(
     let claim = RunDirectory::open()?.claim(&plan.name)?;
     let log_dir = keep.log_dir.unwrap_or_else(|| claim.path().join("logs"));
     let logs = Logs::new(Some(&log_dir), keep.log_level.as_deref())?;
-    complain_into(&logs, &log_dir)?;
+    redirect_errors(&logs, &log_dir)?;
     let listener = claim.listen();
     let vacant: Vec<_> = keep.vacant.into_iter().map(usize::from).collect();
     let mut supervisor = Supervisor::prepare(keep.source, plan, faults, logs, program.clone())?;
@@ -94,11 +94,11 @@ fn keep_up(
         });
         listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?
     };
-    runtime.block_on(Keeper::new(supervisor, claim).live(listener, launcher, observer))
+    runtime.block_on(Keeper::new(supervisor, claim).run(listener, launcher, observer))
 }
 
-/// Redirects standard error to the log: no process reads it from here on.
-fn complain_into(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
+/// Redirects standard error to the log: no process reads it from now on.
+fn redirect_errors(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
     let Some(file) = logs.of_member("supervisor")? else { return Ok(()) };
     rustix::stdio::dup2_stderr(file).map_err(|error| {
         Failure::could_not_start("cannot write the supervisor's log", error).at_path(log_dir)
@@ -110,54 +110,54 @@ struct Keeper {
     claim: Claim,
     was_up: bool,
     /// Clients that wait for a status.
-    status_askers: Vec<oneshot::Sender<Reply>>,
+    awaiting_status: Vec<oneshot::Sender<Reply>>,
     /// Clients that wait until a member has left.
-    leave_askers: Vec<(usize, oneshot::Sender<Reply>)>,
+    awaiting_departure: Vec<(usize, oneshot::Sender<Reply>)>,
     /// Clients that wait for the end of the rack.
-    down_askers: Vec<oneshot::Sender<Reply>>,
+    awaiting_end: Vec<oneshot::Sender<Reply>>,
 }
 
 impl Keeper {
     fn new(supervisor: Supervisor, claim: Claim) -> Self {
-        let (status_askers, leave_askers, down_askers) = Default::default();
-        Self { supervisor, claim, was_up: false, status_askers, leave_askers, down_askers }
+        let (awaiting_status, awaiting_departure, awaiting_end) = Default::default();
+        Self { supervisor, claim, was_up: false, awaiting_status, awaiting_departure, awaiting_end }
     }
 
-    async fn live(
+    async fn run(
         mut self,
         listener: UnixListener,
         launcher: &mut Channel,
         observer: &mut dyn RackObserver,
     ) -> Result<Exit, Failure> {
-        let (counter, mut asked, open) = Counter::new();
-        let events = counter.events.clone();
-        let door = tokio::spawn(door::keep_open(listener, counter));
+        let (channels, mut requests, open) = ClientChannels::new();
+        let events = channels.events.clone();
+        let clients = tokio::spawn(clients::serve_clients(listener, channels));
         let mut alarms = Alarms::set()?;
-        let gone = launcher_gone(launcher)?;
-        tokio::pin!(gone);
+        let launcher_end = launcher_gone(launcher)?;
+        tokio::pin!(launcher_end);
         loop {
             tokio::select! {
                 biased;
                 milestone = self.supervisor.next_milestone(&mut alarms) => match milestone {
                     Milestone::Over => break,
                     Milestone::Warning(warning) => observer.warning(&warning),
-                    reached => self.act_on(reached, &events, launcher),
+                    milestone => self.handle_milestone(milestone, &events, launcher),
                 },
-                Some(question) = asked.recv() => self.answer(question),
-                () = &mut gone, if !self.was_up => {
+                Some(request) = requests.recv() => self.answer(request),
+                () = &mut launcher_end, if !self.was_up => {
                     self.supervisor.interrupt();
-                    // Once is enough: a second interrupt would kill.
+                    // A second call of `interrupt` would kill the members.
                     self.was_up = true;
                 }
             }
         }
-        let concluded = self.conclude(asked, observer);
+        let concluded = self.conclude(requests, observer);
         drop(open);
-        let _ = door.await;
+        let _ = clients.await;
         concluded
     }
 
-    fn act_on(
+    fn handle_milestone(
         &mut self,
         milestone: Milestone,
         events: &tokio::sync::broadcast::Sender<EventRecord>,
@@ -166,55 +166,55 @@ impl Keeper {
         match milestone {
             Milestone::LinksUp => {
                 self.was_up = true;
-                // A launcher that has just ended loses nothing: `status` shows the same.
-                let _ = launcher.say(&Outcome::Up {});
+                // The launcher may have just ended. `status` shows this as well.
+                let _ = launcher.send(&Outcome::Up {});
             }
             Milestone::StatusKnown => {
-                for asker in self.status_askers.drain(..) {
+                for client in self.awaiting_status.drain(..) {
                     let status = state::of_rack(&self.supervisor);
-                    let _ = asker.send(Reply::Answer(Answer::Status(Box::new(status))));
+                    let _ = client.send(Reply::Answer(Answer::Status(Box::new(status))));
                 }
             }
             // Fails without subscribers.
             Milestone::Happened(record) => drop(events.send(record)),
             Milestone::Left(member) => {
-                for (_, asker) in self.leave_askers.extract_if(.., |(whose, _)| *whose == member) {
-                    let _ = asker.send(Reply::Answer(Answer::Left(Nothing {})));
+                for (_, client) in self.awaiting_departure.extract_if(.., |(leaving, _)| *leaving == member) {
+                    let _ = client.send(Reply::Answer(Answer::Left(Nothing {})));
                 }
             }
-            Milestone::Further(_) | Milestone::Warning(_) | Milestone::Over => {}
+            Milestone::Progress(_) | Milestone::Warning(_) | Milestone::Over => {}
         }
     }
 
-    fn answer(&mut self, Asked { request, pid, reply }: Asked) {
+    fn answer(&mut self, ClientRequest { request, pid, reply }: ClientRequest) {
         match request {
             Request::Status(_) => {
-                self.status_askers.push(reply);
-                self.supervisor.ask_status();
+                self.awaiting_status.push(reply);
+                self.supervisor.request_status();
             }
             Request::Down(_) => {
-                self.down_askers.push(reply);
+                self.awaiting_end.push(reply);
                 self.supervisor.take_down();
             }
-            // Served by the client's own task.
+            // The client's task serves these requests.
             Request::Subscribe(_) | Request::Job(_) => {}
             Request::Inject(inject) => {
-                let hint = "docs/fault-scripts.md says what a script may hold";
+                let hint = "docs/fault-scripts.md describes fault scripts";
                 let answer = match self.supervisor.inject(&inject.script, inject.inline) {
                     Ok(events) => Answer::Injected(Injection { events }),
                     Err(why) => Answer::refuse(why, Some(hint)),
                 };
                 let _ = reply.send(Reply::Answer(answer));
             }
-            Request::Leave(whose) => match self.taken_seat(&whose.seat) {
+            Request::Leave(leave) => match self.taken_seat(&leave.seat) {
                 Ok(member) => {
-                    self.leave_askers.push((member, reply));
+                    self.awaiting_departure.push((member, reply));
                     self.supervisor.take_out(member);
                 }
                 Err(refusal) => drop(reply.send(Reply::Answer(refusal))),
             },
             Request::Join(join) => {
-                let answer = self.give_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
+                let answer = self.grant_seat(&join.seat, pid).unwrap_or_else(Reply::Answer);
                 let _ = reply.send(answer);
             }
         }
@@ -222,12 +222,12 @@ impl Keeper {
 
     /// Returns the member with this name, if a process holds its seat and can leave.
     fn taken_seat(&self, seat: &str) -> Result<usize, Answer> {
-        let shows = Some("`rackloom status` shows who sits where");
+        let hint = Some("`rackloom status` shows which seats are held");
         let rack = &self.supervisor.rack;
         let node = self.supervisor.plan.node_named(seat);
-        let node = node.ok_or_else(|| Answer::refuse(format!("the rack has no seat named {seat}"), shows))?;
+        let node = node.ok_or_else(|| Answer::refuse(format!("the rack has no seat named {seat}"), hint))?;
         if !rack.seats[node.index()].is_alive() {
-            return Err(Answer::refuse(format!("nobody sits in {seat} here"), shows));
+            return Err(Answer::refuse(format!("no process on this host holds seat {seat}"), hint));
         }
         if !rack.is_running() {
             return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
@@ -235,57 +235,58 @@ impl Keeper {
         Ok(node.index())
     }
 
-    fn give_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
+    fn grant_seat(&mut self, seat: &str, pid: u32) -> Result<Reply, Answer> {
         let vacant = Some("`rackloom status` shows which seats are vacant or lost");
         let node = self.supervisor.plan.node_named(seat);
         let node =
             node.ok_or_else(|| Answer::refuse(format!("the rack has no seat named {seat}"), vacant))?;
         if self.supervisor.rack.seats[node.index()].is_alive() {
-            return Err(Answer::refuse(format!("somebody sits in {seat}"), vacant));
+            return Err(Answer::refuse(format!("a process holds seat {seat}"), vacant));
         }
         if self.supervisor.rack.seats[node.index()].is_elsewhere {
-            return Err(Answer::refuse(format!("another host runs {seat}"), Some("ask there")));
+            return Err(Answer::refuse(format!("another host runs {seat}"), Some("join it on that host")));
         }
         if !self.supervisor.rack.is_running() {
             return Err(Answer::refuse("the rack is not up", Some("try again once it is")));
         }
-        let attendance = self
+        let service = self
             .supervisor
-            .give_seat(node.index(), pid)
-            .map_err(|why| Answer::refuse(format!("cannot give {seat} away: {why}"), None))?;
-        let start = attendance.start.clone();
+            .grant_seat(node.index(), pid)
+            .map_err(|why| Answer::refuse(format!("cannot grant seat {seat}: {why}"), None))?;
+        let start = service.start.clone();
         let joined = Joined { descriptors: start.grant.descriptors(), start };
-        Ok(Reply::Seat(Answer::Joined(Box::new(joined)), Box::new(attendance)))
+        Ok(Reply::Seat(Answer::Joined(Box::new(joined)), Box::new(service)))
     }
 
-    /// Ends the rack after its last member: releases the name, then answers all clients. In this order, because clients may use the name again.
+    /// Ends the rack after its last member. Releases the name first, then answers all clients, because a
+    /// client may use the name again after the answer.
     fn conclude(
         self,
-        mut asked: mpsc::Receiver<Asked>,
+        mut requests: mpsc::Receiver<ClientRequest>,
         observer: &mut dyn RackObserver,
     ) -> Result<Exit, Failure> {
-        let Self { supervisor, claim, was_up, status_askers, leave_askers, mut down_askers } = self;
+        let Self { supervisor, claim, was_up, awaiting_status, awaiting_departure, mut awaiting_end } = self;
         let name = supervisor.plan.name.clone();
         let concluded = supervisor.conclude();
         if let Ok(Conclusion { capture_failure: Some(failure), .. }) = &concluded {
             observer.warning(&failure.with_heading());
         }
         drop(claim);
-        asked.close();
-        let mut late = status_askers;
-        late.extend(leave_askers.into_iter().map(|(_, asker)| asker));
-        while let Ok(Asked { request, reply, .. }) = asked.try_recv() {
-            if matches!(request, Request::Down(_)) { down_askers.push(reply) } else { late.push(reply) }
+        requests.close();
+        let mut late = awaiting_status;
+        late.extend(awaiting_departure.into_iter().map(|(_, client)| client));
+        while let Ok(ClientRequest { request, reply, .. }) = requests.try_recv() {
+            if matches!(request, Request::Down(_)) { awaiting_end.push(reply) } else { late.push(reply) }
         }
-        for asker in late {
-            let _ = asker.send(Reply::Answer(Answer::refuse(format!("rack {name} is going"), None)));
+        for client in late {
+            let _ = client.send(Reply::Answer(Answer::refuse(format!("rack {name} is going down"), None)));
         }
-        for asker in down_askers {
+        for client in awaiting_end {
             let answer = match &concluded {
                 Ok(conclusion) => Answer::Down(Box::new(conclusion.report.clone())),
                 Err(failure) => Answer::refuse(failure.to_string(), None),
             };
-            let _ = asker.send(Reply::Answer(answer));
+            let _ = client.send(Reply::Answer(answer));
         }
         let Conclusion { report, exit, .. } = concluded?;
         if was_up {

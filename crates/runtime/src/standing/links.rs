@@ -1,6 +1,6 @@
 //! Traffic, losses and paths of a standing rack, from the counters in the members' answers.
 //!
-//! A member can be a program of the user, so no number in its answer is trusted as an index.
+//! A member can be a program of the user, so no number in its answer is used as an index without a check.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use rackloom_protocol::{MemberRole, NodeId, PortId};
 
 use crate::machine::here::Here;
 
-/// Answers by number of the member; `None` for a member that did not answer.
+/// Answers of the members, by number; `None` for a member that did not answer.
 pub(super) type Answers<'a> = [Option<&'a SeatStatus>];
 
 /// Returns both directions of every link with an end here, in the plan's order.
@@ -87,7 +87,7 @@ fn dropped(sender: Option<&PortReport>, receiver: Option<&PortReport>) -> Option
     Some(dropped)
 }
 
-/// Returns the live paths of a GPU node to all others; `None` if it did not answer.
+/// Returns the live paths of a GPU node to all others; `None` if the node did not answer.
 pub(super) fn paths_of(plan: &Plan, node: NodeId, answer: Option<&SeatStatus>) -> Option<Vec<PathStatus>> {
     // A node that has left its seat reports no paths.
     let paths = answer.map(|answer| &answer.paths).filter(|paths| !paths.is_empty())?;
@@ -115,7 +115,7 @@ fn path(plan: &Plan, node: NodeId, to: &str, ports: &[u16]) -> PathStatus {
     }
 }
 
-/// Adds to `later` the rates since `earlier`, for links whose sending end is held by one process in both.
+/// Adds the rates since `earlier` to `later`, for links whose sending end is held by one process in both.
 pub(super) fn add_rates(earlier: &RackStatus, later: &mut RackStatus) {
     let pids = |rack: &RackStatus| {
         let members = rack.members.iter().map(|member| (member.name.clone(), member.pid));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_did_not_answer_is_named_and_the_other_end_counts() {
+    fn a_link_of_a_silent_member_is_described_by_its_other_end() {
         let plan = star();
         let number = plan.links.iter().position(|link| link.edge.a == NodeId(0) || link.edge.b == NodeId(0));
         let number = number.expect("n0 has a link") as u16;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_plan_has_are_left_out() {
+    fn numbers_outside_of_the_plan_are_left_out() {
         let plan = star();
         let answer = SeatStatus {
             ports: vec![port(u16::MAX, 2)],

@@ -1,13 +1,14 @@
 //! Standing racks: a supervisor in the background, controlled over a socket, whose seats other processes can take.
 //!
-//! Reading order: `up` (start one) · `rack` (control one) · `client` (requests) · `keeper` (the supervisor in the background) ·
-//! `door` (its control socket) · `state` (its status) · `links` (traffic, losses and paths) · `join` (a seat in another process).
+//! Reading order: `up` (start a rack) · `rack` (control a rack) · `client` (requests) · `keeper` (the
+//! supervisor in the background) · `clients` (its control socket) · `state` (its status) · `links` (traffic,
+//! losses and paths) · `join` (a seat in another process).
 //!
-//! Requests and answers are in [`rackloom_control::request`] and `docs/control-socket.md`. There is no daemon and no registry: the run
-//! directory holds one directory per rack ([`crate::machine::directory`]).
+//! Requests and answers are in [`rackloom_control::request`] and `docs/control-socket.md`. There is no daemon
+//! and no registry: the run directory holds one directory per rack ([`crate::machine::directory`]).
 
 mod client;
-mod door;
+mod clients;
 mod join;
 mod keeper;
 mod links;

@@ -10,13 +10,13 @@ use super::{client, links};
 use crate::machine::directory::RunDirectory;
 use crate::outcome::failure::Failure;
 
-/// Time within which a rack must answer a request.
-const STATUS_PATIENCE: Duration = Duration::from_secs(10);
-/// Time between the two samples from which rates are computed. A round of counters takes a few milliseconds, so this is long enough for
-/// the samples to differ and short enough to wait for.
+/// Longest time for a rack to answer a request.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time between the two samples from which rates are computed. A round of counters takes a few milliseconds,
+/// so the samples differ, and the command does not wait long.
 const RATE_INTERVAL: Duration = Duration::from_millis(200);
-/// Time within which a rack must end: its members report and leave.
-const DOWN_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time for a rack to end: its members report and leave.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connection to the control socket of a standing rack of this user.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl StandingRack {
         match RunDirectory::open()?.connect(name)? {
             Some(stream) => Ok(Self::new(name.to_owned(), stream)),
             None => Err(Failure::bad_input(format!("no rack named {name} is up"))
-                .hint("`rackloom status` lists the racks that are")),
+                .hint("`rackloom status` lists the racks that are up")),
         }
     }
 
@@ -51,7 +51,7 @@ impl StandingRack {
     /// # Errors
     /// The run directory cannot be read.
     pub fn all() -> Result<Vec<Self>, Failure> {
-        let racks = RunDirectory::open()?.living()?;
+        let racks = RunDirectory::open()?.running()?;
         Ok(racks.into_iter().map(|(name, stream)| Self::new(name, stream)).collect())
     }
 
@@ -66,21 +66,21 @@ impl StandingRack {
     /// # Errors
     /// The rack does not answer.
     pub fn status(&self) -> Result<RackStatus, Failure> {
-        match self.ask(&Request::Status(Nothing {}), STATUS_PATIENCE)? {
+        match self.request(&Request::Status(Nothing {}), ANSWER_TIMEOUT)? {
             Answer::Status(status) => Ok(*status),
-            _ => Err(client::beside_the_point(&self.name)),
+            _ => Err(client::unexpected_answer(&self.name)),
         }
     }
 
-    /// Injects the faults of a script. Returns the number of its events once the members have received them. `inline`: the script was made from
-    /// options, so errors name no lines of it.
+    /// Injects the faults of a script. Returns the number of its events, once the members have received them.
+    /// `inline`: the script was made from options, so errors name no lines of it.
     ///
     /// # Errors
     /// The rack refuses the script, or does not answer.
     pub fn inject(&self, script: String, inline: bool) -> Result<usize, Failure> {
-        match self.ask(&Request::Inject(Inject { script, inline }), STATUS_PATIENCE)? {
+        match self.request(&Request::Inject(Inject { script, inline }), ANSWER_TIMEOUT)? {
             Answer::Injected(Injection { events }) => Ok(events),
-            _ => Err(client::beside_the_point(&self.name)),
+            _ => Err(client::unexpected_answer(&self.name)),
         }
     }
 
@@ -89,9 +89,9 @@ impl StandingRack {
     /// # Errors
     /// The rack has no such seat, the seat is vacant, or the rack does not answer.
     pub fn leave(&self, seat: &str) -> Result<(), Failure> {
-        match self.ask(&Request::Leave(Join { seat: seat.to_owned() }), DOWN_PATIENCE)? {
+        match self.request(&Request::Leave(Join { seat: seat.to_owned() }), END_TIMEOUT)? {
             Answer::Left(Nothing {}) => Ok(()),
-            _ => Err(client::beside_the_point(&self.name)),
+            _ => Err(client::unexpected_answer(&self.name)),
         }
     }
 
@@ -102,24 +102,25 @@ impl StandingRack {
     pub fn down(&self) -> Result<Report, Failure> {
         let supervisor = client::peer(&self.stream);
         let Answer::Down(report) = self.request_down()? else {
-            return Err(client::beside_the_point(&self.name));
+            return Err(client::unexpected_answer(&self.name));
         };
         if let Some(supervisor) = supervisor {
-            client::wait_for_end(&supervisor, DOWN_PATIENCE);
+            client::wait_for_end(&supervisor, END_TIMEOUT);
         }
         Ok(*report)
     }
 
     pub(super) fn request_down(&self) -> Result<Answer, Failure> {
-        self.ask(&Request::Down(Nothing {}), DOWN_PATIENCE)
+        self.request(&Request::Down(Nothing {}), END_TIMEOUT)
     }
 
-    fn ask(&self, request: &Request, patience: Duration) -> Result<Answer, Failure> {
-        client::ask(&self.stream, &self.name, request, patience)
+    fn request(&self, request: &Request, timeout: Duration) -> Result<Answer, Failure> {
+        client::request(&self.stream, &self.name, request, timeout)
     }
 
-    /// Returns the status a little later than `earlier`, with the rates in between. If the rack does not answer again, returns `earlier`, which has
-    /// no rates: it may be ending, or accept one request only.
+    /// Returns a status that is a little later than `earlier`, with the rates in between. If the rack does
+    /// not answer again, returns `earlier`, which has no rates: the rack may be ending, or accept one request
+    /// only.
     fn with_rates(&self, earlier: RackStatus) -> RackStatus {
         match self.status() {
             Ok(mut later) => {
@@ -131,14 +132,15 @@ impl StandingRack {
     }
 }
 
-/// Returns the status of each rack that answers, with rates over about 200 ms, and the failure of the first that does not.
+/// Returns the status of each rack that answers, with rates over about 200 ms, and the first failure of the
+/// others.
 #[must_use]
 pub fn status_with_rates(racks: Vec<StandingRack>) -> (Vec<RackStatus>, Option<Failure>) {
     let (mut answered, mut first_failure) = (Vec::new(), None);
     for rack in racks {
         match rack.status() {
             Ok(status) => answered.push((rack, status)),
-            // The others are shown all the same.
+            // A failure of one rack does not hide the others.
             Err(failure) => first_failure = first_failure.or(Some(failure)),
         }
     }

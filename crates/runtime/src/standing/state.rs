@@ -64,7 +64,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         epoch: plan.epoch,
         config_hash: format!("{:016x}", plan.config_hash),
         uptime_ns: now_ns,
-        // Of a link to another host one end is here.
+        // One end of a link to another host is on this host.
         links_up: (ends_up * links_total).checked_div(ends_total).unwrap_or(0),
         links_total,
         members,
@@ -81,13 +81,13 @@ fn active_fault(record: &EventRecord, now_ns: u64) -> ActiveFault {
     }
 }
 
-/// Returns whether this seat has a part in the job. The successor of a dead node has none.
+/// Returns true if this seat takes part in the job. The successor of a dead node does not.
 fn does_job(seat: &Seat, has_job: bool) -> bool {
     has_job && seat.is_endpoint && seat.earlier_deaths.is_empty()
 }
 
-/// Returns the verdict of the job once it is over on every node, as in the report of `down`: a node that died without a report is a
-/// failure. `None` while a seat is vacant or its process has not answered.
+/// Returns the verdict of the job once it has ended on every node, as in the report of `down`: a node that
+/// died without a report is a failure. `None` while a seat is vacant or its process has not answered.
 fn verdict(seats: &[Seat]) -> Option<Verdict> {
     let endpoints = || seats.iter().filter(|seat| seat.is_endpoint && !seat.is_elsewhere);
     let of_seat = |seat: &Seat| match &seat.status {
@@ -128,7 +128,7 @@ mod tests {
     use crate::supervisor::rack::Rack;
     use rackloom_control::notice::SeatStatus;
 
-    /// A GPU node that has answered, otherwise than usual in one respect.
+    /// Returns a GPU node that has answered, with one change.
     fn seat_with(verdict: Option<Verdict>, change: impl FnOnce(&mut Seat)) -> Seat {
         let mut rack = Rack::new([("n0".to_owned(), true)], 1, 1);
         let mut seat = rack.seats.remove(0);
@@ -147,21 +147,21 @@ mod tests {
     }
 
     #[test]
-    fn a_job_has_a_verdict_when_it_is_over_everywhere() {
+    fn a_job_has_a_verdict_when_it_has_ended_on_every_node() {
         let (pass, fail) = (Some(Verdict::Pass), Some(Verdict::Fail));
         let lost = seat_with(pass, |seat| seat.ended = true);
         let vacant = seat_with(pass, |seat| seat.is_vacant = true);
         let silent = seat_with(pass, |seat| seat.status = None);
         assert_eq!(verdict(&[seat(pass), seat(pass), switch()]), pass);
         assert_eq!(verdict(&[seat(pass), seat(fail), switch()]), fail);
-        assert_eq!(verdict(&[seat(pass), lost]), fail, "who is dead does not report");
+        assert_eq!(verdict(&[seat(pass), lost]), fail, "a dead node sends no report");
         for unknown in [seat(None), vacant, silent] {
             assert_eq!(verdict(&[seat(pass), unknown]), None);
         }
     }
 
     #[test]
-    fn only_those_who_do_the_job_have_a_part_of_its_verdict() {
+    fn only_members_that_run_the_job_have_a_verdict() {
         assert!(does_job(&seat(None), true) && !does_job(&seat(None), false));
         let successor = seat_with(None, |seat| seat.earlier_deaths.push("killed by signal 9".to_owned()));
         assert!(!does_job(&successor, true));

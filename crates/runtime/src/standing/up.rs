@@ -1,4 +1,4 @@
-//! Start of a standing rack: a supervisor in a session of its own, which outlives its launcher.
+//! Start of a standing rack. Its supervisor runs in a session of its own and outlives its launcher.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -12,9 +12,9 @@ use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
 use rackloom_protocol::{Edge, NodeId};
 
-use super::keeper::{Keep, Outcome};
+use super::keeper::{KeepOptions, Outcome};
 use super::rack::StandingRack;
-use crate::channel::seat::{Channel, Heard};
+use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{RunDirectory, check_name};
 use crate::machine::program::Program;
 use crate::outcome::exit::Exit;
@@ -23,17 +23,18 @@ use crate::request::options::UpOptions;
 use crate::request::overrides::member_named;
 use crate::request::work::RackRequest;
 
-/// Time within which links that have come up and have fallen back must be up again.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(30);
+/// Longest time for links that have come up and gone down again to be up.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(30);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Starts a standing rack, and returns its status once all its links are up.
+/// Starts a standing rack. Returns its status once all its links are up.
 ///
 /// # Errors
-/// The options or the rack file are wrong, a rack of this name is up, or the rack did not come up. Nothing of it remains then.
+/// The options or the rack file are wrong, a rack of this name is up, or the rack did not come up. No process
+/// of it remains then.
 pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure> {
     let mut overrides = options.overrides.clone();
-    // A standing rack runs the file's job only on request.
+    // A standing rack runs the job of the rack file only on request.
     if overrides.job.collective.is_none() {
         overrides.job.job.get_or_insert(Job::None);
     }
@@ -47,7 +48,7 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     let vacant = vacant(&plan, &options.vacant)?;
     let absolute =
         |path: &Path| std::path::absolute(path).map_err(|error| Failure::bad_input(error.to_string()));
-    let keep = Keep {
+    let keep = KeepOptions {
         source: request.into_source(),
         vacant,
         log_dir: options.logs.directory.as_deref().map(absolute).transpose()?,
@@ -56,17 +57,18 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     let run = RunDirectory::open()?;
     start(&keep, program)?;
     let stream = run.connect(&plan.name)?.ok_or_else(|| {
-        Failure::new(Exit::NodeLost, format!("rack {} came up and is gone already", plan.name))
+        Failure::new(Exit::NodeLost, format!("rack {} came up and has already ended", plan.name))
     })?;
     let rack = StandingRack::new(plan.name.clone(), stream);
     let required = required_links(&plan, &keep.vacant, work.faults.as_ref());
     settled_status(&rack, &plan, &required)
 }
 
-/// Returns the status once every required link carries data at both ends: all links between members that are started, except those that
-/// a fault script takes down. A link may fall back for a moment on a busy host after it has come up. If that lasts, the rack is taken down.
+/// Returns the status once every required link carries data at both ends. Required are all links between
+/// started members, except those that a fault script takes down. On a busy host a link may go down for a
+/// moment after it has come up. If that lasts, the rack is taken down.
 fn settled_status(rack: &StandingRack, plan: &Plan, required: &[u16]) -> Result<RackStatus, Failure> {
-    let until = Instant::now() + SETTLE_PATIENCE;
+    let until = Instant::now() + SETTLE_TIMEOUT;
     loop {
         let status = rack.status()?;
         let missing = missing_links(&status, plan, required);
@@ -78,7 +80,7 @@ fn settled_status(rack: &StandingRack, plan: &Plan, required: &[u16]) -> Result<
                 "{} of {} links carry data {} s after all had come up; missing: {}",
                 status.links_up,
                 status.links_total,
-                SETTLE_PATIENCE.as_secs(),
+                SETTLE_TIMEOUT.as_secs(),
                 missing.join(", ")
             );
             let _ = rack.request_down();
@@ -108,13 +110,14 @@ fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> 
     links.map(|(number, _)| number).collect()
 }
 
-/// Returns the names of required links that carry no data at one of their ends. A member that did not answer misses all of its links.
+/// Returns the names of required links that carry no data at one of their ends. A silent member has no such
+/// link up.
 fn missing_links(status: &RackStatus, plan: &Plan, required: &[u16]) -> Vec<String> {
     let is_down = |number: u16, end: NodeId| {
         let member = &status.members[end.index()];
         match member.links_up {
             Some(_) => member.links_down.contains(&number),
-            // Another host runs it, or it has ended; the status of its neighbour decides.
+            // The member is on another host or has ended. The status of its neighbour decides.
             None => member.state == "silent",
         }
     };
@@ -130,41 +133,46 @@ fn vacant(plan: &Plan, names: &[String]) -> Result<Vec<u16>, Failure> {
 }
 
 /// Starts the supervisor, and waits for its outcome.
-fn start(keep: &Keep, program: &Program) -> Result<(), Failure> {
+fn start(keep: &KeepOptions, program: &Program) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::could_not_start("cannot start the supervisor", error);
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     let mut command = program.keep();
     command.stdin(std::os::fd::OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
     command.current_dir("/");
-    leave_the_terminal(&mut command);
+    start_session(&mut command);
     let mut supervisor = command.spawn().map_err(failed)?;
-    // The command holds the other end until it is dropped; then the end of the supervisor is the end of the socket.
+    // The command holds the other end until it is dropped. Without the drop, the end of the supervisor would
+    // not close the socket.
     drop(command);
     let mut channel = Channel::new(ours).map_err(failed)?;
-    channel.say(keep).map_err(failed)?;
-    let heard = loop {
+    channel.send(keep).map_err(failed)?;
+    let received = loop {
         channel.flush().map_err(failed)?;
-        match channel.hear_first::<Outcome>().map_err(failed)? {
-            Heard::Nothing => {}
-            heard => break heard,
+        match channel.wait_for_message::<Outcome>().map_err(failed)? {
+            Received::Nothing => {}
+            received => break received,
         }
     };
-    match heard {
-        Heard::Message(Outcome::Up {}) => Ok(()),
-        Heard::Message(Outcome::Failed { exit, what }) => {
-            // Its directory and name are free once it has ended.
+    match received {
+        Received::Message(Outcome::Up {}) => Ok(()),
+        Received::Message(Outcome::Failed { exit, what }) => {
+            // The directory and the name of the rack are free once the supervisor has ended.
             let _ = supervisor.wait();
             Err(Failure::new(exit, what))
         }
-        Heard::End | Heard::Nothing => {
-            let how = supervisor.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-            Err(Failure::new(Exit::CouldNotStart, format!("the supervisor ended without a word ({how})")))
+        Received::End | Received::Nothing => {
+            let status =
+                supervisor.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+            Err(Failure::new(
+                Exit::CouldNotStart,
+                format!("the supervisor ended without a message ({status})"),
+            ))
         }
     }
 }
 
-/// Gives the process a session of its own: neither Ctrl-C nor a closed terminal reaches it.
-fn leave_the_terminal(command: &mut Command) {
+/// Gives the process a session of its own, so that neither Ctrl-C nor a closed terminal reaches it.
+fn start_session(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     // SAFETY: needed because only the child can leave its session. Between fork and exec the closure makes one system
     // call: it allocates nothing, takes no lock and touches no memory of the parent.
@@ -184,10 +192,10 @@ mod tests {
 
     const RING: &str = "name: ring\nshape: {ring: {nodes: 4}}\n";
 
-    /// A status in which these members have links that carry no data.
+    /// Returns a status in which these ends of links, given as member and link, carry no data.
     fn status(plan: &Plan, down: &[(usize, u16)]) -> RackStatus {
         let member = |(index, member): (usize, &rackloom_plan::MemberPlan)| {
-            let links: Vec<_> = down.iter().filter(|(who, _)| *who == index).map(|(_, link)| link).collect();
+            let links: Vec<_> = down.iter().filter(|(at, _)| *at == index).map(|(_, link)| link).collect();
             json!({"name": member.name, "role": "gpu node", "pid": 1, "server": "s", "tenant": 0, "state": "up",
                 "memory_used_bytes": 0, "memory_bytes": 1, "links_up": 2 - links.len(), "links_down": links,
                 "links_total": 2, "uptime_ns": 1})
@@ -199,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn up_waits_for_every_link_that_is_down_at_either_end_and_names_it() {
+    fn links_that_are_down_at_one_end_are_missing() {
         let plan = Plan::parse(RING, "ring.yaml").expect("a plan");
         let required = required_links(&plan, &[], None);
         assert_eq!(required, [0, 1, 2, 3]);
@@ -210,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_vacant_seats_and_links_that_a_script_takes_down_are_not_awaited() {
+    fn links_of_vacant_seats_and_links_that_a_script_takes_down_are_not_required() {
         let plan = Plan::parse(RING, "ring.yaml").expect("a plan");
         assert_eq!(required_links(&plan, &[1], None), [2, 3]);
         let text = "name: cut\nevents:\n  - {what: down, where: n0--n1, at: 1ms, for: 1ms}\n";

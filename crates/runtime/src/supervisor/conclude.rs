@@ -26,12 +26,15 @@ pub struct Conclusion {
     pub report: Report,
     /// Outcome of the run.
     pub exit: Exit,
-    /// Failure to write captures. A run that passed has its exit.
+    /// Failure to write captures. It decides the exit of a run that passed.
     pub capture_failure: Option<Failure>,
 }
 
 impl Supervisor {
-    /// Joins the reports of the members and judges the run. A rack that never came up is a failure.
+    /// Joins the reports of the members and judges the run.
+    ///
+    /// # Errors
+    /// The rack did not come up.
     pub(crate) fn conclude(self) -> Result<Conclusion, Failure> {
         let mut at_rest = self.verdicts_at_rest();
         if self.finished_at_ns.is_some() {
@@ -39,11 +42,11 @@ impl Supervisor {
             let silent = self.rack.seats.iter().filter(|seat| seat.report.is_some() && seat.rest.is_none());
             for seat in silent.filter(|_| is_over) {
                 if self.fault_events == 0 {
-                    // Nothing was done to it: the machine may be busy.
+                    // Without faults the machine may be busy.
                     at_rest.pass_over(Oracle::Progress);
                     continue;
                 }
-                let what = || format!("{} did not say how it is although everything is healed", seat.name);
+                let what = || format!("{} did not report its state after all faults had ended", seat.name);
                 at_rest.find(Oracle::Progress, what);
             }
         }
@@ -66,12 +69,12 @@ impl Supervisor {
             ..
         } = self;
         let elapsed_ns = finished_at_ns.unwrap_or(clock.now().0);
-        let captures = capture::place(&source.capture, clock.origin_ns());
-        let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
+        let captures = capture::files_of(&source.capture, clock.origin_ns());
+        let captured = captures.map_or(Ok(Vec::new()), |files| files.join(&plan));
         let ending = rack.ending.clone().unwrap_or(Ending::Complete);
         let refused = hosts.as_ref().and_then(Hosts::refused);
         let notes: Vec<_> = findings::unauthenticated(&plan).into_iter().chain(refused).collect();
-        let (missed, awaited) = last_words(hosts, &rack);
+        let (missed, awaited) = leave_hosts(hosts, &rack);
         if let Ending::CouldNotStart(what) = ending {
             return Err(could_not_start(&what));
         }
@@ -80,7 +83,7 @@ impl Supervisor {
         let limit_ns =
             if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
         let facts = starved::Facts { has_died, has_faults: fault_events > 0, limit_ns };
-        // A rack that stays is taken down host by host.
+        // A standing rack is taken down host by host.
         let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
         if let Ending::LostEarly(what) = &ending {
             failures.push(what.clone());
@@ -93,7 +96,7 @@ impl Supervisor {
             failures.extend(awaited);
             let reports_it =
                 |seat: &&Seat| seat.report.as_ref().is_some_and(|report| !report.waiting.is_empty());
-            // The others' lines come with their reports.
+            // The reports of the other members contain their lines.
             for seat in rack.seats.iter().filter(|seat| !reports_it(seat)) {
                 let lines = seat.waiting.as_deref().unwrap_or(&[]);
                 failures.extend(lines.iter().map(|line| format!("{} waits: {line}", seat.name)));
@@ -101,7 +104,7 @@ impl Supervisor {
         }
         let has_job = plan.job.kind != JobKind::None;
         if ending == Ending::TakenDown && !has_job {
-            failures.extend(rack.seats.iter().filter(|seat| seat.is_hung).map(hung));
+            failures.extend(rack.seats.iter().filter(|seat| seat.is_hung).map(hung_failure));
         }
         let log_notes = log_notes(&rack.seats);
         let mut members: Vec<_> = rack.seats.into_iter().map(member_report).collect();
@@ -135,7 +138,7 @@ impl Supervisor {
             Ending::Interrupted => Exit::Interrupted,
             _ if report.verdict == Verdict::Starved => Exit::Starved,
             Ending::Stalled => Exit::Stalled,
-            // A loss that the script or the file expects is no reason of its own, in either engine.
+            // A loss that the script or the file expects does not decide the exit, in either engine.
             _ if node_lost && report.verdict == Verdict::Fail => Exit::NodeLost,
             _ => findings::exit_of(&report),
         };
@@ -145,12 +148,12 @@ impl Supervisor {
     }
 }
 
-fn hung(seat: &Seat) -> String {
-    format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("gave no report"))
+fn hung_failure(seat: &Seat) -> String {
+    format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("sent no report"))
 }
 
-/// A rack that stays and has no job: programs come to its seats and go, so a member that is gone is no failure of the rack. The
-/// report names its state all the same.
+/// Removes lost nodes from the judgement of a standing rack without a job. Programs take its seats and leave,
+/// so a member that has left is no failure. The report names its state.
 fn judge_no_job(context: &mut Context, members: &mut [MemberReport]) {
     context.members.iter_mut().for_each(|seat| seat.has_job = false);
     for job in members.iter_mut().filter_map(|member| member.job.as_mut()) {
@@ -158,14 +161,14 @@ fn judge_no_job(context: &mut Context, members: &mut [MemberReport]) {
     }
 }
 
-/// Returns whether a GPU node died although neither the fault script nor, without one, the rack file allows it.
+/// Returns true if a GPU node died and neither the fault script nor, without one, the rack file allows it.
 fn has_unplanned_death(plan: &Plan, faults: Option<&FaultScript>, rack: &Rack) -> bool {
     let died = |seat: &Seat| seat.is_endpoint && (seat.death.is_some() || !seat.earlier_deaths.is_empty());
     let mut dead = (0..).map(NodeId).zip(&rack.seats).filter(|(_, seat)| died(seat));
     dead.any(|(node, _)| !expectations::may_lose(plan, faults, node))
 }
 
-/// Logs that could not be written, one line per error.
+/// Returns a note for each error of writing logs, with the names of the members.
 fn log_notes(seats: &[Seat]) -> Vec<String> {
     let mut names = BTreeMap::<&str, Vec<&str>>::new();
     for seat in seats {
@@ -182,14 +185,14 @@ fn log_notes(seats: &[Seat]) -> Vec<String> {
         .collect()
 }
 
-/// Sends a departure to the other hosts. Returns the hosts that are missing, and those that never came.
-fn last_words(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) {
+/// Sends a departure to the other hosts. Returns the hosts that are missing, and the hosts that never came.
+fn leave_hosts(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) {
     let Some(mut hosts) = hosts else { return Default::default() };
     hosts.leave(rack);
     (hosts.missed(), hosts.awaited())
 }
 
-/// Returns the failure of a seat. Its hint is in the same line.
+/// Returns the failure of a seat. `what` contains the hint, if there is one.
 fn could_not_start(what: &str) -> Failure {
     match what.split_once("; hint: ") {
         Some((what, hint)) => Failure::new(Exit::CouldNotStart, what).hint(hint),
@@ -197,7 +200,7 @@ fn could_not_start(what: &str) -> Failure {
     }
 }
 
-/// Returns the report of a seat, or an empty one for a dead seat.
+/// Returns the report of a seat. A seat without a report gets an empty one.
 fn member_report(seat: Seat) -> MemberReport {
     let state = match &seat.death {
         _ if seat.is_elsewhere => MemberState::Elsewhere,

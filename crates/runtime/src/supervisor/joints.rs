@@ -3,7 +3,7 @@
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, Plane, PortId};
 
-/// A port of a member, and where its link leads.
+/// Port of a member, and the other end of its link.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joint {
     pub(super) port: PortId,

@@ -1,6 +1,6 @@
 //! Logs of members: one file per member, or the supervisor's standard error.
 //!
-//! A member logs to its standard error and opens no file. The seat decides what is logged; no frame causes a log line.
+//! A member logs to its standard error and opens no file. No frame causes a log line.
 
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ impl Logs {
         Ok(Self { directory: directory.map(Path::to_owned), level: level.map(str::to_owned) })
     }
 
-    /// Makes a fresh log of this name; `None` if logs go to standard error.
+    /// Makes an empty log of this name; `None` if logs go to standard error.
     pub(crate) fn of_member(&self, name: &str) -> Result<Option<File>, Failure> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let path = directory.join(format!("{name}.log"));
@@ -43,7 +43,7 @@ impl Logs {
     }
 
     /// Opens the log of this name to append to it; `None` if logs go to standard error.
-    pub(crate) fn of_follower(&self, name: &str) -> io::Result<Option<File>> {
+    pub(crate) fn of_successor(&self, name: &str) -> io::Result<Option<File>> {
         let append = |directory: &PathBuf| {
             File::options().append(true).create(true).open(directory.join(format!("{name}.log")))
         };

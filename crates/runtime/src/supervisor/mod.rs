@@ -1,24 +1,26 @@
-//! The supervisor of a rack of processes: one process per member, and nothing but the control plane in this one.
+//! Supervisor of a rack of processes. There is one process per member. The supervisor's process is the
+//! control plane only.
 //!
-//! It makes the wires, starts the seats, waits, and joins their reports. It is never on the path of a frame and never reports a
-//! death to a seat. While it is stopped, the rack continues; when it dies, the rack ends.
+//! The supervisor makes the wires, starts the seats, waits, and joins their reports. It is never on the path
+//! of a frame and never reports a death to a seat. While it is stopped, the rack continues. When it dies, the
+//! rack ends.
 //!
-//! A rack for one job ([`crate::run`]) and a standing rack ([`crate::standing`]) drive the same supervisor from one
-//! [`Milestone`] to the next.
+//! Two drivers advance a supervisor from one [`Milestone`] to the next: a rack for one job ([`crate::run`])
+//! and a standing rack ([`crate::standing`]).
 
-mod attendance;
-mod bridged;
+mod bridges;
 mod conclude;
-mod conversation;
-mod follow;
 mod hosts;
 mod joints;
 mod logs;
-mod named;
+mod names;
 mod packet;
 mod process;
 pub(crate) mod rack;
+mod seat_service;
+mod seat_socket;
 mod starved;
+mod successor;
 mod takeover;
 mod udp;
 mod wiring;
@@ -42,68 +44,68 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-pub(crate) use self::attendance::Attendance;
 pub use self::conclude::Conclusion;
 pub(crate) use self::logs::Logs;
-pub use self::named::sweep_names;
+pub use self::names::sweep_names;
 pub use self::process::LOG_VARIABLE;
+pub(crate) use self::seat_service::SeatService;
 
-use self::conversation::Heard;
 use self::hosts::Hosts;
 use self::process::Process;
 use self::rack::{Rack, Step, TICK_NS};
+use self::seat_socket::SeatMessage;
 use self::takeover::{Takeover, takeover};
 use self::wiring::Wiring;
 use crate::machine::directory::Claim;
 use crate::machine::here::Here;
 use crate::machine::program::Program;
 use crate::outcome::failure::Failure;
-use crate::outcome::headway::Headway;
+use crate::outcome::progress::RunProgress;
 
-/// Time beyond that of the heartbeats for members to detect a death: scheduling and flooding.
-const NAMING_SLACK_NS: u64 = 1_000_000_000;
+/// Time for members to detect a death, in addition to that of the heartbeats: scheduling and flooding.
+const DETECTION_SLACK_NS: u64 = 1_000_000_000;
 
-/// Time beyond that of the links for links and credits to return, once all faults have ended.
+/// Time for links and credits to return after all faults, in addition to that of the links.
 const HEALING_SLACK_NS: u64 = 10_000_000_000;
 
-/// What members of a rack to which nothing was done may take to say that they are at rest, and how long somebody who takes a rack down waits
-/// for such things at the most.
+/// Time for members of a rack without faults to come to rest.
 const RESTING_SLACK_NS: u64 = 3_000_000_000;
+/// Longest time for a rack to come to rest before it is taken down, with faults or without.
 const HEALING_BEFORE_END_MAX_NS: u64 = 15_000_000_000;
 
-/// State of a rack on which the driver of a supervisor acts.
+/// Change of a rack that its driver handles.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Milestone {
     /// All links have been up.
     LinksUp,
-    /// The answer to [`Supervisor::ask_status`] is in the rack.
+    /// The answer to [`Supervisor::request_status`] is in the rack.
     StatusKnown,
     /// A seat has reported an event.
     Happened(EventRecord),
     /// This member has left in order.
     Left(usize),
     /// The job has made progress.
-    Further(Headway),
-    /// Something is wrong that does not end the run.
+    Progress(RunProgress),
+    /// A problem was found that does not end the run.
     Warning(String),
     /// No process is left.
     Over,
 }
 
-/// A rack of processes, from the first one to the last.
+/// Rack of processes, from the start of the first process to the end of the last.
 pub(crate) struct Supervisor {
     pub(crate) plan: Plan,
     pub(crate) rack: Rack,
     pub(crate) clock: Clock,
-    /// Fault script, which the seats play.
+    /// Fault script, which the seats perform.
     faults: Option<FaultScript>,
-    /// Lines of the seats about it.
+    /// Lines of the seats about the script.
     fault_lines: FaultLines,
     /// Events that have begun and have not ended, by number and member.
     pub(crate) active_faults: BTreeMap<(String, String), EventRecord>,
-    /// Events of the script and of all that was injected.
+    /// Number of events of the script and of all injected scripts.
     fault_events: usize,
-    /// Time at which the job was over and all faults were ended; `None` before.
+    /// Time at which the job had ended and all faults were ended; `None` before.
     finished_at_ns: Option<u64>,
     source: Source,
     key_seed: u64,
@@ -111,16 +113,16 @@ pub(crate) struct Supervisor {
     logs: Logs,
     stays: bool,
     wiring: Wiring,
-    /// Whose share of the rack this is.
+    /// Part of the rack that this host runs.
     pub(crate) here: Here,
     /// The other hosts, if there are any.
     hosts: Option<Hosts>,
     /// Names of the members' namespaces, if requested.
-    names: Option<named::Named>,
+    names: Option<names::NamespaceNames>,
     /// Processes by member; `None` for a vacant seat.
     processes: Vec<Option<Process>>,
-    told: UnboundedSender<(usize, Heard)>,
-    heard: UnboundedReceiver<(usize, Heard)>,
+    messages: UnboundedSender<(usize, SeatMessage)>,
+    received: UnboundedReceiver<(usize, SeatMessage)>,
     steps: VecDeque<Step>,
     /// Directory through which seats of one server map each other's memory.
     run_directory: Option<PathBuf>,
@@ -136,7 +138,7 @@ pub(crate) struct Alarms {
 }
 
 impl Alarms {
-    /// Needs a runtime.
+    /// Sets up the signals and the ticks. Call it within a runtime.
     pub(crate) fn set() -> Result<Self, Failure> {
         let listen =
             |kind| signal(kind).map_err(|error| Failure::could_not_start("cannot listen to signals", error));
@@ -148,7 +150,7 @@ impl Alarms {
         Ok(Self { signals, ticks, are_counted: true })
     }
 
-    /// Sets whether ticks count from now on. The first tick after a pause is a whole one.
+    /// Sets whether ticks are counted from now on. The first tick after a pause comes after a full interval.
     fn count(&mut self, are_counted: bool) {
         if are_counted && !self.are_counted {
             self.ticks.reset();
@@ -157,7 +159,7 @@ impl Alarms {
     }
 }
 
-/// The supervisor's own threads: none.
+/// Returns a runtime without threads of its own.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -166,8 +168,8 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 }
 
 impl Supervisor {
-    /// Wires, and no process yet. To be called before the first thread: a namespace of one's own is refused to a process
-    /// that has several.
+    /// Makes the wires, and starts no process. Call it before the first thread: the kernel refuses a
+    /// namespace to a process with several threads.
     pub(crate) fn prepare(
         source: Source,
         plan: Plan,
@@ -178,18 +180,18 @@ impl Supervisor {
         let here = Here::of(&plan, source.host.as_deref())?;
         let hosts = Hosts::open(&plan, &here, incarnation())?;
         let key_seed = key_seed(&plan, &here)?;
-        let names = named::begin(&source, &plan, &program)?;
+        let names = names::begin(&source, &plan, &program)?;
         let wiring = Wiring::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let detection_ns = plan.timers.detection_ns();
-        let mut rack = Rack::new(members, plan.watchdog_ns, detection_ns + NAMING_SLACK_NS);
-        rack.leave_elsewhere(&here.elsewhere(&plan));
+        let mut rack = Rack::new(members, plan.watchdog_ns, detection_ns + DETECTION_SLACK_NS);
+        rack.set_elsewhere(&here.elsewhere(&plan));
         if let Some(script) = &faults {
-            rack.wait_for_the_lost(script.longest_pause_ns());
-            rack.heal_afterwards(healing_ns(&plan));
+            rack.wait_for_lost(script.longest_pause_ns());
+            rack.heal_after_job(healing_ns(&plan));
         }
-        let (told, heard) = unbounded_channel();
+        let (messages, received) = unbounded_channel();
         Ok(Self {
             plan,
             rack,
@@ -209,8 +211,8 @@ impl Supervisor {
             hosts,
             names,
             processes: Vec::new(),
-            told,
-            heard,
+            messages,
+            received,
             steps: VecDeque::new(),
             run_directory: None,
             claim: None,
@@ -236,17 +238,17 @@ impl Supervisor {
         self.rack.stay(vacant);
     }
 
-    /// One process per member that is not vacant, then the first line to each. If one cannot be started, the others end
-    /// with this function's error. To be called within a runtime, because processes and sockets register with it, but
-    /// not from asynchronous code, because cables are laid here.
+    /// Starts one process per member that is not vacant, then sends the first line to each. If one cannot be
+    /// started, the others end with this function's error. Call it within a runtime, because processes and
+    /// sockets register with it, but not from asynchronous code, because making cables blocks.
     pub(crate) fn fill_seats(&mut self) -> Result<(), Failure> {
         let mut grants = Vec::new();
         let vacant: Vec<_> = self.rack.seats.iter().map(|seat| seat.is_vacant).collect();
         for (member, seat) in self.rack.seats.iter_mut().enumerate() {
             let is_vacant = |node: NodeId| vacant[node.index()];
-            let plugs = self.wiring.plugs(&self.plan, NodeId(member as u16), is_vacant);
+            let wires = self.wiring.seat_wires(&self.plan, NodeId(member as u16), is_vacant);
             if seat.is_vacant {
-                // Its cables are made when a process takes it.
+                // Its cables are made when a process takes the seat.
                 self.processes.push(None);
                 grants.push(None);
                 continue;
@@ -257,35 +259,35 @@ impl Supervisor {
             let process = Process::start(
                 member,
                 self.program.seat(),
-                &plugs.place,
+                &wires.environment,
                 log,
                 self.logs.level(),
-                self.told.clone(),
+                self.messages.clone(),
             )
             .map_err(no_process)?;
             (seat.pid, seat.taken_at_ns) = (process.pid, self.clock.now().0);
             self.processes.push(Some(process));
-            grants.push(Some(plugs.grant));
+            grants.push(Some(wires.grant));
         }
         let pids = self.pids();
         self.wiring.connect(&self.plan, &pids)?;
-        named::give_all(&mut self.names, &self.plan, &pids)?;
+        names::add_all(&mut self.names, &self.plan, &pids)?;
         for (member, grant) in grants.into_iter().enumerate() {
             if let (Some(process), Some(grant)) = (&self.processes[member], grant) {
-                process.say(Order::Start(Box::new(self.start_of(member, grant))));
+                process.send(Order::Start(Box::new(self.start_of(member, grant))));
             }
         }
         Ok(())
     }
 
-    /// Drive the rack until there is something to act on. Dropping the future loses nothing.
+    /// Advances the rack until its driver has something to handle. Cancel safe.
     ///
-    /// What seats have said goes first, so that a supervisor that was stopped for a while hears everything before it
-    /// counts time.
+    /// Messages of seats come first, so that a supervisor that was stopped for a while handles all of them
+    /// before it counts time.
     pub(crate) async fn next_milestone(&mut self, alarms: &mut Alarms) -> Milestone {
         loop {
             while let Some(step) = self.steps.pop_front() {
-                if let Some(milestone) = self.take(step) {
+                if let Some(milestone) = self.perform(step) {
                     return milestone;
                 }
             }
@@ -294,11 +296,11 @@ impl Supervisor {
             let [interrupt, terminate, hang_up] = &mut alarms.signals;
             let steps = tokio::select! {
                 biased;
-                Some((member, what)) = self.heard.recv() => match what {
-                    Heard::Notice(notice) => self.rack.heard(member, notice),
-                    Heard::Due => self.follow(member),
-                    Heard::Ended(how) => {
-                        named::take(&mut self.names, &self.rack.seats[member].name);
+                Some((member, what)) = self.received.recv() => match what {
+                    SeatMessage::Notice(notice) => self.rack.handle_notice(member, notice),
+                    SeatMessage::SuccessorDue => self.start_successor(member),
+                    SeatMessage::Ended(how) => {
+                        names::remove(&mut self.names, &self.rack.seats[member].name);
                         self.rack.ended(member, how)
                     }
                 },
@@ -324,41 +326,43 @@ impl Supervisor {
 
     /// Takes a standing rack down, in order.
     pub(crate) fn take_down(&mut self) {
-        let steps = self.rack.asked_down(self.healing_before_end_ns());
+        let steps = self.rack.request_down(self.healing_before_end_ns());
         self.steps.extend(steps);
     }
 
-    /// How long members of a rack that stays may take to come to rest before they go. Nothing where nobody can say whether they are: programs
-    /// have taken seats and go on with what they do, or other hosts do; or where the user would wait for it too long.
+    /// Returns the time for members of a standing rack to come to rest before they end. `None` if that cannot
+    /// be judged, because programs hold seats or other hosts run members and continue their work, or if it
+    /// takes too long for a user.
     fn healing_before_end_ns(&self) -> Option<u64> {
         let is_ours = |member: usize| self.processes[member].as_ref().is_some_and(|process| process.is_ours);
-        let can_tell = self.hosts.is_none() && self.rack.living().all(is_ours);
+        let is_known = self.hosts.is_none() && self.rack.live().all(is_ours);
         let healing_ns = if self.fault_events == 0 { RESTING_SLACK_NS } else { healing_ns(&self.plan) };
-        (can_tell && healing_ns <= HEALING_BEFORE_END_MAX_NS).then_some(healing_ns)
+        (is_known && healing_ns <= HEALING_BEFORE_END_MAX_NS).then_some(healing_ns)
     }
 
     /// Requests the status of every live seat. [`Milestone::StatusKnown`] follows in bounded time.
-    pub(crate) fn ask_status(&mut self) {
-        let steps = self.rack.asked_status();
+    pub(crate) fn request_status(&mut self) {
+        let steps = self.rack.request_status();
         self.steps.extend(steps);
     }
 
-    /// Gives a vacant seat, or one whose process died, to a process of this user.
-    pub(crate) fn give_seat(&mut self, member: usize, pid: u32) -> Result<Attendance, String> {
+    /// Grants a vacant seat, or one whose process died, to a process of this user.
+    pub(crate) fn grant_seat(&mut self, member: usize, pid: u32) -> Result<SeatService, String> {
         let (start, wires) = self.cable(member, pid)?;
-        let (process, attendance) = Process::elsewhere(member, pid, start, wires, self.told.clone());
+        let (process, service) = Process::elsewhere(member, pid, start, wires, self.messages.clone());
         self.seat(member, process);
-        Ok(attendance)
+        Ok(service)
     }
 
-    /// Cables for who takes a seat while the rack runs. Its neighbours have got their ends afterwards.
+    /// Makes the cables for a process that takes a seat of the running rack, and sends the other ends to its
+    /// neighbours.
     fn cable(&mut self, member: usize, pid: u32) -> Result<(Start, Vec<OwnedFd>), String> {
         let node = NodeId(member as u16);
         let pids = self.pids();
         let Takeover { grant, wires, neighbours } = takeover(&mut self.wiring, &self.plan, node, pid, &pids)?;
         for (neighbour, cable, wires) in neighbours {
             if let Some(process) = &self.processes[neighbour] {
-                process.say_with(Order::Plug(cable), wires);
+                process.send_with(Order::Plug(cable), wires);
             }
             self.wiring.wake(neighbour);
         }
@@ -369,25 +373,25 @@ impl Supervisor {
     fn seat(&mut self, member: usize, process: Process) {
         let (pid, is_successor) = (process.pid, self.rack.seats[member].ended);
         self.processes[member] = Some(process);
-        if let Err(warning) = named::give_later(&mut self.names, &self.rack.seats[member].name, pid) {
+        if let Err(warning) = names::add(&mut self.names, &self.rack.seats[member].name, pid) {
             self.steps.push_back(Step::Warn(warning));
         }
         self.rack.taken(member, pid, self.clock.now().0);
-        self.tell_of_the_new(member, pid, is_successor);
+        self.announce(member, pid, is_successor);
     }
 
-    /// Injects faults. Returns the number of events, or the reason why they cannot be played.
+    /// Injects faults. Returns the number of events, or the reason why they cannot be performed.
     pub(crate) fn inject(&mut self, text: &str, inline: bool) -> Result<usize, String> {
         if !self.rack.is_running() {
             return Err("the rack is not up".to_owned());
         }
         let script = FaultScript::parse(text, "the script", &self.plan).map_err(|error| match inline {
-            // The user has written no script, so no line of one is shown.
-            true => without_places(&error),
+            // The user has written options and no script, so the error shows no line of one.
+            true => without_positions(&error),
             false => error.to_string(),
         })?;
         if script.corrupts() && !self.plan.end_to_end_check() {
-            return Err("the frames of this rack carry no check, so nobody would notice a flipped bit: it needs `checks: always`".to_owned());
+            return Err("the frames of this rack carry no check, so a flipped bit would not be detected: it needs `checks: always`".to_owned());
         }
         let senders =
             script.events.iter().flat_map(|event| event.fault.ways()).map(|way| way.sender(&self.plan));
@@ -396,13 +400,13 @@ impl Supervisor {
             let process = self.processes[node.index()].as_ref();
             if process.is_none() || !self.rack.seats[node.index()].is_alive() {
                 let name = &self.rack.seats[node.index()].name;
-                return Err(format!("{name} cannot play a fault: no process sits there on this host"));
+                return Err(format!("{name} cannot perform a fault: no process on this host holds its seat"));
             }
         }
         let first = self.fault_events;
         self.fault_events += script.events.len();
         let text = text.to_owned();
-        self.say_to_living(|| Order::Inject { first, text: text.clone() });
+        self.send_to_live(|| Order::Inject { first, text: text.clone() });
         Ok(script.events.len())
     }
 
@@ -411,11 +415,11 @@ impl Supervisor {
         self.rack.seats.iter().map(|seat| seat.is_alive().then_some(seat.pid)).collect()
     }
 
-    /// Reports a new process to all other members: its neighbours watch it, and its peers map its memory.
-    fn tell_of_the_new(&self, newcomer: usize, process: u32, is_successor: bool) {
-        for member in self.rack.living().filter(|member| *member != newcomer) {
+    /// Announces a new process to all other members: its neighbours watch it, and its peers map its memory.
+    fn announce(&self, new_member: usize, process: u32, is_successor: bool) {
+        for member in self.rack.live().filter(|member| *member != new_member) {
             if let Some(seat) = &self.processes[member] {
-                seat.say(Order::Seated { member: newcomer as u16, process, is_successor });
+                seat.send(Order::Seated { member: new_member as u16, process, is_successor });
             }
             self.wiring.wake(member);
         }
@@ -442,14 +446,14 @@ impl Supervisor {
         }
     }
 
-    fn take(&mut self, step: Step) -> Option<Milestone> {
+    fn perform(&mut self, step: Step) -> Option<Milestone> {
         match step {
             Step::LinksUp => return Some(Milestone::LinksUp),
             Step::StatusKnown => return Some(Milestone::StatusKnown),
             Step::Happened(record) => return Some(Milestone::Happened(record)),
             Step::LogFailed(member) => return self.log_failed(member).map(Milestone::Warning),
             Step::Warn(warning) => return Some(Milestone::Warning(warning)),
-            Step::Further => return Some(Milestone::Further(self.rack.headway())),
+            Step::Progress => return Some(Milestone::Progress(self.rack.progress())),
             Step::Over => return Some(Milestone::Over),
             Step::Fault(record) => {
                 self.fault_lines.push(record.clone());
@@ -457,16 +461,16 @@ impl Supervisor {
                 return Some(Milestone::Happened(record));
             }
             Step::SetOff(member, event) => {
-                self.say_to_those(|other| other != member, || Order::SetOff { event });
+                self.send_to(|other| other != member, || Order::SetOff { event });
             }
             Step::ResumeAfter(member, after_ns) => self.resume_after(member, after_ns),
-            Step::FollowAfter(member, after_ns) => self.follow_after(member, after_ns),
+            Step::StartSuccessorAfter(member, after_ns) => self.schedule_successor(member, after_ns),
             Step::AllMapped => self.claim = None,
-            Step::AskLeave(member) => self.say_to_those(|other| other == member, || Order::Leave),
-            Step::LetGo(member) => self.let_go(member),
+            Step::RequestLeave(member) => self.send_to(|other| other == member, || Order::Leave),
+            Step::CloseSocket(member) => self.close_socket(member),
             Step::Left(member) => return Some(Milestone::Left(member)),
-            Step::AskWaiting => self.say_to_living(|| Order::SayWaiting),
-            Step::AskStatus => self.say_to_living(|| Order::SayStatus),
+            Step::RequestWaiting => self.send_to_live(|| Order::SayWaiting),
+            Step::RequestStatus => self.send_to_live(|| Order::SayStatus),
             Step::Heal => self.heal(),
             Step::JudgeRest => {
                 if self.verdicts_at_rest().failures().is_empty() {
@@ -474,10 +478,10 @@ impl Supervisor {
                     self.steps.extend(steps);
                 }
             }
-            Step::AskReports => self.say_to_living(|| Order::Report),
-            Step::Release => {
-                let living: Vec<_> = self.rack.living().collect();
-                living.into_iter().for_each(|member| self.let_go(member));
+            Step::RequestReports => self.send_to_live(|| Order::Report),
+            Step::CloseSockets => {
+                let live: Vec<_> = self.rack.live().collect();
+                live.into_iter().for_each(|member| self.close_socket(member));
             }
             Step::Kill(members) => {
                 members
@@ -494,7 +498,7 @@ impl Supervisor {
         let seats = &self.rack.seats;
         let is_first = seats.iter().filter(|seat| seat.log_error.is_some()).count() == 1;
         let what = seats[member].log_error.as_deref().filter(|_| is_first)?;
-        Some(format!("cannot write the log of {}: {what}; the run goes on", seats[member].name))
+        Some(format!("cannot write the log of {}: {what}; the run continues", seats[member].name))
     }
 
     /// Adds a fault that begins to those in effect, or removes one that ends.
@@ -511,14 +515,14 @@ impl Supervisor {
     /// Ends all faults after the job, and resumes stopped members.
     fn heal(&mut self) {
         self.finished_at_ns.get_or_insert(self.clock.now().0);
-        let living: Vec<_> = self.rack.living().map(|member| member as u16).collect();
+        let live: Vec<_> = self.rack.live().map(|member| member as u16).collect();
         if self.fault_events > 0 {
-            living.iter().for_each(|member| self.resume_after(usize::from(*member), 0));
+            live.iter().for_each(|member| self.resume_after(usize::from(*member), 0));
         }
-        self.say_to_living(|| Order::Heal { living: living.clone() });
+        self.send_to_live(|| Order::Heal { living: live.clone() });
     }
 
-    /// Returns the verdicts about the members at rest, from their reports.
+    /// Returns the verdicts about the state at rest, from the reports of the members.
     fn verdicts_at_rest(&self) -> Verdicts {
         let edges: Vec<_> = self.plan.links.iter().map(|link| link.edge).collect();
         let seats = &self.rack.seats;
@@ -528,7 +532,7 @@ impl Supervisor {
         rest::judge(&edges, &rests, |node| self.plan.members[node.index()].name.clone())
     }
 
-    fn let_go(&mut self, member: usize) {
+    fn close_socket(&mut self, member: usize) {
         if let Some(process) = &mut self.processes[member] {
             process.close();
         }
@@ -537,34 +541,34 @@ impl Supervisor {
 
     /// Makes a member of a standing rack leave in order. [`Milestone::Left`] follows.
     pub(crate) fn take_out(&mut self, member: usize) {
-        let steps = self.rack.asked_leave(member);
+        let steps = self.rack.request_leave(member);
         self.steps.extend(steps);
     }
 
-    /// Resumes a seat that has stopped itself, unless its process has ended by then.
+    /// Resumes a stopped seat after a time, unless its process has ended by then.
     fn resume_after(&self, member: usize, after_ns: u64) {
         let Some(process) = &self.processes[member] else { return };
         process.resume_after(Duration::from_nanos(after_ns));
     }
 
-    fn say_to_living(&self, order: impl Fn() -> Order) {
-        self.say_to_those(|_| true, order);
+    fn send_to_live(&self, order: impl Fn() -> Order) {
+        self.send_to(|_| true, order);
     }
 
-    fn say_to_those(&self, is_meant: impl Fn(usize) -> bool, order: impl Fn() -> Order) {
-        for member in self.rack.living().filter(|member| is_meant(*member)) {
+    fn send_to(&self, is_receiver: impl Fn(usize) -> bool, order: impl Fn() -> Order) {
+        for member in self.rack.live().filter(|member| is_receiver(*member)) {
             if let Some(process) = &self.processes[member] {
-                process.say(order());
+                process.send(order());
             }
             self.wiring.wake(member);
         }
     }
 }
 
-/// Returns the mistakes without their positions.
-fn without_places(error: &rackloom_plan::PlanError) -> String {
-    let said = error.mistakes.iter().map(|mistake| format!("{}; hint: {}", mistake.message, mistake.hint));
-    said.collect::<Vec<_>>().join("\n")
+/// Formats the mistakes without their positions.
+fn without_positions(error: &rackloom_plan::PlanError) -> String {
+    let lines = error.mistakes.iter().map(|mistake| format!("{}; hint: {}", mistake.message, mistake.hint));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the time for links and credits to return, once all faults have ended.
@@ -572,15 +576,18 @@ fn healing_ns(plan: &Plan) -> u64 {
     2 * plan.timers.detection_ns() + plan.timers.hold_down_ns + HEALING_SLACK_NS
 }
 
-/// Returns the seed of the keys of the job's regions: a secret of the run on one host.
+/// Returns the seed of the keys of the job's regions. On one host it is a secret of the run.
 ///
-/// Supervisors of several hosts exchange no secret before their seats begin, so theirs follows from the rack's key. Without a key it
-/// is the rack file's seed, which is no secret.
+/// Supervisors of several hosts exchange no secret before their seats begin, so their seed follows from the
+/// rack's key. Without a key it is the rack file's seed, which is no secret.
 fn key_seed(plan: &Plan, here: &Here) -> Result<u64, Failure> {
     if here.host.is_none() {
         let mut secret = [0; 8];
         rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty()).map_err(|error| {
-            Failure::could_not_start("cannot draw a secret for keys of regions", std::io::Error::from(error))
+            Failure::could_not_start(
+                "cannot get random bytes for keys of regions",
+                std::io::Error::from(error),
+            )
         })?;
         return Ok(u64::from_ne_bytes(secret));
     }
@@ -589,12 +596,13 @@ fn key_seed(plan: &Plan, here: &Here) -> Result<u64, Failure> {
     Ok(key.region_seed())
 }
 
-/// Returns a number that is larger for each later incarnation, also after a crash: wall time, with random low bits.
+/// Returns a number that is larger for each later incarnation, also after a crash: wall time, with random low
+/// bits.
 fn incarnation() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut chance = [0; 2];
-    // Without chance, two racks that start in one moment differ in their epochs all the same.
-    let _ = rustix::rand::getrandom(&mut chance, rustix::rand::GetRandomFlags::NONBLOCK);
+    let mut random = [0; 2];
+    // The call may fail. Racks that start at different times differ in their incarnations without it.
+    let _ = rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::NONBLOCK);
     let nanoseconds = u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX);
-    nanoseconds & !0xffff | u64::from(u16::from_ne_bytes(chance))
+    nanoseconds & !0xffff | u64::from(u16::from_ne_bytes(random))
 }

@@ -1,7 +1,7 @@
-//! Cables between namespaces: which interfaces there are, and how they are called.
+//! Cables between namespaces, and the names of their interfaces.
 //!
-//! An interface of a member's namespace is named after its port. A later cable for the same port gets another name: the
-//! kernel takes its time to remove the old one with the namespace of the process that died.
+//! An interface in a member's namespace is named after its port. A later cable for this port gets another
+//! name, because the kernel removes the old one some time after the death of the process, with its namespace.
 
 use std::collections::BTreeMap;
 
@@ -17,51 +17,53 @@ use crate::outcome::failure::Failure;
 
 /// Ethernet header, which does not count towards an interface's MTU.
 const ETHERNET_HEADER_BYTES: u32 = 14;
-/// So that the name of an interface stays within the kernel's 15 bytes.
-const LIVES_MAX: u32 = 1_000_000;
+/// Bound of the numbers of takeovers, so that the name of an interface stays within the kernel's 15 bytes.
+const TAKEOVERS_MAX: u32 = 1_000_000;
 
-/// What the supervisor knows about the packet wire.
+/// State of the packet wire in the supervisor.
 pub(super) struct PacketWiring {
-    /// The network namespace in which the rack was started. No member belongs there.
+    /// Network namespace in which the rack was started. No member may be in it.
     pub(super) outside: (u64, u64),
-    /// Ends of links to other hosts that have not been handed out, by member and port.
+    /// Ends of links to other hosts that have not been taken, by member and port.
     outlets: Outlets,
-    /// Whose share this is.
+    /// Part of the rack that this host runs.
     pub(super) here: Here,
+    /// Number of takeovers so far, modulo [`TAKEOVERS_MAX`].
     takeovers: u32,
-    /// In which life each member is whose seat was taken over; the others are in their first.
-    lives: BTreeMap<NodeId, u32>,
+    /// Number of the last takeover of each member's seat. Members of the start are absent.
+    takeover_of: BTreeMap<NodeId, u32>,
 }
 
 impl PacketWiring {
-    /// To be called where the rack was started: other hosts are reached from there alone.
+    /// Opens the links to other hosts. Call it in the namespace in which the rack was started: only that one
+    /// reaches other hosts.
     pub(super) fn new(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         let outside = network_namespace_of(std::process::id())
-            .map_err(|error| Failure::could_not_start("cannot tell network namespaces", error))?;
+            .map_err(|error| Failure::could_not_start("cannot distinguish network namespaces", error))?;
         let outlets = here.host.map_or(Ok(BTreeMap::new()), |host| outlets(plan, host));
         let outlets = outlets.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
-        Ok(Self { outside, outlets, here: here.clone(), takeovers: 0, lives: BTreeMap::new() })
+        Ok(Self { outside, outlets, here: here.clone(), takeovers: 0, takeover_of: BTreeMap::new() })
     }
 
-    /// The end of a link to another host, and its interface. To be asked once per port.
+    /// Takes the end of a link to another host, with the name of its interface. Call it once per port.
     pub(super) fn take_outlet(&mut self, node: NodeId, port: PortId) -> Option<(String, HostLink)> {
         self.outlets.remove(&(node, port))
     }
 
-    /// What tells the cables of this takeover from all earlier ones.
-    pub(super) fn next_life(&mut self) -> u32 {
-        self.takeovers = (self.takeovers + 1) % LIVES_MAX;
+    /// Returns a number for the interfaces of the next takeover.
+    pub(super) fn next_takeover(&mut self) -> u32 {
+        self.takeovers = (self.takeovers + 1) % TAKEOVERS_MAX;
         self.takeovers
     }
 
-    /// This takeover is the one by which a member sits where it does.
-    pub(super) fn sits_since(&mut self, node: NodeId, life: u32) {
-        self.lives.insert(node, life);
+    /// Records the number of the takeover by which a member got its seat.
+    pub(super) fn set_takeover(&mut self, node: NodeId, takeover: u32) {
+        self.takeover_of.insert(node, takeover);
     }
 
-    /// Which takeover that was; zero for who has sat there from the beginning.
-    pub(super) fn life_of(&self, node: NodeId) -> u32 {
-        self.lives.get(&node).copied().unwrap_or_default()
+    /// Returns the number of the takeover by which a member got its seat; 0 for a member of the start.
+    pub(super) fn takeover_of(&self, node: NodeId) -> u32 {
+        self.takeover_of.get(&node).copied().unwrap_or_default()
     }
 }
 
@@ -83,17 +85,17 @@ fn outlets(plan: &Plan, host: usize) -> Result<Outlets, HostLinkError> {
     Ok(outlets)
 }
 
-/// The name of a port's first interface within its member's namespace.
+/// Returns the name of a port's first interface in its member's namespace.
 pub(super) fn first_interface(port: PortId) -> String {
     format!("port{}", port.0)
 }
 
-/// The name of a later one.
-pub(super) fn later_interface(port: PortId, life: u32) -> String {
-    format!("port{}x{life}", port.0)
+/// Returns the name of a port's interface after a takeover.
+pub(super) fn later_interface(port: PortId, takeover: u32) -> String {
+    format!("port{}x{takeover}", port.0)
 }
 
-/// The cables of a rack that starts. A vacant seat has no process, and no cable leads there.
+/// Returns the cables of a rack that starts. There is no cable to a vacant seat.
 pub(super) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
     let end = |node: NodeId, port: PortId, plane: Plane| {
         Some(cable_end(pids[node.index()]?, first_interface(port), node, plane))

@@ -1,9 +1,11 @@
 //! Process of one seat, and its control socket.
 //!
-//! A child cannot outlive the supervisor: the kernel kills it when the parent has ended, and it ends when its socket closes. It has a process
-//! group of its own, so Ctrl-C reaches only the supervisor, which then takes the rack down in order.
+//! A child cannot outlive the supervisor: the kernel kills it when the parent has ended, and it ends when its
+//! socket closes. It has a process group of its own, so Ctrl-C reaches only the supervisor, which then takes
+//! the rack down in order.
 //!
-//! A process that takes a vacant seat is no child of the supervisor. Its end is the end of its socket, and the supervisor can only close that.
+//! A process that takes a vacant seat is no child of the supervisor. Its end is the end of its socket, and
+//! the supervisor can only close that socket.
 
 use std::fs::File;
 use std::io;
@@ -21,68 +23,68 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::attendance::Attendance;
-use super::conversation::{Heard, NOTICE_BYTES_MAX, Said, notice_in, write_orders};
-use super::wiring::Place;
+use super::seat_service::SeatService;
+use super::seat_socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, write_orders};
+use super::wiring::Environment;
 use crate::channel::bounded_lines::BoundedLines;
 
 /// Environment variable with the log filter of seats.
 pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";
 
-/// Handle of the supervisor on one seat.
+/// Supervisor's handle of one seat.
 pub(super) struct Process {
     pub(super) pid: u32,
     /// True if the supervisor has started it.
     pub(super) is_ours: bool,
-    orders: Option<UnboundedSender<Said>>,
+    orders: Option<UnboundedSender<OrderWithWires>>,
     kill: Arc<Notify>,
-    /// Handle of the kernel on the process: a signal never reaches another process of the same number.
+    /// Kernel's handle of the process. A signal through it never reaches another process of this number.
     handle: Option<Arc<OwnedFd>>,
 }
 
 impl Process {
-    /// Starts a seat. Its notices and its end arrive at `heard` with the number of the member.
+    /// Starts a seat. Its notices and its end are sent to `messages` with the number of the member.
     pub(super) fn start(
         member: usize,
         program: std::process::Command,
-        place: &Place,
+        environment: &Environment,
         log: Option<File>,
         log_level: Option<&str>,
-        heard: UnboundedSender<(usize, Heard)>,
+        messages: UnboundedSender<(usize, SeatMessage)>,
     ) -> io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
         ours.set_nonblocking(true)?;
-        let child = spawn(program, theirs.into(), place, log, log_level)?;
+        let child = spawn(program, theirs.into(), environment, log, log_level)?;
         let pid = child.id().ok_or_else(|| io::Error::other("the process ended at once"))?;
         let (reader, writer) = UnixStream::from_std(ours)?.into_split();
-        let (orders, given) = unbounded_channel();
+        let (orders, queued) = unbounded_channel();
         let kill = Arc::new(Notify::new());
-        tokio::spawn(write_orders(writer, given));
-        tokio::spawn(attend(member, child, reader, Arc::clone(&kill), heard));
+        tokio::spawn(write_orders(writer, queued));
+        tokio::spawn(forward_notices(member, child, reader, Arc::clone(&kill), messages));
         Ok(Self { pid, is_ours: true, orders: Some(orders), kill, handle: handle_of(pid) })
     }
 
-    /// Returns the handle of a seat that another process takes. [`Attendance::serve`] serves its socket.
+    /// Returns the handle of a seat that another process takes. [`SeatService::serve`] serves its socket.
     pub(super) fn elsewhere(
         member: usize,
         pid: u32,
         start: Start,
         wires: Vec<OwnedFd>,
-        heard: UnboundedSender<(usize, Heard)>,
-    ) -> (Self, Attendance) {
-        let (orders, given) = unbounded_channel();
+        messages: UnboundedSender<(usize, SeatMessage)>,
+    ) -> (Self, SeatService) {
+        let (orders, queued) = unbounded_channel();
         let kill = Arc::new(Notify::new());
-        let attendance = Attendance { member, start, wires, given, kill: Arc::clone(&kill), heard };
-        (Self { pid, is_ours: false, orders: Some(orders), kill, handle: handle_of(pid) }, attendance)
+        let service = SeatService { member, start, wires, orders: queued, kill: Arc::clone(&kill), messages };
+        (Self { pid, is_ours: false, orders: Some(orders), kill, handle: handle_of(pid) }, service)
     }
 
     /// Queues an order, without waiting.
-    pub(super) fn say(&self, order: Order) {
-        self.say_with(order, Vec::new());
+    pub(super) fn send(&self, order: Order) {
+        self.send_with(order, Vec::new());
     }
 
-    /// Queues an order with descriptors, which only the seat owns afterwards.
-    pub(super) fn say_with(&self, order: Order, wires: Vec<OwnedFd>) {
+    /// Queues an order with descriptors. Only the seat owns them afterwards.
+    pub(super) fn send_with(&self, order: Order, wires: Vec<OwnedFd>) {
         if let Some(orders) = &self.orders {
             // Fails only if the seat has ended, which is reported separately.
             let _ = orders.send((order, wires));
@@ -119,13 +121,13 @@ fn handle_of(pid: u32) -> Option<Arc<OwnedFd>> {
 fn spawn(
     program: std::process::Command,
     socket: OwnedFd,
-    place: &Place,
+    environment: &Environment,
     log: Option<File>,
     log_level: Option<&str>,
 ) -> io::Result<Child> {
     use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
     let parent: Pid = getpid();
-    let Place { inherited, own_network } = place.clone();
+    let Environment { inherited, own_network } = environment.clone();
     let mut command = Command::from(program);
     command.stdin(socket).stdout(Stdio::null()).process_group(0).kill_on_drop(true);
     if let Some(log) = log {
@@ -139,7 +141,7 @@ fn spawn(
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The parent may have died before the line above; then no signal would ever come.
+            // The parent may have died before the previous line. No signal would come then.
             if getppid() != Some(parent) {
                 return Err(rustix::io::Errno::SRCH.into());
             }
@@ -152,34 +154,34 @@ fn spawn(
     command.spawn()
 }
 
-/// Passes on notices until the end of the socket, then the end of the process.
-async fn attend(
+/// Forwards notices until the end of the socket, then the end of the process.
+async fn forward_notices(
     member: usize,
     mut child: Child,
     socket: OwnedReadHalf,
     kill: Arc<Notify>,
-    heard: UnboundedSender<(usize, Heard)>,
+    messages: UnboundedSender<(usize, SeatMessage)>,
 ) {
     let mut lines = BoundedLines::new(socket, NOTICE_BYTES_MAX);
     loop {
         tokio::select! {
             line = lines.next() => {
                 let Ok(Some(line)) = line else { break };
-                let _ = heard.send((member, Heard::Notice(notice_in(&line))));
+                let _ = messages.send((member, SeatMessage::Notice(parse_notice(&line))));
             }
             () = kill.notified() => { let _ = child.start_kill(); }
         }
     }
     let how = loop {
         tokio::select! {
-            status = child.wait() => break status.map_or_else(|error| error.to_string(), how_it_ended),
+            status = child.wait() => break status.map_or_else(|error| error.to_string(), describe_end),
             () = kill.notified() => { let _ = child.start_kill(); }
         }
     };
-    let _ = heard.send((member, Heard::Ended(how)));
+    let _ = messages.send((member, SeatMessage::Ended(how)));
 }
 
-fn how_it_ended(status: ExitStatus) -> String {
+fn describe_end(status: ExitStatus) -> String {
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("killed by signal {signal}"),
         (None, Some(code)) => format!("exited with code {code}"),

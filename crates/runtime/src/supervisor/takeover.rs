@@ -1,8 +1,9 @@
-//! Cables for a process that takes a seat of a running rack: new ones, to every neighbour whose seat is held.
+//! Cables for a process that takes a seat of a running rack: a new cable to every neighbour whose seat is
+//! held.
 //!
-//! The process gets all its ends at once. Each neighbour gets the other end of its link over its control socket and replaces the cable at that
-//! port. Without a neighbour there is no cable; a later holder of that seat brings it. The supervisor keeps no end, so the death of
-//! the process is detected on its links.
+//! The process gets all its ends at once. Each neighbour gets the other end of its link over its control
+//! socket and replaces the cable at that port. A vacant neighbour gets no cable: its later holder gets a new
+//! one. The supervisor keeps no end, so neighbours detect the death of the process on their links.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
@@ -13,23 +14,23 @@ use rackloom_control::grant::{Grant, NewCable};
 use rackloom_plan::Plan;
 use rackloom_protocol::NodeId;
 
-use super::bridged;
+use super::bridges;
 use super::joints::joints;
 use super::packet::{PacketWiring, cable_end, later_interface, mtu};
 use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring};
 
-/// Everything that the taker and its neighbours get.
+/// Cables of a takeover: the ends of the process, and those of its neighbours.
 pub(super) struct Takeover {
-    /// The taker's message.
+    /// Grant for the process.
     pub(super) grant: Grant,
-    /// Its descriptors, in the order in which the grant names them.
+    /// Descriptors of the process, in the order in which the grant names them.
     pub(super) wires: Vec<OwnedFd>,
-    /// What each neighbour gets, by place in the plan.
+    /// Cables for the neighbours, each with its member number and its descriptors.
     pub(super) neighbours: Vec<(usize, NewCable, Vec<OwnedFd>)>,
 }
 
-/// Cables for `pid` in the seat of `node`. `pids`: who sits where now.
+/// Makes the cables for process `pid` in the seat of `node`. `pids`: current process of each member.
 pub(super) fn takeover(
     wiring: &mut Wiring,
     plan: &Plan,
@@ -41,13 +42,15 @@ pub(super) fn takeover(
         Wiring::SharedMemory(wiring) => on_shared_memory(wiring, plan, node, pids)
             .map_err(|error| format!("cannot make its shared-memory wires: {error}")),
         Wiring::Packet(wiring) => on_packet(wiring, plan, node, pid, pids),
-        Wiring::Udp(wiring) if wiring.here.leads_abroad(plan, node) => Err(ABROAD.to_owned()),
+        Wiring::Udp(wiring) if wiring.here.has_link_to_other_host(plan, node) => {
+            Err(TO_OTHER_HOST.to_owned())
+        }
         Wiring::Udp(_) => on_udp(plan, node, pids)
             .map_err(|error| format!("cannot make its sockets for the udp wire: {error}")),
     }
 }
 
-const ABROAD: &str = "it has a link to another host, which is made when the rack starts only";
+const TO_OTHER_HOST: &str = "it has a link to another host, which is made only when the rack starts";
 
 fn on_shared_memory(
     wiring: &SharedMemoryWiring,
@@ -63,8 +66,8 @@ fn on_shared_memory(
         }
         let (mine, theirs) = shared_memory::create(plan.ring_bytes)?;
         let [send, receive, carrier] = theirs.fds();
-        let bell = wiring.doorbells[node.index()].fd();
-        let wires = duplicates(&[send, receive, carrier, bell])?;
+        let doorbell = wiring.doorbells[node.index()].fd();
+        let wires = duplicates(&[send, receive, carrier, doorbell])?;
         let cable = NewCable::SharedMemory { port: joint.neighbour_port.0 };
         neighbours.push((joint.neighbour.index(), cable, wires));
         ends.push(Some((joint.neighbour, mine)));
@@ -75,11 +78,11 @@ fn on_shared_memory(
     Ok(Takeover { grant, wires, neighbours })
 }
 
-/// Descriptors of one's own for the same files.
+/// Returns new descriptors of the files.
 fn duplicates(descriptors: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     let duplicate = |fd: &RawFd| {
-        // SAFETY: needed because wires are named by number. All are open: the caller holds the ends of links until it has
-        // the duplicates, and doorbells belong to the wiring. The borrow ends with the line.
+        // SAFETY: needed because wires are named by number. All are open: the caller holds the ends of links
+        // until it has the duplicates, and doorbells belong to the wiring. The borrow ends with the line.
         let wire = unsafe { BorrowedFd::borrow_raw(*fd) };
         wire.try_clone_to_owned()
     };
@@ -106,20 +109,21 @@ fn on_packet(
     pids: &[Option<u32>],
 ) -> Result<Takeover, String> {
     must_be_alone(wiring, pid, pids)?;
-    if wiring.here.leads_abroad(plan, node) {
-        return Err(ABROAD.to_owned());
+    if wiring.here.has_link_to_other_host(plan, node) {
+        return Err(TO_OTHER_HOST.to_owned());
     }
     if plan.has_bridges() {
         return at_bridges(wiring, plan, node, pid, pids);
     }
-    let life = wiring.next_life();
+    let takeover = wiring.next_takeover();
     let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
     for joint in joints(plan, node) {
         let Some(neighbour_pid) = pids[joint.neighbour.index()] else {
             interfaces.push(None);
             continue;
         };
-        let (mine, theirs) = (later_interface(joint.port, life), later_interface(joint.neighbour_port, life));
+        let (mine, theirs) =
+            (later_interface(joint.port, takeover), later_interface(joint.neighbour_port, takeover));
         let ends = [
             cable_end(pid, mine.clone(), node, joint.plane),
             cable_end(neighbour_pid, theirs.clone(), joint.neighbour, joint.plane),
@@ -129,11 +133,11 @@ fn on_packet(
         let cable = NewCable::Packet { port: joint.neighbour_port.0, interface: theirs };
         neighbours.push((joint.neighbour.index(), cable, Vec::new()));
     }
-    aside(|| create_cables(&cables))?;
+    on_own_thread(|| create_cables(&cables))?;
     Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
-/// New cables to the bridges; neighbours go on with theirs, but at ports that nobody has used yet.
+/// Makes new cables to the bridges. Neighbours keep theirs, except at ports that were never connected.
 fn at_bridges(
     wiring: &mut PacketWiring,
     plan: &Plan,
@@ -141,42 +145,42 @@ fn at_bridges(
     pid: u32,
     pids: &[Option<u32>],
 ) -> Result<Takeover, String> {
-    let life = wiring.next_life();
-    let cables = bridged::later_cables(plan, node, pid, life);
+    let takeover = wiring.next_takeover();
+    let cables = bridges::later_cables(plan, node, pid, takeover);
     let (mut interfaces, mut neighbours) = (Vec::new(), Vec::new());
     for joint in joints(plan, node) {
         let is_there = pids[joint.neighbour.index()].is_some();
-        interfaces.push(is_there.then(|| bridged::interface(joint.plane, life)));
+        interfaces.push(is_there.then(|| bridges::interface(joint.plane, takeover)));
         if is_there {
-            let interface = bridged::interface(joint.plane, wiring.life_of(joint.neighbour));
+            let interface = bridges::interface(joint.plane, wiring.takeover_of(joint.neighbour));
             let cable = NewCable::Packet { port: joint.neighbour_port.0, interface };
             neighbours.push((joint.neighbour.index(), cable, Vec::new()));
         }
     }
-    aside(|| connect_to_bridges(&cables))?;
-    wiring.sits_since(node, life);
+    on_own_thread(|| connect_to_bridges(&cables))?;
+    wiring.set_takeover(node, takeover);
     Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
-/// Interfaces belong to nobody but the seat: not to the system, and not to another member.
+/// Checks that the process has a network namespace that neither the system nor another member uses.
 fn must_be_alone(wiring: &PacketWiring, pid: u32, pids: &[Option<u32>]) -> Result<(), String> {
-    const RULE: &str = "on the packet wire, whoever takes a seat needs a network namespace of its own";
-    let place = |pid: u32| network_namespace_of(pid);
-    let its = place(pid).map_err(|error| match error.kind() {
+    const RULE: &str = "on the packet wire, a process that takes a seat needs a network namespace of its own";
+    let namespace = |pid: u32| network_namespace_of(pid);
+    let its = namespace(pid).map_err(|error| match error.kind() {
         // An ordinary user's supervisor sees only processes of its own user namespace.
         io::ErrorKind::PermissionDenied => {
             format!("{RULE}, made in the user namespace of the rack; process {pid} is outside of that")
         }
-        _ => format!("{RULE}; that of process {pid} cannot be told: {error}"),
+        _ => format!("{RULE}; the namespace of process {pid} cannot be read: {error}"),
     })?;
-    let ours = place(std::process::id()).map_err(|error| format!("the supervisor's own: {error}"))?;
-    let taken = pids.iter().flatten().filter_map(|member| place(*member).ok()).any(|other| other == its);
+    let ours = namespace(std::process::id()).map_err(|error| format!("the supervisor's own: {error}"))?;
+    let taken = pids.iter().flatten().filter_map(|member| namespace(*member).ok()).any(|other| other == its);
     if its == wiring.outside || its == ours || taken { Err(RULE.to_owned()) } else { Ok(()) }
 }
 
-/// Cables are laid in a runtime of their own, which a thread that has one already cannot run.
-fn aside(lay: impl FnOnce() -> Result<(), NamespaceError> + Send) -> Result<(), String> {
-    std::thread::scope(|scope| scope.spawn(lay).join())
-        .map_err(|_| "the thread that lays cables ended early".to_owned())?
+/// Makes cables on another thread: the call starts a runtime, which fails on a thread that already runs one.
+fn on_own_thread(create: impl FnOnce() -> Result<(), NamespaceError> + Send) -> Result<(), String> {
+    std::thread::scope(|scope| scope.spawn(create).join())
+        .map_err(|_| "the thread that makes cables ended early".to_owned())?
         .map_err(|error| error.to_string())
 }

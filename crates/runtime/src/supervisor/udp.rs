@@ -1,5 +1,5 @@
-//! Udp wire of a rack: a pair of connected sockets per link, each end inherited by the seat that uses it. Of a link to another host, this host makes
-//! its own end, at the address in the rack file.
+//! Udp wire of a rack: a pair of connected sockets per link, each end inherited by the seat that uses it. Of
+//! a link to another host, this host makes its own end, at the address in the rack file.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -16,29 +16,29 @@ use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
-/// Ends of links that have not been handed out.
+/// Ends of links that have not been taken.
 pub(super) struct UdpWiring {
-    /// By member, with port and neighbour; empty once handed out.
+    /// Ends by member, with port and neighbour; empty once taken.
     ends: Vec<Vec<(PortId, NodeId, UdpEnd)>>,
-    /// Whose share this is.
+    /// Part of the rack that this host runs.
     pub(super) here: Here,
 }
 
-/// What one port is plugged into.
+/// End of the link at one port.
 pub(super) enum UdpEnd {
-    /// The other end is here.
-    Near(udp::End),
-    /// The other end is on another host, found there.
-    Abroad(udp::End, SocketAddrV4),
-    /// Nobody sits at the other end.
-    Nobody,
+    /// The other end is on this host.
+    Local(udp::End),
+    /// The other end is on another host, at this address.
+    Remote(udp::End, SocketAddrV4),
+    /// No process holds the neighbour's seat.
+    Vacant,
 }
 
-/// One end per port, in order.
+/// Ends of one member, in port order.
 pub(super) type UdpEnds = Vec<UdpEnd>;
 
 impl UdpWiring {
-    pub(super) fn lay(plan: &Plan, here: &Here) -> Result<Self, Failure> {
+    pub(super) fn create(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for (index, edge) in plan.links.iter().map(|link| link.edge).enumerate() {
             let [mine_a, mine_b] = [edge.a, edge.b].map(|member| here.runs(plan, member));
@@ -46,50 +46,50 @@ impl UdpWiring {
                 let (a, b) = udp::create().map_err(|error| {
                     Failure::could_not_start("cannot make the sockets of the udp wire", error)
                 })?;
-                ends[edge.a.index()].push((edge.a_port, edge.b, UdpEnd::Near(a)));
-                ends[edge.b.index()].push((edge.b_port, edge.a, UdpEnd::Near(b)));
+                ends[edge.a.index()].push((edge.a_port, edge.b, UdpEnd::Local(a)));
+                ends[edge.b.index()].push((edge.b_port, edge.a, UdpEnd::Local(b)));
             } else if mine_a {
-                ends[edge.a.index()].push((edge.a_port, edge.b, abroad(plan, index, [edge.a, edge.b])?));
+                ends[edge.a.index()].push((edge.a_port, edge.b, remote_end(plan, index, [edge.a, edge.b])?));
             } else if mine_b {
-                ends[edge.b.index()].push((edge.b_port, edge.a, abroad(plan, index, [edge.b, edge.a])?));
+                ends[edge.b.index()].push((edge.b_port, edge.a, remote_end(plan, index, [edge.b, edge.a])?));
             }
         }
         ends.iter_mut().for_each(|ends| ends.sort_by_key(|(port, ..)| *port));
         Ok(Self { ends, here: here.clone() })
     }
 
-    /// The ends of one member. To be asked once per member.
+    /// Takes the ends of one member. Call it once per member.
     pub(super) fn take(&mut self, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> UdpEnds {
         let ends = std::mem::take(&mut self.ends[node.index()]).into_iter();
         ends.map(|(_, neighbour, end)| match end {
-            UdpEnd::Near(_) if is_vacant(neighbour) => UdpEnd::Nobody,
+            UdpEnd::Local(_) if is_vacant(neighbour) => UdpEnd::Vacant,
             end => end,
         })
         .collect()
     }
 }
 
-/// The end of a link that begins here and ends on another host.
-fn abroad(plan: &Plan, edge: usize, [near, far]: [NodeId; 2]) -> Result<UdpEnd, Failure> {
-    let place = |member: NodeId| plan.udp_address(plan.host_of(member)?, edge);
-    let (Some(mine), Some(theirs)) = (place(near), place(far)) else {
-        // The plan has been checked for this.
+/// Opens the local end of a link to another host.
+fn remote_end(plan: &Plan, edge: usize, [local, remote]: [NodeId; 2]) -> Result<UdpEnd, Failure> {
+    let address = |member: NodeId| plan.udp_address(plan.host_of(member)?, edge);
+    let (Some(mine), Some(theirs)) = (address(local), address(remote)) else {
+        // The checked plan has an address for each.
         return Err(Failure::bad_input(format!("{} has no address on a host", plan.links[edge].name)));
     };
     let end = open_routed_link(&Route { mine, theirs }, plan.wire_bytes_max());
     let end = end.map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))?;
-    Ok(UdpEnd::Abroad(end, theirs))
+    Ok(UdpEnd::Remote(end, theirs))
 }
 
-/// New links of somebody who takes a seat.
+/// New links of a process that takes a seat.
 pub(super) struct NewLinks {
-    /// The taker's ends.
+    /// Ends of the process.
     pub(super) mine: UdpEnds,
-    /// Its neighbours' ends, with their ports.
+    /// Ends of its neighbours, with their ports.
     pub(super) theirs: Vec<(NodeId, u16, udp::End)>,
 }
 
-/// New links to everybody who is there.
+/// Makes new links to all neighbours whose seats are held.
 pub(super) fn new_links(
     plan: &Plan,
     node: NodeId,
@@ -98,26 +98,26 @@ pub(super) fn new_links(
     let (mut mine, mut theirs) = (Vec::new(), Vec::new());
     for joint in joints(plan, node) {
         if !is_there(joint.neighbour) {
-            mine.push(UdpEnd::Nobody);
+            mine.push(UdpEnd::Vacant);
             continue;
         }
-        let (near, far) = udp::create()?;
-        mine.push(UdpEnd::Near(near));
-        theirs.push((joint.neighbour, joint.neighbour_port.0, far));
+        let (mine_end, their_end) = udp::create()?;
+        mine.push(UdpEnd::Local(mine_end));
+        theirs.push((joint.neighbour, joint.neighbour_port.0, their_end));
     }
     Ok(NewLinks { mine, theirs })
 }
 
-/// The message about these ends.
+/// Returns the grant of these ends.
 pub(super) fn grant(ends: &UdpEnds) -> Grant {
-    let near = |end: &UdpEnd| match end {
-        UdpEnd::Near(end) => Some(end.fds()),
-        UdpEnd::Abroad(..) | UdpEnd::Nobody => None,
+    let local = |end: &UdpEnd| match end {
+        UdpEnd::Local(end) => Some(end.fds()),
+        UdpEnd::Remote(..) | UdpEnd::Vacant => None,
     };
     let outlet = |(port, end): (usize, &UdpEnd)| match end {
-        UdpEnd::Abroad(end, there) => Some(UdpOutlet { port, to: there.to_string(), sockets: end.fds() }),
-        UdpEnd::Near(_) | UdpEnd::Nobody => None,
+        UdpEnd::Remote(end, there) => Some(UdpOutlet { port, to: there.to_string(), sockets: end.fds() }),
+        UdpEnd::Local(_) | UdpEnd::Vacant => None,
     };
     let outlets = ends.iter().enumerate().filter_map(outlet).collect();
-    Grant::Udp { ports: ends.iter().map(near).collect(), outlets }
+    Grant::Udp { ports: ends.iter().map(local).collect(), outlets }
 }

@@ -1,11 +1,12 @@
 //! Cables of a rack, and the ends of each seat.
 //!
-//! Rings and datagram sockets are made before the first process and inherited. Interfaces are made after the last process, because each end
-//! is created in the namespace of the process that uses it. The supervisor closes the ends of a seat as soon as its process has inherited
-//! them: a neighbour detects a death because the socket of the dead process has no other owner.
+//! Rings and datagram sockets are made before the first process and inherited. Interfaces are made after the
+//! last process, because each end is created in the namespace of the process that uses it. The supervisor
+//! closes the ends of a seat as soon as its process has inherited them: a neighbour detects a death because
+//! the socket of the dead process has no other owner.
 //!
-//! No ends are kept for later processes either: a link to a vacant seat has no cable. A process that takes a seat gets new cables, and its
-//! neighbours get the other ends ([`super::takeover`]).
+//! No ends are kept for later processes: a link to a vacant seat has no cable. A process that takes a seat
+//! gets new cables, and its neighbours get the other ends ([`super::takeover`]).
 
 use std::io;
 use std::os::fd::RawFd;
@@ -18,7 +19,7 @@ use rackloom_control::grant::{Grant, SharedMemoryPort};
 use rackloom_plan::{Plan, WireKind};
 use rackloom_protocol::NodeId;
 
-use super::bridged;
+use super::bridges;
 use super::joints::joints;
 use super::packet::{PacketWiring, cables, first_interface};
 use super::udp::{UdpEnds, UdpWiring, grant};
@@ -26,11 +27,11 @@ use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
-/// Descriptors that one rack may need in the supervisor beyond the usual handful.
+/// Raises the limit of open descriptors to its maximum: the supervisor of a large rack needs many.
 fn raise_descriptor_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
-    // Small racks do without; large ones fail later with the kernel's own words.
+    // Small racks do not need it. Large ones fail later with the kernel's error.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
@@ -42,30 +43,30 @@ pub(super) enum Wiring {
 }
 
 pub(super) struct SharedMemoryWiring {
-    /// By member.
+    /// Doorbells by member.
     pub(super) doorbells: Vec<Doorbell>,
-    /// By member, in port order; empty once handed out.
+    /// Ends by member, in port order; empty once taken.
     ends: Vec<Vec<(NodeId, shared_memory::End)>>,
 }
 
-/// What the process of a seat is born with.
+/// Properties that the process of a seat has from its start.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
-    /// Descriptors that must survive its exec.
+pub(super) struct Environment {
+    /// Descriptors that stay open across its `exec`.
     pub(super) inherited: Vec<RawFd>,
-    /// Whether it needs a network namespace of its own.
+    /// True if it needs a network namespace of its own.
     pub(super) own_network: bool,
 }
 
-/// What one seat gets: the message, and what its process is born with.
-pub(super) struct Plugs {
+/// Wires of one seat: the grant, and the environment of its process.
+pub(super) struct SeatWires {
     pub(super) grant: Grant,
-    pub(super) place: Place,
-    /// Keeps the descriptors open until the process has them.
+    pub(super) environment: Environment,
+    /// Owners of the descriptors, until the process has inherited them.
     _ends: Ends,
 }
 
-/// What descriptors of a grant belong to.
+/// Owners of the descriptors of a grant.
 enum Ends {
     Rings(#[expect(dead_code, reason = "kept open only")] Vec<Option<(NodeId, shared_memory::End)>>),
     Sockets(#[expect(dead_code, reason = "kept open only")] UdpEnds),
@@ -73,14 +74,14 @@ enum Ends {
 }
 
 impl Wiring {
-    /// Make what can be made before there are processes. For the packet wire this must come before the first thread.
+    /// Makes the wires that need no process. For the packet wire this must precede the first thread.
     pub(super) fn prepare(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         raise_descriptor_limit();
         match plan.wire {
-            WireKind::SharedMemory => SharedMemoryWiring::lay(plan)
+            WireKind::SharedMemory => SharedMemoryWiring::create(plan)
                 .map(Self::SharedMemory)
                 .map_err(|error| Failure::could_not_start("cannot make the shared-memory wires", error)),
-            WireKind::Udp => UdpWiring::lay(plan, here).map(Self::Udp),
+            WireKind::Udp => UdpWiring::create(plan, here).map(Self::Udp),
             WireKind::Packet => {
                 let wiring = PacketWiring::new(plan, here)?;
                 enter_supervisor_namespaces()
@@ -90,20 +91,25 @@ impl Wiring {
         }
     }
 
-    /// The ends of one member, without those of links to seats that are vacant. To be asked once per member.
-    pub(super) fn plugs(&mut self, plan: &Plan, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> Plugs {
+    /// Takes the ends of one member, without those of links to vacant seats. Call it once per member.
+    pub(super) fn seat_wires(
+        &mut self,
+        plan: &Plan,
+        node: NodeId,
+        is_vacant: impl Fn(NodeId) -> bool,
+    ) -> SeatWires {
         match self {
             Self::SharedMemory(wiring) => {
                 let ends = std::mem::take(&mut wiring.ends[node.index()]);
                 let ends = ends.into_iter().map(|end| (!is_vacant(end.0)).then_some(end)).collect();
                 let (grant, ends) = wiring.grant(node, ends);
-                Plugs { place: self.place(&grant), grant, _ends: Ends::Rings(ends) }
+                SeatWires { environment: self.with_wires(&grant), grant, _ends: Ends::Rings(ends) }
             }
             Self::Packet(wiring) => {
                 let (mut interfaces, mut outlets, mut links) = (Vec::new(), Vec::new(), Vec::new());
                 for joint in joints(plan, node) {
                     let interface = || match plan.has_bridges() {
-                        true => bridged::interface(joint.plane, 0),
+                        true => bridges::interface(joint.plane, 0),
                         false => first_interface(joint.port),
                     };
                     interfaces.push((!is_vacant(joint.neighbour)).then(interface));
@@ -113,38 +119,39 @@ impl Wiring {
                     }
                 }
                 let grant = Grant::Packet { interfaces, outlets };
-                Plugs { place: self.place(&grant), grant, _ends: Ends::HostLinks(links) }
+                SeatWires { environment: self.with_wires(&grant), grant, _ends: Ends::HostLinks(links) }
             }
             Self::Udp(wiring) => {
                 let ends = wiring.take(node, is_vacant);
                 let grant = grant(&ends);
-                Plugs { place: self.place(&grant), grant, _ends: Ends::Sockets(ends) }
+                SeatWires { environment: self.with_wires(&grant), grant, _ends: Ends::Sockets(ends) }
             }
         }
     }
 
-    /// Of a process that inherits the wires of this grant.
-    fn place(&self, grant: &Grant) -> Place {
-        Place { inherited: grant.descriptors(), ..self.bare_place() }
+    /// Returns the environment of a process that inherits the wires of this grant.
+    fn with_wires(&self, grant: &Grant) -> Environment {
+        Environment { inherited: grant.descriptors(), ..self.without_wires() }
     }
 
-    /// Of a process that is handed its wires later.
-    pub(super) fn bare_place(&self) -> Place {
-        Place { inherited: Vec::new(), own_network: matches!(self, Self::Packet(_)) }
+    /// Returns the environment of a process that gets its wires later.
+    pub(super) fn without_wires(&self) -> Environment {
+        Environment { inherited: Vec::new(), own_network: matches!(self, Self::Packet(_)) }
     }
 
-    /// Make what can only be made once every member has its process; `None` for a vacant seat. Not to be called from
-    /// asynchronous code.
+    /// Makes the wires that need all processes. `pids`: process of each member; `None` for a vacant seat. It
+    /// blocks: call it outside of asynchronous code.
     pub(super) fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
         match self {
             Self::SharedMemory(_) | Self::Udp(_) => Ok(()),
-            Self::Packet(_) if plan.has_bridges() => bridged::connect(plan, pids),
+            Self::Packet(_) if plan.has_bridges() => bridges::connect(plan, pids),
             Self::Packet(_) => create_cables(&cables(plan, pids))
                 .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string())),
         }
     }
 
-    /// Wake a seat that sleeps, so that it looks at its control socket. One without a doorbell wakes by itself soon.
+    /// Wakes a seat that sleeps, so that it polls its control socket. A seat without a doorbell wakes by
+    /// itself soon.
     pub(super) fn wake(&self, member: usize) {
         if let Self::SharedMemory(wiring) = self {
             wiring.doorbells[member].ring();
@@ -153,7 +160,7 @@ impl Wiring {
 }
 
 impl SharedMemoryWiring {
-    fn lay(plan: &Plan) -> io::Result<Self> {
+    fn create(plan: &Plan) -> io::Result<Self> {
         let doorbells = plan.members.iter().map(|_| Doorbell::create()).collect::<io::Result<_>>()?;
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for link in &plan.links {
@@ -168,7 +175,7 @@ impl SharedMemoryWiring {
         Ok(Self { doorbells, ends: ends.into_iter().map(in_port_order).collect() })
     }
 
-    /// The message about these ends, and the ends.
+    /// Returns the grant of these ends, and the ends.
     pub(super) fn grant(
         &self,
         node: NodeId,

@@ -1,7 +1,8 @@
 //! Arrays of the ranks, as files in a directory of the user.
 //!
-//! All files are checked before anything starts, and all problems are reported together. Data is read from the files on demand and never held
-//! as a whole: each rank checks its own result and may need every array. [`rackloom_jobs::arrays`] defines the format.
+//! All files are checked before anything starts, and all problems are reported together. Data is read from
+//! the files on demand. It is never held completely in memory: each rank checks its own result and may need
+//! every array. [`rackloom_jobs::arrays`] defines the format.
 
 use std::fs::File;
 use std::io;
@@ -12,10 +13,10 @@ use rackloom_collectives::{Collective, ElementType};
 use rackloom_jobs::arrays::{HEADER_BYTES_MAX, Header, Problem, agree, file_name};
 use rackloom_jobs::collective::Arrays;
 
-use super::place::rank_of;
+use super::destination::rank_of;
 
 /// Maximum number of surplus files that are reported one by one.
-const STRANGERS_TOLD_MAX: usize = 4;
+const STRANGERS_NAMED_MAX: usize = 4;
 
 /// Arrays of the ranks, all of one type and shape.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ struct ArrayFile {
 }
 
 impl InputArrays {
-    /// Opens the arrays that the collective needs. `wanted`: the type that the user names, if any.
+    /// Opens the arrays that the collective needs. `wanted`: the element type that the user names, if any.
     ///
     /// # Errors
     /// All problems of the files.
@@ -88,8 +89,9 @@ impl InputArrays {
     }
 }
 
-/// Returns a problem for each array of a rank that the rack does not have. Without an error it would be missing in the result; a user with eight
-/// arrays and a rack of four has most likely named the wrong rack.
+/// Returns a problem for each array of a rank that the rack does not have. Without an error the array would
+/// be missing in the result. A user with eight arrays and a rack of four nodes has most likely named the
+/// wrong rack.
 fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -97,7 +99,7 @@ fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
         .filter(|rank| *rank >= ranks)
         .collect();
     found.sort_unstable();
-    let told = found.iter().take(STRANGERS_TOLD_MAX).map(|rank| Problem {
+    let named = found.iter().take(STRANGERS_NAMED_MAX).map(|rank| Problem {
         file: file_name(*rank),
         what: format!(
             "the rack has {ranks} ranks, 0 to {}; hint: remove the file, or name a rack of as many nodes as there \
@@ -105,15 +107,15 @@ fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
             ranks.saturating_sub(1)
         ),
     });
-    let left = found.len().saturating_sub(STRANGERS_TOLD_MAX);
+    let left = found.len().saturating_sub(STRANGERS_NAMED_MAX);
     let rest = (left > 0).then(|| Problem {
         file: directory.display().to_string(),
         what: format!("{left} more arrays of ranks that the rack does not have"),
     });
-    told.chain(rest).collect()
+    named.chain(rest).collect()
 }
 
-/// Returns the reason why no file of this directory can be read. It is reported once and not for each file.
+/// Returns the reason why no file of this directory can be read. It is reported once, not for each file.
 fn unusable(directory: &Path) -> Option<String> {
     match std::fs::metadata(directory) {
         Ok(found) if found.is_dir() => None,
@@ -131,14 +133,14 @@ impl ArrayFile {
     fn open(path: PathBuf, wanted: Option<ElementType>) -> Result<Self, String> {
         let file = File::open(&path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => {
-                "no such file; hint: every rank that gives an array has a file".to_owned()
+                "no such file; hint: every rank that provides an array needs a file".to_owned()
             }
             _ => error.to_string(),
         })?;
         let found = file.metadata().map_err(|error| error.to_string())?;
         if !found.is_file() {
-            let what = if found.is_dir() { "a directory" } else { "no plain file" };
-            return Err(format!("{what}; hint: put the array of this rank there as a file"));
+            let what = if found.is_dir() { "a directory" } else { "no regular file" };
+            return Err(format!("{what}; hint: store the array of this rank as a regular file"));
         }
         let mut prefix = vec![0; usize::try_from(found.len()).unwrap_or(usize::MAX).min(HEADER_BYTES_MAX)];
         file.read_exact_at(&mut prefix, 0).map_err(|error| error.to_string())?;
@@ -158,7 +160,7 @@ impl Arrays for InputArrays {
 
     fn read(&self, rank: usize, offset: u64, out: &mut [u8]) -> Result<(), String> {
         let array = self.files.get(rank).and_then(Option::as_ref);
-        let array = array.ok_or_else(|| format!("rank {rank} gives no array"))?;
+        let array = array.ok_or_else(|| format!("rank {rank} provides no array"))?;
         let bytes = array.header.data_bytes();
         let end = offset.checked_add(out.len() as u64).filter(|end| *end <= bytes);
         end.ok_or_else(|| format!("the array of rank {rank} has {bytes} bytes"))?;
@@ -173,7 +175,7 @@ mod tests {
 
     use super::*;
 
-    /// A directory of arrays, removed at the end.
+    /// Directory of arrays, removed on drop.
     struct Directory(PathBuf);
 
     impl Directory {
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_that_are_alike_are_read_by_rank_and_offset() {
+    fn arrays_of_one_type_and_shape_are_read_by_rank_and_offset() {
         let directory = Directory::new("good");
         (0..4).for_each(|rank| directory.put(rank, ElementType::F16, &[3, 5], 0));
         let arrays = directory.open(Collective::AllReduce, None).unwrap();
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_wrong_is_said_at_once() {
+    fn all_problems_are_reported_together() {
         let directory = Directory::new("bad");
         directory.put(0, ElementType::F32, &[6], 0);
         directory.put(1, ElementType::F32, &[7], 0);
@@ -229,11 +231,11 @@ mod tests {
         files.sort_unstable();
         assert_eq!(files, ["rank0.npy", "rank2.npy", "rank3.npy"]);
         let unlike = &problems.iter().find(|problem| problem.file == "rank0.npy").unwrap().what;
-        assert!(unlike.contains("rank1.npy"), "one against one, so both are named: {unlike}");
+        assert!(unlike.contains("rank1.npy"), "with two arrays the error names both: {unlike}");
     }
 
     #[test]
-    fn arrays_of_ranks_that_the_rack_lacks_are_told() {
+    fn arrays_of_ranks_that_the_rack_does_not_have_are_reported() {
         let directory = Directory::new("more");
         (0..11).for_each(|rank| directory.put(rank, ElementType::F32, &[3], 0));
         let problems = directory.open(Collective::AllReduce, None).unwrap_err();
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_under_the_name_of_an_array_is_told_with_a_hint() {
+    fn a_directory_with_the_name_of_an_array_is_reported_with_a_hint() {
         let directory = Directory::new("nested");
         (1..4).for_each(|rank| directory.put(rank, ElementType::F32, &[3], 0));
         std::fs::create_dir(directory.0.join("rank0.npy")).unwrap();
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_gives_needs_a_file() {
+    fn only_ranks_that_provide_data_need_a_file() {
         let directory = Directory::new("root");
         assert_eq!(directory.open(Collective::Broadcast { root: 1 }, None).unwrap_err().len(), 1);
         directory.put(1, ElementType::U8, &[9], 0);
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn raw_pairs_of_bytes_are_bf16_if_the_user_says_so() {
+    fn two_byte_raw_elements_are_bf16_on_request() {
         let directory = Directory::new("bf16");
         (0..4).for_each(|rank| directory.put(rank, ElementType::Bf16, &[2], 0));
         assert!(directory.open(Collective::AllReduce, None).is_err());

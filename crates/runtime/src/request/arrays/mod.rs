@@ -1,11 +1,12 @@
 //! Arrays of the user as NumPy files.
 //!
-//! `input` (arrays of the ranks) · `place` (directory of the results) · `output` (results). `rackloom_jobs::arrays` defines the format.
+//! `input` (arrays of the ranks) · `destination` (directory of the results) · `output` (results).
+//! `rackloom_jobs::arrays` defines the format.
 
+mod destination;
 mod input;
 mod output;
-mod place;
 
+pub use destination::make_destination;
 pub use input::InputArrays;
 pub use output::ArrayWriter;
-pub use place::make_place;

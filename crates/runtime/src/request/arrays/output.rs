@@ -1,6 +1,7 @@
 //! Results of ranks as files: one file per rank, written block by block and renamed when it is complete.
 //!
-//! Each call of [`ArrayWriter::advance`] writes one block, so a node that writes a large result serves its neighbours meanwhile.
+//! Each call of [`ArrayWriter::advance`] writes one block, so a node with a large result continues to serve
+//! its neighbours.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,7 +11,7 @@ use rackloom_jobs::Output;
 use rackloom_jobs::arrays::{file_name, header_bytes};
 use rackloom_protocol::Memory;
 
-use super::place::name_beside;
+use super::destination::temporary_name;
 use crate::machine::exclusive;
 
 /// Number of bytes that one call writes.
@@ -20,7 +21,7 @@ const BLOCK_BYTES: u64 = 256 << 10;
 #[derive(Debug)]
 pub struct ArrayWriter {
     path: PathBuf,
-    beside: PathBuf,
+    temporary: PathBuf,
     file: File,
     output: Output,
     done_bytes: u64,
@@ -34,22 +35,22 @@ impl ArrayWriter {
     /// The file cannot be made.
     pub fn begin(directory: &Path, rank: usize, output: Output, shape: &[u64]) -> io::Result<Self> {
         let path = directory.join(file_name(rank));
-        let beside = name_beside(directory, rank);
+        let temporary = temporary_name(directory, rank);
         let flat = [output.elements];
         let fits = shape.iter().product::<u64>() == output.elements;
-        let mut file = exclusive::create(&beside)?;
+        let mut file = exclusive::create(&temporary)?;
         file.write_all(&header_bytes(output.element, if fits { shape } else { &flat }))?;
-        Ok(Self { path, beside, file, output, done_bytes: 0, block: Vec::new() })
+        Ok(Self { path, temporary, file, output, done_bytes: 0, block: Vec::new() })
     }
 
-    /// Writes one block. Returns whether the file is complete and has its name.
+    /// Writes one block. Returns true if the file is complete and has its final name.
     ///
     /// # Errors
     /// The result cannot be read from memory, or the file cannot be written.
     pub fn advance(&mut self, memory: &mut dyn Memory) -> io::Result<bool> {
         let left = self.output.bytes() - self.done_bytes;
         if left == 0 {
-            std::fs::rename(&self.beside, &self.path)?;
+            std::fs::rename(&self.temporary, &self.path)?;
             return Ok(true);
         }
         self.block.resize(left.min(BLOCK_BYTES) as usize, 0);
@@ -64,7 +65,7 @@ impl ArrayWriter {
 
 impl Drop for ArrayWriter {
     fn drop(&mut self) {
-        // Fails if it has its name already.
-        let _ = std::fs::remove_file(&self.beside);
+        // Fails if the file has its final name already.
+        let _ = std::fs::remove_file(&self.temporary);
     }
 }

@@ -1,7 +1,7 @@
 //! Choice of the snapshots to restore: the newest complete set of one run.
 //!
-//! A rack that died while it saved leaves the newest number at some ranks only; the number before is complete then. A damaged file is an error
-//! that names it. Without that file the set before is chosen.
+//! A rack that died while it saved has the newest number at some ranks only. The number before it is complete
+//! then. A damaged file is an error that names the file. Without that file the set before it is chosen.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,20 +27,20 @@ pub(super) fn newest(directory: &Path, plan: &Plan) -> Result<SnapshotSet, Failu
     let what = match numbers.last_key_value() {
         None => "there is no snapshot here".to_owned(),
         Some((number, found)) => format!(
-            "no set of snapshots here is whole: {found} of {ranks} ranks have number {number}, the newest"
+            "no set of snapshots here is complete: {found} of {ranks} ranks have number {number}, the newest"
         ),
     };
     Err(Failure::bad_input(what)
         .at_path(directory)
-        .hint("name the directory that `run --checkpoint` was given; without --restore the job begins anew"))
+        .hint("name the directory of `run --checkpoint`; without --restore the job begins anew"))
 }
 
-/// Returns the number of ranks that have a snapshot, by number of the snapshot.
+/// Returns the number of ranks that have each snapshot, by number of the snapshot.
 fn numbers_in(directory: &Path) -> Result<BTreeMap<u64, usize>, Failure> {
     let unreadable = |error: std::io::Error| {
-        Failure::bad_input(format!("cannot look into the directory of snapshots: {error}"))
+        Failure::bad_input(format!("cannot list the directory of snapshots: {error}"))
             .at_path(directory)
-            .hint("name the directory that `run --checkpoint` was given")
+            .hint("name the directory of `run --checkpoint`")
     };
     let mut numbers = BTreeMap::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
@@ -63,18 +63,16 @@ fn common_epoch(directory: &Path, plan: &Plan, number: u64) -> Result<Option<u64
         let header = inspect(&path).map_err(|why| {
             Failure::bad_input(format!("this snapshot cannot be used: {why}"))
                 .at_path(&path)
-                .hint("remove it, and the set before it is taken up, if there is one")
+                .hint("remove it to restore the set before it, if there is one")
         })?;
         if let Some(difference) = Identity::of(plan, rank, 0).difference(&header.identity) {
             return Err(Failure::bad_input(format!("this snapshot is of another run: {difference}"))
                 .at_path(&path)
-                .hint("say the same rack file, job, wire and seed as when it was written"));
+                .hint("use the same rack file, job, wire and seed as when it was written"));
         }
         if header.head.progress.runs != number {
-            let what = format!("this snapshot is of number {} by its header", header.head.progress.runs);
-            return Err(Failure::bad_input(what)
-                .at_path(&path)
-                .hint("a file that was renamed is not taken up"));
+            let what = format!("the header of this snapshot says number {}", header.head.progress.runs);
+            return Err(Failure::bad_input(what).at_path(&path).hint("a renamed file cannot be restored"));
         }
         epochs.push(header.identity.epoch);
     }

@@ -1,29 +1,29 @@
-//! The file of one snapshot: names, identity, layout.
+//! Format of a snapshot file: names, identity, layout. This module opens no file.
 //!
-//! `RLSNAP01`, the length of the header (4 bytes, little endian), the header as JSON, the bytes of the regions one behind the other,
-//! and the XXH3 of everything before it (8 bytes, little endian). Nothing here opens a file.
+//! A file consists of `RLSNAP01`, the length of the header (4 bytes, little endian), the header as JSON, the
+//! bytes of all regions in order, and the XXH3 of everything before it (8 bytes, little endian).
 
 use rackloom_jobs::collective::snapshot::Head;
 use rackloom_plan::Plan;
 use serde::{Deserialize, Serialize};
 
-/// The first bytes.
+/// First bytes of a file.
 pub(super) const MAGIC: &[u8; 8] = b"RLSNAP01";
-/// Of the checksum, at the end.
+/// Length of the checksum at the end of a file.
 pub(super) const CHECKSUM_BYTES: u64 = 8;
-/// No header is longer; a longer one is a damaged length.
+/// Maximum length of a header. A longer one is a damaged length.
 pub(super) const HEADER_BYTES_MAX: u32 = 16 << 20;
 
 /// Identity of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     pub(super) rack: String,
-    /// Hash over rack, job and options.
+    /// Hash of rack, job and options.
     pub(super) config_hash: String,
     pub(super) seed: u64,
     pub(super) rank: usize,
     pub(super) ranks: usize,
-    /// Number of times that the job had been restored, plus one. Files of different epochs never form a set.
+    /// Number of times that the job had been restored, plus one. Files of different epochs do not form a set.
     pub(super) epoch: u64,
 }
 
@@ -39,7 +39,7 @@ impl Identity {
         }
     }
 
-    /// Why a snapshot with this identity is not the one that is looked for; the epoch is not looked at.
+    /// Returns the first difference to the identity of a snapshot, as text. The epoch is not compared.
     pub(super) fn difference(&self, found: &Self) -> Option<String> {
         let pairs = [
             ("of the rack", self.rack.clone(), found.rack.clone()),
@@ -55,19 +55,19 @@ impl Identity {
     }
 }
 
-/// Everything before the bytes.
+/// Header of a snapshot file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Header {
     pub(super) identity: Identity,
     pub(super) head: Head,
 }
 
-/// The name of a rank's snapshot after so many runs.
+/// Returns the name of a rank's snapshot. `number` is the number of runs before it.
 pub(super) fn name(rank: usize, number: u64) -> String {
     format!("rank{rank}.{number}.snapshot")
 }
 
-/// Rank and number of a file with this name, if it is a snapshot.
+/// Returns rank and number, if this is the name of a snapshot.
 pub(super) fn parse(name: &str) -> Option<(usize, u64)> {
     let (rank, number) = name.strip_prefix("rank")?.strip_suffix(".snapshot")?.split_once('.')?;
     Some((rank.parse().ok()?, number.parse().ok()?))
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written_and_others_are_not() {
+    fn only_written_names_are_names_of_snapshots() {
         assert_eq!(parse(&name(3, 120)), Some((3, 120)));
         for other in
             ["rank3.snapshot", "rank3.npy", ".rank3.4.snapshot.77", "rank.4.snapshot", "rank3.4.snapshot.new"]

@@ -1,4 +1,4 @@
-//! A rank's snapshot from the disk: looked at as a whole, and then read.
+//! Reader of a rank's snapshot. The complete file is checked before the first byte is used.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -9,10 +9,10 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::file::{CHECKSUM_BYTES, HEADER_BYTES_MAX, Header, Identity, MAGIC, name};
 
-/// Number of bytes that are read at a time.
+/// Number of bytes that one call reads.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// A snapshot whose every byte was looked at when it was opened.
+/// Snapshot whose bytes were all checked when it was opened.
 pub(super) struct FileSaved {
     header: Header,
     file: BufReader<File>,
@@ -21,13 +21,13 @@ pub(super) struct FileSaved {
 /// Reads the header of a snapshot, and checks length and checksum of the file.
 pub(super) fn inspect(path: &Path) -> Result<Header, String> {
     let mut file = BufReader::new(File::open(path).map_err(|error| format!("it cannot be opened: {error}"))?);
-    look(&mut file)
+    read_checked(&mut file)
 }
 
-/// Reads and checks a snapshot. The file is positioned after its header then.
-fn look(file: &mut BufReader<File>) -> Result<Header, String> {
+/// Reads a snapshot and checks length and checksum. Afterwards the file is positioned behind its header.
+fn read_checked(file: &mut BufReader<File>) -> Result<Header, String> {
     let unreadable = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => "it is cut off within its header".to_owned(),
+        io::ErrorKind::UnexpectedEof => "it ends within its header".to_owned(),
         _ => format!("it cannot be read: {error}"),
     };
     let found_bytes = file.get_ref().metadata().map_err(unreadable)?.len();
@@ -50,13 +50,13 @@ fn look(file: &mut BufReader<File>) -> Result<Header, String> {
     let mut text = vec![0; header_bytes as usize];
     take(file, &mut text)?;
     let header: Header =
-        serde_json::from_slice(&text).map_err(|error| format!("its header cannot be understood: {error}"))?;
+        serde_json::from_slice(&text).map_err(|error| format!("its header cannot be parsed: {error}"))?;
     let begin = (MAGIC.len() + length.len()) as u64 + u64::from(header_bytes);
     let body_bytes = header.head.regions.iter().try_fold(0_u64, |sum, (_, bytes)| sum.checked_add(*bytes));
     let expected_bytes = body_bytes.and_then(|bytes| bytes.checked_add(begin + CHECKSUM_BYTES));
     if expected_bytes != Some(found_bytes) {
         let expected =
-            expected_bytes.map_or_else(|| "more than can be".to_owned(), |bytes| bytes.to_string());
+            expected_bytes.map_or_else(|| "more than a file can have".to_owned(), |bytes| bytes.to_string());
         return Err(format!("it has {found_bytes} bytes and should have {expected}"));
     }
     let mut left = found_bytes - begin - CHECKSUM_BYTES;
@@ -66,23 +66,23 @@ fn look(file: &mut BufReader<File>) -> Result<Header, String> {
         take(file, part)?;
         left -= part.len() as u64;
     }
-    let mut told = [0; CHECKSUM_BYTES as usize];
-    file.read_exact(&mut told).map_err(unreadable)?;
-    if told != sum.digest().to_le_bytes() {
-        return Err("its checksum does not hold: bytes of it have changed".to_owned());
+    let mut checksum = [0; CHECKSUM_BYTES as usize];
+    file.read_exact(&mut checksum).map_err(unreadable)?;
+    if checksum != sum.digest().to_le_bytes() {
+        return Err("its checksum is wrong: bytes of it have changed".to_owned());
     }
     file.seek(SeekFrom::Start(begin)).map_err(unreadable)?;
     Ok(header)
 }
 
 impl FileSaved {
-    /// Open the snapshot that this rank is to take up.
+    /// Opens the snapshot that this rank restores.
     pub(super) fn open(directory: &Path, identity: &Identity, number: u64) -> Result<Self, String> {
         let path = directory.join(name(identity.rank, number));
         let about = |why: String| format!("{}: {why}", path.display());
         let file = File::open(&path).map_err(|error| about(format!("it cannot be opened: {error}")))?;
         let mut file = BufReader::new(file);
-        let header = look(&mut file).map_err(about)?;
+        let header = read_checked(&mut file).map_err(about)?;
         let is_other = header.identity != *identity || header.head.progress.runs != number;
         if is_other {
             return Err(about("it has changed since it was chosen".to_owned()));

@@ -13,15 +13,15 @@ use super::file::{Header, Identity, MAGIC, name, parse};
 pub(super) struct FileVault {
     directory: PathBuf,
     identity: Identity,
-    /// The number of the one before: it stays until every rank has the next.
+    /// Number of the snapshot before. It stays until every rank has the next one.
     before: u64,
     open: Option<Open>,
 }
 
-/// The one that is being written.
+/// Snapshot that is being written.
 struct Open {
     number: u64,
-    beside: PathBuf,
+    temporary: PathBuf,
     file: BufWriter<File>,
     sum: Xxh3,
 }
@@ -34,31 +34,32 @@ impl FileVault {
     fn try_begin(&self, head: &Head) -> io::Result<Open> {
         let number = head.progress.runs;
         let hidden = format!(".{}.{}", name(self.identity.rank, number), std::process::id());
-        let beside = self.directory.join(hidden);
+        let temporary = self.directory.join(hidden);
         let header = serde_json::to_vec(&Header { identity: self.identity.clone(), head: head.clone() })?;
-        let file = BufWriter::new(crate::machine::exclusive::create(&beside)?);
-        let mut open = Open { number, beside, file, sum: Xxh3::new() };
+        let file = BufWriter::new(crate::machine::exclusive::create(&temporary)?);
+        let mut open = Open { number, temporary, file, sum: Xxh3::new() };
         open.put(MAGIC)?;
         open.put(&(header.len() as u32).to_le_bytes())?;
         open.put(&header)?;
         Ok(open)
     }
 
-    /// Whole, on the disk, and only then under its name.
+    /// Completes the file, writes it to the disk, and then gives it its name.
     fn try_seal(&mut self) -> io::Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let sum = open.sum.digest().to_le_bytes();
         open.file.write_all(&sum)?;
         open.file.flush()?;
         open.file.get_ref().sync_all()?;
-        std::fs::rename(&open.beside, self.directory.join(name(self.identity.rank, open.number)))?;
+        std::fs::rename(&open.temporary, self.directory.join(name(self.identity.rank, open.number)))?;
         File::open(&self.directory)?.sync_all()?;
         self.forget_older()?;
         self.before = open.number;
         Ok(())
     }
 
-    /// Others may not have this one yet, and must find the one before.
+    /// Removes snapshots before the previous one. The previous one stays: other ranks may not have the new
+    /// one yet.
     fn forget_older(&self) -> io::Result<()> {
         for entry in std::fs::read_dir(&self.directory)? {
             let entry = entry?;
@@ -70,7 +71,7 @@ impl FileVault {
         Ok(())
     }
 
-    fn words(&self, error: &io::Error) -> String {
+    fn explain(&self, error: &io::Error) -> String {
         format!("cannot save a snapshot in {}: {error}", self.directory.display())
     }
 }
@@ -84,23 +85,23 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Fails if it has its name already.
-        let _ = std::fs::remove_file(&self.beside);
+        // Fails if the file has its final name already.
+        let _ = std::fs::remove_file(&self.temporary);
     }
 }
 
 impl Vault for FileVault {
     fn begin(&mut self, head: &Head) -> Result<(), String> {
-        self.open = Some(self.try_begin(head).map_err(|error| self.words(&error))?);
+        self.open = Some(self.try_begin(head).map_err(|error| self.explain(&error))?);
         Ok(())
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), String> {
         let written = self.open.as_mut().map_or(Ok(()), |open| open.put(bytes));
-        written.map_err(|error| self.words(&error))
+        written.map_err(|error| self.explain(&error))
     }
 
     fn seal(&mut self) -> Result<(), String> {
-        self.try_seal().map_err(|error| self.words(&error))
+        self.try_seal().map_err(|error| self.explain(&error))
     }
 }

@@ -1,17 +1,18 @@
-//! Local path of a seat: memory of other seats of its server, mapped and used directly.
+//! Local path of a seat: memory of other seats of its server, mapped and accessed directly.
 //!
-//! A peer is reached either directly or in frames, and never both: a fence does not order a frame before a direct store. The path to each peer of
-//! the server is therefore decided before the job's first command to it ([`peer`]); until then such commands are `Busy`. A command that the
-//! owner would refuse is sent in a frame, so that the owner counts it; it changes nothing, so there is nothing to order.
+//! A peer is reached either directly or in frames, and never both: a fence does not order a frame before a
+//! direct store. The path to each peer of the server is therefore decided before the job's first command to
+//! it ([`peer`]). Until then such commands are `Busy`. A command that the owner would refuse is sent in a
+//! frame, so that the owner counts it. It changes nothing, so it needs no order.
 //!
-//! A lost peer is not reached through its mapped pages either: the state of the links decides. With `force_wire`, or without other seats on its
-//! server, a seat has no local path.
+//! A lost peer is not reached through its mapped pages either: the state of the links decides. With
+//! `force_wire`, or without other seats on its server, a seat has no local path.
 
 mod peer;
 
 use std::path::{Path, PathBuf};
 
-use rackloom::sharing::{Direct, Exporter, Importer, Seats, Taken};
+use rackloom::sharing::{CommandPath, Direct, Exporter, Importer, Seats};
 use rackloom::wires::Doorbell;
 use rackloom::{Clock, HostMemory};
 use rackloom_control::order::SharedServer;
@@ -24,36 +25,38 @@ use rackloom_protocol::{
 };
 use rustix::fs::{Mode, OFlags, open};
 
-use self::peer::{Peer, Way};
+use self::peer::{Peer, PeerPath};
 
-/// How often a seat looks who asks for its memory, and how its own questions fare.
-const LOOK_INTERVAL_NS: u64 = 2_000_000;
-/// Without a doorbell nobody rings when a word changes, so a seat that waits for one looks this often.
+/// Time between two polls of requests for this seat's memory, and of its own requests.
+const POLL_INTERVAL_NS: u64 = 2_000_000;
+/// Time between two polls of awaited words of memory without a doorbell. No notification comes when a word
+/// changes then.
 const WORD_INTERVAL_NS: u64 = 200_000;
 
 /// Memory that a seat shares, and memory that others share with it.
 pub(super) struct Sharing {
-    ways: Option<Ways>,
+    paths: Option<LocalPaths>,
     counts: PathReport,
-    /// Times each direct operation: two readings per operation.
+    /// Clock for the duration of direct operations, two readings per operation.
     clock: Clock,
-    /// Whether the plan has anybody to share with.
+    /// True if the plan has nodes that can share memory with this one.
     has_peers: bool,
-    /// What ended beside the wire, for the seat to tell.
+    /// Events of direct operations that the seat has not handled yet.
     events: Vec<Event>,
 }
 
-struct Ways {
+struct LocalPaths {
     exporter: Exporter,
     importer: Importer,
     direct: Direct,
     peers: Vec<Peer>,
-    look_due: Instant,
+    poll_due: Instant,
     has_doorbell: bool,
     exported: Vec<RegionConfig>,
-    /// Regions in which memory has refused an access of another node, so that a look at their words may fail as well.
-    doubted: Vec<RegionId>,
-    /// What there was to tell of peers that withheld their memory when this seat let go of it.
+    /// Regions in which memory has refused an access of another node. A read of their awaited words may fail
+    /// as well.
+    failing: Vec<RegionId>,
+    /// Notes about peers that had withheld their memory when this seat released it.
     had_withheld: Vec<String>,
 }
 
@@ -69,7 +72,7 @@ pub(super) struct Own<'a> {
 }
 
 impl Sharing {
-    /// Offer this seat's regions to its server, and begin to ask for the others'.
+    /// Offers this seat's regions to its server, and starts to request those of its peers.
     pub(super) fn begin(
         plan: &Plan,
         inputs: &Inputs,
@@ -78,147 +81,153 @@ impl Sharing {
     ) -> Result<Self, String> {
         let peers = plan.memory_peers(own.node);
         let has_peers = !peers.is_empty();
-        let ways = match own.server {
-            Some(server) if has_peers => Some(Ways::open(plan, inputs, &peers, server, own, memory)?),
+        let paths = match own.server {
+            Some(server) if has_peers => Some(LocalPaths::open(plan, inputs, &peers, server, own, memory)?),
             _ => None,
         };
         let (counts, clock) = (PathReport::default(), Clock::begin());
-        Ok(Self { ways, counts, clock, has_peers, events: Vec::new() })
+        Ok(Self { paths, counts, clock, has_peers, events: Vec::new() })
     }
 
-    /// Whether the way to every peer that is there is decided.
+    /// Returns true if the path to every present peer is decided.
     pub(super) fn is_settled(&self) -> bool {
-        self.ways.as_ref().is_none_or(|ways| ways.peers.iter().all(Peer::is_settled))
+        self.paths.as_ref().is_none_or(|paths| paths.peers.iter().all(Peer::is_settled))
     }
 
-    /// Answer who asks, get further with one's own questions, look at the words that are waited for.
+    /// Answers requests for memory, continues this seat's own requests, and checks awaited words of memory.
     pub(super) fn poll(&mut self, now: Instant, memory: &mut HostMemory) {
-        let Self { ways: Some(ways), events, .. } = self else { return };
-        if now >= ways.look_due {
-            ways.look_due = now + LOOK_INTERVAL_NS;
-            ways.look(now, memory);
+        let Self { paths: Some(paths), events, .. } = self else { return };
+        if now >= paths.poll_due {
+            paths.poll_due = now + POLL_INTERVAL_NS;
+            paths.poll_requests(now, memory);
         }
-        for region in ways.doubted.drain(..) {
+        for region in paths.failing.drain(..) {
             if memory.fails_to_look() {
-                ways.direct.fail_waits(region, &mut |event| events.push(event));
+                paths.direct.fail_waits(region, &mut |event| events.push(event));
             }
         }
-        ways.direct.poll(now, memory, &mut |event| events.push(event));
+        paths.direct.poll(now, memory, &mut |event| events.push(event));
     }
 
-    /// When [`Self::poll`] has to be called at the latest.
+    /// Returns the latest time for the next call of [`Self::poll`].
     pub(super) fn wake_at(&self, now: Instant) -> Instant {
-        match &self.ways {
-            Some(ways) if !ways.has_doorbell && ways.direct.has_waits() => now + WORD_INTERVAL_NS,
-            Some(ways) if ways.is_young() => ways.look_due,
+        match &self.paths {
+            Some(paths) if !paths.has_doorbell && paths.direct.has_waits() => now + WORD_INTERVAL_NS,
+            Some(paths) if paths.is_incomplete() => paths.poll_due,
             _ => Instant::NEVER,
         }
     }
 
-    /// Returns whether others may map this seat's memory.
-    fn has_opened(&self) -> bool {
-        self.ways.as_ref().is_some_and(|ways| !ways.exported.is_empty())
+    /// Returns true if peers may map this seat's memory.
+    fn is_exported(&self) -> bool {
+        self.paths.as_ref().is_some_and(|paths| !paths.exported.is_empty())
     }
 
     /// Returns whether an awaited word of memory has changed.
     pub(super) fn is_ready(&self, memory: &HostMemory) -> bool {
-        self.ways.as_ref().is_some_and(|ways| ways.direct.is_ready(memory))
+        self.paths.as_ref().is_some_and(|paths| paths.direct.is_ready(memory))
     }
 
-    /// What ended since the last call.
+    /// Moves the events since the last call to `events`.
     pub(super) fn take_events(&mut self, events: &mut Vec<Event>) {
         events.append(&mut self.events);
     }
 
-    /// The endpoint says how a peer is.
-    pub(super) fn hear(&mut self, now: Instant, event: &Event) {
-        let Self { ways: Some(ways), events, .. } = self else { return };
+    /// Handles an event of the endpoint: the loss or restart of a peer, and refused accesses.
+    pub(super) fn handle_event(&mut self, now: Instant, event: &Event) {
+        let Self { paths: Some(paths), events, .. } = self else { return };
         if let Event::AccessRefused { region, error: OperationError::MemoryFailed, .. } = *event {
-            // Who waits for a word there would see it change no more.
-            ways.doubted.push(region);
+            // A wait for a word of this region would never end.
+            paths.failing.push(region);
         }
         let (Event::NodeLost { node } | Event::NodeRestarted { node }) = *event else { return };
-        ways.direct.node_lost(node, &mut |event| events.push(event));
-        let Some(place) = ways.place(node) else { return };
-        ways.direct.forget(node);
+        paths.direct.node_lost(node, &mut |event| events.push(event));
+        let Some(index) = paths.index_of(node) else { return };
+        paths.direct.forget(node);
         let is_back = matches!(event, Event::NodeRestarted { .. });
-        if is_back && ways.peers[place].is_seated() {
-            ways.peers[place].ask(now);
+        if is_back && paths.peers[index].is_seated() {
+            paths.peers[index].request(now);
         } else {
-            ways.importer.seats_mut().vacate(node);
-            ways.exporter.seats_mut().vacate(node);
-            ways.peers[place].lose();
+            paths.importer.seats_mut().vacate(node);
+            paths.exporter.seats_mut().vacate(node);
+            paths.peers[index].lose();
         }
     }
 
     /// Handles a new process in the seat of a peer.
     pub(super) fn seated(&mut self, now: Instant, node: NodeId, process: u32) {
-        let Some(ways) = &mut self.ways else { return };
-        let Some(place) = ways.place(node) else { return };
-        ways.importer.seats_mut().occupy(node, process);
-        ways.exporter.seats_mut().occupy(node, process);
-        ways.direct.forget(node);
-        ways.peers[place].ask(now);
-        ways.look_due = now;
+        let Some(paths) = &mut self.paths else { return };
+        let Some(index) = paths.index_of(node) else { return };
+        paths.importer.seats_mut().occupy(node, process);
+        paths.exporter.seats_mut().occupy(node, process);
+        paths.direct.forget(node);
+        paths.peers[index].request(now);
+        paths.poll_due = now;
     }
 
-    /// The job is over: let go of what others share, so that they can free it. Nothing goes beside the wire any more.
-    pub(super) fn let_go(&mut self) {
-        let Some(ways) = &mut self.ways else { return };
-        ways.had_withheld = ways.withheld().collect();
-        for peer in &mut ways.peers {
-            ways.direct.forget(peer.node);
-            peer.let_go();
+    /// Unmaps the memory of all peers, so that they can free it. All later commands go in frames. Call at the
+    /// end of the job.
+    pub(super) fn release(&mut self) {
+        let Some(paths) = &mut self.paths else { return };
+        paths.had_withheld = paths.withheld().collect();
+        for peer in &mut paths.peers {
+            paths.direct.forget(peer.node);
+            peer.release();
         }
     }
 
-    /// Peers that still have some of this seat's memory mapped.
+    /// Returns the peers that still have memory of this seat mapped.
     pub(super) fn mapped_by(&self) -> impl Iterator<Item = NodeId> {
-        let ways = self.ways.iter();
-        ways.flat_map(|ways| ways.exported.iter().flat_map(|region| ways.exporter.imported_by(region.region)))
+        let paths = self.paths.iter();
+        paths.flat_map(|paths| {
+            paths.exported.iter().flat_map(|region| paths.exporter.imported_by(region.region))
+        })
     }
 
-    /// Take a region back that others may have mapped. An error says who still has it.
+    /// Withdraws a region that peers may have mapped.
+    ///
+    /// # Errors
+    /// Peers still have it mapped. The error names them.
     pub(super) fn withdraw(&mut self, memory: &mut HostMemory, region: RegionId) -> Result<(), String> {
-        let Some(ways) = &mut self.ways else { return Ok(()) };
-        let Some(place) = ways.exported.iter().position(|exported| exported.region == region) else {
+        let Some(paths) = &mut self.paths else { return Ok(()) };
+        let Some(index) = paths.exported.iter().position(|exported| exported.region == region) else {
             return Ok(());
         };
-        match ways.exporter.withdraw(memory, region) {
+        match paths.exporter.withdraw(memory, region) {
             Ok(()) => {
-                ways.exported.remove(place);
+                paths.exported.remove(index);
                 Ok(())
             }
-            Err(_) if ways.exporter.importers(region) > 0 => {
-                let by: Vec<_> = ways.exporter.imported_by(region).map(|node| ways.name(node)).collect();
+            Err(_) if paths.exporter.importers(region) > 0 => {
+                let by: Vec<_> = paths.exporter.imported_by(region).map(|node| paths.name(node)).collect();
                 Err(format!("still mapped by {}", by.join(", ")))
             }
             Err(error) => Err(error.to_string()),
         }
     }
 
-    /// Who carried the operations, if somebody else than the wire could have.
+    /// Returns the number of operations on each path; `None` if the plan has no direct path.
     pub(super) fn report(&self) -> Option<PathReport> {
         self.has_peers.then_some(self.counts)
     }
 
-    /// From now on whoever has mapped this seat's memory asks in frames, or need not any longer: only these meet what a fault script
-    /// does to memory. Who has found that out stays with frames.
+    /// Starts or stops to withhold this seat's memory from direct access. Frames only meet the faults of a
+    /// script in memory. A peer that has noticed the withholding keeps to frames.
     pub(super) fn withhold(&mut self, is_withheld: bool) {
-        if let Some(ways) = &mut self.ways {
-            ways.exporter.withhold(is_withheld);
+        if let Some(paths) = &mut self.paths {
+            paths.exporter.withhold(is_withheld);
         }
     }
 
-    /// Peers that could be reached directly and are not, and why.
+    /// Returns a note for each peer that could be reached directly and is not, with the reason.
     pub(super) fn notes(&self) -> Vec<String> {
-        let Some(ways) = &self.ways else { return Vec::new() };
-        let notes = ways.peers.iter().filter_map(Peer::note).chain(ways.withheld());
-        notes.chain(ways.had_withheld.iter().cloned()).collect()
+        let Some(paths) = &self.paths else { return Vec::new() };
+        let notes = paths.peers.iter().filter_map(Peer::note).chain(paths.withheld());
+        notes.chain(paths.had_withheld.iter().cloned()).collect()
     }
 }
 
-impl Ways {
+impl LocalPaths {
     fn open(
         plan: &Plan,
         inputs: &Inputs,
@@ -250,55 +259,55 @@ impl Ways {
         }
         let importer = Importer::new(own.node, &directory, seats).with_device_of(memory);
         let has_doorbell = own.doorbell.is_some();
-        let (direct, look_due) = (Direct::default(), Instant::ZERO);
+        let (direct, poll_due) = (Direct::default(), Instant::ZERO);
         Ok(Self {
             exporter,
             importer,
             direct,
             peers: found,
-            look_due,
+            poll_due,
             has_doorbell,
             exported,
-            doubted: Vec::new(),
+            failing: Vec::new(),
             had_withheld: Vec::new(),
         })
     }
 
-    fn look(&mut self, now: Instant, memory: &HostMemory) {
+    fn poll_requests(&mut self, now: Instant, memory: &HostMemory) {
         self.exporter.serve(now, memory, &mut |event| tracing::debug!(at_ns = now.0, "memory: {event:?}"));
         for peer in &mut self.peers {
-            peer.look(now, &self.importer, &mut self.direct);
+            peer.poll(now, &self.importer, &mut self.direct);
         }
     }
 
-    /// Whether somebody who is there has not mapped everything yet, or is not mapped.
-    fn is_young(&self) -> bool {
+    /// Returns true if a present peer has not mapped all regions of this seat, or is not mapped by it yet.
+    fn is_incomplete(&self) -> bool {
         let wanted = self.peers.iter().filter(|peer| peer.is_seated()).count();
         let is_wanted = |region: &RegionConfig| self.exporter.importers(region.region) < wanted;
         self.peers.iter().any(|peer| !peer.is_settled()) || self.exported.iter().any(is_wanted)
     }
 
-    /// Peers that have withheld their memory.
+    /// Returns a note for each peer that has withheld its memory.
     fn withheld(&self) -> impl Iterator<Item = String> {
         let withheld = self.peers.iter().filter(|peer| self.direct.is_withheld(peer.node));
         withheld.map(|peer| withheld_note(peer.name()))
     }
 
     fn name(&self, node: NodeId) -> &str {
-        self.place(node).map_or("?", |place| self.peers[place].name())
+        self.index_of(node).map_or("?", |index| self.peers[index].name())
     }
 
-    fn place(&self, node: NodeId) -> Option<usize> {
+    fn index_of(&self, node: NodeId) -> Option<usize> {
         self.peers.iter().position(|peer| peer.node == node)
     }
 
-    fn way(&self, command: &Command<'_>) -> Way {
-        let Some(target) = memory_of(command) else { return Way::Direct };
-        let Some(place) = self.place(target) else { return Way::Wire };
-        match self.peers[place].way(command) {
-            // Nobody answers there any more; the wire says how that ends.
-            Way::Direct if self.direct.is_lost(target) => Way::Wire,
-            way => way,
+    fn path(&self, command: &Command<'_>) -> PeerPath {
+        let Some(target) = memory_of(command) else { return PeerPath::Direct };
+        let Some(index) = self.index_of(target) else { return PeerPath::Wire };
+        match self.peers[index].path(command) {
+            // The peer is lost. The endpoint decides the result.
+            PeerPath::Direct if self.direct.is_lost(target) => PeerPath::Wire,
+            path => path,
         }
     }
 }
@@ -312,19 +321,19 @@ pub(super) struct OnSeat<'a> {
 
 impl Seat for OnSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
-        let Sharing { ways, counts, clock, events, .. } = &mut *self.sharing;
-        if let Some(ways) = ways {
-            match ways.way(&command) {
-                Way::NotYet => return Err(CommandRefused::Busy),
-                Way::Wire => {}
-                Way::Direct => {
-                    let direct = &mut ways.direct;
+        let Sharing { paths, counts, clock, events, .. } = &mut *self.sharing;
+        if let Some(paths) = paths {
+            match paths.path(&command) {
+                PeerPath::Undecided => return Err(CommandRefused::Busy),
+                PeerPath::Wire => {}
+                PeerPath::Direct => {
+                    let direct = &mut paths.direct;
                     let begun = moved_bytes(&command).map(|_| clock.now());
-                    let taken =
+                    let handled =
                         direct.handle_command(self.memory, &command, &mut |event| events.push(event))?;
-                    if taken == Taken::Here {
+                    if handled == CommandPath::Direct {
                         count_direct(counts, &command);
-                        // Without bytes it concerns only this side: a wait, a cancel.
+                        // Commands without bytes concern only this node, such as a wait or a cancel.
                         return Ok(begun.map_or(Carried::Endpoint, |begun| Carried::Direct {
                             took_ns: Some(clock.now().since(begun)),
                         }));
@@ -332,8 +341,9 @@ impl Seat for OnSeat<'_> {
                 }
             }
         }
-        if self.sharing.has_opened() && tells_something(&command) {
-            // Who hears of it by a frame may look at this memory beside the wire: what was done to it before comes before.
+        if self.sharing.is_exported() && notifies_target(&command) {
+            // The receiver of the frame may read this memory directly. Earlier accesses must be visible
+            // before.
             self.memory.settle();
         }
         self.endpoint.handle_command(now, command)?;
@@ -346,18 +356,19 @@ impl Seat for OnSeat<'_> {
     }
 }
 
-/// Whether another node can learn by it that something has happened here.
-fn tells_something(command: &Command<'_>) -> bool {
+/// Returns true if another node can learn from this command that this node's memory has changed.
+fn notifies_target(command: &Command<'_>) -> bool {
     matches!(
         command,
         Command::Store { .. } | Command::Put { .. } | Command::Atomic { .. } | Command::Send { .. }
     )
 }
 
-/// A name of the directory that fits into a socket's address, for as long as this process lives.
+/// Returns a name of the directory that is short enough for the address of a socket. It is valid until this
+/// process ends.
 fn short_name(directory: &Path) -> std::io::Result<PathBuf> {
     use std::os::fd::IntoRawFd;
     let directory = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    // Kept open until the process ends: the name is used for as long as there is a seat.
+    // The descriptor stays open until the process ends, because the name is used for that long.
     Ok(PathBuf::from(format!("/proc/self/fd/{}", directory.into_raw_fd())))
 }

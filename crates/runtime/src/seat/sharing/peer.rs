@@ -1,38 +1,38 @@
 //! Path to one peer of the same server: vacant, being requested, direct, or in frames.
 //!
-//! The path is direct only if *every* region that the peer's job shares has been mapped. Otherwise all commands go in frames, and the report states
-//! the reason. Nothing here waits.
+//! The path is direct only if *every* region that the peer's job shares has been mapped. Otherwise all
+//! commands go in frames, and the report states the reason. No function here waits.
 
 use rackloom::sharing::{Direct, ImportError, ImportedRegion, Importer, PendingImport, Refusal};
 use rackloom_jobs::local::LocalPeer;
 use rackloom_protocol::{Command, Instant, NodeId, RegionConfig};
 
-/// How long a peer may take to answer, from its first frame of life to its last excuse.
-const PATIENCE_NS: u64 = 10_000_000_000;
+/// Longest time for a peer to answer all requests, from the first poll.
+const REQUEST_TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// Path of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PeerPath {
     Direct,
     Wire,
-    /// It is not decided.
-    NotYet,
+    /// The path is not decided yet.
+    Undecided,
 }
 
-/// One peer.
+/// One peer of the same server.
 pub(super) struct Peer {
     pub(super) node: NodeId,
     name: String,
-    /// Regions that its job shares.
+    /// Regions that the peer's job shares.
     shared: LocalPeer,
     state: State,
 }
 
 enum State {
-    /// Nobody sits there, or nobody any more.
+    /// No process holds the seat.
     Vacant,
-    /// Questions are out; the first half of the regions may be mapped already.
-    Asking {
+    /// Requests are outstanding. Some regions may already be mapped.
+    Requesting {
         until: Option<Instant>,
         pending: Option<PendingImport>,
         mapped: Vec<ImportedRegion>,
@@ -44,34 +44,35 @@ enum State {
 }
 
 impl State {
-    fn asking() -> Self {
-        Self::Asking { until: None, pending: None, mapped: Vec::new() }
+    fn requesting() -> Self {
+        Self::Requesting { until: None, pending: None, mapped: Vec::new() }
     }
 }
 
 impl Peer {
     pub(super) fn new(node: NodeId, name: String, regions: Vec<RegionConfig>, is_there: bool) -> Self {
-        let state = if is_there { State::asking() } else { State::Vacant };
+        let state = if is_there { State::requesting() } else { State::Vacant };
         Self { node, name, shared: LocalPeer::new(node, regions), state }
     }
 
-    /// Begin to ask for its memory, from the first region on.
-    pub(super) fn ask(&mut self, now: Instant) {
-        self.state = State::Asking { until: Some(now + PATIENCE_NS), pending: None, mapped: Vec::new() };
+    /// Starts to request the peer's memory, from its first region.
+    pub(super) fn request(&mut self, now: Instant) {
+        self.state =
+            State::Requesting { until: Some(now + REQUEST_TIMEOUT_NS), pending: None, mapped: Vec::new() };
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Nothing is wanted of it any more. That it could not be reached directly remains to be told.
-    pub(super) fn let_go(&mut self) {
+    /// Stops the use of the peer's memory. The note about a path in frames remains.
+    pub(super) fn release(&mut self) {
         if !matches!(self.state, State::Wire { .. }) {
             self.state = State::Vacant;
         }
     }
 
-    /// It is gone.
+    /// Handles the loss of the peer.
     pub(super) fn lose(&mut self) {
         self.state = State::Vacant;
     }
@@ -81,10 +82,10 @@ impl Peer {
     }
 
     pub(super) fn is_settled(&self) -> bool {
-        !matches!(self.state, State::Asking { .. })
+        !matches!(self.state, State::Requesting { .. })
     }
 
-    /// Why it is not reached directly, if it could be.
+    /// Returns the reason why a peer of the server is reached in frames, as a note.
     pub(super) fn note(&self) -> Option<String> {
         match &self.state {
             State::Wire { why } => Some(format!("memory of {} is reached in frames: {why}", self.name)),
@@ -92,17 +93,17 @@ impl Peer {
         }
     }
 
-    /// A step further, if it is being asked.
-    pub(super) fn look(&mut self, now: Instant, importer: &Importer, direct: &mut Direct) {
-        let State::Asking { until, pending, mapped } = &mut self.state else { return };
-        let until = *until.get_or_insert(now + PATIENCE_NS);
+    /// Continues outstanding requests. `direct` receives the regions once all are mapped.
+    pub(super) fn poll(&mut self, now: Instant, importer: &Importer, direct: &mut Direct) {
+        let State::Requesting { until, pending, mapped } = &mut self.state else { return };
+        let until = *until.get_or_insert(now + REQUEST_TIMEOUT_NS);
         let outcome = loop {
             let Some(region) = self.shared.regions().get(mapped.len()) else { break Ok(()) };
             match step(importer, self.node, region, pending) {
                 Ok(Some(imported)) => mapped.push(imported),
                 Ok(None) if now < until => return,
                 Ok(None) => break Err("no answer in time".to_owned()),
-                Err(error) if now < until && is_passing(&error) => return,
+                Err(error) if now < until && is_temporary(&error) => return,
                 Err(error) => break Err(error.to_string()),
             }
         };
@@ -116,11 +117,11 @@ impl Peer {
     }
 
     /// Returns the path of a command to this peer.
-    pub(super) fn way(&self, command: &Command<'_>) -> Way {
+    pub(super) fn path(&self, command: &Command<'_>) -> PeerPath {
         match self.state {
-            State::Asking { .. } => Way::NotYet,
-            State::Direct if self.shared.allows(command) => Way::Direct,
-            _ => Way::Wire,
+            State::Requesting { .. } => PeerPath::Undecided,
+            State::Direct if self.shared.allows(command) => PeerPath::Direct,
+            _ => PeerPath::Wire,
         }
     }
 }
@@ -131,18 +132,18 @@ fn step(
     region: &RegionConfig,
     pending: &mut Option<PendingImport>,
 ) -> Result<Option<ImportedRegion>, ImportError> {
-    let mut asked = match pending.take() {
-        Some(asked) => asked,
+    let mut import = match pending.take() {
+        Some(import) => import,
         None => importer.import(node, region.region, region.key)?,
     };
-    let answer = asked.poll()?;
+    let answer = import.poll()?;
     if answer.is_none() {
-        *pending = Some(asked);
+        *pending = Some(import);
     }
     Ok(answer)
 }
 
-/// Whether asking again may help: the peer has not been told yet who sits where.
-fn is_passing(error: &ImportError) -> bool {
+/// Returns true if a repeated request may succeed: the peer does not know yet which process holds which seat.
+fn is_temporary(error: &ImportError) -> bool {
     matches!(error, ImportError::Refused { reason: Refusal::NoSeat | Refusal::NoSuchRegion, .. })
 }

@@ -8,14 +8,14 @@ use rackloom_control::notice::SeatStatus;
 
 /// State of a member's successor.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Followed {
-    /// No successor is expected, or the successor is complete.
+pub(super) enum Successor {
+    /// No successor is expected, or its links are up.
     #[default]
-    No,
-    /// After so long; this line then says so.
-    Later { after_ns: u64, ends: Box<EventRecord> },
-    /// Somebody sits there, and is waited for until its links are up, but not for longer than this.
-    Awaited { left_ns: u64 },
+    None,
+    /// A successor starts after this time. The record then ends the death.
+    Expected { after_ns: u64, ends: Box<EventRecord> },
+    /// A successor holds the seat. The run waits until its links are up, at most this time.
+    Starting { left_ns: u64 },
 }
 
 /// One member as the supervisor sees it.
@@ -23,20 +23,20 @@ pub(super) enum Followed {
 pub(crate) struct Seat {
     pub(crate) name: String,
     pub(crate) is_endpoint: bool,
-    /// True if no process has taken it yet.
+    /// True if no process holds the seat.
     pub(crate) is_vacant: bool,
-    /// Vacant here, because another host runs it.
+    /// True if another host runs the member. The seat is vacant here.
     pub(crate) is_elsewhere: bool,
     pub(crate) pid: u32,
-    /// Time at which it was taken, on the rack's clock.
+    /// Time at which the seat was taken, on the rack's clock.
     pub(crate) taken_at_ns: u64,
-    /// End of a process that had not reported.
+    /// Description of the end of a process that had not reported.
     pub(crate) death: Option<String>,
     /// Ends of earlier processes, oldest first.
     pub(crate) earlier_deaths: Vec<String>,
-    /// Why its log cannot be written.
+    /// Error of writing its log.
     pub(crate) log_error: Option<String>,
-    /// Pending conditions that it reported to the watchdog.
+    /// Pending conditions that the seat reported to the watchdog.
     pub(crate) waiting: Option<Vec<String>>,
     /// Latest status.
     pub(crate) status: Option<SeatStatus>,
@@ -45,39 +45,39 @@ pub(crate) struct Seat {
     /// Latest state at rest.
     pub(crate) rest: Option<Rest>,
     pub(crate) ended: bool,
-    /// The supervisor killed it, because it gave no report at the end.
+    /// True if the supervisor killed the process because it sent no report at the end.
     pub(crate) is_hung: bool,
-    /// True if it has announced that the fault script kills it.
+    /// True if the seat has announced that the fault script kills it.
     pub(crate) dies_by_script: bool,
-    pub(super) followed: Followed,
-    /// True if it leaves. It ends once it has reported.
+    pub(super) successor: Successor,
+    /// True if the member leaves. It ends once it has reported.
     pub(super) leaves: bool,
     pub(super) ready: bool,
     pub(super) mapped: bool,
     pub(super) links_up: bool,
     pub(super) finished: bool,
-    /// GPU nodes that it has lost.
+    /// GPU nodes that the member has lost.
     pub(super) lost: Vec<usize>,
     pub(super) progress: u64,
     pub(super) portion: Option<Portion>,
 }
 
 impl Seat {
-    /// Returns whether a process holds the seat.
+    /// Returns true if a process holds the seat.
     pub(crate) fn is_alive(&self) -> bool {
         !self.ended && !self.is_vacant
     }
 
-    /// Returns whether the run waits for the successor.
+    /// Returns true if the run waits for the successor.
     pub(super) fn is_awaited(&self) -> bool {
-        match self.followed {
-            Followed::No => false,
-            Followed::Later { .. } => true,
-            Followed::Awaited { .. } => !self.links_up,
+        match self.successor {
+            Successor::None => false,
+            Successor::Expected { .. } => true,
+            Successor::Starting { .. } => !self.links_up,
         }
     }
 
-    /// Returns whether every link that can be up has been up.
+    /// Returns true if every link that can be up has been up.
     pub(crate) fn is_up(&self) -> bool {
         self.links_up
     }

@@ -8,33 +8,34 @@ pub(crate) enum Step {
     /// All links have been up.
     LinksUp,
     /// Request the pending conditions of the live seats.
-    AskWaiting,
+    RequestWaiting,
     /// Request the status of the live seats.
-    AskStatus,
+    RequestStatus,
     /// Every live GPU node has mapped its peers. The names in the run directory are not needed any more.
     AllMapped,
     /// Every live seat has sent its status, or the time is over.
     StatusKnown,
     /// The log of this member cannot be written.
     LogFailed(usize),
-    /// Something is wrong that does not end the run.
+    /// A problem was found that does not end the run.
     Warn(String),
     /// A seat has reported an event.
     Happened(EventRecord),
     /// The job has made progress.
-    Further,
+    Progress,
     /// A fault of the script begins or ends.
     Fault(EventRecord),
-    /// Report to all other members that this member has seen the trigger of this event.
+    /// Send all other members the trigger of this event, which this member has seen. The values are member
+    /// and event.
     SetOff(usize, usize),
     /// Resume this member after this time, in nanoseconds.
     ResumeAfter(usize, u64),
     /// Start a successor of this member after this time, in nanoseconds.
-    FollowAfter(usize, u64),
+    StartSuccessorAfter(usize, u64),
     /// Make this member leave. The rack stays.
-    AskLeave(usize),
+    RequestLeave(usize),
     /// Close the socket of this member.
-    LetGo(usize),
+    CloseSocket(usize),
     /// A member has left in order.
     Left(usize),
     /// The job is over: end all faults, and request the state of the live seats at rest.
@@ -42,9 +43,9 @@ pub(crate) enum Step {
     /// All live seats have reported their state at rest: judge it.
     JudgeRest,
     /// Request the reports of the live seats.
-    AskReports,
+    RequestReports,
     /// Close the sockets of all members.
-    Release,
+    CloseSockets,
     /// Kill these members: their time is over.
     Kill(Vec<usize>),
     /// No process is left.

@@ -1,4 +1,4 @@
-//! What follows from what, step by step.
+//! Tests of the state machine: notices in, steps out.
 
 use rackloom_control::notice::SeatStatus;
 use rackloom_jobs::Portion;
@@ -17,13 +17,13 @@ fn rack() -> Rack {
 fn running() -> Rack {
     let mut rack = rack();
     for member in 0..3 {
-        assert_eq!(rack.heard(member, Notice::Ready), []);
+        assert_eq!(rack.handle_notice(member, Notice::Ready), []);
     }
-    let mapped: Vec<_> = (0..3).flat_map(|member| rack.heard(member, Notice::Mapped)).collect();
-    assert_eq!(mapped, [Step::AllMapped], "once, when the last way is known");
-    assert_eq!(rack.heard(0, Notice::LinksUp), []);
-    assert_eq!(rack.heard(1, Notice::LinksUp), []);
-    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
+    let mapped: Vec<_> = (0..3).flat_map(|member| rack.handle_notice(member, Notice::Mapped)).collect();
+    assert_eq!(mapped, [Step::AllMapped], "once, when the last path is decided");
+    assert_eq!(rack.handle_notice(0, Notice::LinksUp), []);
+    assert_eq!(rack.handle_notice(1, Notice::LinksUp), []);
+    assert_eq!(rack.handle_notice(2, Notice::LinksUp), [Step::LinksUp]);
     rack
 }
 
@@ -36,13 +36,13 @@ fn ticks(rack: &mut Rack, count: u64) -> Vec<Step> {
 }
 
 #[test]
-fn nobody_leaves_before_everybody_has_reported() {
+fn members_end_only_when_all_have_reported() {
     let mut rack = running();
-    assert_eq!(rack.heard(0, Notice::Finished), []);
-    assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
-    assert_eq!(rack.heard(0, report()), []);
-    assert_eq!(rack.heard(1, report()), []);
-    assert_eq!(rack.heard(2, report()), [Step::Release]);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), [Step::RequestReports]);
+    assert_eq!(rack.handle_notice(0, report()), []);
+    assert_eq!(rack.handle_notice(1, report()), []);
+    assert_eq!(rack.handle_notice(2, report()), [Step::CloseSockets]);
     assert_eq!(rack.ended(0, "exit 0".into()), []);
     assert_eq!(rack.ended(1, "exit 0".into()), []);
     assert_eq!(rack.ended(2, "exit 0".into()), [Step::Over]);
@@ -51,21 +51,21 @@ fn nobody_leaves_before_everybody_has_reported() {
 }
 
 #[test]
-fn a_death_is_noted_and_the_others_go_on() {
+fn a_death_is_recorded_and_the_other_members_continue() {
     let mut rack = running();
     assert_eq!(rack.ended(0, "killed by signal 9".into()), []);
     assert_eq!(rack.seats[0].death.as_deref(), Some("killed by signal 9"));
-    assert_eq!(rack.heard(1, Notice::Finished), [], "member 1 has not noticed the death yet");
-    assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), [], "member 1 has not noticed the death yet");
+    assert_eq!(rack.handle_notice(1, Notice::Lost { member: 0 }), [Step::RequestReports]);
 }
 
 #[test]
-fn members_get_bounded_time_to_notice_a_death() {
+fn the_time_to_detect_a_death_is_bounded() {
     let mut rack = running();
     rack.ended(0, "killed by signal 9".into());
-    assert_eq!(rack.heard(1, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), []);
     assert_eq!(ticks(&mut rack, 2), []);
-    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+    assert_eq!(ticks(&mut rack, 1), [Step::RequestReports]);
 }
 
 fn dies_for(rack: &mut Rack, member: usize, after_ns: u64) -> EventRecord {
@@ -76,62 +76,65 @@ fn dies_for(rack: &mut Rack, member: usize, after_ns: u64) -> EventRecord {
         text: String::new(),
         fields: [].into(),
     };
-    assert_eq!(rack.heard(member, Notice::Returning { after_ns, ends: ends.clone() }), []);
-    assert_eq!(rack.ended(member, "killed by signal 9".into()), [Step::FollowAfter(member, after_ns)]);
+    assert_eq!(rack.handle_notice(member, Notice::Returning { after_ns, ends: ends.clone() }), []);
+    assert_eq!(
+        rack.ended(member, "killed by signal 9".into()),
+        [Step::StartSuccessorAfter(member, after_ns)]
+    );
     ends
 }
 
 #[test]
-fn who_follows_a_dead_member_is_waited_for_until_its_links_are_up() {
+fn the_run_waits_until_the_links_of_a_successor_are_up() {
     let mut rack = running();
     let ends = dies_for(&mut rack, 0, 20 * WATCHDOG_NS);
-    assert_eq!(rack.heard(1, Notice::Finished), [], "somebody is still to come");
-    assert_eq!(ticks(&mut rack, 2 * WATCHDOG_NS / TICK_NS), [], "and nobody barks meanwhile");
-    assert_eq!(rack.due_to_be_followed(0), Some(ends));
+    assert_eq!(rack.handle_notice(1, Notice::Finished), [], "a successor is expected");
+    assert_eq!(ticks(&mut rack, 2 * WATCHDOG_NS / TICK_NS), [], "the watchdog does not expire meanwhile");
+    assert_eq!(rack.due_successor(0), Some(ends));
     rack.taken(0, 77, 0);
     assert_eq!(rack.seats[0].earlier_deaths, ["killed by signal 9"]);
-    assert_eq!(rack.heard(0, Notice::Finished), []);
-    assert_eq!(rack.heard(0, Notice::LinksUp), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(0, Notice::LinksUp), [Step::RequestReports]);
 }
 
 #[test]
-fn who_follows_has_bounded_time_to_get_its_links_up() {
+fn the_time_for_the_links_of_a_successor_is_bounded() {
     let mut rack = running();
     dies_for(&mut rack, 0, 1);
     rack.taken(0, 77, 0);
-    rack.heard(0, Notice::Finished);
-    rack.heard(1, Notice::Finished);
+    rack.handle_notice(0, Notice::Finished);
+    rack.handle_notice(1, Notice::Finished);
     assert_eq!(ticks(&mut rack, 2), []);
-    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+    assert_eq!(ticks(&mut rack, 1), [Step::RequestReports]);
 }
 
 #[test]
-fn nobody_follows_once_the_rack_goes_and_a_failure_to_follow_is_told() {
+fn no_successor_starts_while_the_rack_ends_and_a_failed_start_is_recorded() {
     let mut rack = running();
     dies_for(&mut rack, 0, 1);
-    assert_eq!(rack.heard(1, Notice::Finished), []);
-    assert_eq!(rack.cannot_be_followed(0, "no process"), []);
-    let told = rack.seats[0].death.as_deref();
-    assert_eq!(told, Some("killed by signal 9, and nobody could follow: no process"));
-    assert_eq!(rack.due_to_be_followed(0), None);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), []);
+    assert_eq!(rack.successor_failed(0, "no process"), []);
+    let death = rack.seats[0].death.as_deref();
+    assert_eq!(death, Some("killed by signal 9, and no successor could start: no process"));
+    assert_eq!(rack.due_successor(0), None);
     let mut rack = running();
     dies_for(&mut rack, 0, 1);
     rack.interrupted();
-    assert_eq!(rack.due_to_be_followed(0), None);
+    assert_eq!(rack.due_successor(0), None);
 }
 
 #[test]
-fn who_leaves_a_rack_that_stays_reports_first_and_its_seat_is_vacant_then() {
+fn a_member_that_leaves_a_standing_rack_reports_and_its_seat_becomes_vacant() {
     let mut rack = rack();
     rack.stay(&[]);
     for member in 0..3 {
-        rack.heard(member, Notice::Ready);
-        rack.heard(member, Notice::Mapped);
-        rack.heard(member, Notice::LinksUp);
+        rack.handle_notice(member, Notice::Ready);
+        rack.handle_notice(member, Notice::Mapped);
+        rack.handle_notice(member, Notice::LinksUp);
     }
-    assert_eq!(rack.asked_leave(1), [Step::AskLeave(1)]);
-    assert_eq!(rack.asked_leave(1), [], "once");
-    assert_eq!(rack.heard(1, report()), [Step::LetGo(1)]);
+    assert_eq!(rack.request_leave(1), [Step::RequestLeave(1)]);
+    assert_eq!(rack.request_leave(1), [], "once");
+    assert_eq!(rack.handle_notice(1, report()), [Step::CloseSocket(1)]);
     assert_eq!(rack.ended(1, "exited with code 0".into()), [Step::Left(1)]);
     assert!(
         rack.seats[1].is_vacant && rack.seats[1].death.is_none() && rack.seats[1].earlier_deaths.is_empty()
@@ -142,55 +145,56 @@ fn who_leaves_a_rack_that_stays_reports_first_and_its_seat_is_vacant_then() {
 }
 
 #[test]
-fn a_member_that_hangs_and_is_lost_is_not_waited_for() {
+fn a_hung_member_that_others_have_lost_is_not_waited_for() {
     let mut rack = running();
-    assert_eq!(rack.heard(1, Notice::Lost { member: 0 }), []);
-    assert_eq!(rack.heard(1, Notice::Finished), [Step::AskReports]);
-    rack.heard(1, report());
-    rack.heard(2, report());
-    assert_eq!(ticks(&mut rack, LAST_WORD_NS / TICK_NS), [Step::Kill(vec![0])]);
-    assert_eq!(rack.seats[0].death.as_deref(), Some("hung: lost by its neighbours, and gave no report"));
-    assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::Release]);
+    assert_eq!(rack.handle_notice(1, Notice::Lost { member: 0 }), []);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), [Step::RequestReports]);
+    rack.handle_notice(1, report());
+    rack.handle_notice(2, report());
+    assert_eq!(ticks(&mut rack, LOST_REPORT_NS / TICK_NS), [Step::Kill(vec![0])]);
+    assert_eq!(rack.seats[0].death.as_deref(), Some("hung: lost by its neighbours, and sent no report"));
+    assert_eq!(rack.ended(0, "killed by signal 9".into()), [Step::CloseSockets]);
 }
 
 #[test]
-fn under_a_fault_script_whoever_is_parted_from_the_others_is_waited_for_as_long_as_there_is_time() {
+fn under_a_fault_script_separated_members_are_waited_for_within_the_limit() {
     let mut rack = running();
-    rack.wait_for_the_lost(2 * TICK_NS);
-    rack.heard(1, Notice::Lost { member: 0 });
-    assert_eq!(rack.heard(1, Notice::Finished), []);
-    assert_eq!(rack.heard(0, Notice::Finished), [Step::AskReports], "it got to an end of its own");
+    rack.wait_for_lost(2 * TICK_NS);
+    rack.handle_notice(1, Notice::Lost { member: 0 });
+    assert_eq!(rack.handle_notice(1, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), [Step::RequestReports], "it finished by itself");
 
     let mut rack = running();
-    rack.wait_for_the_lost(2 * TICK_NS);
-    rack.heard(1, Notice::Lost { member: 0 });
-    assert_eq!(rack.heard(1, Notice::Finished), []);
+    rack.wait_for_lost(2 * TICK_NS);
+    rack.handle_notice(1, Notice::Lost { member: 0 });
+    assert_eq!(rack.handle_notice(1, Notice::Finished), []);
     assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 1, portion: None }), [Step::Further]);
+    assert_eq!(rack.handle_notice(0, Notice::Progress { count: 1, portion: None }), [Step::Progress]);
     assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), [], "it makes progress");
-    assert_eq!(ticks(&mut rack, 1), [Step::AskReports], "no progress for the watchdog's time");
+    assert_eq!(ticks(&mut rack, 1), [Step::RequestReports], "no progress for the watchdog's time");
 }
 
-/// Node 0 loses all paths, finishes alone, and is killed. Nodes 1 and 2 still agree about who goes on.
+/// Node 0 loses all paths, finishes alone, and is killed. Nodes 1 and 2 have not agreed yet on the remaining
+/// nodes.
 #[test]
 fn members_that_only_a_dead_member_had_lost_are_not_presumed_dead() {
     let members = ["n0", "n1", "n2"].map(|name| (name.to_owned(), true));
     let mut rack = Rack::new(members, WATCHDOG_NS, 3 * TICK_NS);
     let notices: [fn() -> Notice; 3] = [|| Notice::Ready, || Notice::Mapped, || Notice::LinksUp];
     for notice in notices {
-        (0..3).for_each(|member| drop(rack.heard(member, notice())));
+        (0..3).for_each(|member| drop(rack.handle_notice(member, notice())));
     }
-    rack.wait_for_the_lost(0);
-    [1, 2].iter().for_each(|member| drop(rack.heard(0, Notice::Lost { member: *member })));
-    assert_eq!(rack.heard(0, Notice::Finished), []);
-    rack.heard(0, Notice::Dying);
+    rack.wait_for_lost(0);
+    [1, 2].iter().for_each(|member| drop(rack.handle_notice(0, Notice::Lost { member: *member })));
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
+    rack.handle_notice(0, Notice::Dying);
     assert_eq!(rack.ended(0, "killed".into()), []);
-    assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), [], "longer than the time to notice a death");
+    assert_eq!(ticks(&mut rack, WATCHDOG_NS / TICK_NS - 1), [], "longer than the time to detect a death");
     for member in [1, 2] {
-        rack.heard(member, Notice::Lost { member: 0 });
+        rack.handle_notice(member, Notice::Lost { member: 0 });
     }
-    assert_eq!(rack.heard(1, Notice::Finished), []);
-    assert_eq!(rack.heard(2, Notice::Finished), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(2, Notice::Finished), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::Complete));
 }
 
@@ -198,171 +202,171 @@ fn rested() -> Notice {
     Notice::Rested(Rest::default())
 }
 
-/// Under a fault script, with everybody finished.
+/// Returns a rack with a fault script whose nodes have all finished.
 fn healing() -> Rack {
     let mut rack = running();
-    rack.heal_afterwards(4 * TICK_NS);
-    assert_eq!(rack.heard(0, Notice::Finished), []);
-    assert_eq!(rack.heard(1, Notice::Finished), [Step::Heal]);
+    rack.heal_after_job(4 * TICK_NS);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(1, Notice::Finished), [Step::Heal]);
     rack
 }
 
 #[test]
-fn after_a_script_reports_come_once_everybody_is_at_rest() {
+fn after_a_script_members_report_once_all_are_at_rest() {
     let mut rack = healing();
-    assert_eq!(rack.heard(0, rested()), []);
-    assert_eq!(rack.heard(1, rested()), []);
-    assert_eq!(rack.heard(2, rested()), [Step::JudgeRest], "switches have ends of links, too");
-    assert_eq!(ticks(&mut rack, 1), [Step::Heal], "who is not at rest is asked again");
+    assert_eq!(rack.handle_notice(0, rested()), []);
+    assert_eq!(rack.handle_notice(1, rested()), []);
+    assert_eq!(rack.handle_notice(2, rested()), [Step::JudgeRest], "switches have ends of links as well");
+    assert_eq!(ticks(&mut rack, 1), [Step::Heal], "members that are not at rest get another request");
     assert_eq!(ticks(&mut rack, 1), [], "but not before all have answered");
-    (0..3).for_each(|member| drop(rack.heard(member, rested())));
-    assert_eq!(rack.is_at_rest(), [Step::AskReports]);
+    (0..3).for_each(|member| drop(rack.handle_notice(member, rested())));
+    assert_eq!(rack.is_at_rest(), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::Complete));
     assert_eq!(rack.is_at_rest(), [], "once");
 }
 
 #[test]
-fn who_never_comes_to_rest_has_bounded_time() {
+fn the_time_to_come_to_rest_is_bounded() {
     let mut rack = healing();
-    rack.heard(0, rested());
+    rack.handle_notice(0, rested());
     assert_eq!(ticks(&mut rack, 3), []);
-    assert_eq!(ticks(&mut rack, 1), [Step::AskReports]);
+    assert_eq!(ticks(&mut rack, 1), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::Complete));
     let mut rack = healing();
-    assert_eq!(rack.interrupted(), [Step::AskReports], "and who is interrupted does not wait");
+    assert_eq!(rack.interrupted(), [Step::RequestReports], "an interruption does not wait");
 }
 
-/// Two GPU nodes and a switch, up and idle, in a rack that stays.
+/// Returns a standing rack of two GPU nodes and a switch, up and idle.
 fn standing() -> Rack {
     let mut rack = running();
     rack.stay(&[]);
-    (0..2).for_each(|member| drop(rack.heard(member, Notice::Finished)));
+    (0..2).for_each(|member| drop(rack.handle_notice(member, Notice::Finished)));
     rack
 }
 
 #[test]
-fn a_rack_that_is_taken_down_comes_to_rest_before_it_goes() {
+fn a_rack_comes_to_rest_before_it_is_taken_down() {
     let mut rack = standing();
-    assert_eq!(rack.asked_down(Some(4 * TICK_NS)), [Step::Heal]);
+    assert_eq!(rack.request_down(Some(4 * TICK_NS)), [Step::Heal]);
     assert!(rack.is_healing() && rack.counts_time());
-    assert_eq!(rack.asked_down(Some(4 * TICK_NS)), [], "asking twice changes nothing");
-    (0..3).for_each(|member| drop(rack.heard(member, rested())));
-    assert_eq!(rack.is_at_rest(), [Step::AskReports]);
+    assert_eq!(rack.request_down(Some(4 * TICK_NS)), [], "a second request changes nothing");
+    (0..3).for_each(|member| drop(rack.handle_notice(member, rested())));
+    assert_eq!(rack.is_at_rest(), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::TakenDown));
     let mut silent = standing();
-    drop(silent.asked_down(Some(2 * TICK_NS)));
-    assert_eq!(ticks(&mut silent, 2), [Step::AskReports], "nor is anybody waited for without end");
+    drop(silent.request_down(Some(2 * TICK_NS)));
+    assert_eq!(ticks(&mut silent, 2), [Step::RequestReports], "the wait is bounded");
     assert_eq!(silent.ending, Some(Ending::TakenDown));
 }
 
 #[test]
-fn a_rack_that_is_taken_down_in_the_middle_of_a_job_goes_at_once() {
+fn a_rack_that_is_taken_down_during_a_job_ends_at_once() {
     let mut rack = running();
     rack.stay(&[]);
-    assert_eq!(rack.asked_down(Some(4 * TICK_NS)), [Step::AskReports]);
+    assert_eq!(rack.request_down(Some(4 * TICK_NS)), [Step::RequestReports]);
 }
 
 #[test]
-fn who_dies_while_everything_is_healed_is_not_waited_for() {
+fn a_member_that_dies_while_faults_end_is_not_waited_for() {
     let mut rack = healing();
-    rack.heard(0, rested());
-    rack.heard(1, rested());
+    rack.handle_notice(0, rested());
+    rack.handle_notice(1, rested());
     assert_eq!(rack.ended(2, "killed by signal 9".into()), []);
     assert_eq!(ticks(&mut rack, 1), [Step::Heal]);
 }
 
 #[test]
-fn a_death_before_the_links_are_up_ends_the_run_at_once() {
+fn a_death_before_the_links_are_up_ends_the_run() {
     let mut rack = rack();
-    rack.heard(0, Notice::Ready);
-    assert_eq!(rack.ended(1, "killed by signal 9".into()), [Step::AskReports]);
+    rack.handle_notice(0, Notice::Ready);
+    assert_eq!(rack.ended(1, "killed by signal 9".into()), [Step::RequestReports]);
     let what = "n1 ended before all links were up: killed by signal 9";
     assert_eq!(rack.ending, Some(Ending::LostEarly(what.into())));
 }
 
 #[test]
-fn a_death_that_the_script_asks_for_is_no_failure_to_start() {
+fn a_death_by_script_is_no_failure_to_start() {
     let mut rack = rack();
-    rack.heard(0, Notice::LinksUp);
-    assert_eq!(rack.heard(1, Notice::Dying), []);
+    rack.handle_notice(0, Notice::LinksUp);
+    assert_eq!(rack.handle_notice(1, Notice::Dying), []);
     assert_eq!(rack.ended(1, "killed by signal 9".into()), []);
     assert_eq!(rack.ending, None);
-    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp], "the dead are not waited for");
+    assert_eq!(rack.handle_notice(2, Notice::LinksUp), [Step::LinksUp], "a dead member is not waited for");
 }
 
 #[test]
-fn a_death_in_the_job_counts_as_one_though_others_have_not_said_yet_that_links_are_up() {
+fn a_death_in_the_job_is_no_early_loss_although_notices_of_other_links_are_missing() {
     let mut rack = rack();
-    rack.heard(1, Notice::LinksUp);
+    rack.handle_notice(1, Notice::LinksUp);
     assert_eq!(rack.ended(1, "killed by signal 9".into()), []);
     assert_eq!(rack.ending, None);
-    rack.heard(0, Notice::LinksUp);
-    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
-    rack.heard(0, Notice::Lost { member: 1 });
-    assert_eq!(rack.heard(0, Notice::Finished), [Step::AskReports]);
+    rack.handle_notice(0, Notice::LinksUp);
+    assert_eq!(rack.handle_notice(2, Notice::LinksUp), [Step::LinksUp]);
+    rack.handle_notice(0, Notice::Lost { member: 1 });
+    assert_eq!(rack.handle_notice(0, Notice::Finished), [Step::RequestReports]);
 }
 
 #[test]
-fn the_slowest_node_that_still_works_says_how_far_the_rack_is() {
+fn progress_is_that_of_the_slowest_working_node() {
     let mut rack = running();
     for (member, done) in [(0, 7), (1, 3)] {
         let portion = Some(Portion { done, total: 10 });
-        assert_eq!(rack.heard(member, Notice::Progress { count: done, portion }), [Step::Further]);
+        assert_eq!(rack.handle_notice(member, Notice::Progress { count: done, portion }), [Step::Progress]);
     }
-    assert_eq!(rack.headway(), Headway { finished: 0, portion: Some(Portion { done: 3, total: 10 }) });
-    rack.heard(1, Notice::Finished);
-    assert_eq!(rack.headway(), Headway { finished: 1, portion: Some(Portion { done: 7, total: 10 }) });
+    assert_eq!(rack.progress(), RunProgress { finished: 0, portion: Some(Portion { done: 3, total: 10 }) });
+    rack.handle_notice(1, Notice::Finished);
+    assert_eq!(rack.progress(), RunProgress { finished: 1, portion: Some(Portion { done: 7, total: 10 }) });
 }
 
 #[test]
-fn progress_feeds_the_watchdog_and_repetition_does_not() {
+fn new_progress_resets_the_watchdog_and_repeated_progress_does_not() {
     let mut rack = running();
     assert_eq!(ticks(&mut rack, 9), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 5, portion: None }), [Step::Further]);
+    assert_eq!(rack.handle_notice(0, Notice::Progress { count: 5, portion: None }), [Step::Progress]);
     assert_eq!(ticks(&mut rack, 9), []);
-    assert_eq!(rack.heard(0, Notice::Progress { count: 5, portion: None }), []);
-    assert_eq!(ticks(&mut rack, 1), [Step::AskWaiting]);
+    assert_eq!(rack.handle_notice(0, Notice::Progress { count: 5, portion: None }), []);
+    assert_eq!(ticks(&mut rack, 1), [Step::RequestWaiting]);
     for member in 0..2 {
-        assert_eq!(rack.heard(member, Notice::Waiting { lines: vec!["a signal".into()] }), []);
+        assert_eq!(rack.handle_notice(member, Notice::Waiting { lines: vec!["a signal".into()] }), []);
     }
-    assert_eq!(rack.heard(2, Notice::Waiting { lines: vec![] }), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(2, Notice::Waiting { lines: vec![] }), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::Stalled));
 }
 
 #[test]
-fn seats_that_answer_nothing_are_ended_in_bounded_time() {
+fn silent_seats_are_killed_in_bounded_time() {
     let mut rack = running();
-    assert_eq!(ticks(&mut rack, 10), [Step::AskWaiting]);
-    assert_eq!(ticks(&mut rack, ANSWER_NS / TICK_NS), [Step::AskReports]);
-    rack.heard(1, report());
+    assert_eq!(ticks(&mut rack, 10), [Step::RequestWaiting]);
+    assert_eq!(ticks(&mut rack, ANSWER_NS / TICK_NS), [Step::RequestReports]);
+    rack.handle_notice(1, report());
     assert_eq!(ticks(&mut rack, DEPARTURE_NS / TICK_NS), [Step::Kill(vec![0, 1, 2])]);
     assert_eq!(ticks(&mut rack, 1_000), []);
-    assert_eq!(rack.seats[0].death.as_deref(), Some("gave no report in time"));
+    assert_eq!(rack.seats[0].death.as_deref(), Some("sent no report in time"));
     assert_eq!(rack.seats[1].death, None);
 }
 
 #[test]
-fn a_seat_that_cannot_begin_ends_the_run_with_its_name() {
+fn a_seat_that_cannot_start_ends_the_run_with_its_name() {
     let mut rack = rack();
-    assert_eq!(rack.heard(1, Notice::Failed { what: "no memory".into() }), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(1, Notice::Failed { what: "no memory".into() }), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::CouldNotStart("n1: no memory".into())));
 }
 
 #[test]
-fn the_first_interrupt_asks_and_the_second_kills() {
+fn the_first_interruption_requests_reports_and_the_second_kills() {
     let mut rack = running();
-    assert_eq!(rack.interrupted(), [Step::AskReports]);
+    assert_eq!(rack.interrupted(), [Step::RequestReports]);
     assert_eq!(rack.interrupted(), [Step::Kill(vec![0, 1, 2])]);
     assert_eq!(rack.ending, Some(Ending::Interrupted));
 }
 
 #[test]
-fn a_rack_whose_members_are_all_dead_is_over() {
+fn a_rack_whose_members_are_all_dead_ends() {
     let mut rack = running();
     rack.ended(2, "killed by signal 9".into());
     rack.ended(0, "killed by signal 9".into());
     let steps = rack.ended(1, "killed by signal 9".into());
-    assert_eq!(steps, [Step::AskReports, Step::Release, Step::Over]);
+    assert_eq!(steps, [Step::RequestReports, Step::CloseSockets, Step::Over]);
 }
 
 fn staying(vacant: &[usize]) -> Rack {
@@ -376,133 +380,137 @@ fn status() -> Notice {
 }
 
 #[test]
-fn a_rack_that_stays_ends_only_when_it_is_told_to() {
+fn a_standing_rack_ends_only_on_request() {
     let mut rack = staying(&[]);
     for member in 0..3 {
-        rack.heard(member, Notice::LinksUp);
-        assert_eq!(rack.heard(member, Notice::Finished), []);
+        rack.handle_notice(member, Notice::LinksUp);
+        assert_eq!(rack.handle_notice(member, Notice::Finished), []);
     }
     assert!(rack.is_running());
     assert_eq!(ticks(&mut rack, 100), []);
-    assert_eq!(rack.asked_down(None), [Step::AskReports]);
-    assert_eq!(rack.asked_down(None), [], "asking twice changes nothing");
+    assert_eq!(rack.request_down(None), [Step::RequestReports]);
+    assert_eq!(rack.request_down(None), [], "a second request changes nothing");
     for member in 0..2 {
-        assert_eq!(rack.heard(member, report()), []);
+        assert_eq!(rack.handle_notice(member, report()), []);
     }
-    assert_eq!(rack.heard(2, report()), [Step::Release]);
+    assert_eq!(rack.handle_notice(2, report()), [Step::CloseSockets]);
     assert_eq!(rack.ending, Some(Ending::TakenDown));
 }
 
 #[test]
-fn a_vacant_seat_counts_for_nothing_until_it_is_taken() {
+fn a_vacant_seat_does_not_count_until_it_is_taken() {
     let mut rack = staying(&[1]);
-    assert_eq!(rack.living().collect::<Vec<_>>(), [0, 2]);
-    assert_eq!(rack.heard(0, Notice::LinksUp), []);
-    assert_eq!(rack.heard(2, Notice::LinksUp), [Step::LinksUp]);
+    assert_eq!(rack.live().collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(rack.handle_notice(0, Notice::LinksUp), []);
+    assert_eq!(rack.handle_notice(2, Notice::LinksUp), [Step::LinksUp]);
     rack.taken(1, 77, 5);
-    assert_eq!(rack.living().collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(rack.asked_down(None), [Step::AskReports]);
-    rack.heard(0, report());
-    rack.heard(2, report());
-    assert_eq!(rack.ended(1, "left".into()), [Step::Release], "who took a seat is waited for");
+    assert_eq!(rack.live().collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(rack.request_down(None), [Step::RequestReports]);
+    rack.handle_notice(0, report());
+    rack.handle_notice(2, report());
+    assert_eq!(rack.ended(1, "left".into()), [Step::CloseSockets], "a member that took a seat is waited for");
 }
 
 #[test]
-fn a_rack_that_stays_does_not_come_up_without_one_of_its_members() {
+fn a_standing_rack_does_not_come_up_if_a_member_dies() {
     let mut rack = staying(&[]);
-    assert_eq!(rack.ended(2, "killed by signal 9".into()), [Step::AskReports]);
+    assert_eq!(rack.ended(2, "killed by signal 9".into()), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::CouldNotStart("s0: killed by signal 9".into())));
 }
 
 #[test]
-fn a_survey_waits_for_the_living_and_not_for_ever() {
+fn a_survey_waits_for_live_members_within_a_limit() {
     let mut rack = staying(&[0]);
-    rack.heard(1, Notice::LinksUp);
-    rack.heard(2, Notice::LinksUp);
-    assert_eq!(rack.asked_status(), [Step::AskStatus]);
-    assert_eq!(rack.asked_status(), [], "one survey serves all who ask");
-    assert_eq!(rack.heard(1, status()), []);
-    assert_eq!(rack.heard(2, status()), [Step::StatusKnown]);
-    assert_eq!(rack.asked_status(), [Step::AskStatus]);
-    assert_eq!(rack.heard(1, status()), []);
+    rack.handle_notice(1, Notice::LinksUp);
+    rack.handle_notice(2, Notice::LinksUp);
+    assert_eq!(rack.request_status(), [Step::RequestStatus]);
+    assert_eq!(rack.request_status(), [], "one survey serves all requests");
+    assert_eq!(rack.handle_notice(1, status()), []);
+    assert_eq!(rack.handle_notice(2, status()), [Step::StatusKnown]);
+    assert_eq!(rack.request_status(), [Step::RequestStatus]);
+    assert_eq!(rack.handle_notice(1, status()), []);
     assert_eq!(ticks(&mut rack, SURVEY_NS / TICK_NS), [Step::StatusKnown]);
     assert_eq!(rack.seats[2].status, None);
 }
 
 #[test]
-fn who_follows_a_dead_one_begins_afresh_and_the_death_is_kept() {
+fn a_successor_begins_anew_and_the_death_is_kept() {
     let mut rack = running();
     rack.stay(&[]);
     rack.ended(0, "killed by signal 9".into());
-    rack.heard(1, Notice::Lost { member: 0 });
+    rack.handle_notice(1, Notice::Lost { member: 0 });
     rack.taken(0, 77, 5);
     let seat = &rack.seats[0];
     assert!(seat.is_alive() && !seat.is_up() && seat.is_endpoint);
     assert_eq!((seat.pid, seat.taken_at_ns, seat.name.as_str()), (77, 5, "n0"));
     assert_eq!((&seat.death, &seat.earlier_deaths[..]), (&None, &["killed by signal 9".to_owned()][..]));
-    assert!(rack.seats[1].lost.is_empty(), "it is the one before who was lost");
+    assert!(rack.seats[1].lost.is_empty(), "the lost one was the earlier process");
 }
 
 #[test]
-fn who_comes_later_and_cannot_begin_takes_nobody_along() {
+fn a_later_process_that_cannot_start_does_not_end_the_rack() {
     let mut rack = running();
     rack.stay(&[]);
     rack.ended(0, "killed by signal 9".into());
     rack.taken(0, 77, 5);
-    assert_eq!(rack.heard(0, Notice::Failed { what: "no memory".into() }), []);
+    assert_eq!(rack.handle_notice(0, Notice::Failed { what: "no memory".into() }), []);
     assert_eq!(rack.ended(0, "left its seat".into()), []);
     assert!(rack.is_running());
     assert_eq!(rack.seats[0].death.as_deref(), Some("no memory"));
 }
 
-/// A rack of which another host runs the second node and the switch, with its links up.
+/// Returns a rack with its links up, of which another host runs the second node and the switch.
 fn shared() -> Rack {
     let mut rack = rack();
-    rack.leave_elsewhere(&[1, 2]);
-    assert_eq!(rack.heard(0, Notice::Ready), []);
-    assert_eq!(rack.heard(0, Notice::Mapped), [Step::AllMapped]);
-    assert_eq!(rack.heard(0, Notice::LinksUp), [Step::LinksUp], "of members elsewhere nobody asks");
+    rack.set_elsewhere(&[1, 2]);
+    assert_eq!(rack.handle_notice(0, Notice::Ready), []);
+    assert_eq!(rack.handle_notice(0, Notice::Mapped), [Step::AllMapped]);
+    assert_eq!(
+        rack.handle_notice(0, Notice::LinksUp),
+        [Step::LinksUp],
+        "members on other hosts do not count"
+    );
     rack
 }
 
 #[test]
-fn who_has_finished_stays_as_long_as_other_hosts_need_it() {
+fn finished_members_stay_while_other_hosts_need_them() {
     let mut rack = shared();
-    assert_eq!(rack.heard(0, Notice::Finished), []);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
     assert!(rack.has_finished());
-    assert_eq!(ticks(&mut rack, 100), [], "however long");
-    assert_eq!(rack.hold(true), []);
-    assert_eq!(rack.hold(false), [Step::AskReports]);
-    assert_eq!(rack.heard(0, report()), [Step::Release]);
+    assert_eq!(ticks(&mut rack, 100), [], "without a limit");
+    assert_eq!(rack.set_held(true), []);
+    assert_eq!(rack.set_held(false), [Step::RequestReports]);
+    assert_eq!(rack.handle_notice(0, report()), [Step::CloseSockets]);
     assert_eq!(rack.ended(0, "exited with code 0".to_owned()), [Step::Over]);
 }
 
 #[test]
-fn nothing_will_come_of_a_host_that_never_came() {
+fn a_missing_host_stalls_the_rack() {
     let mut rack = shared();
-    assert_eq!(rack.heard(0, Notice::Finished), []);
-    assert_eq!(rack.stall(), [Step::AskWaiting]);
-    assert_eq!(rack.heard(0, Notice::Waiting { lines: Vec::new() }), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
+    assert_eq!(rack.stall(), [Step::RequestWaiting]);
+    assert_eq!(rack.handle_notice(0, Notice::Waiting { lines: Vec::new() }), [Step::RequestReports]);
     assert_eq!(rack.ending, Some(Ending::Stalled));
 }
 
 #[test]
-fn a_rack_among_others_can_be_interrupted_while_it_is_held() {
+fn a_rack_that_waits_for_other_hosts_can_be_interrupted() {
     let mut rack = shared();
-    assert_eq!(rack.heard(0, Notice::Finished), []);
-    assert_eq!(rack.interrupted(), [Step::AskReports]);
+    assert_eq!(rack.handle_notice(0, Notice::Finished), []);
+    assert_eq!(rack.interrupted(), [Step::RequestReports]);
 }
 
 #[test]
-fn a_rack_at_rest_counts_no_time_until_somebody_asks() {
+fn an_idle_standing_rack_counts_no_time_without_a_request() {
     let mut rack = running();
     assert!(rack.counts_time(), "a watchdog runs");
     rack.stay(&[]);
     assert!(!rack.counts_time());
-    assert_eq!(rack.asked_status(), [Step::AskStatus]);
-    assert!(rack.counts_time(), "the answer is due");
+    assert_eq!(rack.request_status(), [Step::RequestStatus]);
+    assert!(rack.counts_time(), "an answer is outstanding");
     assert!(ticks(&mut rack, 100).contains(&Step::StatusKnown));
     assert!(!rack.counts_time());
-    rack.asked_down(None);
-    assert!(rack.counts_time(), "so are the reports");
+    rack.request_down(None);
+    assert!(rack.counts_time(), "reports are outstanding");
 }

@@ -1,7 +1,7 @@
 //! Names of capture files: several parts per link while the rack runs, one file per link afterwards.
 //!
-//! A part is a capture of its own, so what is left of a rack that was killed can be read as it is. Parts of another run in
-//! the same directory are left alone.
+//! A part is a complete capture: the parts of a killed rack can be read without joining them. Parts of other
+//! runs in the same directory stay unchanged.
 
 use std::fs::File;
 use std::io::{self, BufWriter};
@@ -12,16 +12,16 @@ use rackloom_plan::Plan;
 
 use crate::outcome::failure::Failure;
 
-/// Location of one run's captures.
+/// Capture files of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct CaptureFiles {
     pub(super) directory: PathBuf,
-    /// Told from that of any other run on this machine.
+    /// Number of the run, unique on this machine.
     pub(super) run: u64,
     pub(super) bytes_max: u64,
 }
 
-impl Place {
+impl CaptureFiles {
     /// Returns the path of the part of a link that this process writes.
     pub(super) fn part(&self, heading: &Heading, process: u64) -> PathBuf {
         self.directory.join(format!("{}{process:x}.pcapng", self.part_stem(heading)))
@@ -61,7 +61,10 @@ impl Place {
             ));
         }
         if joined.torn {
-            notes.push(format!("the capture {} lacks what a killed process had not written", heading.link));
+            notes.push(format!(
+                "the capture {} lacks the frames that a killed process had not written",
+                heading.link
+            ));
         }
         Ok(notes)
     }
@@ -88,12 +91,12 @@ fn cannot_join(error: impl std::fmt::Display, path: &Path) -> Failure {
         .hint("the parts that were written while the rack ran are still there, and can be read as they are")
 }
 
-/// The name of a link's file.
+/// Returns the name of a link's file.
 fn file_name(link: &str) -> String {
     format!("{}.pcapng", safe(link))
 }
 
-/// Names of members may hold what names of files may not.
+/// Replaces the characters that a member's name may contain and a file name may not.
 fn safe(link: &str) -> String {
     let is_safe = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
     link.chars().map(|letter| if is_safe(letter) { letter } else { '_' }).collect()

@@ -1,8 +1,9 @@
 //! Control socket of a standing rack: access of clients, and limits on their number, requests and idle time.
 //!
-//! The private directory keeps other users out; the user of the peer is checked as well. Each client has a task, which turns lines into requests
-//! to the supervisor and answers into lines. A malformed request gets an error. A client that sends too much, or nothing for too long, is
-//! disconnected. No client can block the supervisor.
+//! The private directory keeps other users out, and the user of the peer is checked as well. Each client has
+//! a task. It converts lines into requests to the supervisor, and answers into lines. A malformed request
+//! gets an error. A client that sends too much, or nothing for too long, is disconnected. No client can block
+//! the supervisor.
 
 use std::io;
 use std::time::Duration;
@@ -16,72 +17,73 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::channel::bounded_lines::BoundedLines;
-use crate::supervisor::Attendance;
+use crate::supervisor::SeatService;
 
 /// Maximum number of clients at one time. Processes that took a seat do not count.
 const CLIENTS_MAX: usize = 32;
-/// Number of connections that only `status` and `down` may use, so that other clients cannot prevent the end of a rack.
+/// Number of connections that only `status` and `down` may use, so that other clients cannot prevent the end
+/// of a rack.
 const RESERVED: usize = 1;
 /// Longest time until the request of a client on a reserved connection.
 const RESERVED_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Longest time between two requests of a client.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Longest time for a client to read an answer.
-const DEAFNESS_MAX: Duration = Duration::from_secs(10);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for clients to read the last answer.
 const LAST_ANSWER_MAX: Duration = Duration::from_secs(2);
 /// Maximum number of events that wait for a slow client.
-const EVENTS_BEHIND_MAX: usize = 4096;
+const EVENTS_WAITING_MAX: usize = 4096;
 /// Time until the next attempt to accept, after a shortage of descriptors or memory.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
 /// Refusal of another job for a running rack.
 const NO_OTHER_JOB: &str = "a rack that is up does the job that it was started with, if any: its plan, its keys and its epoch follow from that";
-const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` starts one with a job, whose places faults can wait for; programs on seats of their own do any other work (docs/library.md)";
+const JOB_INSTEAD: &str = "`rackloom up FILE --job NAME` starts one with a job, for whose steps faults can wait; programs on seats of their own do any other work (docs/library.md)";
 
 /// Request of a client to the supervisor.
-pub(super) struct Asked {
+pub(super) struct ClientRequest {
     pub(super) request: Request,
     /// The client's process.
     pub(super) pid: u32,
     pub(super) reply: oneshot::Sender<Reply>,
 }
 
-/// Reply of the supervisor.
+/// Answer of the supervisor to a client.
 pub(super) enum Reply {
     /// A line.
     Answer(Answer),
-    /// A seat: the line, and what serving the seat takes.
-    Seat(Answer, Box<Attendance>),
+    /// A seat: the answer, and the task that serves the seat.
+    Seat(Answer, Box<SeatService>),
 }
 
 /// Channels that all clients share.
 #[derive(Clone)]
-pub(super) struct Counter {
-    pub(super) asked: mpsc::Sender<Asked>,
+pub(super) struct ClientChannels {
+    pub(super) requests: mpsc::Sender<ClientRequest>,
     pub(super) events: broadcast::Sender<EventRecord>,
     /// Changes when the rack has ended.
     closed: watch::Receiver<()>,
 }
 
-impl Counter {
+impl ClientChannels {
     /// Returns the clients' end, the supervisor's end, and a handle that closes the socket when it is dropped.
-    pub(super) fn new() -> (Self, mpsc::Receiver<Asked>, watch::Sender<()>) {
-        let (asked, heard) = mpsc::channel(CLIENTS_MAX);
+    pub(super) fn new() -> (Self, mpsc::Receiver<ClientRequest>, watch::Sender<()>) {
+        let (requests, received) = mpsc::channel(CLIENTS_MAX);
         let (open, closed) = watch::channel(());
-        (Self { asked, events: broadcast::channel(EVENTS_BEHIND_MAX).0, closed }, heard, open)
+        (Self { requests, events: broadcast::channel(EVENTS_WAITING_MAX).0, closed }, received, open)
     }
 }
 
 /// Serves clients until the socket closes, then waits until they have read their last answer.
-pub(super) async fn keep_open(listener: UnixListener, mut counter: Counter) {
+pub(super) async fn serve_clients(listener: UnixListener, mut channels: ClientChannels) {
     let mut clients = JoinSet::new();
     loop {
         tokio::select! {
-            _ = counter.closed.changed() => break,
+            _ = channels.closed.changed() => break,
             Some(_) = clients.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => let_in(&mut clients, stream, &counter),
+                Ok((stream, _)) => accept(&mut clients, stream, &channels),
                 Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
             }
         }
@@ -91,7 +93,7 @@ pub(super) async fn keep_open(listener: UnixListener, mut counter: Counter) {
     let _ = timeout(LAST_ANSWER_MAX, all_gone).await;
 }
 
-fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
+fn accept(clients: &mut JoinSet<()>, stream: UnixStream, channels: &ClientChannels) {
     let is_crowded = clients.len() >= CLIENTS_MAX;
     let is_reserved = clients.len() >= CLIENTS_MAX - RESERVED;
     let Ok(peer) = stream.peer_cred() else { return };
@@ -108,11 +110,11 @@ fn let_in(clients: &mut JoinSet<()>, stream: UnixStream, counter: &Counter) {
         return;
     }
     let pid = peer.pid().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0);
-    let counter = counter.clone();
+    let channels = channels.clone();
     clients.spawn(async move {
         let (reader, writer) = stream.into_split();
         let lines = BoundedLines::new(reader, REQUEST_BYTES_MAX);
-        let client = Client { lines, writer, pid, counter, is_reserved };
+        let client = Client { lines, writer, pid, channels, is_reserved };
         // The end of a client in the middle of a request is no error.
         let _ = client.serve().await;
     });
@@ -122,7 +124,7 @@ struct Client {
     lines: BoundedLines<OwnedReadHalf>,
     writer: OwnedWriteHalf,
     pid: u32,
-    counter: Counter,
+    channels: ClientChannels,
     /// True on a reserved connection, for one request `status` or `down`.
     is_reserved: bool,
 }
@@ -132,33 +134,34 @@ impl Client {
         let silence_max = if self.is_reserved { RESERVED_SILENCE_MAX } else { SILENCE_MAX };
         loop {
             let next = tokio::select! {
-                _ = self.counter.closed.changed() => return Ok(()),
+                _ = self.channels.closed.changed() => return Ok(()),
                 next = timeout(silence_max, self.lines.next()) => next,
             };
             let line = match next {
                 Ok(Ok(Some(line))) => line,
                 Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => {
-                    return self.say(&Answer::refuse(error.to_string(), None)).await;
+                    return self.send(&Answer::refuse(error.to_string(), None)).await;
                 }
                 _ => return Ok(()),
             };
             match Request::from_line(&line) {
-                Err(refusal) => self.say(&refusal).await?,
+                Err(refusal) => self.send(&refusal).await?,
                 Ok(request)
                     if self.is_reserved && !matches!(request, Request::Status(_) | Request::Down(_)) =>
                 {
                     let hint = Some("end some of them; `status` and `down` are answered");
                     let what = format!("more than {} clients", CLIENTS_MAX - RESERVED);
-                    return self.say(&Answer::refuse(what, hint)).await;
+                    return self.send(&Answer::refuse(what, hint)).await;
                 }
-                Ok(Request::Subscribe(Nothing {})) => return self.tell_events().await,
-                Ok(Request::Job(_)) => self.say(&Answer::refuse(NO_OTHER_JOB, Some(JOB_INSTEAD))).await?,
-                Ok(request) => match self.ask(request).await {
-                    Some(Reply::Answer(answer)) => self.say(&answer).await?,
-                    Some(Reply::Seat(answer, attendance)) => {
+                Ok(Request::Subscribe(Nothing {})) => return self.send_events().await,
+                Ok(Request::Job(_)) => self.send(&Answer::refuse(NO_OTHER_JOB, Some(JOB_INSTEAD))).await?,
+                Ok(request) => match self.request(request).await {
+                    Some(Reply::Answer(answer)) => self.send(&answer).await?,
+                    Some(Reply::Seat(answer, service)) => {
                         let Ok(stream) = self.lines.into_inner().reunite(self.writer) else { return Ok(()) };
-                        // The connection is a seat now: it does not count as a client, and the end does not wait for it.
-                        tokio::spawn(async move { attendance.serve(stream, &answer.line()).await });
+                        // The connection belongs to the seat now. It does not count as a client, and the end
+                        // of the rack does not wait for it.
+                        tokio::spawn(async move { service.serve(stream, &answer.line()).await });
                         return Ok(());
                     }
                     None => return Ok(()),
@@ -170,21 +173,21 @@ impl Client {
         }
     }
 
-    async fn ask(&self, request: Request) -> Option<Reply> {
+    async fn request(&self, request: Request) -> Option<Reply> {
         let (reply, answer) = oneshot::channel();
-        self.counter.asked.send(Asked { request, pid: self.pid, reply }).await.ok()?;
+        self.channels.requests.send(ClientRequest { request, pid: self.pid, reply }).await.ok()?;
         answer.await.ok()
     }
 
     /// Sends events until the client disconnects or sends a line, or the rack ends.
-    async fn tell_events(mut self) -> io::Result<()> {
-        let mut events = self.counter.events.subscribe();
-        self.say(&Answer::Subscribed(Nothing {})).await?;
+    async fn send_events(mut self) -> io::Result<()> {
+        let mut events = self.channels.events.subscribe();
+        self.send(&Answer::Subscribed(Nothing {})).await?;
         loop {
             let answer = tokio::select! {
-                _ = self.counter.closed.changed() => return Ok(()),
+                _ = self.channels.closed.changed() => return Ok(()),
                 line = self.lines.next() => match line {
-                    Ok(Some(_)) => Answer::refuse("this connection tells events", Some("ask on another one")),
+                    Ok(Some(_)) => Answer::refuse("this connection sends events", Some("use another connection for requests")),
                     _ => return Ok(()),
                 },
                 event = events.recv() => match event {
@@ -193,12 +196,12 @@ impl Client {
                     Err(broadcast::error::RecvError::Closed) => return Ok(()),
                 },
             };
-            self.say(&answer).await?;
+            self.send(&answer).await?;
         }
     }
 
-    async fn say(&mut self, answer: &Answer) -> io::Result<()> {
+    async fn send(&mut self, answer: &Answer) -> io::Result<()> {
         use tokio::io::AsyncWriteExt;
-        timeout(DEAFNESS_MAX, self.writer.write_all(&answer.line())).await?
+        timeout(WRITE_TIMEOUT, self.writer.write_all(&answer.line())).await?
     }
 }

@@ -1,8 +1,9 @@
 //! Directory of the results, made and checked before anything starts.
 //!
-//! A directory with results of another run with more ranks would hold a mixture afterwards. Those files may be the user's only copy, so the run
-//! is refused and they are not removed. Results that this run writes as well are replaced, each when its successor is complete. The directory of
-//! the ranks' arrays is refused. Unfinished files of killed runs are removed.
+//! A directory with results of an earlier run with more ranks would hold a mixture of both afterwards. Those
+//! files may be the user's only copy: they are not removed, and the run is refused. Results that this run
+//! writes as well are replaced, each when the new one is complete. The directory of the input arrays is
+//! refused. Unfinished files of killed runs are removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ const NAMED_MAX: usize = 4;
 ///
 /// # Errors
 /// The directory cannot be made or written, or holds other files of results.
-pub fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Failure> {
+pub fn make_destination(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Failure> {
     let Some(directory) = &options.output else { return Ok(()) };
     if let Some(input) = &options.input {
         must_differ(input, directory)?;
@@ -27,10 +28,10 @@ pub fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Fai
     fs::create_dir_all(directory).map_err(|error| {
         Failure::bad_input(format!("cannot make the directory of results: {error}"))
             .at_path(directory)
-            .hint("name a directory that is there, or whose parent can be written")
+            .hint("name an existing directory, or one whose parent can be written")
     })?;
     let unreadable = |error| {
-        Failure::bad_input(format!("cannot look into the directory of results: {error}")).at_path(directory)
+        Failure::bad_input(format!("cannot list the directory of results: {error}")).at_path(directory)
     };
     let mut strangers = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
@@ -50,25 +51,25 @@ pub fn make_place(options: &ArrayOptions, is_written: &[bool]) -> Result<(), Fai
     must_be_writable(directory)
 }
 
-/// Returns the name of an unfinished result of this process.
-pub(super) fn name_beside(directory: &Path, rank: usize) -> PathBuf {
+/// Returns the path of this process's unfinished result of `rank`.
+pub(super) fn temporary_name(directory: &Path, rank: usize) -> PathBuf {
     directory.join(format!(".{}.{}", file_name(rank), std::process::id()))
 }
 
-/// Checks that the two are not the same directory, also through links.
+/// Checks that input and output are different directories. Links are resolved.
 fn must_differ(input: &Path, output: &Path) -> Result<(), Failure> {
     let (Ok(given), Ok(wanted)) = (fs::canonicalize(input), fs::canonicalize(output)) else { return Ok(()) };
     if given != wanted {
         return Ok(());
     }
-    Err(Failure::bad_input("the results would replace the arrays that --input gives")
+    Err(Failure::bad_input("the results would replace the arrays of --input")
         .at_path(output)
         .hint("name another directory as --output"))
 }
 
 pub(super) fn rank_of(name: &str) -> Option<usize> {
     let rank = name.strip_prefix("rank")?.strip_suffix(".npy")?.parse().ok()?;
-    // `rank007.npy` is not one of ours.
+    // `rank007.npy` is not a name that this crate writes.
     (file_name(rank) == name).then_some(rank)
 }
 
@@ -79,10 +80,10 @@ fn process_of(name: &str) -> Option<u32> {
     process.parse().ok()
 }
 
-/// Removes an unfinished result, unless its writer runs.
+/// Removes an unfinished result, unless the process that writes it runs.
 fn sweep(path: &Path, process: u32) {
     if !Path::new(&format!("/proc/{process}")).exists() {
-        // A file that remains does no harm.
+        // A remaining file does no harm.
         let _ = fs::remove_file(path);
     }
 }
@@ -97,10 +98,10 @@ fn refuse_strangers(directory: &Path, mut strangers: Vec<(usize, String)>) -> Re
         names.push(format!("{} more", strangers.len() - NAMED_MAX));
     }
     let what =
-        format!("{} would stay beside the results of this run, which writes none there", names.join(", "));
+        format!("{} would stay beside the results of this run, which does not write them", names.join(", "));
     Err(Failure::bad_input(what)
         .at_path(directory)
-        .hint("remove what is of an earlier run, or name another directory"))
+        .hint("remove the results of an earlier run, or name another directory"))
 }
 
 fn must_take_a_file(path: &Path) -> Result<(), Failure> {
@@ -120,7 +121,7 @@ fn must_be_writable(directory: &Path) -> Result<(), Failure> {
     made.map_err(|error| {
         Failure::bad_input(format!("cannot write into the directory of results: {error}"))
             .at_path(directory)
-            .hint("name a directory that you may write")
+            .hint("name a directory that you may write to")
     })
 }
 
@@ -128,10 +129,10 @@ fn must_be_writable(directory: &Path) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    /// A directory with these empty files, removed at the end.
-    struct Place(PathBuf);
+    /// Directory with these empty files, removed on drop.
+    struct Scratch(PathBuf);
 
-    impl Place {
+    impl Scratch {
         fn with(name: &str, files: &[&str]) -> Self {
             let path = std::env::temp_dir().join(format!("rackloom-place-{}-{name}", std::process::id()));
             fs::create_dir_all(&path).unwrap();
@@ -141,7 +142,7 @@ mod tests {
 
         fn make(&self, is_written: &[bool]) -> Result<(), String> {
             let options = ArrayOptions { input: None, output: Some(self.0.clone()) };
-            make_place(&options, is_written).map_err(|failure| failure.to_string())
+            make_destination(&options, is_written).map_err(|failure| failure.to_string())
         }
 
         fn names(&self) -> Vec<String> {
@@ -153,59 +154,59 @@ mod tests {
         }
     }
 
-    impl Drop for Place {
+    impl Drop for Scratch {
         fn drop(&mut self) {
             let _ = fs::remove_dir_all(&self.0);
         }
     }
 
     #[test]
-    fn results_that_this_run_does_not_replace_are_refused_and_stay() {
-        let place =
-            Place::with("stale", &["rank0.npy", "rank2.npy", "rank10.npy", "notes.txt", "rank02.npy"]);
-        assert_eq!(place.make(&[true; 11]), Ok(()), "all are replaced");
-        let refused = place.make(&[true, true]).unwrap_err();
+    fn results_that_this_run_does_not_replace_are_refused_and_kept() {
+        let scratch =
+            Scratch::with("stale", &["rank0.npy", "rank2.npy", "rank10.npy", "notes.txt", "rank02.npy"]);
+        assert_eq!(scratch.make(&[true; 11]), Ok(()), "all are replaced");
+        let refused = scratch.make(&[true, true]).unwrap_err();
         assert!(refused.starts_with("rank2.npy, rank10.npy would stay"), "{refused}");
         assert!(refused.contains("hint:"), "{refused}");
-        let refused = place.make(&[false, true, true]).unwrap_err();
+        let refused = scratch.make(&[false, true, true]).unwrap_err();
         assert!(
             refused.starts_with("rank0.npy, rank10.npy"),
-            "a rank that gets nothing writes nothing: {refused}"
+            "a rank without a result writes no file: {refused}"
         );
-        assert_eq!(place.names().len(), 5, "nothing was removed or added");
+        assert_eq!(scratch.names().len(), 5, "nothing was removed or added");
     }
 
     #[test]
-    fn the_directory_of_the_given_arrays_takes_no_results() {
-        let place = Place::with("given", &["rank0.npy"]);
-        let link = place.0.join("link");
-        std::os::unix::fs::symlink(&place.0, &link).unwrap();
-        for output in [place.0.clone(), place.0.join("."), link] {
-            let options = ArrayOptions { input: Some(place.0.clone()), output: Some(output) };
-            let refused = make_place(&options, &[true]).unwrap_err().to_string();
+    fn the_directory_of_the_input_arrays_is_refused_for_results() {
+        let scratch = Scratch::with("given", &["rank0.npy"]);
+        let link = scratch.0.join("link");
+        std::os::unix::fs::symlink(&scratch.0, &link).unwrap();
+        for output in [scratch.0.clone(), scratch.0.join("."), link] {
+            let options = ArrayOptions { input: Some(scratch.0.clone()), output: Some(output) };
+            let refused = make_destination(&options, &[true]).unwrap_err().to_string();
             assert!(refused.contains("would replace") && refused.contains("hint:"), "{refused}");
         }
-        let beside = place.0.join("sums");
-        let options = ArrayOptions { input: Some(place.0.clone()), output: Some(beside) };
-        assert!(make_place(&options, &[true]).is_ok(), "a directory within it is another one");
+        let beside = scratch.0.join("sums");
+        let options = ArrayOptions { input: Some(scratch.0.clone()), output: Some(beside) };
+        assert!(make_destination(&options, &[true]).is_ok(), "a directory within it is allowed");
     }
 
     #[test]
-    fn half_a_result_goes_unless_its_writer_lives() {
+    fn an_unfinished_result_is_removed_unless_its_process_runs() {
         let living = format!(".rank1.npy.{}", std::process::id());
-        // No process has this number: it is beyond what the kernel gives.
-        let place = Place::with("half", &[".rank1.npy.4194305", &living, ".rank1.npy.swp"]);
-        assert_eq!(place.make(&[true, true]), Ok(()));
+        // No process has this number: the kernel's maximum is smaller.
+        let scratch = Scratch::with("half", &[".rank1.npy.4194305", &living, ".rank1.npy.swp"]);
+        assert_eq!(scratch.make(&[true, true]), Ok(()));
         let mut left = [living, ".rank1.npy.swp".to_owned()];
         left.sort();
-        assert_eq!(place.names(), left);
+        assert_eq!(scratch.names(), left);
     }
 
     #[test]
-    fn a_directory_in_the_way_of_a_result_is_found_before_the_run() {
-        let place = Place::with("way", &[]);
-        fs::create_dir(place.0.join("rank1.npy")).unwrap();
-        let refused = place.make(&[true, true]).unwrap_err();
+    fn a_directory_with_the_name_of_a_result_is_refused() {
+        let scratch = Scratch::with("blocked", &[]);
+        fs::create_dir(scratch.0.join("rank1.npy")).unwrap();
+        let refused = scratch.make(&[true, true]).unwrap_err();
         assert!(refused.contains("rank1.npy") && refused.contains("hint:"), "{refused}");
     }
 }

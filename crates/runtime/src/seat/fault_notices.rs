@@ -1,6 +1,6 @@
-//! The fault script in a seat of the command: notices about faults leave on the seat's control socket.
+//! Notices about faults. A seat sends them to the supervisor over its control socket.
 //!
-//! [`rackloom::seat::FaultPlayer`] plays the faults; the library uses it too.
+//! [`rackloom::seat::FaultPlayer`] performs the faults, here and in the library.
 
 use std::io;
 
@@ -10,30 +10,30 @@ use rackloom_jobs::report::EventRecord;
 
 use crate::channel::seat::Channel;
 
-/// Sends notices about faults to the supervisor.
+/// Sender of notices about faults.
 pub(super) struct Notices<'a>(pub(super) &'a mut Channel);
 
 impl FaultNotices for Notices<'_> {
     fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()> {
         let record = record(line);
         tracing::info!(at_ns = record.at_ns, "fault: {}", record.text);
-        self.0.say(&Notice::Fault(record))
+        self.0.send(&Notice::Fault(record))
     }
 
     fn set_off(&mut self, event: usize) -> io::Result<()> {
-        self.0.say(&Notice::SetOff { event })
+        self.0.send(&Notice::SetOff { event })
     }
 
     fn pausing(&mut self, for_ns: u64) -> io::Result<()> {
-        self.0.say(&Notice::Pausing { for_ns })
+        self.0.send(&Notice::Pausing { for_ns })
     }
 
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()> {
-        self.0.say(&Notice::Returning { after_ns, ends: record(ends) })
+        self.0.send(&Notice::Returning { after_ns, ends: record(ends) })
     }
 
     fn dying(&mut self) -> io::Result<()> {
-        self.0.say(&Notice::Dying)
+        self.0.send(&Notice::Dying)
     }
 }
 

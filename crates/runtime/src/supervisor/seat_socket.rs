@@ -1,4 +1,4 @@
-//! Lines on a seat's control socket, from the supervisor's side: orders with descriptors, and notices.
+//! Lines on a seat's control socket, at the supervisor's end: orders with descriptors, and notices.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,42 +16,42 @@ pub(super) const NOTICE_BYTES_MAX: usize = 64 << 20;
 
 /// Message from the task of a seat's socket to the supervisor.
 #[derive(Debug)]
-pub(super) enum Heard {
+pub(super) enum SeatMessage {
     /// A notice.
     Notice(Notice),
     /// The process has ended.
     Ended(String),
-    /// The time of its successor has come.
-    Due,
+    /// The time for a successor of the member has come.
+    SuccessorDue,
 }
 
 /// Order, and the descriptors that are sent with it.
-pub(super) type Said = (Order, Vec<OwnedFd>);
+pub(super) type OrderWithWires = (Order, Vec<OwnedFd>);
 
 /// Writes orders as fast as the seat reads them. Closes the socket after the last one.
-pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<Said>) {
+pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<OrderWithWires>) {
     while let Some((order, wires)) = orders.recv().await {
         let Ok(mut line) = serde_json::to_vec(&order) else { continue };
         line.push(b'\n');
-        if hand_over(socket.as_ref(), &line, &wires).await.is_err() {
+        if send_line(socket.as_ref(), &line, &wires).await.is_err() {
             return;
         }
     }
     let _ = socket.shutdown().await;
 }
 
-/// Reads a notice. A line that is none counts as the failure of its seat.
-pub(super) fn notice_in(line: &[u8]) -> Notice {
+/// Parses a notice. A malformed line becomes a notice about the failure of its seat.
+pub(super) fn parse_notice(line: &[u8]) -> Notice {
     serde_json::from_slice(line)
-        .unwrap_or_else(|error| Notice::Failed { what: format!("said something unintelligible: {error}") })
+        .unwrap_or_else(|error| Notice::Failed { what: format!("sent a malformed notice: {error}") })
 }
 
 /// Writes a line, and sends descriptors with it.
-pub(super) async fn hand_over(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
+pub(super) async fn send_line(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
     let descriptors: Vec<_> = wires.iter().map(AsFd::as_fd).collect();
     let carrying = carrying_bytes(descriptors.len());
-    for place in 0..carrying {
-        socket.async_io(Interest::WRITABLE, || send_batch(socket, line, place, &descriptors)).await?;
+    for batch in 0..carrying {
+        socket.async_io(Interest::WRITABLE, || send_batch(socket, line, batch, &descriptors)).await?;
     }
     let mut rest = line.get(carrying..).unwrap_or_default();
     while !rest.is_empty() {

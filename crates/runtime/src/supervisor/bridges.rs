@@ -1,7 +1,7 @@
 //! Bridges as hubs: one per plane in the supervisor's namespace, and a cable from it to each member.
 //!
-//! A bridge needs no process and exists as long as the namespace. A process that takes a seat later gets new cables to the same bridges, and its
-//! neighbours keep theirs.
+//! A bridge needs no process and exists as long as the namespace. A process that takes a seat later gets new
+//! cables to these bridges. Its neighbours keep theirs.
 
 use rackloom::namespaces::{Bridge, BridgeCable, connect_to_bridges, create_bridges};
 use rackloom_plan::Plan;
@@ -12,20 +12,21 @@ use super::packet::{cable_end, mtu};
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
-/// A member's interface in a plane. Who takes a seat later has another `life` than zero.
-pub(super) fn interface(plane: Plane, life: u32) -> String {
-    match life {
+/// Returns the name of a member's interface in a plane. `takeover`: number of the process that took the seat;
+/// 0 for the first one.
+pub(super) fn interface(plane: Plane, takeover: u32) -> String {
+    match takeover {
         0 => format!("plane{}", plane.0),
-        life => format!("plane{}x{life}", plane.0),
+        takeover => format!("plane{}x{takeover}", plane.0),
     }
 }
 
-/// Bridges, and cables to everybody who is there. Not to be called from asynchronous code.
+/// Makes the bridges, and the cables to all started members. It blocks: call it outside of asynchronous code.
 pub(super) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
     let planes = planes(plan, NodeId(0));
     let bridges: Vec<_> = planes.iter().map(|plane| bridge(plan, *plane)).collect();
-    let there = (0..).zip(pids).filter_map(|(node, pid)| Some((NodeId(node), (*pid)?)));
-    let cables: Vec<_> = there
+    let present = (0..).zip(pids).filter_map(|(node, pid)| Some((NodeId(node), (*pid)?)));
+    let cables: Vec<_> = present
         .flat_map(|(node, pid)| planes.iter().map(move |plane| cable(plan, node, pid, *plane, 0)))
         .collect();
     create_bridges(&bridges)
@@ -33,12 +34,12 @@ pub(super) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> 
         .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
 }
 
-/// Cables for somebody who takes a seat. `life` tells them from all earlier ones, and is not zero.
-pub(super) fn later_cables(plan: &Plan, node: NodeId, pid: u32, life: u32) -> Vec<BridgeCable> {
-    planes(plan, node).into_iter().map(|plane| cable(plan, node, pid, plane, life)).collect()
+/// Returns the cables for a process that takes a seat. `takeover` is unique in the rack and not zero.
+pub(super) fn later_cables(plan: &Plan, node: NodeId, pid: u32, takeover: u32) -> Vec<BridgeCable> {
+    planes(plan, node).into_iter().map(|plane| cable(plan, node, pid, plane, takeover)).collect()
 }
 
-/// In which planes there are bridges: every member has a port in each.
+/// Returns the planes, each with a bridge. Every member has a port in each.
 fn planes(plan: &Plan, node: NodeId) -> Vec<Plane> {
     let mut planes: Vec<_> = joints(plan, node).iter().map(|joint| joint.plane).collect();
     planes.sort_unstable();
@@ -50,12 +51,12 @@ fn bridge(plan: &Plan, plane: Plane) -> Bridge {
     Bridge { name: interface(plane, 0), mtu: mtu(plan) }
 }
 
-fn cable(plan: &Plan, node: NodeId, pid: u32, plane: Plane, life: u32) -> BridgeCable {
-    let port = match life {
+fn cable(plan: &Plan, node: NodeId, pid: u32, plane: Plane, takeover: u32) -> BridgeCable {
+    let port = match takeover {
         0 => format!("m{}p{}", node.0, plane.0),
-        life => format!("m{}p{}x{life}", node.0, plane.0),
+        takeover => format!("m{}p{}x{takeover}", node.0, plane.0),
     };
-    let end = cable_end(pid, interface(plane, life), node, plane);
+    let end = cable_end(pid, interface(plane, takeover), node, plane);
     BridgeCable { bridge: bridge(plan, plane), port, end }
 }
 
@@ -68,8 +69,8 @@ mod tests {
         let text = "name: b\nshape: {star: {nodes: 3, planes: 2, switch: bridge}}\nwire: packet\n";
         let plan = Plan::parse(text, "test").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(planes(&plan, NodeId(2)), [Plane(0), Plane(1)]);
-        let names = |life| {
-            let cables = later_cables(&plan, NodeId(2), 7, life).into_iter();
+        let names = |takeover| {
+            let cables = later_cables(&plan, NodeId(2), 7, takeover).into_iter();
             cables.map(|cable| (cable.bridge.name, cable.port, cable.end.interface)).collect::<Vec<_>>()
         };
         let named = |names: [&str; 3]| names.map(str::to_owned).into();
@@ -78,7 +79,7 @@ mod tests {
         let longest = cable(&plan, NodeId(4095), 1, Plane(11), 999_999);
         assert!(
             longest.port.len() <= 15 && longest.end.interface.len() <= 15,
-            "the kernel's names are short"
+            "the kernel limits names to 15 bytes"
         );
     }
 }
