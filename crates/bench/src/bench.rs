@@ -1,4 +1,4 @@
-//! Settings that all rows share: processors, amount of work, a directory for files.
+//! Settings that all rows share: processors, amount of work, and a directory for files.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,7 +22,7 @@ pub(super) struct Bench {
     is_quick: bool,
     scratch: Scratch,
     interruption: Arc<Interruption>,
-    /// Takes of one row that other rows use, too.
+    /// Takes of one row that other rows use as well.
     pub(super) permutations: Shared<PermutationTake>,
     pub(super) idle_racks: [Shared<IdleTake>; 2],
     pub(super) commands: [Shared<CommandTake>; COMMANDS],
@@ -74,15 +74,16 @@ impl Bench {
         &self.interruption
     }
 
-    /// Returns whether a signal has asked for the end.
+    /// Returns true if a signal has interrupted the command.
     pub(super) fn is_interrupted(&self) -> bool {
-        self.interruption.is_asked()
+        self.interruption.is_requested()
     }
 
     /// Returns the two processors of loops with two sides.
     pub(super) fn pair(&self) -> Result<Pair, Obstacle> {
-        let alone = || Obstacle::NotHere("it takes two processors, and this process may use one".to_owned());
-        self.pair.ok_or_else(alone)
+        let one_processor =
+            || Obstacle::NotHere("it needs two processors, and this process may use one".to_owned());
+        self.pair.ok_or_else(one_processor)
     }
 
     /// Returns the number of operations of a take: `full`, or a small part of it with `--quick`.

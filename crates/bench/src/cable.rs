@@ -1,4 +1,5 @@
-//! The raw side of the packet wire: two processes, a namespace each, one cable, and nothing of ours between the sockets.
+//! Raw side of the packet wire: two processes with a namespace each, one cable, and only sockets of the
+//! kernel.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -15,69 +16,71 @@ use rackloom_protocol::{NodeId, Plane};
 
 use super::obstacle::Obstacle;
 
-const NEAR: &str = "near";
-const FAR: &str = "far";
+const INITIATOR_INTERFACE: &str = "near";
+const TARGET_INTERFACE: &str = "far";
 /// Payload of the largest frame.
 const MTU: u32 = 9000;
-/// Longest wait for the other side to be ready.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for the other side.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Frames per second, or nanoseconds of a round trip where no frame size is given.
+/// Measures frames per second, or without a frame size the nanoseconds of a round trip.
 pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Result<f64, Obstacle> {
     enter_supervisor_namespaces().map_err(forbidden)?;
-    let (hear, tell) = UnixStream::pair()?;
-    hear.set_read_timeout(Some(PATIENCE))?;
-    let near = || {
-        let mut port = plug_in_near(&hear, Port::open)?;
+    let (receive, send) = UnixStream::pair()?;
+    receive.set_read_timeout(Some(TIMEOUT))?;
+    let initiator = || {
+        let mut port = open_initiator(&receive, Port::open)?;
         match frame_bytes {
             Some(bytes) => port.frames_per_s(bytes, count),
             None => port.round_trip_ns(count),
         }
     };
-    let far = || {
-        let mut port = plug_in_far(&tell, Port::open)?;
+    let target = || {
+        let mut port = open_target(&send, Port::open)?;
         match frame_bytes {
             Some(_) => port.take(count),
             None => port.answer(count),
         }
     };
-    Ok(pair.run_processes(near, far)?)
+    Ok(pair.run_processes(initiator, target)?)
 }
 
-/// The far side says where it is, and then that it hears.
-pub(super) fn plug_in_near<P>(
-    mut hear: &UnixStream,
+/// Makes the cable and opens the initiator's port. The target sends its process id first, and a byte once it
+/// is ready to receive.
+pub(super) fn open_initiator<P>(
+    mut receive: &UnixStream,
     open: impl FnOnce(&str) -> io::Result<P>,
 ) -> io::Result<P> {
-    let mut word = [0; 4];
-    hear.read_exact(&mut word).map_err(silent)?;
+    let mut pid = [0; 4];
+    receive.read_exact(&mut pid).map_err(silent)?;
     let end = |process, interface: &str, node| CableEnd {
         process,
         interface: interface.to_owned(),
         address: mac(NodeId(node), Plane(0)),
     };
-    let ends = [end(std::process::id(), NEAR, 0), end(u32::from_ne_bytes(word), FAR, 1)];
+    let ends =
+        [end(std::process::id(), INITIATOR_INTERFACE, 0), end(u32::from_ne_bytes(pid), TARGET_INTERFACE, 1)];
     create_cables(&[Cable { ends, mtu: MTU }]).map_err(io::Error::other)?;
-    bring_up(&[NEAR.to_owned()], PATIENCE)?;
-    let port = open(NEAR)?;
-    hear.read_exact(&mut word[..1]).map_err(silent)?;
+    bring_up(&[INITIATOR_INTERFACE.to_owned()], TIMEOUT)?;
+    let port = open(INITIATOR_INTERFACE)?;
+    receive.read_exact(&mut pid[..1]).map_err(silent)?;
     Ok(port)
 }
 
-pub(super) fn plug_in_far<P>(
-    mut tell: &UnixStream,
+pub(super) fn open_target<P>(
+    mut send: &UnixStream,
     open: impl FnOnce(&str) -> io::Result<P>,
 ) -> io::Result<P> {
     enter_new_network_namespace()?;
-    tell.write_all(&std::process::id().to_ne_bytes())?;
-    bring_up(&[FAR.to_owned()], PATIENCE)?;
-    let port = open(FAR)?;
-    tell.write_all(&[1])?;
+    send.write_all(&std::process::id().to_ne_bytes())?;
+    bring_up(&[TARGET_INTERFACE.to_owned()], TIMEOUT)?;
+    let port = open(TARGET_INTERFACE)?;
+    send.write_all(&[1])?;
     Ok(port)
 }
 
 fn silent(error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("the far side of the cable did not come: {error}"))
+    io::Error::new(error.kind(), format!("the target side of the cable did not start: {error}"))
 }
 
 pub(super) fn forbidden(error: NamespaceError) -> Obstacle {

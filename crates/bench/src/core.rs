@@ -1,8 +1,10 @@
-//! One side of our own runs over wires of the kernel: a core, its memory and a device, and nothing else of a node.
+//! One side of a run over wires of the kernel: a core with its memory and a device, without the rest of a
+//! node.
 //!
-//! The library's racks within one process know rings only, and the job runner has few operations under way and makes test data.
-//! Commands are handed to the core itself; its checks, acknowledgements and credits are those of any rack. Two sides are two
-//! processes, held to a processor each, as the two sides of the raw loops are.
+//! The library's racks within one process have rings only, and the job runner has few operations in flight
+//! and makes test data. Commands go to the core directly. Its checks, acknowledgements and credits are those
+//! of every rack. The two sides are two processes, each held to one processor, as the two sides of the raw
+//! loops are.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -23,67 +25,69 @@ use super::obstacle::Obstacle;
 /// The only region of each side.
 pub(super) const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x5eed);
-/// What operations write to, and read from.
+/// Part of the region that operations read and write.
 pub(super) const DATA_BYTES: u64 = 1 << 20;
-/// Behind it the word that says that all is over.
-pub(super) const WORD_AT: u64 = DATA_BYTES;
+/// Offset of the word behind the data. It ends the run.
+pub(super) const END_WORD_AT: u64 = DATA_BYTES;
 const REGION_BYTES: u64 = DATA_BYTES + 64;
-const PATIENCE_NS: u64 = 60_000_000_000;
-/// Longest sleep of a side that has nothing to do.
-const NAP_NS: u64 = 100_000_000;
+const TIMEOUT_NS: u64 = 60_000_000_000;
+/// Longest sleep of an idle side.
+const IDLE_WAIT_NS: u64 = 100_000_000;
 
-/// One side, begun.
+/// One side of a run.
 pub(super) struct Core {
     runtime: Runtime<Endpoint>,
     completed: u64,
 }
 
-/// Both sides as processes of their own over a cable of the packet wire: what `near` says. `more` are lines of the rack file.
+/// Runs both sides as processes over a cable of the packet wire. Returns the result of `initiator`. `more`:
+/// lines of the rack file.
 pub(super) fn on_packet<T>(
     pair: Pair,
     more: &str,
-    near: impl FnOnce(Core) -> io::Result<T>,
-    far: impl FnOnce(Core) -> io::Result<()>,
+    initiator: impl FnOnce(Core) -> io::Result<T>,
+    target: impl FnOnce(Core) -> io::Result<()>,
 ) -> Result<T, Obstacle> {
     enter_supervisor_namespaces().map_err(cable::forbidden)?;
     let plan = plan("packet", more)?;
-    let (hear, tell) = UnixStream::pair()?;
+    let (receive, send) = UnixStream::pair()?;
     let open = |interface: &str, config: &MemberConfig| -> io::Result<Box<dyn Device>> {
         let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
         let (credits, reception) = (config.ports[0].credits, plan.reception);
         let settings = packet::Settings { ether_type, frame_bytes_max, credits, reception };
         Ok(Box::new(packet::open(interface, &settings)?))
     };
-    let near = || {
+    let initiator = || {
         let config = config(&plan, 0);
-        let device = cable::plug_in_near(&hear, |interface| open(interface, &config))?;
-        near(Core::new(config, device)?)
+        let device = cable::open_initiator(&receive, |interface| open(interface, &config))?;
+        initiator(Core::new(config, device)?)
     };
-    let far = || {
+    let target = || {
         let config = config(&plan, 1);
-        let device = cable::plug_in_far(&tell, |interface| open(interface, &config))?;
-        far(Core::new(config, device)?)
+        let device = cable::open_target(&send, |interface| open(interface, &config))?;
+        target(Core::new(config, device)?)
     };
-    Ok(pair.run_processes(near, far)?)
+    Ok(pair.run_processes(initiator, target)?)
 }
 
-/// The same over the loopback interface, on the udp wire.
+/// Runs both sides as processes over the loopback interface, on the udp wire. Returns the result of
+/// `initiator`.
 pub(super) fn on_udp<T>(
     pair: Pair,
     more: &str,
-    near: impl FnOnce(Core) -> io::Result<T>,
-    far: impl FnOnce(Core) -> io::Result<()>,
+    initiator: impl FnOnce(Core) -> io::Result<T>,
+    target: impl FnOnce(Core) -> io::Result<()>,
 ) -> Result<T, Obstacle> {
     let plan = plan("udp", more)?;
-    let (near_end, far_end) = udp::create()?;
+    let (initiator_end, target_end) = udp::create()?;
     let open = |end: udp::End, config: MemberConfig| -> io::Result<Core> {
         let credits = config.ports[0].credits;
         let device = end.open(&udp::Settings { frame_bytes_max: config.frame_bytes_max, credits })?;
         Core::new(config, Box::new(device))
     };
-    let near = || near(open(near_end, config(&plan, 0))?);
-    let far = || far(open(far_end, config(&plan, 1))?);
-    Ok(pair.run_processes(near, far)?)
+    let initiator = || initiator(open(initiator_end, config(&plan, 0))?);
+    let target = || target(open(target_end, config(&plan, 1))?);
+    Ok(pair.run_processes(initiator, target)?)
 }
 
 fn plan(wire: &str, more: &str) -> Result<Plan, Obstacle> {
@@ -97,8 +101,8 @@ fn config(plan: &Plan, node: u16) -> MemberConfig {
     plan.member_config(NodeId(node), Incarnation(1))
 }
 
-/// A place in the far side's memory.
-pub(super) const fn there(offset: u64) -> RemoteAddress {
+/// Returns an address in the target's memory.
+pub(super) const fn target_address(offset: u64) -> RemoteAddress {
     RemoteAddress { node: NodeId(1), region: REGION, offset, key: KEY }
 }
 
@@ -112,7 +116,8 @@ impl Core {
         let region =
             RegionConfig { region: REGION, length: REGION_BYTES, key: KEY, access: Access::ALL, tenant };
         endpoint.register(region).map_err(|error| io::Error::other(format!("{error:?}")))?;
-        // Each side has a processor of its own; being held to it must not look like sharing the only one.
+        // Each side has a processor of its own. The default policy would take the restriction to it for a
+        // machine with one processor.
         let runtime = Runtime::new(endpoint, ports, memory, Clock::begin(), WaitPolicy::EAGER);
         Ok(Self { runtime, completed: 0 })
     }
@@ -121,20 +126,23 @@ impl Core {
         self.runtime.now()
     }
 
-    /// How many operations have ended.
+    /// Returns the number of operations that have completed.
     pub(super) const fn completed(&self) -> u64 {
         self.completed
     }
 
-    pub(super) fn reaches_the_far_side(&self) -> bool {
+    pub(super) fn reaches_target(&self) -> bool {
         self.runtime.member().is_reachable(NodeId(1))
     }
 
-    /// One turn. Returns whether anything happened; an operation that failed, and a rack that gets nowhere, are errors.
-    pub(super) fn turn(&mut self) -> io::Result<bool> {
+    /// Polls the runtime once. Returns true if anything happened.
+    ///
+    /// # Errors
+    /// An operation failed, or the run takes longer than [`TIMEOUT_NS`].
+    pub(super) fn poll(&mut self) -> io::Result<bool> {
         let (completed, mut failed) = (&mut self.completed, None);
         let now = self.runtime.now();
-        let progress = self.runtime.turn(now, &mut |event| {
+        let progress = self.runtime.poll(now, &mut |event| {
             if let Event::Completed { result, .. } = event {
                 *completed += 1;
                 failed = result.err();
@@ -143,25 +151,26 @@ impl Core {
         if let Some(error) = failed {
             return Err(io::Error::other(format!("our own run: {error:?}")));
         }
-        if now >= Instant(PATIENCE_NS) {
+        if now >= Instant(TIMEOUT_NS) {
             let waiting = self.runtime.member().waiting_for().join("; ");
             return Err(io::Error::new(io::ErrorKind::TimedOut, format!("our own run: {waiting}")));
         }
         Ok(progress)
     }
 
-    /// Turns until something is so.
-    pub(super) fn until(&mut self, mut is_so: impl FnMut(&Self) -> bool) -> io::Result<()> {
-        while !is_so(self) {
-            if !self.turn()? {
-                self.runtime.wait(self.runtime.now() + NAP_NS);
+    /// Polls until a condition holds.
+    pub(super) fn until(&mut self, mut condition: impl FnMut(&Self) -> bool) -> io::Result<()> {
+        while !condition(self) {
+            if !self.poll()? {
+                self.runtime.wait(self.runtime.now() + IDLE_WAIT_NS);
             }
         }
         Ok(())
     }
 
-    /// Hand the core a command at a time that the caller has read; `false` if its queue is full. Who hands over many does not
-    /// read the clock for each: that takes longer than some commands.
+    /// Gives the core a command at a time that the caller has read. Returns false if the core's queue is
+    /// full. A caller with many commands does not read the clock for each: that takes longer than some
+    /// commands.
     pub(super) fn command(&mut self, now: Instant, command: Command<'_>) -> io::Result<bool> {
         match self.runtime.member_mut().handle_command(now, command) {
             Ok(()) => Ok(true),
@@ -170,10 +179,10 @@ impl Core {
         }
     }
 
-    /// The same for one command, as soon as the queue takes it, and until it has ended.
+    /// Gives the core a command as soon as its queue has room, and waits for its completion.
     pub(super) fn complete(&mut self, command: Command<'_>) -> io::Result<()> {
         while !self.command(self.now(), command)? {
-            self.turn()?;
+            self.poll()?;
         }
         let before = self.completed;
         self.until(|core| core.completed > before)

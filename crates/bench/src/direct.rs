@@ -1,7 +1,8 @@
-//! Our own accesses to a peer's mapped memory, without a frame: the library's importer on a region of this process.
+//! Direct accesses to a peer's mapped memory, without a frame, by the library's importer on a region of this
+//! process.
 //!
-//! Owner and importer are two seats of one server; both are played by this process, which maps the owner's pages a second
-//! time as another process would.
+//! Owner and importer are two seats of one server. This process holds both, and maps the owner's pages a
+//! second time as another process would.
 
 use std::time::{Duration, Instant};
 
@@ -18,29 +19,30 @@ const REGION: RegionId = RegionId(1);
 const OWN: RegionId = RegionId(2);
 const TENANT: Tenant = Tenant(1);
 const KEY: Key = Key(0x5eed);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A buffer of one's own that lies as the raw loop's does: whether copies cross cache lines is worth more than any check.
+/// Buffer with the alignment of the raw loop's buffer. Copies that cross cache lines would cost more than any
+/// check.
 #[repr(align(4096))]
 struct Aligned<const LENGTH: usize>([u8; LENGTH]);
 
-/// A peer's region, mapped, and as much memory of one's own.
+/// Mapped region of a peer, and own memory of equal size.
 pub(super) struct Mapped {
     peer: ImportedRegion,
     own: HostMemory,
     bytes: u64,
-    /// The other end, alive as long as the region is used.
+    /// Owner of the region, kept while the region is used.
     _owner: (Exporter, HostMemory),
 }
 
 impl Mapped {
-    /// Regions of this many bytes.
+    /// Makes and maps regions of this many bytes.
     pub(super) fn new(bench: &Bench, bytes: u64) -> Result<Self, Obstacle> {
         let broken =
             |error: &dyn std::fmt::Display| Obstacle::Failed(format!("cannot map a region: {error}"));
         let process = Some(std::process::id());
         let seat = |node| Seat { node, tenant: TENANT, server: "here".to_owned(), process };
-        // Each end knows the other one only: a process sits on one seat.
+        // Each end knows only the process of the other end: a process holds one seat.
         let seats = |node| {
             std::iter::once(seat(node))
                 .chain(std::iter::once(Seat { process: None, ..seat(NodeId(1 - node.0)) }))
@@ -62,17 +64,17 @@ impl Mapped {
             let now = rackloom_protocol::Instant(begun.elapsed().as_nanos() as u64);
             exporter.serve(now, &theirs, &mut |_| {});
         };
-        let peer = pending.wait(PATIENCE, serve).map_err(|error| broken(&error))?;
+        let peer = pending.wait(TIMEOUT, serve).map_err(|error| broken(&error))?;
         Ok(Self { peer, own, bytes, _owner: (exporter, theirs) })
     }
 
-    /// Stores of `LENGTH` bytes per second.
+    /// Measures stores of `LENGTH` bytes per second.
     pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
         let data = Aligned([0x5a; LENGTH]);
         self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data.0))
     }
 
-    /// Loads of `LENGTH` bytes per second.
+    /// Measures loads of `LENGTH` bytes per second.
     pub(super) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
         let mut data = Aligned([0; LENGTH]);
         let result = self.repeat(LENGTH as u64, count, |offset| self.peer.load(offset, &mut data.0));
@@ -80,7 +82,7 @@ impl Mapped {
         result
     }
 
-    /// Copies of `length` bytes per second from own memory.
+    /// Measures copies of `length` bytes per second from own memory.
     pub(super) fn copies_per_s(&self, length: u64, count: u64) -> Result<f64, Obstacle> {
         self.repeat(length, count, |offset| {
             self.peer.copy_from(offset, &self.own, LocalRange { region: OWN, offset, length })

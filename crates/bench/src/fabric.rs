@@ -1,8 +1,8 @@
-//! Our own runs through the public API: two nodes of one fabric, one thread each, over the shared-memory wire.
+//! Runs through the public API: two nodes of one fabric, one thread each, over the shared-memory wire.
 //!
-//! The near thread takes its node into its hands ([`Driver`]), issues operations and polls; the far thread waits for a word in
-//! its own memory, which drives its node, as a receiver would. Core, rings and frames are those of a rack of processes; what is
-//! left out is the job runner, which makes and checks test data.
+//! The initiator's thread drives its node ([`Driver`]), issues operations and polls. The target's thread
+//! waits for a word in its own memory, which drives its node, as a receiver would. Core, rings and frames are
+//! those of a rack of processes. Only the job runner, which makes and checks test data, is missing.
 
 use std::time::{Duration, Instant};
 
@@ -15,49 +15,49 @@ use rackloom_plan::Plan;
 use super::obstacle::Obstacle;
 use super::raw::WINDOW;
 
-/// Bytes that operations walk through.
+/// Bytes of the target region over which operations advance.
 const REGION_BYTES: u64 = 1 << 20;
 const KEY: u64 = 0x5eed;
-/// Stores that are given to the driver at a time.
+/// Number of stores that the driver gets at a time.
 const LIST: usize = 32;
-/// Longest wait for a completion: longer than a death takes to be noticed.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait for a completion: longer than the detection of a death.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whether operations to one destination share frames.
+/// Packing of operations to one destination into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     Off,
     Opportunistic,
 }
 
-/// Two nodes, their regions, and a word by which the near one says that it is done.
-pub(super) struct Couple {
+/// Two nodes with their regions, and a word with which the initiator reports its end.
+pub(super) struct NodePair {
     fabric: Fabric,
     source: Region,
     target: Region,
     word: Region,
-    turns: u64,
+    runs: u64,
 }
 
-/// What the near side needs.
-pub(super) struct Near<'c> {
+/// State of the initiator.
+pub(super) struct Initiator<'c> {
     driver: Driver,
     source: &'c Region,
     target: RemoteAddress,
 }
 
-impl Couple {
+impl NodePair {
     pub(super) fn new(packing: Packing) -> Result<Self, Obstacle> {
         Self::with_target(packing, REGION_BYTES)
     }
 
-    /// With a target that stores scatter over; its pages are there.
+    /// Makes a pair with a large target region for scattered stores. Its pages are mapped.
     pub(super) fn for_scattered_stores() -> Result<Self, Obstacle> {
-        let couple = Self::with_target(Packing::Opportunistic, scatter::MEMORY_BYTES)?;
+        let pair = Self::with_target(Packing::Opportunistic, scatter::MEMORY_BYTES)?;
         for at in (0..scatter::MEMORY_BYTES).step_by(4096) {
-            couple.target.write(at, &[1_u64])?;
+            pair.target.write(at, &[1_u64])?;
         }
-        Ok(couple)
+        Ok(pair)
     }
 
     fn with_target(packing: Packing, target_bytes: u64) -> Result<Self, Obstacle> {
@@ -65,63 +65,66 @@ impl Couple {
             Packing::Off => "\"off\"",
             Packing::Opportunistic => "opportunistic",
         };
-        let text = format!("name: couple\nshape: {{ring: {{nodes: 2}}}}\npacking: {{mode: {mode}}}\n");
+        let text = format!("name: pair\nshape: {{ring: {{nodes: 2}}}}\npacking: {{mode: {mode}}}\n");
         let plan = Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
         let fabric = Fabric::local(&plan)?;
-        let [near, far] = fabric.nodes() else {
+        let [initiator, target_node] = fabric.nodes() else {
             return Err(Obstacle::Failed("the plan has two nodes".to_owned()));
         };
-        let source = near.allocate(RegionOptions::new(1, KEY), REGION_BYTES)?;
-        let target = far.allocate(RegionOptions::new(2, KEY), target_bytes)?;
-        let word = far.allocate(RegionOptions::new(3, KEY), 8)?;
-        Ok(Self { source, target, word, turns: 0, fabric })
+        let source = initiator.allocate(RegionOptions::new(1, KEY), REGION_BYTES)?;
+        let target = target_node.allocate(RegionOptions::new(2, KEY), target_bytes)?;
+        let word = target_node.allocate(RegionOptions::new(3, KEY), 8)?;
+        Ok(Self { source, target, word, runs: 0, fabric })
     }
 
-    /// Let the near side act while the far side serves.
+    /// Runs `act` on the initiator while the target serves.
     pub(super) fn act(
         &mut self,
         pair: Pair,
-        act: impl FnOnce(&mut Near<'_>) -> Result<f64, Error> + Send,
+        act: impl FnOnce(&mut Initiator<'_>) -> Result<f64, Error> + Send,
     ) -> Result<f64, Obstacle> {
-        self.turns += 1;
-        let turns = self.turns;
-        let [near, far] = self.fabric.nodes() else { return Err(Obstacle::Failed("no couple".to_owned())) };
+        self.runs += 1;
+        let runs = self.runs;
+        let [initiator, target_node] = self.fabric.nodes() else {
+            return Err(Obstacle::Failed("the plan has two nodes".to_owned()));
+        };
         let (source, word) = (&self.source, &self.word);
         let target = self.target.address(0);
-        let near_side = || {
-            let result = near.drive().and_then(|driver| act(&mut Near { driver, source, target }));
-            // Whatever became of it: the far side waits for this word.
-            near.store(word.address(0), &turns.to_ne_bytes()).wait()?;
+        let initiator_side = || {
+            let result = initiator.drive().and_then(|driver| act(&mut Initiator { driver, source, target }));
+            // Also after a failure: the target waits for this word.
+            initiator.store(word.address(0), &runs.to_ne_bytes()).wait()?;
             Ok::<f64, Obstacle>(result?)
         };
-        let far_side = || {
-            far.wait_until(word, 0, Condition::AtLeast, turns, near.id()).wait()?;
+        let target_side = || {
+            target_node.wait_until(word, 0, Condition::AtLeast, runs, initiator.id()).wait()?;
             Ok(())
         };
-        Ok(pair.run(near_side, far_side)?.0)
+        Ok(pair.run(initiator_side, target_side)?.0)
     }
 }
 
-impl Near<'_> {
-    /// Stores of 64 bytes per second, each acknowledged once it is visible, [`WINDOW`] under way.
+impl Initiator<'_> {
+    /// Measures stores of 64 bytes per second, each acknowledged once it is visible, [`WINDOW`] in flight.
     pub(super) fn acknowledged_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target) = ([0x5a; 64], self.target);
         in_flight(&mut self.driver, count, |driver, number, room| {
-            let stores = list(number, &data, |number| place(target, number, 64));
+            let stores = list(number, &data, |number| address(target, number, 64));
             driver.stores(&stores[..LIST.min(room)])
         })
     }
 
-    /// Puts of `length` bytes per second, each complete once it is visible, [`WINDOW`] under way.
+    /// Measures puts of `length` bytes per second, each complete once it is visible, [`WINDOW`] in flight.
     pub(super) fn puts_per_s(&mut self, length: u64, count: u64) -> Result<f64, Error> {
         let (source, target) = (self.source, self.target);
         in_flight(&mut self.driver, count, |driver, number, _| {
-            let at = place(target, number, length);
+            let at = address(target, number, length);
             driver.put(source, at.offset..at.offset + length, at, number).map(|_| 1)
         })
     }
 
-    /// Posted stores of 64 bytes per second, each to its place of the raw loop's, until the last one is visible.
+    /// Measures posted stores of 64 bytes per second to the offsets of the raw loop, until the last one is
+    /// visible.
     pub(super) fn scattered_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
         let mut none = Vec::new();
@@ -143,34 +146,34 @@ impl Near<'_> {
         Ok(per_s(count, begun))
     }
 
-    /// Nanoseconds until a store of 64 bytes is acknowledged as visible, one at a time.
+    /// Measures the nanoseconds until a store of 64 bytes is acknowledged as visible, one at a time.
     pub(super) fn store_round_trip_ns(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target, driver) = ([0x5a; 64], self.target, &mut self.driver);
         let mut completions = Vec::new();
         let begun = Instant::now();
         for number in 0..count {
-            driver.store(place(target, number, 64), &data, number)?;
+            driver.store(address(target, number, 64), &data, number)?;
             take(driver, &mut completions)?;
         }
         Ok(begun.elapsed().as_nanos() as f64 / count.max(1) as f64)
     }
 }
 
-/// Operations walk through the target, one behind the other.
-fn place(target: RemoteAddress, number: u64, length: u64) -> RemoteAddress {
+/// Returns the address of an operation. Operations advance through the target region.
+fn address(target: RemoteAddress, number: u64, length: u64) -> RemoteAddress {
     RemoteAddress { offset: number % (REGION_BYTES / length) * length, ..target }
 }
 
-/// Stores of the same bytes, the first of which has this number.
-fn list(number: u64, data: &[u8], place: impl Fn(u64) -> RemoteAddress) -> [Store<'_>; LIST] {
+/// Returns [`LIST`] stores of the same bytes. `number` is the number of the first one.
+fn list(number: u64, data: &[u8], address: impl Fn(u64) -> RemoteAddress) -> [Store<'_>; LIST] {
     std::array::from_fn(|index| {
         let context = number + index as u64;
-        Store::new(place(context), data, context)
+        Store::new(address(context), data, context)
     })
 }
 
-/// Operations per second, as many of them under way as a window has. `begin` is told the number of the next one and how many there is room for,
-/// and tells how many it began.
+/// Measures operations per second with a full window in flight. `begin` gets the number of the next operation
+/// and the room in the window, and returns the number of operations that it began.
 fn in_flight(
     driver: &mut Driver,
     count: u64,
@@ -195,9 +198,9 @@ fn in_flight(
     Ok(per_s(count, begun))
 }
 
-/// Some operations have ended, and well; how many.
+/// Waits for completions. Returns their number; an error if one failed or none came.
 fn take(driver: &mut Driver, completions: &mut Vec<Completion>) -> Result<u64, Error> {
-    if driver.poll_wait(completions, PATIENCE) == 0 {
+    if driver.poll_wait(completions, TIMEOUT) == 0 {
         return Err(Error::Invalid("no operation ended in ten seconds"));
     }
     let mut count = 0;
@@ -208,7 +211,7 @@ fn take(driver: &mut Driver, completions: &mut Vec<Completion>) -> Result<u64, E
     Ok(count)
 }
 
-/// A full queue is no failure: it is polled, and then there is room.
+/// Accepts the error of a full queue: a poll makes room.
 fn unless_busy(error: Error) -> Result<(), Error> {
     if matches!(error, Error::Busy { .. }) { Ok(()) } else { Err(error) }
 }

@@ -1,4 +1,4 @@
-//! Figures about the machine that rows are read against; no verdict hangs on them.
+//! Figures about the machine, as context of the rows. No verdict depends on them.
 
 use rackloom_calibrate::{Expected, Series, kernel};
 
@@ -9,7 +9,7 @@ use super::raw_loop::RawLoop;
 use super::report::{Fact, Side};
 use super::row::Unit;
 
-/// All that can be had here.
+/// Measures all facts that this machine provides.
 pub(super) fn take(bench: &Bench, rounds: u32) -> Vec<Fact> {
     let system_call = || Ok(kernel::system_call_ns(bench.count(500_000)));
     let wake = || raw_loop(bench, RawLoop::Wake, bench.count(20_000));
@@ -30,7 +30,7 @@ pub(super) fn take(bench: &Bench, rounds: u32) -> Vec<Fact> {
     .collect()
 }
 
-/// One of them, or nothing if it cannot be had: rows that need the same say why.
+/// Measures one fact; `None` if that is not possible here. Rows with this need report the reason.
 fn fact(
     name: &'static str,
     what: &'static str,

@@ -1,6 +1,6 @@
-//! Rows of a rack that does nothing: how fast it is there, what it costs to keep.
+//! Rows of an idle rack: time until it is up, processor time and memory.
 //!
-//! A ring or a star of 64 is brought up by the command itself, looked at through `/proc`, and taken down.
+//! The command brings up a ring or a star of 64 nodes, reads its figures from `/proc`, and takes it down.
 
 use std::time::{Duration, Instant};
 
@@ -14,10 +14,11 @@ use super::row::{Row, Sides, Unit};
 use super::takes::IdleTake;
 
 const NODES: u32 = 64;
-/// How long an idle rack is watched; `--quick` shortens it.
+/// Time over which an idle rack is observed; `--quick` shortens it.
 const WATCH_MS: u64 = 2000;
-/// First it comes to rest: nodes that have just found each other tell everybody, and only links that have been quiet for a while
-/// rest. Two seconds after it was up, a ring of 64 no longer beat more often than it does for ever.
+/// Time for the rack to come to rest before. Nodes that have just found each other flood their links, and
+/// links rest only after a quiet time. Two seconds after it was up, a ring of 64 sends heartbeats at its
+/// final rate.
 const REST_MS: u64 = 3000;
 
 pub(super) fn rows() -> Vec<Row> {
@@ -28,7 +29,7 @@ pub(super) fn rows() -> Vec<Row> {
             "a ring of 64 processes, from the command to all links up",
             Unit::Nanoseconds,
             Goal::at_most(1e9, 0.5e9),
-            |bench| alone(bench, Shape::Ring, |taken| taken.bring_up_ns),
+            |bench| ours_only(bench, Shape::Ring, |taken| taken.bring_up_ns),
         ),
         row(
             "bring-up-packet",
@@ -42,26 +43,26 @@ pub(super) fn rows() -> Vec<Row> {
             "64 idle nodes in a ring, share of one processor",
             Unit::Percent,
             Goal::at_most(1.0, 1.0),
-            |bench| alone(bench, Shape::Ring, |taken| taken.processor_percent),
+            |bench| ours_only(bench, Shape::Ring, |taken| taken.processor_percent),
         ),
         row(
             "idle-star",
             "64 idle nodes and the switch between them, share of one processor",
             Unit::Percent,
             Goal::at_most(1.0, 1.0),
-            |bench| alone(bench, Shape::Star, |taken| taken.processor_percent),
+            |bench| ours_only(bench, Shape::Star, |taken| taken.processor_percent),
         ),
         row(
             "idle-memory",
             "64 idle nodes in a ring, memory of each beside regions and rings",
             Unit::Bytes,
             Goal::at_most((1 << 20) as f64, (1 << 20) as f64),
-            |bench| alone(bench, Shape::Ring, |taken| taken.memory_bytes),
+            |bench| ours_only(bench, Shape::Ring, |taken| taken.memory_bytes),
         ),
     ]
 }
 
-/// What joins the nodes.
+/// Topology of an idle rack.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     Ring,
@@ -76,7 +77,7 @@ impl Shape {
         }
     }
 
-    /// Processes of the rack.
+    /// Returns the number of processes of the rack.
     const fn members(self) -> usize {
         match self {
             Self::Ring => NODES as usize,
@@ -85,7 +86,7 @@ impl Shape {
     }
 }
 
-fn alone(bench: &Bench, shape: Shape, figure: fn(&IdleTake) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn ours_only(bench: &Bench, shape: Shape, figure: fn(&IdleTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let mut number = 0;
     let ours = move || {
         number += 1;
@@ -108,7 +109,7 @@ fn watch(bench: &Bench, shape: Shape) -> Result<IdleTake, Obstacle> {
     })
 }
 
-/// A rack that is up for as long as this lives.
+/// Rack that is up until the drop.
 struct Rack<'b> {
     bench: &'b Bench,
     shape: Shape,
@@ -123,25 +124,27 @@ impl<'b> Rack<'b> {
         let file = rack_file(bench, &format!("idle-{kind}"), &text)?;
         let name = format!("calibrate-{}", std::process::id());
         let begun = Instant::now();
-        // A rack that takes too long to answer may stand all the same: it goes with this value.
+        // A rack whose start is reported late may be up. The drop takes it down.
         let mut rack = Self { bench, shape, name, took: Duration::ZERO };
         rackloom(bench, On::All, &words(&format!("up {file} --name {} --wire {wire}", rack.name)))?;
         rack.took = begun.elapsed();
         Ok(rack)
     }
 
-    /// The processes of the members.
+    /// Returns the processes of the members.
     fn processes(&self) -> Result<Vec<u64>, Obstacle> {
         let printed = rackloom(self.bench, On::All, &words(&format!("status {} --json", self.name)))?;
         let status: Value = serde_json::from_str(&printed)
             .map_err(|error| Obstacle::Failed(format!("a status cannot be read: {error}")))?;
         let members = status["racks"][0]["members"].as_array().map_or(&[][..], Vec::as_slice);
         let processes: Vec<_> = members.iter().filter_map(|member| member["pid"].as_u64()).collect();
-        let is_whole = processes.len() == self.shape.members();
-        is_whole.then_some(processes).ok_or_else(|| Obstacle::Failed("the idle rack is not whole".to_owned()))
+        let is_complete = processes.len() == self.shape.members();
+        is_complete
+            .then_some(processes)
+            .ok_or_else(|| Obstacle::Failed("members of the idle rack are missing".to_owned()))
     }
 
-    /// Processor time of all members over a while, as a share of one processor.
+    /// Measures the processor time of all members over a while, as a share of one processor.
     fn processor_percent(&self) -> Result<f64, Obstacle> {
         let processes = self.processes()?;
         std::thread::sleep(Duration::from_millis(self.bench.count(REST_MS)));
@@ -152,7 +155,8 @@ impl<'b> Rack<'b> {
         Ok(used_ns as f64 / begun.elapsed().as_nanos() as f64 * 100.0)
     }
 
-    /// Memory of a node, what is shared divided among those who share it, without memory that has a descriptor: regions, rings.
+    /// Measures the memory of a node: its proportional share, without memory that has a descriptor (regions,
+    /// rings).
     fn memory_bytes(&self) -> Result<f64, Obstacle> {
         let processes = self.processes()?;
         let total = processes.iter().map(|process| memory_bytes(*process)).sum::<Result<u64, _>>()?;
@@ -162,18 +166,19 @@ impl<'b> Rack<'b> {
 
 impl Drop for Rack<'_> {
     fn drop(&mut self) {
-        // There is nobody to tell that it is not there, or does not go.
+        // An error means that the rack is not up or cannot be reached. Nothing can be done about it in a
+        // drop.
         let _ = rackloom(self.bench, On::All, &words(&format!("down {}", self.name)));
     }
 }
 
-/// Processor time of all threads of a process that are there now.
+/// Returns the processor time of all live threads of a process.
 fn processor_ns(process: u64) -> Result<u64, Obstacle> {
     let mut total_ns = 0;
     for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
         match std::fs::read_to_string(task?.path().join("schedstat")) {
             Ok(text) => total_ns += first_number(&text),
-            // A thread that has ended since it was listed takes its time along, as one does that ended before.
+            // The time of a thread that has just ended is missing, as that of threads that ended earlier.
             Err(error) if is_gone(&error) => {}
             Err(error) => return Err(error.into()),
         }
@@ -181,7 +186,8 @@ fn processor_ns(process: u64) -> Result<u64, Obstacle> {
     Ok(total_ns)
 }
 
-/// Whether a file of `/proc` could not be read because its thread has ended: before it was opened, or since.
+/// Returns true if a file of `/proc` could not be read because its thread has ended, before or after the file
+/// was opened.
 fn is_gone(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
@@ -205,14 +211,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_has_used_time_and_memory() {
+    fn time_and_memory_of_this_process_are_read() {
         let process = u64::from(std::process::id());
         assert!(processor_ns(process).unwrap() > 0);
         assert!(memory_bytes(process).unwrap() > 100_000);
     }
 
     #[test]
-    fn threads_that_come_and_go_do_not_disturb_a_reading() {
+    fn threads_that_start_and_end_do_not_disturb_a_reading() {
         let process = u64::from(std::process::id());
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

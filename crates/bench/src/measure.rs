@@ -1,4 +1,4 @@
-//! Measurement of a row: raw loop and our run alternate.
+//! Measurement of a row: raw loop and own run alternate.
 
 use std::cell::Cell;
 
@@ -10,11 +10,11 @@ use super::progress::Progress;
 use super::row::{Row, Sides};
 use super::verdict::Measured;
 
-/// Measures both sides alternately. An interruption ends it before the next take.
-pub(super) fn measure(row: &Row, bench: &Bench, turns: Alternations, progress: &Progress) -> Measured {
+/// Measures both sides alternately. An interruption ends the measurement before the next take.
+pub(super) fn measure(row: &Row, bench: &Bench, alternations: Alternations, progress: &Progress) -> Measured {
     let begun = Cell::new(0);
     let begin = |side| {
-        progress.turn(begun.replace(begun.get() + 1), side);
+        progress.take(begun.replace(begun.get() + 1), side);
         if bench.is_interrupted() { Err(Obstacle::Interrupted) } else { Ok(()) }
     };
     let take = || -> Measured {
@@ -26,21 +26,21 @@ pub(super) fn measure(row: &Row, bench: &Bench, turns: Alternations, progress: &
                 let raw = || begin("raw loop").and_then(|()| raw());
                 let (raw, ours, distance) = match line_ns {
                     Some(line_ns) => {
-                        let kind = turns.alternate_at_one_distance(raw, &mut ours, line_ns)?;
+                        let kind = alternations.alternate_at_one_distance(raw, &mut ours, line_ns)?;
                         (kind.raw, kind.ours, Some(kind.distance))
                     }
                     None => {
-                        let (raw, ours) = turns.alternate(raw, &mut ours)?;
+                        let (raw, ours) = alternations.alternate(raw, &mut ours)?;
                         (raw, ours, None)
                     }
                 };
                 (Some(Raw { series: raw, expected: row.expected }), ours, distance)
             }
-            (None, _) => (None, turns.repeat(&mut ours)?, None),
+            (None, _) => (None, alternations.repeat(&mut ours)?, None),
         };
         Ok(Comparison { raw, ours, goal: row.goal, distance })
     };
-    // An interrupted take often fails for a reason that follows from the interruption.
+    // An interrupted take often fails because of the interruption.
     take().map_err(|obstacle| if bench.is_interrupted() { Obstacle::Interrupted } else { obstacle })
 }
 
@@ -59,7 +59,7 @@ mod tests {
         Row { name: "test", ours: "ours", raw: "raw", unit: Unit::PerSecond, goal, expected, begin }
     }
 
-    /// A raw loop that is held up in every third take.
+    /// Sides with a raw loop that is disturbed in every third take.
     fn disturbed(_: &Bench) -> Result<Sides<'_>, Obstacle> {
         let take = Cell::new(0);
         let raw = move || {
@@ -78,39 +78,39 @@ mod tests {
     }
 
     #[test]
-    fn a_provoked_noisy_loop_is_refused_and_says_so() {
+    fn a_noisy_raw_loop_gives_no_verdict_and_a_reason() {
         let measured = measured(&row(disturbed, None));
-        let (word, reason) = verdict(&measured);
-        assert_eq!(word, "noisy");
+        let (name, reason) = verdict(&measured);
+        assert_eq!(name, "noisy");
         assert!(reason.unwrap().contains("varied by 50 %"));
-        assert!(!is_broken(&measured), "noise is nobody's fault");
+        assert!(!is_broken(&measured), "noise is no failure");
     }
 
     #[test]
-    fn a_steady_loop_is_judged_unless_it_is_slower_than_it_should_be() {
+    fn a_steady_loop_is_judged_unless_it_is_slower_than_expected() {
         assert_eq!(verdict(&measured(&row(steady, None))), ("floor", None));
-        let (word, reason) = verdict(&measured(&row(steady, Some(Expected::new(200.0)))));
-        assert_eq!(word, "noisy");
+        let (name, reason) = verdict(&measured(&row(steady, Some(Expected::new(200.0)))));
+        assert_eq!(name, "noisy");
         assert!(reason.unwrap().contains("reached 0.50"));
     }
 
     #[test]
-    fn processors_that_never_stand_still_allow_no_verdict_and_it_says_so() {
+    fn processors_whose_distance_changes_give_no_verdict_and_a_reason() {
         let restless = |_: &Bench| {
-            let looks = Cell::new(0);
+            let readings = Cell::new(0);
             let line_ns = move || {
-                looks.set(looks.get() + 1);
-                Ok(if looks.get() % 2 == 0 { 60.0 } else { 500.0 })
+                readings.set(readings.get() + 1);
+                Ok(if readings.get() % 2 == 0 { 60.0 } else { 500.0 })
             };
             Ok(Sides::across(|| Ok(100.0), || Ok(60.0), line_ns))
         };
-        let (word, reason) = verdict(&measured(&row(restless, None)));
-        assert_eq!(word, "noisy");
-        assert!(reason.unwrap().contains("0 alternations found them equally far apart and 15 did not"));
+        let (name, reason) = verdict(&measured(&row(restless, None)));
+        assert_eq!(name, "noisy");
+        assert!(reason.unwrap().contains("equal in 0 alternations and differed in 15"));
     }
 
     #[test]
-    fn what_fails_is_bad_and_what_cannot_be_had_is_not() {
+    fn a_failure_is_bad_and_a_missing_feature_is_not() {
         let fails = measured(&row(|_| Err(Obstacle::Failed("broke".to_owned())), None));
         assert_eq!((verdict(&fails), is_broken(&fails)), (("failed", Some("broke".to_owned())), true));
         let absent = measured(&row(|_| Err(Obstacle::NotHere("forbidden".to_owned())), None));
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_it_to_end_gets_no_further_take_and_no_figure() {
-        let asks = |bench: &Bench| {
-            bench.interruption().ask();
+    fn an_interruption_ends_the_takes_without_a_figure() {
+        let interrupts = |bench: &Bench| {
+            bench.interruption().request();
             Ok(Sides::new(|| panic!("no take"), || panic!("no take")))
         };
-        let interrupted = measured(&row(asks, None));
+        let interrupted = measured(&row(interrupts, None));
         assert_eq!(verdict(&interrupted), ("not measured", Some("interrupted".to_owned())));
         assert!(!is_broken(&interrupted));
     }

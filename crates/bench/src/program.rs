@@ -1,7 +1,8 @@
-//! Our own runs through the command: a process per node, as any user has them.
+//! Runs through the command: one process per node, as for any user.
 //!
-//! The command is started with a rack file of this row, held to the two processors that the raw loop uses unless it is to
-//! have all of them, and its JSON report is read. Runs have watchdogs of their own, so none is waited for without end.
+//! The command is started again with the rack file of a row, held to the two processors of the raw loop
+//! unless it may use all, and its JSON report is read. Runs have watchdogs of their own, so no wait is
+//! endless.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -27,7 +28,7 @@ fn command() -> Option<PathBuf> {
     std::env::var_os("RACKLOOM").map(PathBuf::from).or_else(beside).filter(|program| program.exists())
 }
 
-/// Where the processes may run.
+/// Processors on which the processes may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum On {
     /// The two processors of the raw loop.
@@ -36,7 +37,7 @@ pub(super) enum On {
     All,
 }
 
-/// Run `rackloom` with these arguments and a rack file, and give what it prints.
+/// Runs `rackloom` with these arguments. Returns its standard output.
 pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, Obstacle> {
     started(bench, on, arguments, |_| {})
 }
@@ -79,17 +80,17 @@ fn output(
         hold_to(&processors)?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Ctrl-C is heard here; a command of its own group is told once.
+        // Ctrl-C reaches only this process, which then interrupts the command once.
         let child = command.process_group(0).spawn()?;
         begun(child.id());
-        interruption.attend(child)
+        interruption.wait_for(child)
     };
-    // A thread of its own: what it is held to, its children inherit.
+    // The restriction to processors applies to this thread and is inherited by its children.
     let output = thread::scope(|scope| scope.spawn(start).join());
     Ok(output.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)
 }
 
-/// The line that says why, of all that was printed.
+/// Returns the line of a command's error output that has the reason.
 fn reason(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let is_telling = |line: &&str| line.starts_with("error: ") || line.starts_with("  ");
@@ -102,14 +103,14 @@ fn reason(text: &[u8]) -> String {
         .to_owned()
 }
 
-/// A rack file in the row's directory.
+/// Writes a rack file to the row's directory. Returns its path.
 pub(super) fn rack_file(bench: &Bench, name: &str, text: &str) -> Result<String, Obstacle> {
     let path = bench.directory().join(format!("{name}.yaml"));
     std::fs::write(&path, text)?;
     Ok(path.display().to_string())
 }
 
-/// Nanoseconds per message or run that a job reports for `what`.
+/// Returns the nanoseconds per message or run that a job reports for `what`.
 pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) -> Result<f64, Obstacle> {
     let printed = rackloom(bench, on, arguments)?;
     let report: Value = serde_json::from_str(&printed)
@@ -122,22 +123,22 @@ pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) ->
         .ok_or_else(|| Obstacle::Failed(format!("the report has no {what}")))
 }
 
-/// One take of a raw loop, in a process of this tool.
+/// Runs one take of a raw loop, with this tool's hidden subcommand.
 pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, Obstacle> {
     let arguments = words(&format!("loop {} --count {count}", what.word()));
     let output = output(bench, On::Pair, Path::new("/proc/self/exe"), &arguments, |_| {})?;
     let printed = match output.status.code() {
         Some(0) => String::from_utf8_lossy(&output.stdout).into_owned(),
-        // What the machine does not have, ours need not show.
+        // A row needs no figure for a feature that the machine does not have.
         Some(code) if code == i32::from(Exit::CouldNotStart.code()) => {
             return Err(Obstacle::NotHere(reason(&output.stderr)));
         }
         _ => return Err(failed(&arguments, &output)),
     };
-    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop said {printed:?}")))
+    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop printed {printed:?}")))
 }
 
-/// Words of a command line.
+/// Splits a command line at spaces.
 pub(super) fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
@@ -147,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_error_is_found_among_what_was_printed() {
+    fn the_error_line_of_the_output_is_found() {
         let text = b"member role\nn0 gpu\nerror: the packet wire needs x\nhint: use y\n";
         assert_eq!(reason(text), "the packet wire needs x");
         assert_eq!(reason(b"table\n  n0: broke off\nverdict: fail\n"), "n0: broke off");

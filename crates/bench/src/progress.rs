@@ -1,5 +1,5 @@
-//! What is under way, for those who wait at a terminal: a bar for the row that is being measured, a line above it for each that
-//! is done. Elsewhere nothing is said until the end.
+//! Progress of the measurement on a terminal: a bar for the row that is measured, and a line for each
+//! finished row. Without a terminal nothing is printed until the end.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::show;
 
 const REDRAW: Duration = Duration::from_millis(200);
 
-/// A bar on standard error, if that is a terminal.
+/// Progress bar on standard error, if that is a terminal.
 #[derive(Debug)]
 pub(super) struct Progress {
     bar: ProgressBar,
@@ -18,9 +18,9 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// For so many rows.
+    /// Starts a bar for this number of rows.
     pub(super) fn begin(rows: usize) -> Self {
-        // Where nobody looks it draws nothing.
+        // Without a terminal it draws nothing.
         let bar = ProgressBar::new(0);
         let template = "{spinner} {prefix} [{bar:20}] {msg} · {elapsed}";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -30,20 +30,20 @@ impl Progress {
         Self { bar, rows }
     }
 
-    /// The row at this place (from 0) begins; it has so many turns.
-    pub(super) fn row(&self, place: usize, name: &str, turns: u64) {
-        self.bar.set_prefix(format!("{} of {}: {name}", place + 1, self.rows));
-        self.bar.set_length(turns);
+    /// Starts a row. `index` counts from 0; `takes` is its number of takes.
+    pub(super) fn row(&self, index: usize, name: &str, takes: u64) {
+        self.bar.set_prefix(format!("{} of {}: {name}", index + 1, self.rows));
+        self.bar.set_length(takes);
         self.bar.set_position(0);
     }
 
-    /// What happens now in that row.
-    pub(super) fn turn(&self, done: u64, side: &'static str) {
+    /// Shows the take that begins now.
+    pub(super) fn take(&self, done: u64, side: &'static str) {
         self.bar.set_position(done);
         self.bar.set_message(side);
     }
 
-    /// A row is done.
+    /// Shows the line of a finished row.
     pub(super) fn done(&self, row: &RowReport) {
         self.bar.println(show::line(row));
     }

@@ -1,4 +1,4 @@
-//! Rows of whole racks: the packet wire, a collective of two, a collective of more ranks than processors.
+//! Rows of whole racks: the packet wire, a collective of two ranks, and one of more ranks than processors.
 
 use rackloom_calibrate::{Expected, Goal, processors};
 
@@ -9,7 +9,7 @@ use super::program::{On, job_ns, rack_file, raw_loop, words};
 use super::raw_loop::RawLoop;
 use super::row::{Row, Sides, Unit};
 
-/// Frames of a take, or round trips.
+/// Number of frames of a take, or of round trips.
 const FRAMES: u64 = 200_000;
 const LARGE_FRAMES: u64 = 50_000;
 const PACKED_STORES: u64 = 2_000_000;
@@ -19,7 +19,7 @@ const TRIPS: u64 = 20_000;
 /// Payload of a put that fills a frame of 9014 bytes: a multiple of 256 behind at most 130 bytes of headers.
 const JUMBO_PUT_BYTES: u64 = 8704;
 const RANKS: u32 = 16;
-/// What they reduce.
+/// Size of the array that they reduce.
 const ARRAY: &str = "4MiB";
 
 pub(super) fn packet() -> Vec<Row> {
@@ -30,7 +30,7 @@ pub(super) fn packet() -> Vec<Row> {
         ours: "packet wire, puts of 64 KiB through a switch's process",
         raw: "the same puts over one cable, without a switch",
         unit: Unit::PerSecond,
-        // Each frame crosses the kernel twice, so half is all there can be.
+        // Each frame passes the kernel twice, so half is the maximum.
         goal: Goal::at_least(0.35, 0.45),
         expected: None,
         begin: packet_star,
@@ -38,7 +38,7 @@ pub(super) fn packet() -> Vec<Row> {
     rows
 }
 
-/// An operation to a frame, and a frame to a packet.
+/// Rows with one operation per frame and one frame per packet of the kernel.
 fn single_frames() -> Vec<Row> {
     let row = |name, ours, raw, floor_and_good: (f64, f64), expected, begin| Row {
         name,
@@ -52,7 +52,7 @@ fn single_frames() -> Vec<Row> {
     vec![
         row(
             "packet-64",
-            "packet wire, acknowledged stores of 64 B, a frame each, 256 under way",
+            "packet wire, acknowledged stores of 64 B, a frame each, 256 in flight",
             "frames of 64 B by sendmmsg and recvmmsg with credits",
             (0.75, 0.90),
             Expected::PACKET_64_PER_S,
@@ -60,7 +60,7 @@ fn single_frames() -> Vec<Row> {
         ),
         row(
             "packet-4096",
-            "packet wire, puts of 4 KiB, a frame each, 16 under way",
+            "packet wire, puts of 4 KiB, a frame each, 16 in flight",
             "frames of 4096 B by sendmmsg and recvmmsg with credits",
             (0.70, 0.85),
             Expected::PACKET_4096_PER_S,
@@ -68,7 +68,7 @@ fn single_frames() -> Vec<Row> {
         ),
         row(
             "packet-9000",
-            "packet wire, puts of 8704 B, a frame each, 16 under way",
+            "packet wire, puts of 8704 B, a frame each, 16 in flight",
             "frames of 9000 B by sendmmsg and recvmmsg with credits",
             (0.75, 0.90),
             Expected::PACKET_9000_PER_S,
@@ -86,7 +86,7 @@ fn single_frames() -> Vec<Row> {
     ]
 }
 
-/// Many operations to a frame, or many frames to a piece that the kernel cuts.
+/// Rows with many operations per frame, or many frames per piece that the kernel splits.
 fn packed_and_joined() -> Vec<Row> {
     vec![
         Row {
@@ -127,7 +127,7 @@ fn packed_and_joined() -> Vec<Row> {
         },
         Row {
             name: "udp-frames",
-            ours: "udp wire, puts of 4 KiB that fill a frame each, 256 under way; bytes of payload",
+            ours: "udp wire, puts of 4 KiB that fill a frame each, 256 in flight; bytes of payload",
             raw: "datagrams of 4240 B in pieces of 15 (UDP_SEGMENT, UDP_GRO); bytes",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.45, 0.65),
@@ -147,7 +147,7 @@ pub(super) fn collectives() -> Vec<Row> {
             ours: "all-reduce of 1 MiB (f32 sum) by 2 processes, frames of 9014 B",
             raw: "copy, flag, add, copy, flag by 2 processes",
             unit: Unit::Nanoseconds,
-            // The same work per time as 0.35 and 0.6 of the raw loop's rate.
+            // Equal to 0.35 and 0.6 of the raw loop's rate.
             goal: Goal::at_most(1.0 / 0.35, 1.0 / 0.6),
             expected: None,
             begin: all_reduce,
@@ -164,7 +164,7 @@ pub(super) fn collectives() -> Vec<Row> {
     ]
 }
 
-/// Two nodes, and the largest frames that there are: half as many headers for a large array as with the usual ones.
+/// Two nodes with the largest frames, for large arrays: half as many headers as with the default size.
 const TWO_LARGE_FRAMES: &str = "name: calibrate-two\nshape: {ring: {nodes: 2}}\nframe_bytes_max: 9014B\n";
 /// Two nodes whose operations have a frame each.
 const TWO_UNPACKED: &str =
@@ -190,7 +190,8 @@ fn frames<'b>(
     ))
 }
 
-/// A raw loop of frames beside a core and a device in each of two processes; a frame and an operation count for so much.
+/// Compares a raw loop of frames with a core and a device in each of two processes. `raw_worth` and
+/// `our_worth`: value of one frame and of one operation.
 fn cores(
     bench: &Bench,
     raw: RawLoop,
@@ -207,11 +208,11 @@ fn cores(
     ))
 }
 
-/// Ours against ours: what a switch costs.
+/// Compares two own runs: the cost of a switch.
 fn packet_star(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     bench.pair()?;
     let star = TWO_UNPACKED.replace("ring", "star");
-    // Of shorter ones the few that the job has under way do not keep three processes busy.
+    // With shorter messages the few that the job has in flight would not keep three processes busy.
     let messages = bench.count(MESSAGES / 10);
     let run =
         format!("--wire packet --job bandwidth --bytes 64KiB --repetitions {messages} --warm-up 50 --json -");
@@ -248,13 +249,14 @@ fn all_reduce(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-/// What of an array each of so many ranks sends in a ring all-reduce, and receives.
+/// Returns the share of an array that each rank sends in a ring all-reduce, and receives.
 fn share_moved(ranks: u32) -> f64 {
     f64::from(2 * (ranks - 1)) / f64::from(ranks)
 }
 
-/// A rank alone has a processor to itself: two ranks on two processors, with arrays of the same size, so that they lie as far
-/// from the processor. What a byte takes there is the work of a byte; all ranks move so many, and the processors share them.
+/// Compares many ranks with two ranks that have a processor each. The arrays are of equal size, so memory is
+/// equally far from the processor. The two ranks give the work per byte. All ranks move a known number of
+/// bytes, and the processors share that work.
 fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     bench.pair()?;
     let processors = processors::allowed()?.len().min(RANKS as usize) as f64;
@@ -270,11 +272,11 @@ fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     let begin = |file: String, line: Vec<String>| -> Vec<String> {
         ["run".to_owned(), file].into_iter().chain(line).collect()
     };
-    let alone = begin(two, line(ARRAY, bench.count(50)));
-    let crowd = begin(all, line(ARRAY, bench.count(50).min(10)));
+    let two_ranks = begin(two, line(ARRAY, bench.count(50)));
+    let all_ranks = begin(all, line(ARRAY, bench.count(50).min(10)));
     let work = share_moved(RANKS) / share_moved(2) * f64::from(RANKS) / processors;
     Ok(Sides::new(
-        move || Ok(job_ns(bench, On::Pair, "all-reduce", &alone)? * work),
-        move || job_ns(bench, On::All, "all-reduce", &crowd),
+        move || Ok(job_ns(bench, On::Pair, "all-reduce", &two_ranks)? * work),
+        move || job_ns(bench, On::All, "all-reduce", &all_ranks),
     ))
 }

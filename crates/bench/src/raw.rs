@@ -1,4 +1,4 @@
-//! The raw loops as a command of its own, hidden: one take, one number.
+//! Raw loops as a hidden command: one take, one number.
 //!
 //! Both sides of a loop are processes, and only a process without other threads may fork or enter a user namespace. So
 //! the tool starts this for every take.
@@ -17,14 +17,14 @@ use super::raw_loop::{LoopArguments, RawLoop};
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure;
 
-/// Stores that may be under way before they are acknowledged, here and in our own run.
+/// Maximum number of stores in flight, in the raw loop and in the own run.
 pub(super) const WINDOW: u64 = 256;
 const PAGE: usize = 4096;
-/// What an all-reduce is of.
+/// Bytes of the array of an all-reduce.
 const EXCHANGE_BYTES: usize = 1 << 20;
 
 impl RawLoop {
-    /// The word that the command takes.
+    /// Returns the word that selects the loop on the command line.
     pub(super) fn word(self) -> String {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
@@ -67,7 +67,7 @@ fn super_frames(pair: Pair, segment_bytes: usize, count: u64) -> Result<f64, Obs
     Ok(pair.run_processes(|| frames.segments_per_s(count), || frames.take(count))?)
 }
 
-/// One take.
+/// Runs one take and prints its figure.
 pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
     let value = arguments.what.take(arguments.count).map_err(|obstacle| match obstacle {
         Obstacle::NotHere(reason) => Failure::new(Exit::CouldNotStart, reason),

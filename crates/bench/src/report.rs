@@ -1,4 +1,4 @@
-//! The result for machines; `docs/cli.md` names the fields that others may rely on.
+//! Report for programs. `docs/cli.md` lists the stable fields.
 
 use rackloom_calibrate::{Machine, Sense, Series};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::obstacle::Obstacle;
 use super::row::{Row, Unit};
 use super::verdict::{self, Measured};
 
-/// The whole.
+/// Report of a measurement.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) verdict: Overall,
@@ -19,27 +19,27 @@ pub(super) struct Report {
     manifest: ManifestReport,
 }
 
-/// How it was measured.
+/// Circumstances of a measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Circumstances {
-    /// Only the machinery was tried.
+    /// True with `--quick`, which only tests that the command works.
     pub(super) quick: bool,
-    /// Alternations of each row, at most.
+    /// Number of alternations of each row, at most.
     pub(super) rounds: u32,
-    /// Ended before all rows had their turn.
+    /// True if it was interrupted before all rows were measured.
     pub(super) interrupted: bool,
 }
 
-/// Whether the compiler did its best.
+/// True in a release build.
 const IS_OPTIMISED: bool = !cfg!(debug_assertions);
 
 impl Circumstances {
-    /// Whether figures taken like this say anything.
+    /// Returns true if the figures are valid: not quick, and from a release build.
     const fn counts(self) -> bool {
         IS_OPTIMISED && !self.quick
     }
 
-    /// Why they do not.
+    /// Returns the reason why the figures are not valid.
     pub(super) fn reservation(self) -> &'static str {
         match (self.quick, IS_OPTIMISED) {
             (true, _) => "; --quick: figures of so short takes mean nothing",
@@ -49,30 +49,31 @@ impl Circumstances {
     }
 }
 
-/// What the rows come to.
+/// Verdict of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Overall {
-    /// Every row that could be had was judged and reached its floor.
+    /// Every row that could be measured was judged and reached its floor.
     Pass,
-    /// A row lies below its floor, or something broke.
+    /// A row is below its floor, or a part failed.
     Fail,
-    /// None of that, but a row could not be judged for noise, none could be had, or figures taken like this say nothing.
+    /// No row is below its floor, but a row could not be judged because of noise, no row could be measured,
+    /// or the figures are not valid.
     NoVerdict,
 }
 
-/// Whereon.
+/// Machine of the measurement.
 #[derive(Debug, Serialize)]
 pub(super) struct MachineReport {
     pub(super) processors: usize,
     pub(super) model: String,
     pub(super) kernel: String,
     pub(super) is_guest: bool,
-    /// Load over a minute, before and after.
+    /// Load average over a minute, before and after.
     pub(super) load: [Option<f64>; 2],
 }
 
-/// Which code.
+/// Version of the code.
 #[derive(Debug, Serialize)]
 struct ManifestReport {
     version: &'static str,
@@ -80,7 +81,7 @@ struct ManifestReport {
     is_optimised: bool,
 }
 
-/// A figure about the machine, without a verdict.
+/// Figure about the machine, without a verdict.
 #[derive(Debug, Serialize)]
 pub(super) struct Fact {
     pub(super) name: &'static str,
@@ -97,7 +98,7 @@ pub(super) struct Side {
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) takes: Vec<f64>,
-    /// What one may expect.
+    /// Expected figure.
     pub(super) expected: Option<f64>,
 }
 
@@ -108,7 +109,7 @@ impl Side {
     }
 }
 
-/// Ours over the raw loop's.
+/// Ratio of the own run to the raw loop.
 #[derive(Debug, Serialize)]
 pub(super) struct RatioReport {
     pub(super) median: f64,
@@ -116,17 +117,17 @@ pub(super) struct RatioReport {
     pub(super) max: f64,
 }
 
-/// How far apart the two processors were in the takes that count.
+/// Distance of the two processors in the takes that count.
 #[derive(Debug, Serialize)]
 pub(super) struct DistanceReport {
-    /// A cache line there and back, an entry for each take.
+    /// Round trips of a cache line, an entry for each take.
     pub(super) line_ns: Vec<f64>,
     pub(super) line_ns_median: f64,
-    /// Alternations that found another distance, or saw it change.
+    /// Number of alternations with another distance, or with one that changed.
     pub(super) left_out: usize,
 }
 
-/// One row.
+/// Report of one row.
 #[derive(Debug, Serialize)]
 pub(super) struct RowReport {
     pub(super) name: &'static str,
@@ -135,7 +136,7 @@ pub(super) struct RowReport {
     pub(super) ours: Option<Side>,
     pub(super) ratio: Option<RatioReport>,
     pub(super) distance: Option<DistanceReport>,
-    /// `at-least` or `at-most`: of the ratio, or of ours where there is no raw loop.
+    /// `at-least` or `at-most`: of the ratio, or of the own run if there is no raw loop.
     pub(super) goal: &'static str,
     pub(super) floor: f64,
     pub(super) good: f64,
@@ -231,7 +232,7 @@ mod tests {
     use crate::rows;
 
     #[test]
-    fn failures_go_before_doubts_and_doubts_before_a_pass() {
+    fn a_failure_outweighs_noise_and_noise_outweighs_a_pass() {
         use rackloom_calibrate::{Comparison, Goal};
         let rows = rows::all();
         let alone = |takes: &[f64]| Comparison {

@@ -1,18 +1,18 @@
-//! All rows, in the order of the table. Goals are ratios to the raw loop: what must and what should be reached.
+//! All rows, in the order of the table. Goals are ratios to the raw loop: the floor and the good value.
 
 use rackloom_calibrate::copy::Copies;
 use rackloom_calibrate::{Expected, Goal};
 
 use super::bench::Bench;
 use super::direct::Mapped;
-use super::fabric::{Couple, Packing};
+use super::fabric::{NodePair, Packing};
 use super::obstacle::Obstacle;
 use super::program::raw_loop;
 use super::raw_loop::RawLoop;
 use super::row::{Row, Sides, Unit};
 use super::{idle, racks, simulated, whole};
 
-/// Records, or operations of ours, that make a take of some tens of milliseconds.
+/// Number of records, or of own operations, for a take of some tens of milliseconds.
 const RECORDS: u64 = 1_000_000;
 const STORES: u64 = 200_000;
 const LARGE_RECORDS: u64 = 100_000;
@@ -22,7 +22,7 @@ const STORE_TRIPS: u64 = 30_000;
 const PAGE: usize = 4096;
 const MIB: usize = 1 << 20;
 
-/// Every row.
+/// Returns every row.
 pub(super) fn all() -> Vec<Row> {
     let mut rows = shared_memory();
     rows.extend(direct());
@@ -30,18 +30,18 @@ pub(super) fn all() -> Vec<Row> {
     rows.extend(racks::collectives());
     rows.extend(idle::rows());
     rows.extend(whole::rows());
-    // A rack of a thousand nodes takes longest by far.
+    // A rack of a thousand nodes takes longest.
     rows.extend(simulated::rows());
     rows
 }
 
-/// The shared-memory wire.
+/// Rows of the shared-memory wire.
 fn shared_memory() -> Vec<Row> {
     vec![
         Row {
             name: "store-single",
-            ours: "acknowledged stores of 64 B, a frame each, 256 under way",
-            raw: "ring, records of 64 B shown, stored and given back one by one, 256 under way",
+            ours: "acknowledged stores of 64 B, a frame each, 256 in flight",
+            raw: "ring, records of 64 B written, read and released one by one, 256 in flight",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.30, 0.50),
             expected: Some(Expected::RING_64_SINGLE_PER_S),
@@ -50,7 +50,7 @@ fn shared_memory() -> Vec<Row> {
         Row {
             name: "store-packed",
             ours: "posted stores of 64 B that share frames, all over 64 MiB, until all are visible",
-            raw: "ring, records of 64 stores of 64 B, each store to the same place of 64 MiB as ours",
+            raw: "ring, records of 64 stores of 64 B, each store to the same offset in 64 MiB as ours",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.50, 0.75),
             expected: Some(Expected::SCATTER_64_PER_S),
@@ -58,8 +58,8 @@ fn shared_memory() -> Vec<Row> {
         },
         Row {
             name: "put-4096",
-            ours: "puts of 4 KiB until visible, 256 under way",
-            raw: "ring, records of 4096 B shown, stored and given back one by one, 256 under way",
+            ours: "puts of 4 KiB until visible, 256 in flight",
+            raw: "ring, records of 4096 B written, read and released one by one, 256 in flight",
             unit: Unit::PerSecond,
             goal: Goal::at_least(0.65, 0.85),
             expected: Some(Expected::RING_4096_PER_S),
@@ -77,14 +77,14 @@ fn shared_memory() -> Vec<Row> {
     ]
 }
 
-/// Mapped memory of a peer on the same server.
+/// Rows of mapped memory of a peer on the same server.
 fn direct() -> Vec<Row> {
     let row = |name, ours, raw, expected, begin| Row {
         name,
         ours,
         raw,
         unit: Unit::PerSecond,
-        // Within a tenth of a copy is what is asked.
+        // Within a tenth of a copy is the goal.
         goal: Goal::at_least(0.90, 0.90),
         expected,
         begin,
@@ -115,7 +115,8 @@ fn direct() -> Vec<Row> {
     ]
 }
 
-/// A look that is over before the host moves anything.
+/// Number of round trips for a reading of the distance: few, so that the host does not move a processor
+/// meanwhile.
 const LINE_TRIPS: u64 = 5_000;
 
 fn line_ns(bench: &Bench) -> Result<f64, Obstacle> {
@@ -123,41 +124,41 @@ fn line_ns(bench: &Bench) -> Result<f64, Obstacle> {
 }
 
 fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Off)?);
+    let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::new(Packing::Off)?);
     let (records, stores) = (bench.count(RECORDS), bench.count(STORES));
     Ok(Sides::across(
         move || raw_loop(bench, RawLoop::Ring64Acknowledged, records),
-        move || couple.act(pair, |near| near.acknowledged_stores_per_s(stores)),
+        move || pair_of_nodes.act(pair, |initiator| initiator.acknowledged_stores_per_s(stores)),
         move || line_ns(bench),
     ))
 }
 
 fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut couple) = (bench.pair()?, Couple::for_scattered_stores()?);
+    let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::for_scattered_stores()?);
     let (records, stores) = (bench.count(4 * RECORDS), bench.count(10 * STORES));
     Ok(Sides::across(
         move || raw_loop(bench, RawLoop::Scatter, records),
-        move || couple.act(pair, |near| near.scattered_stores_per_s(stores)),
+        move || pair_of_nodes.act(pair, |initiator| initiator.scattered_stores_per_s(stores)),
         move || line_ns(bench),
     ))
 }
 
 fn put_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
+    let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::new(Packing::Opportunistic)?);
     let (records, puts) = (bench.count(LARGE_RECORDS), bench.count(PUTS));
     Ok(Sides::across(
         move || raw_loop(bench, RawLoop::Ring4096, records),
-        move || couple.act(pair, |near| near.puts_per_s(PAGE as u64, puts)),
+        move || pair_of_nodes.act(pair, |initiator| initiator.puts_per_s(PAGE as u64, puts)),
         move || line_ns(bench),
     ))
 }
 
 fn round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
-    let (pair, mut couple) = (bench.pair()?, Couple::new(Packing::Opportunistic)?);
+    let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::new(Packing::Opportunistic)?);
     let (trips, stores) = (bench.count(TRIPS), bench.count(STORE_TRIPS));
     Ok(Sides::across(
         move || raw_loop(bench, RawLoop::RingRoundTrip, trips),
-        move || couple.act(pair, |near| near.store_round_trip_ns(stores)),
+        move || pair_of_nodes.act(pair, |initiator| initiator.store_round_trip_ns(stores)),
         move || line_ns(bench),
     ))
 }

@@ -1,4 +1,4 @@
-//! The result for people.
+//! Report for people.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::report::{Circumstances, DistanceReport, MachineReport, Overall, Repor
 use super::table::{Column, Table};
 use rackloom_runtime::units;
 
-/// All of it.
+/// Formats the whole report.
 pub(super) fn table(report: &Report) -> String {
     let mut text = machine(&report.machine);
     if !report.facts.is_empty() {
@@ -33,7 +33,7 @@ pub(super) fn table(report: &Report) -> String {
     text
 }
 
-/// What the takes that count have in common.
+/// Formats the distance of the processors in the takes that count.
 fn apart(distance: &DistanceReport) -> String {
     let left_out = match distance.left_out {
         0 => String::new(),
@@ -103,7 +103,7 @@ fn rows(rows: &[RowReport]) -> String {
     table.render()
 }
 
-/// A row that is done, in a line.
+/// Formats a finished row as one line.
 pub(super) fn line(row: &RowReport) -> String {
     let mut line = format!("{:18}", row.name);
     for (name, side) in [("raw", &row.raw), ("ours", &row.ours)] {
@@ -125,14 +125,14 @@ fn closing(report: &Report) -> String {
     };
     let Circumstances { rounds, interrupted, .. } = report.circumstances;
     let quick = report.circumstances.reservation();
-    let interrupted = if interrupted { "\ninterrupted: rows without figures had no turn" } else { "" };
+    let interrupted = if interrupted { "\ninterrupted: rows without figures were not measured" } else { "" };
     let least = Alternations::ROUNDS_MIN.min(rounds);
     format!(
         "medians of {rounds} alternations (at least {least} where they take long); ratio is ours over the raw loop's, min and max of single alternations{quick}{interrupted}\nverdict: {verdict}"
     )
 }
 
-/// A number with its unit.
+/// Formats a number with its unit.
 fn figure(unit: &str, value: f64) -> String {
     match unit {
         "ns" if value < 1000.0 => format!("{value:.1} ns"),
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn takes_say_how_far_apart_the_processors_were() {
+    fn a_row_shows_the_distance_of_the_processors() {
         let apart = |left_out| apart(&DistanceReport { line_ns: vec![61.0], line_ns_median: 61.0, left_out });
         let line = "a cache line took 61.0 ns there and back between the two processors";
         assert_eq!(apart(0), line);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_carry_their_units() {
+    fn figures_have_their_units() {
         let shown = [("ns", 55.25), ("ns", 1500.0), ("per_s", 20.9e6), ("per_s", 4500.0), ("per_s", 12.0)];
         let shown = shown.map(|(unit, value)| figure(unit, value));
         assert_eq!(shown, ["55.2 ns", "1.50 us", "20.90 M/s", "4.5 k/s", "12.0 /s"]);

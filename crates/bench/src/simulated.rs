@@ -1,8 +1,10 @@
-//! Rows of the simulator: a permutation in which every node puts some bytes into another one's memory.
+//! Rows of the simulator: a permutation in which every node puts some bytes into another node's memory.
 //!
-//! The engine runs in this process, on one thread; bringing the rack up does not count, nor does a first permutation, in which members and links
-//! get what they keep of frames under way. Payload is moved and looked at, unless a row says otherwise. A frame is a data frame delivered at its final node, whatever it crossed; an event is an event in
-//! virtual time. One row is an all-reduce on links with faults instead, every element of which is checked.
+//! The engine runs in this process, on one thread. Starting the rack does not count, and a first permutation
+//! does not count, in which members and links allocate the memory that they keep for frames in flight.
+//! Payload is moved and checked, unless a row says otherwise. A frame is a data frame delivered at its final
+//! node, over any number of hops. An event is an event in virtual time. One row is an all-reduce on links
+//! with faults, every element of which is checked.
 
 use std::time::Instant;
 
@@ -24,22 +26,23 @@ const KEY: Key = Key(0x5eed);
 const NODES: u16 = 128;
 const NODES_LARGE: u16 = 1024;
 const BYTES: u64 = 2_000_000;
-/// What each node of the large rack moves, and each of the small one beside it.
+/// Bytes that each node of the large rack moves, and each of the small rack that it is compared with.
 const BYTES_OF_SCALE: u64 = 256 << 10;
 /// Payload of a frame of default size.
 const PAYLOAD_BYTES: u64 = 4096;
-/// What the signal behind a put is written to, and what it writes the first time and the second.
+/// Bytes of the word that the signal of a put writes, and its values in the first and the second permutation.
 const WORD_BYTES: u64 = 8;
-const COME: [u64; 2] = [1, 2];
-/// Sixteen ranks add up arrays of 64 KiB over links that lose, double, delay and damage frames, and repeat what they lose.
+const SIGNAL_VALUES: [u64; 2] = [1, 2];
+/// Sixteen ranks reduce arrays of 64 KiB over links that lose, duplicate, delay and damage frames, and replay
+/// lost ones.
 const ALL_REDUCE: &str = "name: all-reduce\nshape: {star: {nodes: 16}}\n\
     link: {rate: 400Gbit/s, delay: 500ns, llr: on, loss: 1%, duplicate: 1%, reorder: 1%, corrupt: 1%}\n\
     job: {collective: {bytes: 64KiB, repetitions: 1, warm_up: 0}}\n";
-/// Virtual time between two looks, and how much of it may pass in all.
-const LOOK_NS: u64 = 20_000;
-const LOOKS_MAX: u32 = 1_000_000;
+/// Virtual time between two polls, and their maximum number.
+const POLL_NS: u64 = 20_000;
+const POLLS_MAX: u32 = 1_000_000;
 
-/// In which rack.
+/// Rack of a measurement.
 #[derive(Clone, Copy, Debug)]
 struct Scene {
     nodes: u16,
@@ -62,7 +65,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(400e3, 1e6),
             expected: None,
-            begin: |bench| alone(bench, |taken| taken.data_frames / taken.seconds),
+            begin: |bench| ours_only(bench, |taken| taken.data_frames / taken.seconds),
         },
         Row {
             name: "simulator-events",
@@ -71,7 +74,7 @@ pub(super) fn rows() -> Vec<Row> {
             unit: Unit::PerSecond,
             goal: Goal::at_least(1e6, 1e6),
             expected: None,
-            begin: |bench| alone(bench, |taken| taken.events_handled / taken.seconds),
+            begin: |bench| ours_only(bench, |taken| taken.events_handled / taken.seconds),
         },
         Row {
             name: "simulator-elided",
@@ -161,7 +164,7 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// What a frame costs in a rack of this size.
+/// Returns a row for the cost of a frame in a rack of this size.
 fn size_row<const COUNT: u16>(name: &'static str, ours: &'static str) -> Row {
     Row {
         name,
@@ -177,7 +180,7 @@ fn size_row<const COUNT: u16>(name: &'static str, ours: &'static str) -> Row {
     }
 }
 
-fn alone(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn ours_only(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let (bytes, mut number) = (bench.count(BYTES), 0);
     let ours = move || {
         number += 1;
@@ -188,7 +191,7 @@ fn alone(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
-/// With every part of the link layer on, and no payload.
+/// Runs a permutation with every part of the link layer on, and no payload.
 fn with_retry(
     bench: &Bench,
     nodes: u16,
@@ -209,7 +212,7 @@ fn timed(
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
-/// A rack of a thousand takes its time to come up, however little it moves then.
+/// Returns the size of the large rack: smaller with `--quick`, because starting a thousand nodes takes long.
 fn large(bench: &Bench) -> u16 {
     if bench.count(2) == 2 { NODES_LARGE } else { NODES }
 }
@@ -223,7 +226,7 @@ fn scale(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     Ok(Sides::new(move || per_frame_ns(large / 8), move || per_frame_ns(large)))
 }
 
-/// Nanoseconds from an empty process to the last checked element.
+/// Measures the nanoseconds from an empty process to the last checked element.
 fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
     let begun = Instant::now();
     let plan = Plan::parse(ALL_REDUCE, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
@@ -242,14 +245,14 @@ fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
     let statistics = simulation.statistics();
     match results.iter().all(is_right) && statistics.frames_dropped > 0 {
         true => Ok(nanoseconds),
-        false => Err(Obstacle::Failed("the all-reduce went wrong, or no fault befell it".to_owned())),
+        false => Err(Obstacle::Failed("the all-reduce went wrong, or no fault was injected".to_owned())),
     }
 }
 
-/// Twice, of which the second counts.
+/// Runs two permutations. The second one counts.
 fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<PermutationTake, Obstacle> {
     let mut simulation = rack(bench, scene, bytes)?;
-    permute(bench, &mut simulation, scene, bytes, COME[0])?;
+    permute(bench, &mut simulation, scene, bytes, SIGNAL_VALUES[0])?;
     if scene.payload == PayloadMode::Full {
         for node in (0..scene.nodes).map(NodeId) {
             target(&mut simulation, node, bytes).fill(0xff);
@@ -257,34 +260,34 @@ fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<PermutationTak
     }
     let before = simulation.statistics().events_handled;
     let begun = Instant::now();
-    permute(bench, &mut simulation, scene, bytes, COME[1])?;
+    permute(bench, &mut simulation, scene, bytes, SIGNAL_VALUES[1])?;
     let seconds = begun.elapsed().as_secs_f64().max(1e-9);
     let events_handled = (simulation.statistics().events_handled - before) as f64;
     if scene.payload == PayloadMode::Full {
-        is_whole(&simulation, scene.nodes, bytes)?;
+        check_data(&simulation, scene.nodes, bytes)?;
     }
     let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(scene.nodes)) as f64;
     Ok(PermutationTake { seconds, data_frames, events_handled })
 }
 
-/// One put from every node, until the signals behind all of them have come.
+/// Issues one put from every node, and runs until the signals of all puts have arrived.
 fn permute(
     bench: &Bench,
     simulation: &mut Simulation,
     scene: Scene,
     bytes: u64,
-    come: u64,
+    signal_value: u64,
 ) -> Result<(), Obstacle> {
     for node in (0..scene.nodes).map(NodeId) {
-        let given = simulation.command(node, put(partner(node, scene.nodes), bytes, come));
+        let given = simulation.command(node, put(partner(node, scene.nodes), bytes, signal_value));
         given.map_err(|refused| Obstacle::Failed(format!("a put was refused: {refused}")))?;
     }
-    pass(bench, simulation, scene.nodes, |simulation, node| {
-        simulation.memory(node).bytes(REGION).ends_with(&come.to_le_bytes())
+    run_until(bench, simulation, scene.nodes, |simulation, node| {
+        simulation.memory(node).bytes(REGION).ends_with(&signal_value.to_le_bytes())
     })
 }
 
-/// A rack that has come up, with memory that has been touched.
+/// Returns a rack with all links up and touched memory.
 fn rack(bench: &Bench, scene: Scene, bytes: u64) -> Result<Simulation, Obstacle> {
     let Scene { nodes, payload, has_retry } = scene;
     let retry = if has_retry { "on" } else { "off" };
@@ -294,7 +297,7 @@ fn rack(bench: &Bench, scene: Scene, bytes: u64) -> Result<Simulation, Obstacle>
     );
     let plan = Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
     let mut simulation = Simulation::new(&plan, 1, Vec::new());
-    let length = word(bytes) + WORD_BYTES;
+    let length = signal_offset(bytes) + WORD_BYTES;
     let region = RegionConfig { region: REGION, length, key: KEY, access: Access::ALL, tenant: Tenant(0) };
     for node in (0..nodes).map(NodeId) {
         simulation.memory_mut(node).add(REGION, length as usize);
@@ -302,61 +305,68 @@ fn rack(bench: &Bench, scene: Scene, bytes: u64) -> Result<Simulation, Obstacle>
         let registered = simulation.endpoint_mut(node).register(region);
         registered.map_err(|_| Obstacle::Failed("a region was refused".to_owned()))?;
     }
-    pass(bench, &mut simulation, nodes, |simulation, node| {
+    run_until(bench, &mut simulation, nodes, |simulation, node| {
         simulation.endpoint(node).is_reachable(partner(node, nodes))
     })?;
     Ok(simulation)
 }
 
-/// What a node is written to.
+/// Returns the memory to which a node's peer writes.
 fn target(simulation: &mut Simulation, node: NodeId, bytes: u64) -> &mut [u8] {
     &mut simulation.memory_mut(node).bytes_mut(REGION)[bytes as usize..][..bytes as usize]
 }
 
-/// The first part of the own memory into the second of another's, and a signal behind it.
-const fn put(node: NodeId, bytes: u64, come: u64) -> Command<'static> {
+/// Returns a put from the first half of a node's memory to the second half of its peer's, with a signal.
+const fn put(node: NodeId, bytes: u64, signal_value: u64) -> Command<'static> {
     let target = RemoteAddress { node, region: REGION, offset: bytes, key: KEY };
     let source = LocalRange { region: REGION, offset: 0, length: bytes };
-    let signal = Signal { region: REGION, offset: word(bytes), key: KEY, kind: SignalKind::Set, value: come };
+    let signal = Signal {
+        region: REGION,
+        offset: signal_offset(bytes),
+        key: KEY,
+        kind: SignalKind::Set,
+        value: signal_value,
+    };
     Command::Put { operation: OperationId(1), target, source, signal: Some(signal) }
 }
 
-/// Where the signal goes: behind both halves, aligned whatever their length.
-const fn word(bytes: u64) -> u64 {
+/// Returns the offset of the signal's word: behind both halves, aligned for any length.
+const fn signal_offset(bytes: u64) -> u64 {
     (2 * bytes).next_multiple_of(WORD_BYTES)
 }
 
-/// Whom a node puts to: half a rack and one away, so that nobody puts to whom it gets from.
+/// Returns the peer to which a node puts: half a rack and one away, so that no node puts to the node that
+/// puts to it.
 fn partner(node: NodeId, nodes: u16) -> NodeId {
     NodeId((node.0 + nodes / 2 + 1) % nodes)
 }
 
-/// Let virtual time pass until this holds for every node.
-fn pass(
+/// Runs until a condition holds for every node.
+fn run_until(
     bench: &Bench,
     simulation: &mut Simulation,
     nodes: u16,
     holds: impl Fn(&Simulation, NodeId) -> bool,
 ) -> Result<(), Obstacle> {
     let mut first = 0;
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..POLLS_MAX {
         if bench.is_interrupted() {
             return Err(Obstacle::Interrupted);
         }
-        // What holds once holds for good.
+        // Nodes for which the condition holds are not checked again.
         while first < nodes && holds(simulation, NodeId(first)) {
             first += 1;
         }
         if first == nodes {
             return Ok(());
         }
-        let until = simulation.now() + LOOK_NS;
+        let until = simulation.now() + POLL_NS;
         simulation.step_until(until).map_err(|stalled| Obstacle::Failed(stalled.to_string()))?;
     }
     Err(Obstacle::Failed(format!("node {first} of the permutation was not served")))
 }
 
-fn is_whole(simulation: &Simulation, nodes: u16, bytes: u64) -> Result<(), Obstacle> {
+fn check_data(simulation: &Simulation, nodes: u16, bytes: u64) -> Result<(), Obstacle> {
     let is_there = |node| {
         simulation.memory(node).bytes(REGION)[bytes as usize..][..bytes as usize]
             .iter()
@@ -373,19 +383,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_permutation_reaches_every_node_and_counts_its_frames() {
+    fn a_permutation_reaches_every_node_and_its_frames_are_counted() {
         let bench = Bench::new(true).unwrap();
         for payload in [PayloadMode::Full, PayloadMode::Elided] {
             let taken = permutation(&bench, Scene::of(8, payload), 10_000).unwrap();
             assert_eq!(taken.data_frames, 24.0, "three frames each");
-            // What `--quick` makes of 256 KiB: the signal behind it does not lie at a multiple of 8 by itself.
+            // A size as with `--quick`, with which the signal's word is not aligned by itself.
             assert_eq!(permutation(&bench, Scene::of(8, payload), 2_621).unwrap().data_frames, 8.0);
             assert!(taken.seconds > 0.0 && taken.events_handled > taken.data_frames);
         }
     }
 
     #[test]
-    fn the_all_reduce_suffers_faults_and_is_right() {
+    fn the_all_reduce_has_faults_and_a_correct_result() {
         assert!(all_reduce(&Bench::new(true).unwrap()).unwrap() > 0.0);
     }
 }

@@ -35,10 +35,10 @@ fn reason(doubt: Doubt) -> String {
             share * 100.0
         ),
         Doubt::Few(takes) => {
-            format!("{takes} takes do not tell how far they lie apart; hint: `--rounds` {TAKES_MIN} or more")
+            format!("{takes} takes are too few for a spread; hint: `--rounds` {TAKES_MIN} or more")
         }
         Doubt::Moved(agreeing, left_out) => format!(
-            "the host moved the two processors: {agreeing} alternations found them equally far apart and {left_out} did not; hint: repeat"
+            "the host moved the two processors: their distance was equal in {agreeing} alternations and differed in {left_out}; hint: repeat"
         ),
         Doubt::Slow(share) => format!(
             "the raw loop reached {share:.2} of what is expected of it, and a slow raw loop flatters; hint: end what else runs here, and repeat"

@@ -1,7 +1,8 @@
-//! Rows of whole commands, as a user starts them: the wall time from start to exit, and the most memory that all processes held.
+//! Rows of whole commands: the wall time from start to exit, and the largest memory of all processes.
 //!
-//! Reading the file, building the plan, starting and ending processes, checking every byte and printing the report all count. Memory is
-//! the proportional set size of the command and its descendants, looked at every [`LOOK_INTERVAL`], so a shorter peak is not seen.
+//! Reading the file, building the plan, starting and ending processes, checking every byte and printing the
+//! report all count. Memory is the proportional set size of the command and its descendants, sampled every
+//! [`SAMPLE_INTERVAL`], so a shorter peak is not seen.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
@@ -15,12 +16,12 @@ use super::program::{On, rack_file, started, words};
 use super::row::{Row, Sides, Unit};
 use super::takes::CommandTake;
 
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 const MIB: f64 = 1_048_576.0;
-/// Runs of each collective; `--quick` makes fewer.
+/// Number of runs of each collective; fewer with `--quick`.
 const REPETITIONS: u64 = 10;
 
-/// A command whose time and memory are rows of their own.
+/// Command whose time and memory are rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Whole {
     SimulateRing,
@@ -30,7 +31,7 @@ pub(super) enum Whole {
 }
 
 impl Whole {
-    /// The command, its rack's shape, and its job; repetitions are added to collectives.
+    /// Returns the command, the shape of its rack, and its job. Repetitions are added to collectives.
     const fn parts(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::SimulateRing => ("sim", "ring: {nodes: 8}", "--job litmus"),
@@ -61,7 +62,7 @@ impl Whole {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     most.fetch_max(held_by_all(process.load(Ordering::Relaxed)), Ordering::Relaxed);
-                    thread::sleep(LOOK_INTERVAL);
+                    thread::sleep(SAMPLE_INTERVAL);
                 }
             });
             let ended = started(bench, On::All, &words(&line), |id| process.store(id, Ordering::Relaxed));
@@ -98,45 +99,45 @@ pub(super) fn rows() -> Vec<Row> {
     };
     vec![
         time("command-sim-8", "`sim` of a ring of 8 with the litmus, start to exit", (1.0, 0.5), |bench| {
-            alone(bench, Whole::SimulateRing, |taken| taken.wall_ns)
+            ours_only(bench, Whole::SimulateRing, |taken| taken.wall_ns)
         }),
         memory("command-sim-8-memory", "the most memory of that command", (400.0, 200.0), |bench| {
-            alone(bench, Whole::SimulateRing, |taken| taken.memory_bytes)
+            ours_only(bench, Whole::SimulateRing, |taken| taken.memory_bytes)
         }),
         time(
             "command-sim-64",
             "`sim` of a star of 64 with 10 ring all-reduces of 64 KiB, start to exit",
             (4.0, 2.0),
-            |bench| alone(bench, Whole::SimulateStar, |taken| taken.wall_ns),
+            |bench| ours_only(bench, Whole::SimulateStar, |taken| taken.wall_ns),
         ),
         memory("command-sim-64-memory", "the most memory of that command", (400.0, 200.0), |bench| {
-            alone(bench, Whole::SimulateStar, |taken| taken.memory_bytes)
+            ours_only(bench, Whole::SimulateStar, |taken| taken.memory_bytes)
         }),
         time("command-run-4", "`run` of a ring of 4 with the litmus, start to exit", (1.0, 0.5), |bench| {
-            alone(bench, Whole::RunRing, |taken| taken.wall_ns)
+            ours_only(bench, Whole::RunRing, |taken| taken.wall_ns)
         }),
         memory(
             "command-run-4-memory",
             "the most memory of all processes of that command",
             (400.0, 200.0),
-            |bench| alone(bench, Whole::RunRing, |taken| taken.memory_bytes),
+            |bench| ours_only(bench, Whole::RunRing, |taken| taken.memory_bytes),
         ),
         time(
             "command-run-16",
             "`run` of a ring of 16 with 10 ring all-reduces of 1 MiB, start to exit",
             (4.0, 2.0),
-            |bench| alone(bench, Whole::RunMany, |taken| taken.wall_ns),
+            |bench| ours_only(bench, Whole::RunMany, |taken| taken.wall_ns),
         ),
         memory(
             "command-run-16-memory",
             "the most memory of all processes of that command",
             (1000.0, 500.0),
-            |bench| alone(bench, Whole::RunMany, |taken| taken.memory_bytes),
+            |bench| ours_only(bench, Whole::RunMany, |taken| taken.memory_bytes),
         ),
     ]
 }
 
-fn alone(bench: &Bench, whole: Whole, figure: fn(&CommandTake) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn ours_only(bench: &Bench, whole: Whole, figure: fn(&CommandTake) -> f64) -> Result<Sides<'_>, Obstacle> {
     let mut number = 0;
     let ours = move || {
         number += 1;
@@ -146,7 +147,8 @@ fn alone(bench: &Bench, whole: Whole, figure: fn(&CommandTake) -> f64) -> Result
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
-/// Proportional set size of a process and its descendants, in bytes; what has ended holds nothing.
+/// Returns the proportional set size of a process and its descendants, in bytes. Ended processes count as
+/// zero.
 fn held_by_all(process: u32) -> u64 {
     if process == 0 {
         return 0;

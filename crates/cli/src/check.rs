@@ -1,4 +1,4 @@
-//! `rackloom check`: the plan as both engines would run it, or every mistake of the file.
+//! `rackloom check`: prints the resolved plan, or every mistake of the file.
 
 use rackloom_control::source::Overrides;
 use rackloom_runtime::machine::capacity;
@@ -25,17 +25,17 @@ pub(crate) fn schema(of: SchemaOf) -> Result<Exit, Failure> {
         SchemaOf::Report => written_schema::<rackloom_jobs::report::Report>("rackloom report"),
         SchemaOf::Campaign => written_schema::<crate::campaign::Summary>("rackloom campaign"),
     };
-    reporting::say(&Output { json: None }, &format!("{schema:#}"))?;
+    reporting::print_text(&Output { json: None }, &format!("{schema:#}"))?;
     Ok(Exit::Pass)
 }
 
-/// Print the plan.
+/// Prints the plan.
 pub(crate) fn run(arguments: &CheckArguments) -> Result<Exit, Failure> {
     let overrides = Overrides { set: arguments.set.clone(), ..Overrides::default() };
     let plan = RackRequest::read(&arguments.file, &overrides)?.possible_work()?.plan;
     if let Some(warning) = capacity::warning(&plan) {
-        reporting::say_aside(&warning);
+        reporting::print_to_stderr(&warning);
     }
-    reporting::say(&Output { json: None }, &present::plan(&plan))?;
+    reporting::print_text(&Output { json: None }, &present::plan(&plan))?;
     Ok(Exit::Pass)
 }

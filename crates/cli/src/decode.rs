@@ -1,7 +1,7 @@
-//! `rackloom decode`: what a capture holds, frame by frame, for people and for machines.
+//! `rackloom decode`: prints the contents of a capture, frame by frame, for people and for programs.
 //!
-//! It streams: the file may be larger than memory, and may still be growing. What was read before a mistake is shown before
-//! the mistake is told.
+//! It streams: the file may be larger than memory, and may still grow. Frames before a damaged part are
+//! printed before the error.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
@@ -17,7 +17,7 @@ use crate::arguments::DecodeArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Kinds of operations that `--kind` knows; `ack` is a kind of frame, too.
+/// Kinds of operations that `--kind` accepts. `ack` is a kind of frame as well.
 const OPERATIONS: [&str; 16] = [
     "select",
     "store",
@@ -37,7 +37,7 @@ const OPERATIONS: [&str; 16] = [
     "void",
 ];
 
-/// What `--kind` knows: kinds of frames, then kinds of operations.
+/// Returns the values of `--kind`: kinds of frames, then kinds of operations.
 pub(crate) fn kinds() -> impl Iterator<Item = &'static str> {
     describe::kinds().into_iter().chain(OPERATIONS)
 }
@@ -58,36 +58,38 @@ struct Object<'a> {
     comments: &'a [String],
 }
 
-/// Who sent a datagram to whom.
+/// Source and destination of a datagram.
 #[derive(Serialize)]
 struct Ends {
     udp_source: SocketAddr,
     udp_destination: SocketAddr,
 }
 
-/// Which frames are shown.
+/// Selection of the frames that are printed.
 struct Choice<'a> {
     node: Option<&'a str>,
     kind: Option<&'a str>,
 }
 
-/// Show a capture.
+/// Prints a capture.
 pub(crate) fn run(arguments: &DecodeArguments) -> Result<Exit, Failure> {
-    let file = File::open(&arguments.file).map_err(|error| told(&ReadError::Io(error), arguments))?;
+    let file = File::open(&arguments.file).map_err(|error| failure_of(&ReadError::Io(error), arguments))?;
     let mut output = BufWriter::new(io::stdout().lock());
     let shown = show(arguments, Reader::new(BufReader::new(file)), &mut output);
     let flushed = output.flush();
-    match shown.and_then(|()| flushed.map_err(Trouble::Output)) {
+    match shown.and_then(|()| flushed.map_err(PrintError::Output)) {
         Ok(()) => Ok(Exit::Pass),
-        Err(Trouble::Input(error)) => Err(told(&error, arguments)),
-        Err(Trouble::UnknownNode(node, members)) => Err(unknown(&node, &members)),
-        // `rackloom decode ... | head` is no mistake.
-        Err(Trouble::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Pass),
-        Err(Trouble::Output(error)) => Err(Failure::could_not_start("cannot print", error)),
+        Err(PrintError::Input(error)) => Err(failure_of(&error, arguments)),
+        Err(PrintError::UnknownNode(node, members)) => Err(unknown(&node, &members)),
+        // `rackloom decode ...
+        //
+        // head` is no error.
+        Err(PrintError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Exit::Pass),
+        Err(PrintError::Output(error)) => Err(Failure::could_not_start("cannot print", error)),
     }
 }
 
-enum Trouble {
+enum PrintError {
     Input(ReadError),
     Output(io::Error),
     UnknownNode(String, Vec<String>),
@@ -97,12 +99,12 @@ fn show<R: io::Read>(
     arguments: &DecodeArguments,
     mut reader: Reader<R>,
     output: &mut impl Write,
-) -> Result<(), Trouble> {
+) -> Result<(), PrintError> {
     let choice = Choice { node: arguments.node.as_deref(), kind: arguments.kind.as_deref() };
     let mut left = arguments.first.unwrap_or(u64::MAX);
     let (mut number, mut section, mut members) = (0, 0, Vec::new());
     'records: while left > 0 {
-        let Some(record) = reader.next_record().map_err(Trouble::Input)? else { break };
+        let Some(record) = reader.next_record().map_err(PrintError::Input)? else { break };
         if section != record.section.number {
             section = record.section.number;
             members = members_of(&record.section.comments);
@@ -118,7 +120,7 @@ fn show<R: io::Read>(
                     true => print_object(number, &record, datagram, &frame, output),
                     false => print_line(&record, datagram, &frame, &members, output),
                 };
-                printed.map_err(Trouble::Output)?;
+                printed.map_err(PrintError::Output)?;
                 left -= 1;
                 if left == 0 {
                     break 'records;
@@ -178,11 +180,11 @@ fn print_object(
 }
 
 impl Choice<'_> {
-    /// A capture that names its members knows whom it cannot hold.
-    fn check(&self, members: &[String]) -> Result<(), Trouble> {
+    /// Checks `--node` against the members that the capture names, if it names them.
+    fn check(&self, members: &[String]) -> Result<(), PrintError> {
         match self.node {
             Some(node) if !members.is_empty() && !members.iter().any(|member| member == node) => {
-                Err(Trouble::UnknownNode(node.to_owned(), members.to_vec()))
+                Err(PrintError::UnknownNode(node.to_owned(), members.to_vec()))
             }
             _ => Ok(()),
         }
@@ -203,7 +205,7 @@ impl Choice<'_> {
                 return true;
             }
         }
-        // The interface of an end is called after its member and port.
+        // The name of an interface begins with its member and port.
         interface.rsplit_once("-p").is_some_and(|(member, _)| member == node)
     }
 
@@ -214,10 +216,10 @@ impl Choice<'_> {
     }
 }
 
-fn told(error: &ReadError, arguments: &DecodeArguments) -> Failure {
+fn failure_of(error: &ReadError, arguments: &DecodeArguments) -> Failure {
     let path = arguments.file.display();
-    let place = error.offset().map_or_else(|| path.to_string(), |offset| format!("{path}, byte {offset}"));
-    Failure::bad_input(error.to_string()).at(place).hint(error.hint())
+    let location = error.offset().map_or_else(|| path.to_string(), |offset| format!("{path}, byte {offset}"));
+    Failure::bad_input(error.to_string()).at(location).hint(error.hint())
 }
 
 fn unknown(node: &str, members: &[String]) -> Failure {
@@ -230,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_frame_can_be_asked_for() {
+    fn every_kind_of_frame_can_be_selected() {
         assert!(rackloom_capture::describe::kinds().iter().all(|kind| kinds().any(|one| one == *kind)));
     }
 }

@@ -1,4 +1,4 @@
-//! `rackloom gpu`: what this machine's GPUs can do, as tables or as JSON.
+//! `rackloom gpu`: properties of this machine's GPUs, as tables or as JSON.
 
 use rackloom_gpu::{DeviceInfo, Driver, Machine, PeerInfo, probe};
 use serde_json::{Value, json};
@@ -7,18 +7,18 @@ use crate::arguments::{GpuArguments, GpuCommand, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::present::table::{Column, Table};
-use crate::reporting::say;
+use crate::reporting::print_text;
 
-/// Obey.
+/// Runs `rackloom gpu`.
 pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
     let GpuCommand::Info { json } = arguments.command;
     let machine = Driver::open().and_then(|driver| probe(&driver)).map_err(|error| {
-        let told = error.to_string();
-        let (what, _) = told.rsplit_once("; hint: ").unwrap_or((&told, ""));
+        let message = error.to_string();
+        let (what, _) = message.rsplit_once("; hint: ").unwrap_or((&message, ""));
         Failure::new(Exit::CouldNotStart, what).hint(error.hint())
     })?;
     let text = if json { format!("{:#}\n", as_json(&machine)) } else { as_tables(&machine) };
-    say(&Output { json: None }, text.trim_end_matches('\n'))?;
+    print_text(&Output { json: None }, text.trim_end_matches('\n'))?;
     Ok(Exit::Pass)
 }
 
@@ -37,8 +37,8 @@ fn as_tables(machine: &Machine) -> String {
     text
 }
 
-fn word(can: bool) -> String {
-    if can { "yes" } else { "-" }.to_owned()
+fn yes_or_dash(condition: bool) -> String {
+    if condition { "yes" } else { "-" }.to_owned()
 }
 
 fn devices(machine: &Machine) -> String {
@@ -63,9 +63,9 @@ fn devices(machine: &Machine) -> String {
             format!("{major}.{minor}"),
             device.multiprocessors.to_string(),
             device.copy_engines.to_string(),
-            word(device.ipc_handles),
-            word(device.pools),
-            word(device.pool_descriptors),
+            yes_or_dash(device.ipc_handles),
+            yes_or_dash(device.pools),
+            yes_or_dash(device.pool_descriptors),
             device.pci.clone(),
         ]);
     }
@@ -84,8 +84,8 @@ fn peers(machine: &Machine) -> String {
         table.row([
             format!("cuda:{}", peer.source),
             format!("cuda:{}", peer.target),
-            word(peer.access),
-            word(peer.atomics),
+            yes_or_dash(peer.access),
+            yes_or_dash(peer.atomics),
             peer.performance_rank.to_string(),
         ]);
     }

@@ -1,11 +1,13 @@
 //! The `rackloom` command: racks from files, as processes or in virtual time.
 //!
-//! This is the only crate that prints or exits. Racks of processes are in `crates/runtime`; here are arguments, presentation, and commands that
-//! use other crates. Reading order: `arguments` · `run` and `standing` (racks of processes) · `sim` · `campaign` (many runs under random
-//! faults) · `check` and `schedule` · `experiment` · `calibrate` · `decode` (frames in files) · `gpu` · `present` and `reporting` (output) ·
-//! `exit` and `failure`.
+//! This is the only crate that prints or exits. Racks of processes are in `crates/runtime`; this crate has
+//! arguments, presentation, and commands that use other crates.
+//!
+//! Reading order: `arguments` · `run` and `standing` (racks of processes) · `sim` · `campaign` (many runs
+//! under random faults) · `check` and `schedule` · `experiment` · `calibrate` · `decode` (frames in files) ·
+//! `gpu` · `present` and `reporting` (output) · `exit` and `failure`.
 
-#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic where nobody listens; `reporting` prints.
+#![deny(clippy::print_stdout, clippy::print_stderr)] // They panic if the reader has closed the pipe; `reporting` prints.
 
 mod arguments;
 mod calibrate;
@@ -41,13 +43,13 @@ use crate::arguments::{Command, SeatArguments};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let obeyed = arguments::parse().and_then(|arguments| {
+    let result = arguments::parse().and_then(|arguments| {
         #[cfg(feature = "planted-bugs")]
         plant()?;
         log_to_stderr(&arguments.command);
-        obey(arguments.command)
+        run_command(arguments.command)
     });
-    match obeyed {
+    match result {
         Ok(code) => code,
         Err(failure) => {
             failure::print(&failure);
@@ -56,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Have the bug that the environment names.
+/// Activates the bug that the environment names.
 #[cfg(feature = "planted-bugs")]
 fn plant() -> Result<(), Failure> {
     use rackloom_protocol::planted::{PlantedBug, plant};
@@ -68,7 +70,7 @@ fn plant() -> Result<(), Failure> {
     })
 }
 
-fn obey(command: Command) -> Result<ExitCode, Failure> {
+fn run_command(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(arguments) => run::run(&arguments).map(ExitCode::from),
         Command::Sim(arguments) => sim::run(&arguments).map(ExitCode::from),
@@ -85,20 +87,21 @@ fn obey(command: Command) -> Result<ExitCode, Failure> {
         Command::Gpu(arguments) => gpu::run(&arguments).map(ExitCode::from),
         Command::Calibrate(arguments) => calibrate::run(&arguments).map(ExitCode::from),
         Command::Seat(SeatArguments { join: None }) => seat::run().map(ExitCode::from),
-        Command::Seat(SeatArguments { join: Some(place) }) => join(&place).map(ExitCode::from),
+        Command::Seat(SeatArguments { join: Some(seat) }) => join(&seat).map(ExitCode::from),
         Command::Keep => standing::keep().map(ExitCode::from),
         Command::SweepNames => sweep_names().map(ExitCode::from),
     }
 }
 
-/// Quiet unless asked; seats hear of the wish through their environment.
+/// Sets up logging: warnings only, unless an option or the environment sets a level. Seats get the level
+/// through their environment.
 fn log_to_stderr(command: &Command) {
-    let asked = match command {
+    let level = match command {
         Command::Run(arguments) => arguments.logging.level(),
         _ => None,
     };
-    let asked = asked.map(str::to_owned).or_else(|| std::env::var(LOG_VARIABLE).ok());
-    let filter = asked.and_then(|level| level.parse::<Targets>().ok());
+    let level = level.map(str::to_owned).or_else(|| std::env::var(LOG_VARIABLE).ok());
+    let filter = level.and_then(|level| level.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN));
     let layer = fmt::layer()
         .with_writer(|| LogWriter)

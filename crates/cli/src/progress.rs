@@ -1,9 +1,9 @@
-//! A bar for those who wait: after two seconds, on a terminal, and nowhere else.
+//! Progress bar of a run, on a terminal only, after two seconds.
 //!
-//! It is drawn by a thread of its own, so that neither engine has to think of it, on standard error, so that what is
-//! printed on standard output stays what it is. It shows how far the slowest node is, in the pieces that the job counts (runs of
-//! a collective over all sizes, measurements, phases), and how many nodes have finished. Seats tell a few times per second with a
-//! look at their control socket; nothing is on the path of a frame.
+//! A thread of its own draws the bar on standard error, so that the engines do no work for it and standard
+//! output is unchanged. It shows the progress of the slowest node in the pieces that the job counts (runs of
+//! a collective over all sizes, measurements, phases), and the number of finished nodes. Seats report a few
+//! times per second with a poll of their control socket, so no frame waits for it.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,48 +13,49 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rackloom_jobs::Portion;
-use rackloom_runtime::outcome::headway::Headway;
+use rackloom_runtime::outcome::progress::RunProgress;
 
-/// Shorter runs show nothing.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// Time after which the bar appears. Shorter runs show none.
+const DELAY: Duration = Duration::from_secs(2);
 const REDRAW: Duration = Duration::from_millis(100);
 const REDRAWS_PER_S: u8 = 10;
 
-/// What is known of the run.
+/// Progress of the run, shared with the thread that draws.
 #[derive(Debug, Default)]
-pub(crate) struct Standing(Mutex<Headway>);
+pub(crate) struct SharedProgress(Mutex<RunProgress>);
 
-/// A bar for as long as it lives.
+/// Progress bar. It disappears on drop.
 #[derive(Debug)]
 pub(crate) struct Bar {
-    standing: Arc<Standing>,
-    /// Dropped first: its end is the thread's end.
+    progress: Arc<SharedProgress>,
+    /// Dropped before the thread is joined: the closed channel ends the thread.
     end: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Standing {
-    /// How far the run is now.
-    pub(crate) fn set(&self, headway: Headway) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = headway;
+impl SharedProgress {
+    /// Sets the progress.
+    pub(crate) fn set(&self, progress: RunProgress) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = progress;
     }
 
-    fn get(&self) -> Headway {
+    fn get(&self) -> RunProgress {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Bar {
-    /// To be called once all processes are started: a process with several threads gets no namespace of its own.
+    /// Starts the thread. Call it once all processes are started: a process with several threads gets no
+    /// namespace of its own.
     pub(crate) fn begin(job: &str, nodes: usize) -> Self {
-        let standing = Arc::new(Standing::default());
+        let progress = Arc::new(SharedProgress::default());
         if !io::stderr().is_terminal() {
-            return Self { standing, end: None, thread: None };
+            return Self { progress, end: None, thread: None };
         }
         let (end, ended) = channel::<()>();
-        let (shared, job) = (Arc::clone(&standing), job.to_owned());
+        let (shared, job) = (Arc::clone(&progress), job.to_owned());
         let draw = move || {
-            let mut wait = PATIENCE;
+            let mut wait = DELAY;
             let mut bar = None;
             while ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
                 show(bar.get_or_insert_with(|| new_bar(&job)), shared.get(), (&job, nodes));
@@ -64,14 +65,14 @@ impl Bar {
                 bar.finish_and_clear();
             }
         };
-        // Without a thread there is no bar, and nothing else is missing.
+        // If the thread cannot be started, the run has no bar.
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(draw).ok();
-        Self { standing, end: Some(end), thread }
+        Self { progress, end: Some(end), thread }
     }
 
-    /// Where to say how far it is.
-    pub(crate) fn standing(&self) -> &Standing {
-        &self.standing
+    /// Returns the progress that the bar shows.
+    pub(crate) fn progress(&self) -> &SharedProgress {
+        &self.progress
     }
 }
 
@@ -90,16 +91,16 @@ fn new_bar(job: &str) -> ProgressBar {
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.progress_chars("=> "));
     }
-    bar.with_prefix(job.to_owned()).with_elapsed(PATIENCE)
+    bar.with_prefix(job.to_owned()).with_elapsed(DELAY)
 }
 
-fn show(bar: &ProgressBar, headway: Headway, (job, nodes): (&str, usize)) {
-    let nodes_finished = format!("{} of {nodes} nodes finished", headway.finished);
-    let (position, length, message) = match headway.portion {
+fn show(bar: &ProgressBar, progress: RunProgress, (job, nodes): (&str, usize)) {
+    let nodes_finished = format!("{} of {nodes} nodes finished", progress.finished);
+    let (position, length, message) = match progress.portion {
         Some(Portion { done, total }) => {
             (done, total, format!("{done} of {total} {} · {nodes_finished}", pieces(job)))
         }
-        None => (headway.finished as u64, nodes as u64, nodes_finished),
+        None => (progress.finished as u64, nodes as u64, nodes_finished),
     };
     bar.set_length(length);
     bar.set_position(position);
@@ -107,7 +108,7 @@ fn show(bar: &ProgressBar, headway: Headway, (job, nodes): (&str, usize)) {
     bar.tick();
 }
 
-/// What a job counts ([`rackloom_jobs::Job::portion`]).
+/// Returns the name of the pieces that a job counts ([`rackloom_jobs::Job::portion`]).
 fn pieces(job: &str) -> &'static str {
     match job {
         "collective" => "runs",

@@ -1,4 +1,4 @@
-//! What both engines do with a report: fill in who and what, print it, write it, turn it into an exit code.
+//! Output of a report for both engines: print it, write it, and derive the exit code.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,11 +8,11 @@ use rackloom_runtime::outcome::findings;
 
 use crate::arguments::Output;
 use crate::exit::Exit;
-pub(crate) use crate::failure::say_aside;
+pub(crate) use crate::failure::print_to_stderr;
 use crate::failure::{self, Failure};
 use crate::present::{self, Style};
 
-/// Make sure, before anything starts, that the report can be written in the end.
+/// Checks, before a run, that its report can be written.
 pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
     match &output.json {
         Some(path) if !output.json_on_stdout() => must_be_writable_at(path),
@@ -20,7 +20,7 @@ pub(crate) fn must_be_writable(output: &Output) -> Result<(), Failure> {
     }
 }
 
-/// The same for any file.
+/// Checks, before a run, that this file can be written.
 pub(crate) fn must_be_writable_at(path: &Path) -> Result<(), Failure> {
     let existing = |path: &Path| std::fs::OpenOptions::new().append(true).open(path).map(drop);
     let attempt = if path.exists() { existing(path) } else { can_create_beside(path) };
@@ -30,7 +30,8 @@ pub(crate) fn must_be_writable_at(path: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Make sure, before the work, that files can be written into this directory, which is made if it does not exist.
+/// Checks, before a run, that files can be written into this directory. Makes the directory if it does not
+/// exist.
 pub(crate) fn must_be_writable_in(directory: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).and_then(|()| can_create_beside(&directory.join("probe"))).map_err(
         |error| {
@@ -41,8 +42,8 @@ pub(crate) fn must_be_writable_in(directory: &Path) -> Result<(), Failure> {
     )
 }
 
-/// Whether the folder of a file that does not exist yet takes one. The file itself is not touched: who waits for it would
-/// find it empty. Nothing is left behind should the run not come to a report.
+/// Checks that a file can be created in the folder of `path`. The file itself is not created, because a
+/// waiting program would find it empty. No file remains.
 fn can_create_beside(path: &Path) -> io::Result<()> {
     let Some(name) = path.file_name() else { return Err(io::ErrorKind::IsADirectory.into()) };
     let mut probe = std::ffi::OsString::from(".");
@@ -53,8 +54,8 @@ fn can_create_beside(path: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
-/// Print the report for people and write it for machines. Returns how the run ended: a report that cannot be written
-/// does not hide a run that went wrong.
+/// Prints the report and writes it as JSON. Returns the exit of the run. A write error replaces the exit of a
+/// run that passed, and is only printed for other runs.
 pub(crate) fn deliver(report: &Report, output: &Output, exit: Exit) -> Result<Exit, Failure> {
     match write_out(report, output) {
         Err(failure) if exit == Exit::Pass => Err(failure),
@@ -71,14 +72,14 @@ fn write_out(report: &Report, output: &Output) -> Result<(), Failure> {
     write(report, output)
 }
 
-/// Print the report for people.
+/// Prints the report.
 pub(crate) fn print(report: &Report, output: &Output) -> Result<(), Failure> {
     let style = if output.json_on_stdout() {
         Style::for_stream(&io::stderr())
     } else {
         Style::for_stream(&io::stdout())
     };
-    say(output, &present::report(report, style))
+    print_text(output, &present::report(report, style))
 }
 
 /// Writes the report as JSON, if `--json` is given.
@@ -98,15 +99,17 @@ pub(crate) fn write_json(output: &Output, value: &impl serde::Serialize) -> Resu
         }
     };
     match write() {
-        // `rackloom run ... --json - | head` is no mistake either.
+        // `rackloom run ... --json -
+        //
+        // head` is no error.
         Err(error) if output.json_on_stdout() && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written
             .map_err(|error| Failure::could_not_start("cannot write the JSON report", error).at_path(path)),
     }
 }
 
-/// Print a block of text; to standard error if standard output belongs to the JSON report.
-pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
+/// Prints a text. It goes to standard error if standard output is used for the JSON report.
+pub(crate) fn print_text(output: &Output, text: &str) -> Result<(), Failure> {
     let line = format!("{text}\n");
     let written = if output.json_on_stdout() {
         io::stderr().write_all(line.as_bytes())
@@ -114,7 +117,9 @@ pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
         io::stdout().write_all(line.as_bytes())
     };
     match written {
-        // `rackloom run ... | head` is no mistake.
+        // `rackloom run ...
+        //
+        // head` is no error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::could_not_start("cannot print", error))
         }
@@ -122,7 +127,8 @@ pub(crate) fn say(output: &Output, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Adds the notes about captures to the report. If they could not be written, prints why; a run that passed then ends otherwise.
+/// Adds the notes about captures to the report. If the captures could not be written, prints the failure; a
+/// run that passed gets its exit.
 pub(crate) fn note_captures(report: &mut Report, captured: Result<Vec<String>, Failure>, exit: Exit) -> Exit {
     let (exit, failure) = findings::note_captures(report, captured, exit);
     if let Some(failure) = failure {

@@ -6,7 +6,7 @@ use std::path::Path;
 use rackloom_plan::Plan;
 use rackloom_runtime::machine::exclusive;
 use rackloom_runtime::machine::program::Program;
-use rackloom_runtime::outcome::headway::Headway;
+use rackloom_runtime::outcome::progress::RunProgress;
 use rackloom_runtime::run::{Conclusion, RackObserver, RackUp, Run};
 
 use crate::arguments::RunArguments;
@@ -47,7 +47,10 @@ impl RackObserver for Display<'_> {
         let took = present::units::time(rack.elapsed_ns);
         let table = present::members(rack.plan, Some(&rack.pids));
         let links = rack.links;
-        reporting::say(&self.arguments.output, &format!("{table}\n\n{links} links up after {took}\n"))?;
+        reporting::print_text(
+            &self.arguments.output,
+            &format!("{table}\n\n{links} links up after {took}\n"),
+        )?;
         match &self.arguments.pids {
             Some(path) => write_pids(path, rack).map_err(|error| {
                 Failure::could_not_start("cannot write the process ids", error).at_path(path)
@@ -56,18 +59,18 @@ impl RackObserver for Display<'_> {
         }
     }
 
-    fn progress(&mut self, headway: Headway) {
+    fn progress(&mut self, progress: RunProgress) {
         if let Some(bar) = &self.bar {
-            bar.standing().set(headway);
+            bar.progress().set(progress);
         }
     }
 
     fn warning(&mut self, warning: &str) {
-        reporting::say_aside(warning);
+        reporting::print_to_stderr(warning);
     }
 }
 
-/// Writes the file of process ids. A script that waits for it finds it whole.
+/// Writes the file of process ids. A waiting program never sees an incomplete file.
 fn write_pids(path: &Path, rack: &RackUp<'_>) -> io::Result<()> {
     let members = rack.plan.members.iter().zip(&rack.pids).filter(|(_, pid)| **pid != 0);
     let members: Vec<_> =

@@ -1,7 +1,7 @@
-//! Prints the schedule of a collective, step by step, without running it: `rackloom schedule`.
+//! `rackloom schedule`: prints the schedule of a collective, without running it.
 //!
-//! With one algorithm the schedule itself; with several the cost of each; with none what can be chosen from, because the choice
-//! waits for the links to be measured.
+//! For one algorithm it prints the schedule; for several, the cost of each. Without an algorithm it prints
+//! the candidates, because the choice depends on measurements of the links.
 
 use std::num::NonZeroUsize;
 
@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::{present, reporting};
 
-/// Print the schedule of the rack's collective.
+/// Prints the schedule of the rack's collective.
 pub(crate) fn run(arguments: &ScheduleArguments) -> Result<Exit, Failure> {
     let plan = RackRequest::read(&arguments.file, &arguments.schedule.overrides())?.plan()?;
     let JobKind::Collective(job) = plan.job.kind else {
@@ -28,7 +28,7 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<Exit, Failure> {
         Some(name) => print::table(&schedule(&plan, &job, algorithm(&job, name)?)?, arguments.rounds),
         None => several(&plan, &job)?,
     };
-    reporting::say(&Output { json: None }, text.trim_end())?;
+    reporting::print_text(&Output { json: None }, text.trim_end())?;
     Ok(Exit::Pass)
 }
 
@@ -41,7 +41,7 @@ fn algorithm(job: &CollectivePlan, name: AlgorithmName) -> Result<Algorithm, Fai
     found.ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
 }
 
-/// The schedule for the largest size.
+/// Returns the schedule for the largest size.
 fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<Schedule, Failure> {
     let element: ElementType =
         job.element.name().parse().map_err(|error: rackloom_collectives::array::UnknownElementType| {
@@ -59,7 +59,7 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
     build(&request, algorithm).map_err(|refused| Failure::bad_input(refused.to_string()))
 }
 
-/// The cost of each named algorithm.
+/// Formats the cost of each named algorithm.
 fn several(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     let names = job.algorithm.names().iter();
     let schedules: Result<Vec<_>, _> =
@@ -68,11 +68,11 @@ fn several(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     Ok(present::schedules(&schedules?, job.element.bytes(), why))
 }
 
-/// What `auto` chooses from.
+/// Formats the candidates of `auto`.
 fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     let mut schedules = Vec::new();
     for algorithm in suitable(collective(job)?, segments(job)) {
-        // Some algorithms are only for some numbers of ranks.
+        // An algorithm may not support this number of ranks.
         if let Ok(schedule) = schedule(plan, job, algorithm) {
             schedules.push(schedule);
         }

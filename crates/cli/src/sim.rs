@@ -1,4 +1,4 @@
-//! `rackloom sim`: the same plan, core, job and report, in virtual time.
+//! `rackloom sim`: runs the plan in virtual time, with the core, the jobs and the report of `rackloom run`.
 
 use std::io;
 use std::path::Path;
@@ -15,7 +15,7 @@ use rackloom_plan::impair::Direction;
 use rackloom_protocol::{MemberRole, NodeId, PortId};
 use rackloom_runtime::capture;
 use rackloom_runtime::outcome::findings::{self, Findings};
-use rackloom_runtime::outcome::headway::Headway;
+use rackloom_runtime::outcome::progress::RunProgress;
 use rackloom_runtime::outcome::{expectations, meta};
 use rackloom_runtime::request::arrays::{self, ArrayWriter};
 use rackloom_runtime::request::work::{RackRequest, Work};
@@ -29,17 +29,17 @@ use crate::reporting;
 use crate::simulated_links::SimulatedLinks;
 use crate::trace;
 
-/// Events in virtual time between two looks at how far it is; some milliseconds of a clock on the wall.
-const OCCURRENCES_PER_LOOK: u64 = 1 << 12;
+/// Number of events between two updates of the progress bar: a few milliseconds of wall time.
+const EVENTS_PER_UPDATE: u64 = 1 << 12;
 
-/// Larger racks are watched under a fault script only: whoever simulates a thousand nodes without one wants speed.
+/// Largest rack whose oracles are watched without a fault script. Simulations of larger racks shall be fast.
 const WATCHED_MEMBERS_MAX: usize = 64;
 
-/// Run a rack in virtual time.
+/// Runs a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let mut overrides = Overrides { payload: arguments.payload.clone(), ..(&arguments.overrides).into() };
     if arguments.trace.is_some() {
-        // Nothing of the file's own job is done, so nothing of it is judged.
+        // The file's own job does not run, so its expectations do not apply.
         overrides.job.job = Some(JobName::None);
     }
     let given_arrays = (&arguments.arrays).into();
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let work = request.possible_work()?;
     let source = request.into_source();
     must_have_a_model(&work.plan)?;
-    arrays::make_place(&given_arrays, &work.is_written())?;
+    arrays::make_destination(&given_arrays, &work.is_written())?;
     reporting::must_be_writable(&arguments.output)?;
     capture::make_directory(&source.capture)?;
     let Work { plan, faults, inputs, result_shapes } = work;
@@ -67,12 +67,12 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     if let Some(script) = &faults {
         simulation.play(script, &plan, plan.seed);
     }
-    let captures = capture::place(&source.capture, u64::from(std::process::id()));
-    if let Some(place) = &captures {
-        simulation.witness(SimulatedLinks::begin(place, &plan).map_err(cannot_capture)?);
+    let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
+    if let Some(files) = &captures {
+        simulation.witness(SimulatedLinks::begin(files, &plan).map_err(cannot_capture)?);
     }
     let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
-    let stalled = run_under(&mut simulation, plan.endpoint_count(), &bar).err();
+    let stalled = run_with_bar(&mut simulation, plan.endpoint_count(), &bar).err();
     drop(bar);
     if let Some(directory) = &source.arrays.output {
         write_results(&mut simulation, directory, &result_shapes).map_err(|error| {
@@ -95,41 +95,42 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     report.add_oracles(&simulation.verdicts());
     report.judge_refusals(expectations::refusals(faults.as_ref()));
     drop(simulation);
-    let captured = captures.map_or(Ok(Vec::new()), |place| place.join(&plan));
+    let captured = captures.map_or(Ok(Vec::new()), |files| files.join(&plan));
     let exit = if stalled.is_some() { Exit::Stalled } else { findings::exit_of(&report) };
     let exit = reporting::note_captures(&mut report, captured, exit);
     report.meta = Some(meta::of(&plan, &source.command));
     reporting::deliver(&report, &arguments.output, exit)
 }
 
-/// What is the kernel's has no model.
+/// Checks that the plan has no bridge of the kernel. The simulator has no model of one.
 pub(crate) fn must_have_a_model(plan: &Plan) -> Result<(), Failure> {
     if !plan.has_bridges() {
         return Ok(());
     }
     let what = "`switch: bridge` is a bridge of the kernel, of which virtual time has no model";
-    let hint = "use `rackloom run`, or leave `switch: bridge` out to simulate the star with a switch of ours";
+    let hint =
+        "use `rackloom run`, or leave `switch: bridge` out to simulate the star with a rackloom switch";
     Err(Failure::bad_input(what).at("shape.star.switch").hint(hint))
 }
 
 fn cannot_capture(error: io::Error) -> Failure {
     Failure::could_not_start("cannot write the captures", error)
-        .hint("each link takes a file; `ulimit -n` says how many may be open")
+        .hint("each link needs a file; `ulimit -n` shows the limit of open files")
 }
 
-/// To the end, and say now and then how far it is.
-fn run_under(simulation: &mut Simulation, ranks: usize, bar: &Bar) -> Result<(), Stalled> {
-    simulation.run_watched(OCCURRENCES_PER_LOOK, |simulation| {
+/// Runs the simulation to its end, and updates the progress bar now and then.
+fn run_with_bar(simulation: &mut Simulation, ranks: usize, bar: &Bar) -> Result<(), Stalled> {
+    simulation.run_watched(EVENTS_PER_UPDATE, |simulation| {
         let ranks = || (0..ranks).map(|rank| NodeId(rank as u16));
         let is_over = |rank: &NodeId| simulation.state(*rank) != rackloom_simulator::MemberState::Running;
         let working = ranks().filter(|rank| !is_over(rank)).filter_map(|rank| simulation.job(rank));
-        let headway = Headway::of(ranks().filter(is_over).count(), working.filter_map(Job::portion));
-        bar.standing().set(headway);
+        let progress = RunProgress::of(ranks().filter(is_over).count(), working.filter_map(Job::portion));
+        bar.progress().set(progress);
     })?;
     Ok(())
 }
 
-/// What each rank has got, to the user's files.
+/// Writes the result of each rank to a file.
 fn write_results(
     simulation: &mut Simulation,
     directory: &Path,
@@ -189,7 +190,7 @@ pub(crate) fn report(
     report
 }
 
-/// What a rank's job has found, with the paths of its operations.
+/// Returns the result of a rank's job, with the paths of its operations.
 fn result(mut job: Box<dyn Job>, node: NodeId, simulation: &Simulation) -> JobResult {
     let mut result = job.result();
     result.paths = simulation.paths(node);
@@ -251,7 +252,7 @@ fn port_reports(plan: &Plan, simulation: &Simulation, node: NodeId) -> Vec<PortR
         .collect()
 }
 
-/// A switch has nothing of its own to finish: alive at the end is as well as it can be.
+/// Returns the state of a member for the report. A switch has no job, so a live switch has finished.
 fn state(state: rackloom_simulator::MemberState, has_job: bool) -> MemberState {
     match state {
         rackloom_simulator::MemberState::Finished => MemberState::Finished,

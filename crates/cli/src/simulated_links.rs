@@ -1,4 +1,4 @@
-//! What the simulator's frames are written with: one pen per link, for both of its ends.
+//! Captures of a simulated rack: one file per link, for both of its ends.
 
 use std::io;
 
@@ -8,27 +8,27 @@ use rackloom_plan::impair::{Direction, Verdict};
 use rackloom_protocol::{DropReason, Instant};
 use rackloom_simulator::FrameWitness;
 
-use rackloom_runtime::capture::{CaptureWriter, FrameSink, Patience, Place};
+use rackloom_runtime::capture::{CaptureFiles, CaptureWriter, FrameSink, WhenFull};
 
-/// All links of a simulated rack.
+/// Capture sinks of all links.
 pub(crate) struct SimulatedLinks {
     sinks: Vec<FrameSink>,
     headings: Vec<Heading>,
-    /// Goes last: then everything is on disk.
+    /// Dropped last: the drop writes all frames to the disk.
     _writer: CaptureWriter,
 }
 
 impl SimulatedLinks {
-    /// One part per link.
-    pub(crate) fn begin(place: &Place, plan: &Plan) -> io::Result<Self> {
+    /// Opens one part per link.
+    pub(crate) fn begin(files: &CaptureFiles, plan: &Plan) -> io::Result<Self> {
         let headings: Vec<_> =
             (0..plan.links.len()).filter_map(|edge| Heading::of(plan, edge as u16)).collect();
-        let (writer, sinks) = CaptureWriter::begin(place, 0, &headings, Patience::Endless)?;
+        let (writer, sinks) = CaptureWriter::begin(files, 0, &headings, WhenFull::Wait)?;
         Ok(Self { sinks, headings, _writer: writer })
     }
 
-    /// A frame that went in `direction` came to nothing at the other end.
-    fn came_to_nothing(
+    /// Records a frame in `direction` that the receiver did not get or did not use.
+    fn write_unused(
         &self,
         now: Instant,
         (edge, direction): (u16, Direction),
@@ -51,10 +51,10 @@ impl FrameWitness for SimulatedLinks {
     }
 
     fn not_used(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: DropReason) {
-        self.came_to_nothing(now, (edge, direction), frame, |end| comment::refused(end, reason));
+        self.write_unused(now, (edge, direction), frame, |end| comment::refused(end, reason));
     }
 
     fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], why: &str) {
-        self.came_to_nothing(now, (edge, direction), frame, |_| comment::lost(why));
+        self.write_unused(now, (edge, direction), frame, |_| comment::lost(why));
     }
 }

@@ -26,7 +26,7 @@ pub(crate) fn up(arguments: &UpArguments) -> Result<Exit, Failure> {
         status.links_total,
         status.name
     );
-    reporting::say(&Output { json: None }, &text)?;
+    reporting::print_text(&Output { json: None }, &text)?;
     Ok(Exit::Pass)
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn keep() -> Result<Exit, Failure> {
     struct Log;
     impl RackObserver for Log {
         fn warning(&mut self, warning: &str) {
-            reporting::say_aside(warning);
+            reporting::print_to_stderr(warning);
         }
     }
     standing::keep(&Program::current(), &mut Log)
@@ -57,7 +57,7 @@ pub(crate) fn status(arguments: &StatusArguments) -> Result<Exit, Failure> {
     } else {
         racks_up.iter().map(present::rack_status).collect::<Vec<_>>().join("\n\n")
     };
-    reporting::say(&Output { json: None }, &text)?;
+    reporting::print_text(&Output { json: None }, &text)?;
     first_failure.map_or(Ok(Exit::Pass), Err)
 }
 
@@ -67,7 +67,7 @@ struct Racks<'a> {
     racks: &'a [RackStatus],
 }
 
-/// `rackloom down`: ends racks and returns once nothing of them is left.
+/// `rackloom down`: ends racks and returns once their processes have ended.
 pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
     if let Some(seat) = &arguments.seat {
         return leave(arguments, seat);
@@ -76,7 +76,7 @@ pub(crate) fn down(arguments: &DownArguments) -> Result<Exit, Failure> {
     for rack in chosen(arguments)? {
         let report = rack.down()?;
         reporting::print(&report, &arguments.output)?;
-        reporting::say(&arguments.output, &departure(rack.name(), &report))?;
+        reporting::print_text(&arguments.output, &departure(rack.name(), &report))?;
         if exit == Exit::Pass {
             exit = exit_of(&report);
         }
@@ -91,8 +91,8 @@ fn leave(arguments: &DownArguments, seat: &str) -> Result<Exit, Failure> {
     rack.leave(seat)?;
     let name = rack.name();
     let text =
-        format!("rack {name}: nobody sits in {seat} any more; `rackloom seat --join {name}/{seat}` takes it");
-    reporting::say(&arguments.output, &text)?;
+        format!("rack {name}: seat {seat} is vacant now; `rackloom seat --join {name}/{seat}` takes it");
+    reporting::print_text(&arguments.output, &text)?;
     Ok(Exit::Pass)
 }
 
@@ -108,9 +108,8 @@ pub(crate) fn inject(arguments: &InjectArguments) -> Result<Exit, Failure> {
     let rack = only(arguments.rack.as_deref())?;
     let events = rack.inject(script, inline)?;
     let (name, faults) = (rack.name(), if events == 1 { "fault" } else { "faults" });
-    let text =
-        format!("rack {name}: {events} {faults} injected; `rackloom status {name}` shows what becomes of it");
-    reporting::say(&Output { json: None }, &text)?;
+    let text = format!("rack {name}: {events} {faults} injected; `rackloom status {name}` shows its effect");
+    reporting::print_text(&Output { json: None }, &text)?;
     Ok(Exit::Pass)
 }
 
@@ -154,5 +153,5 @@ fn chosen(arguments: &DownArguments) -> Result<Vec<StandingRack>, Failure> {
         return Err(Failure::bad_input("no rack is up"));
     }
     Err(Failure::bad_input(format!("several racks are up: {}", names.join(", ")))
-        .hint("name one of them, or say --all"))
+        .hint("name one of them, or use --all"))
 }

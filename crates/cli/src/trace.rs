@@ -10,12 +10,12 @@ use rackloom_protocol::NodeId;
 
 use crate::failure::Failure;
 
-/// A longer trace is cut into several.
+/// Maximum length of a trace, in bytes.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 const HINT: &str =
     "the first line of a trace is `time,source,destination,bytes,kind`; docs/cli.md has an example";
 
-/// What each rank of the plan does when the trace is played.
+/// Returns the job of each rank for a trace.
 pub(crate) fn jobs(file: &Path, plan: &Plan) -> Result<Vec<Box<dyn Job>>, Failure> {
     let unreadable = |error: std::io::Error| {
         Failure::bad_input(format!("cannot read the trace: {error}")).at_path(file).hint(HINT)

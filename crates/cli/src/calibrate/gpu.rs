@@ -1,6 +1,7 @@
-//! `rackloom calibrate --gpu`: from which size on one way of moving bytes beats another on a device, kept for later nodes.
+//! `rackloom calibrate --gpu`: measures the sizes from which each method of moving bytes is the fastest on a
+//! device, and stores them for later nodes.
 //!
-//! The measuring is `rackloom_gpu::tiers`'; here is only what is asked and what is said.
+//! [`rackloom_gpu::tiers`] measures. This module selects the device and prints the results.
 
 use rackloom::memory::open_device;
 use rackloom_gpu::GpuError;
@@ -13,31 +14,31 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::present::table::{Column, Table};
 use crate::present::units;
-use crate::reporting::say;
+use crate::reporting::print_text;
 
-/// Measures on a device, and keeps the sizes.
+/// Measures a device and stores the result.
 pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
     let unknown =
         || Failure::bad_input(format!("{device} is not a device")).at("--gpu").hint("write `cuda:0`");
     let choice = MemoryDevice::named(device).ok_or_else(unknown)?;
-    let (opened, name) = open_device(choice.into()).map_err(|error| told(&error))?;
-    let (tiers, timed) = measure(opened).map_err(|error| told(&error))?;
+    let (opened, name) = open_device(choice.into()).map_err(|error| failure_of(&error))?;
+    let (tiers, timed) = measure(opened).map_err(|error| failure_of(&error))?;
     let kept = tiers
         .keep(&name)
-        .map_err(|error| Failure::could_not_start("cannot keep what was measured", error))?;
+        .map_err(|error| Failure::could_not_start("cannot store the measured sizes", error))?;
     let kept = kept.display().to_string();
     let text = if json {
         format!("{:#}", as_json(device, &name, &tiers, &timed, &kept))
     } else {
         as_table(device, &tiers, &timed, &kept)
     };
-    say(&Output { json: None }, &text)?;
+    print_text(&Output { json: None }, &text)?;
     Ok(Exit::Pass)
 }
 
-fn told(error: &GpuError) -> Failure {
-    let told = error.to_string();
-    let (what, _) = told.rsplit_once("; hint: ").unwrap_or((&told, ""));
+fn failure_of(error: &GpuError) -> Failure {
+    let message = error.to_string();
+    let (what, _) = message.rsplit_once("; hint: ").unwrap_or((&message, ""));
     Failure::new(Exit::CouldNotStart, what).hint(error.hint())
 }
 
@@ -46,13 +47,13 @@ fn as_table(device: &str, tiers: &Tiers, timed: &[Timed], kept: &str) -> String 
         ["bytes", "staged", "in place", "by a kernel", "by engines", "piece by piece", "read ahead"];
     let mut table = Table::new(&columns.map(Column::Right));
     for one in timed {
-        let ways =
+        let times =
             [one.staged_ns, one.in_place_ns, one.kernel_ns, one.engines_ns, one.piecewise_ns, one.ahead_ns];
-        table.row(std::iter::once(units::bytes(one.bytes)).chain(ways.map(units::time)));
+        table.row(std::iter::once(units::bytes(one.bytes)).chain(times.map(units::time)));
     }
     let Tiers { in_place_bytes_min, engine_bytes_min, ahead_bytes_min } = *tiers;
     format!(
-        "{}\n{device}: in place from {}, engines from {}, read ahead from {}\nkept in {kept}: nodes on this device use them from now on",
+        "{}\n{device}: in place from {}, engines from {}, read ahead from {}\nstored in {kept}: nodes on this device use them from now on",
         table.render(),
         units::bytes(in_place_bytes_min),
         units::bytes(engine_bytes_min),

@@ -1,8 +1,10 @@
-//! `rackloom campaign`: drawn fault scripts against one rack, in virtual time or as processes; what fails is made small.
+//! `rackloom campaign`: runs drawn fault scripts against one rack, in virtual time or as processes, and
+//! reduces those that fail.
 //!
-//! Every script is to end right or with a clean error, and never in a hang (`docs/fault-scripts.md`). Runs share nothing, so each
-//! thread takes the next number until none is left. A script that fails is run again and again with less in it, and printed as
-//! a file and the exact command that repeats it. A campaign that is interrupted prints what it has found until then.
+//! Every script must end correctly or with a clean error, and never in a hang (`docs/fault-scripts.md`). Runs
+//! share nothing, so each thread takes the next number until none is left. A script that fails is repeated
+//! with fewer and simpler events, and printed as a file with the command that repeats it. An interrupted
+//! campaign prints its results so far.
 
 mod processes;
 mod progress_log;
@@ -28,22 +30,22 @@ use self::trial::{Outcome, Range};
 use crate::arguments::{CampaignArguments, Engine};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporting::say;
+use crate::reporting::print_text;
 
-/// Runs that making one script small may take.
+/// Maximum number of runs that the reduction of one script takes.
 const ATTEMPTS_MAX: usize = 400;
 
-/// A script that failed, made small.
+/// Script that failed, in its reduced form.
 struct Found {
     number: u64,
     script: FaultScript,
     events_before: usize,
     why: Vec<String>,
-    /// How often it fails, where that is not always.
-    how_often: Option<String>,
+    /// Number of failures in repeats, as text; `None` in virtual time, where each repeat fails.
+    repeats: Option<String>,
 }
 
-/// Explore.
+/// Runs a campaign.
 pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
     if arguments.engine == Engine::Sim && arguments.time_scale.is_some() {
         return Err(Failure::bad_input("`--time-scale` concerns processes only")
@@ -64,7 +66,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
         Engine::Processes => Some(Racks::prepare(arguments, &range, &interruption, options(arguments))?),
     };
     if let Some(racks) = &racks {
-        say(&arguments.output, &racks.scale_in_words())?;
+        print_text(&arguments.output, &racks.describe_scale())?;
     }
     let threads =
         arguments.threads.map_or_else(|| racks.as_ref().map_or_else(processors, |_| 1), usize::from);
@@ -91,7 +93,7 @@ pub(crate) fn run(arguments: &CampaignArguments) -> Result<Exit, Failure> {
 struct Campaign<'a> {
     arguments: &'a CampaignArguments,
     range: &'a Range,
-    /// Where the scripts are played by processes.
+    /// Racks of processes, with that engine.
     racks: Option<Racks<'a>>,
     /// Numbers that have passed in an earlier campaign.
     passed: BTreeSet<u64>,
@@ -104,22 +106,22 @@ struct Campaign<'a> {
 }
 
 impl Campaign<'_> {
-    /// One thread's share.
+    /// Runs scripts until none is left: the work of one thread.
     fn work(&self) {
         let CampaignArguments { runs, first, failures_max, .. } = *self.arguments;
         loop {
-            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
             let is_enough =
                 self.found.lock().unwrap_or_else(PoisonError::into_inner).len() as u64 >= failures_max;
-            if place >= runs || is_enough || self.interruption.is_asked() {
+            if index >= runs || is_enough || self.interruption.is_requested() {
                 return;
             }
-            let number = first.wrapping_add(place);
+            let number = first.wrapping_add(index);
             if self.passed.contains(&number) {
                 continue;
             }
             let script = self.draw(number);
-            let outcome = self.play(&script);
+            let outcome = self.run_script(&script);
             if matches!(outcome, Outcome::Cut) {
                 return;
             }
@@ -129,8 +131,8 @@ impl Campaign<'_> {
                 Outcome::Starved => _ = self.starved.fetch_add(1, Ordering::Relaxed),
                 Outcome::Fail(why) => {
                     self.progress_log.note(number, false);
-                    let small = self.made_small(&script, number, why);
-                    self.found.lock().unwrap_or_else(PoisonError::into_inner).push(small);
+                    let reduced = self.reduce(&script, number, why);
+                    self.found.lock().unwrap_or_else(PoisonError::into_inner).push(reduced);
                 }
                 Outcome::Cut => {}
             }
@@ -139,46 +141,46 @@ impl Campaign<'_> {
 
     fn draw(&self, number: u64) -> FaultScript {
         let script = self.range.draw(number);
-        self.racks.as_ref().map_or(script.clone(), |racks| racks.stretched(&script))
+        self.racks.as_ref().map_or(script.clone(), |racks| racks.scaled(&script))
     }
 
-    fn play(&self, script: &FaultScript) -> Outcome {
+    fn run_script(&self, script: &FaultScript) -> Outcome {
         self.racks.as_ref().map_or_else(|| self.range.run(script), |racks| racks.run(script))
     }
 
-    fn made_small(&self, script: &FaultScript, number: u64, why: Vec<String>) -> Found {
-        let (events_before, mut last_words) = (script.events.len(), why);
+    fn reduce(&self, script: &FaultScript, number: u64, why: Vec<String>) -> Found {
+        let (events_before, mut reasons) = (script.events.len(), why);
         let mut fails = |candidate: &FaultScript| {
-            if self.interruption.is_asked() {
+            if self.interruption.is_requested() {
                 return false;
             }
             let why = match &self.racks {
-                Some(racks) => racks.fails_often(candidate).0,
+                Some(racks) => racks.repeat(candidate).0,
                 None => match self.range.run(candidate) {
                     Outcome::Fail(why) => Some(why),
                     _ => None,
                 },
             };
             why.is_some_and(|why| {
-                last_words = why;
+                reasons = why;
                 true
             })
         };
-        let (mut small, mut how_often) = (script.clone(), None);
+        let (mut reduced, mut repeats) = (script.clone(), None);
         match &self.racks {
-            None => small = shrink(script, ATTEMPTS_MAX, &mut fails),
+            None => reduced = shrink(script, ATTEMPTS_MAX, &mut fails),
             Some(racks) => {
-                let (is_failing, in_words) = racks.fails_often(script);
-                how_often = Some(in_words);
+                let (is_failing, text) = racks.repeat(script);
+                repeats = Some(text);
                 if is_failing.is_some() {
-                    small = shrink(script, processes::ATTEMPTS_MAX, &mut fails);
+                    reduced = shrink(script, processes::ATTEMPTS_MAX, &mut fails);
                 }
             }
         }
-        Found { number, script: small, events_before, why: last_words, how_often }
+        Found { number, script: reduced, events_before, why: reasons, repeats }
     }
 
-    /// What was found, and how it ends.
+    /// Prints and writes the results. Returns the exit.
     fn conclude(self, begun: Instant, threads: usize) -> Result<Exit, Failure> {
         let mut found = std::mem::take(&mut *self.found.lock().unwrap_or_else(PoisonError::into_inner));
         found.sort_by_key(|one: &Found| one.number);
@@ -186,7 +188,7 @@ impl Campaign<'_> {
             found.iter().map(|one| self.failed_script(one)).collect::<Result<Vec<_>, Failure>>()?;
         let output = &self.arguments.output;
         for one in &failures {
-            say(output, &self.in_words(one))?;
+            print_text(output, &self.describe(one))?;
         }
         let ran = self.ran.load(Ordering::Relaxed);
         let starved = self.starved.load(Ordering::Relaxed);
@@ -197,18 +199,18 @@ impl Campaign<'_> {
             more = format!(", {} left out that had passed before", self.left_out());
         }
         if starved > 0 {
-            more = format!("{more}, {starved} starved of a processor");
+            more = format!("{more}, {starved} without a processor in time");
         }
-        if self.interruption.is_asked() {
+        if self.interruption.is_requested() {
             more = format!("{more}, interrupted before the other {}", self.not_run(ran));
         }
         let line = format!(
             "{ran} fault scripts in {took_s:.1} s ({per_minute:.0} per minute on {threads} threads){more}: {} failed",
             failures.len()
         );
-        say(output, &line)?;
+        print_text(output, &line)?;
         let exit = match failures.is_empty() {
-            _ if self.interruption.is_asked() => Exit::Interrupted,
+            _ if self.interruption.is_requested() => Exit::Interrupted,
             false => Exit::Fail,
             true if starved > 0 => Exit::Starved,
             true => Exit::Pass,
@@ -260,7 +262,7 @@ impl Campaign<'_> {
         Ok(FailedScript {
             number: found.number,
             reasons: found.why.clone(),
-            repeats: found.how_often.clone(),
+            repeats: found.repeats.clone(),
             events_drawn: found.events_before,
             events: found.script.events.len(),
             script,
@@ -271,22 +273,23 @@ impl Campaign<'_> {
 
     fn rack_and_options(&self) -> String {
         let rack = self.arguments.file.display().to_string();
-        options(self.arguments).into_iter().fold(rack, |all, word| format!("{all} {word}"))
+        options(self.arguments).into_iter().fold(rack, |line, option| format!("{line} {option}"))
     }
 
-    /// Returns a failing script as text for people.
-    fn in_words(&self, failed: &FailedScript) -> String {
+    /// Formats a failing script for people.
+    fn describe(&self, failed: &FailedScript) -> String {
         let FailedScript { number, repeats, events_drawn, events, script, file, repeat, .. } = failed;
         let repeats = repeats.as_deref().unwrap_or_default();
         let reasons: String = failed.reasons.iter().take(5).map(|line| format!("  {line}\n")).collect();
         let rack = self.rack_and_options();
         format!(
-            "script {number} fails{repeats}; made small from {events_drawn} events to {events}:\n{reasons}\n{script}\n  repeat it:  {repeat}\n  for real:   rackloom run {rack} --faults {file}\n"
+            "script {number} fails{repeats}; reduced from {events_drawn} events to {events}:\n{reasons}\n{script}\n  repeat it:     {repeat}\n  on processes:  rackloom run {rack} --faults {file}\n"
         )
     }
 }
 
-/// What was said on the command line beyond the campaign itself, for the command that repeats a run.
+/// Returns the options of the command line that concern the rack and its job, for the command that repeats a
+/// run.
 fn options(arguments: &CampaignArguments) -> Vec<String> {
     let own = [
         "--runs",
@@ -299,17 +302,17 @@ fn options(arguments: &CampaignArguments) -> Vec<String> {
         "--time-scale",
         "--json",
     ];
-    let mut words = std::env::args().skip(2);
+    let mut rest = std::env::args().skip(2);
     let mut kept = Vec::new();
     let file = arguments.file.display().to_string();
-    while let Some(word) = words.next() {
-        let option = word.split_once('=').map_or(word.as_str(), |(option, _)| option);
+    while let Some(argument) = rest.next() {
+        let option = argument.split_once('=').map_or(argument.as_str(), |(option, _)| option);
         if own.contains(&option) {
-            if !word.contains('=') {
-                words.next();
+            if !argument.contains('=') {
+                rest.next();
             }
-        } else if word != file {
-            kept.push(word);
+        } else if argument != file {
+            kept.push(argument);
         }
     }
     kept

@@ -1,8 +1,9 @@
-//! Drawn scripts against racks of processes: each run is a `rackloom run` of its own, with a limit.
+//! Drawn scripts on racks of processes. Each run is a `rackloom run` with a time limit.
 //!
-//! The scripts are those of virtual time. Only the moments at which faults begin are stretched, because a job takes longer on processes;
-//! frames, places of the job, durations, periods and delays mean the same in both. A run of processes is not deterministic: a
-//! candidate counts as failing if it fails in three of ten repeats.
+//! The scripts are those of virtual time. Only the times at which faults begin are scaled, because a job
+//! takes longer on processes. Frames, steps of the job, durations, periods and delays are equal in both
+//! engines. A run of processes is not deterministic: a candidate counts as failing if it fails in three of
+//! ten repeats.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
@@ -21,27 +22,28 @@ use crate::arguments::CampaignArguments;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// Candidates that making one script small may try.
+/// Maximum number of candidates that the reduction of one script tries.
 pub(super) const ATTEMPTS_MAX: usize = 40;
 const REPEATS: u32 = 10;
 const FAILING_REPEATS: u32 = 3;
-/// How often a run is looked at.
-const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-/// What a run may take beyond its plan's watchdog, the faults and the healing, and what it may take to go once it is told to.
+/// Time between two polls of a run.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Longest time of a run beyond its plan's watchdog, the faults and the healing.
 const SLACK: Duration = Duration::from_secs(120);
-const FAREWELL: Duration = Duration::from_secs(20);
-/// Lines of a failure that are kept.
+/// Longest time for an interrupted run to end.
+const END_TIMEOUT: Duration = Duration::from_secs(20);
+/// Number of lines of a failure that are kept.
 const LINES_MAX: usize = 20;
 
-/// Racks of processes, one after the other.
+/// Runs on racks of processes, one after the other.
 pub(super) struct Racks<'a> {
     arguments: &'a CampaignArguments,
     range: &'a Range,
     interruption: &'a Interruption,
-    /// Of the command line, for each run.
+    /// Options of the command line, for each run.
     options: Vec<String>,
     scale: u64,
-    /// Where scripts and reports lie; goes with this value.
+    /// Directory of scripts and reports, removed on drop.
     directory: PathBuf,
     next: AtomicU64,
 }
@@ -53,7 +55,7 @@ impl Drop for Racks<'_> {
 }
 
 impl<'a> Racks<'a> {
-    /// Runs once without faults, which must pass and says how much longer the job takes than in virtual time.
+    /// Runs the rack once without faults. The run must pass. Its duration gives the time scale.
     pub(super) fn prepare(
         arguments: &'a CampaignArguments,
         range: &'a Range,
@@ -87,37 +89,38 @@ impl<'a> Racks<'a> {
         Ok(racks)
     }
 
-    pub(super) fn scale_in_words(&self) -> String {
+    pub(super) fn describe_scale(&self) -> String {
         let Self { scale, .. } = self;
         format!(
             "faults that begin at a time begin {scale} times later than in virtual time (`--time-scale {scale}`)"
         )
     }
 
-    /// The script with its times of beginning on this engine's scale.
-    pub(super) fn stretched(&self, script: &FaultScript) -> FaultScript {
-        stretched(script, self.scale)
+    /// Returns the script with the times of its faults scaled for processes.
+    pub(super) fn scaled(&self, script: &FaultScript) -> FaultScript {
+        scaled(script, self.scale)
     }
 
-    /// Plays the script once.
+    /// Runs the script once.
     pub(super) fn run(&self, script: &FaultScript) -> Outcome {
         self.run_once(Some(script)).0
     }
 
-    /// Why the script fails, if it does in three of ten repeats; and how often it did, in words.
-    pub(super) fn fails_often(&self, script: &FaultScript) -> (Option<Vec<String>>, String) {
+    /// Runs the script up to ten times. Returns the reasons if it fails three times, and a text with the
+    /// counts.
+    pub(super) fn repeat(&self, script: &FaultScript) -> (Option<Vec<String>>, String) {
         judged(|| self.run(script))
     }
 
-    /// One `rackloom run`, and the report that it wrote.
+    /// Runs `rackloom run` once. Returns the outcome and the report that it wrote.
     fn run_once(&self, script: Option<&FaultScript>) -> (Outcome, Value) {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let at = |what: &str| self.directory.join(format!("{number}.{what}"));
         let (json, script_file, output) = (at("json"), at("yaml"), at("txt"));
         let started = self.start(script, &script_file, &json, &output);
-        let outcome = match started.map(|child| self.attend(child, self.limit(script))) {
+        let outcome = match started.map(|child| self.wait_for(child, self.limit(script))) {
             Err(error) => (Outcome::Fail(vec![format!("cannot start a run: {error}")]), Value::Null),
-            Ok(None) if self.interruption.is_asked() => (Outcome::Cut, Value::Null),
+            Ok(None) if self.interruption.is_requested() => (Outcome::Cut, Value::Null),
             Ok(None) => (Outcome::Fail(vec!["the run did not end, and was killed".to_owned()]), Value::Null),
             Ok(Some(code)) => {
                 let text = std::fs::read_to_string(&json).unwrap_or_default();
@@ -145,11 +148,12 @@ impl<'a> Racks<'a> {
             std::fs::write(script_file, self.range.text(script))?;
             command.arg("--faults").arg(script_file);
         }
-        // A group of its own: Ctrl-C reaches the campaign alone, which then tells the run.
+        // The run has a process group of its own: Ctrl-C reaches only the campaign, which then interrupts the
+        // run.
         command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).process_group(0).spawn()
     }
 
-    /// Within this time a run ends by itself.
+    /// Returns the time within which a run ends by itself.
     fn limit(&self, script: Option<&FaultScript>) -> Duration {
         let faults_ns = script.map_or(0, FaultScript::longest_pause_ns);
         let plan = self.range.plan();
@@ -157,31 +161,32 @@ impl<'a> Racks<'a> {
         Duration::from_nanos(ns) + SLACK
     }
 
-    /// Its exit code; nothing if it was ended, because it took too long or the campaign was interrupted.
-    fn attend(&self, mut child: Child, limit: Duration) -> Option<i32> {
+    /// Waits for the end of a run. Returns its exit code; `None` if it was ended, because it took too long or
+    /// the campaign was interrupted.
+    fn wait_for(&self, mut child: Child, limit: Duration) -> Option<i32> {
         let mut until = Instant::now() + limit;
-        let mut is_told = false;
+        let mut is_interrupted = false;
         loop {
             if let Ok(Some(status)) = child.try_wait() {
-                return status.code().filter(|_| !is_told);
+                return status.code().filter(|_| !is_interrupted);
             }
             let is_late = Instant::now() >= until;
-            if is_late && is_told {
+            if is_late && is_interrupted {
                 let _ = child.kill();
                 let _ = child.wait();
                 return None;
             }
-            if !is_told && (is_late || self.interruption.is_asked()) {
-                (is_told, until) = (true, Instant::now() + FAREWELL);
+            if !is_interrupted && (is_late || self.interruption.is_requested()) {
+                (is_interrupted, until) = (true, Instant::now() + END_TIMEOUT);
                 if let Ok(handle) = rustix::process::pidfd_open(
                     rustix::process::Pid::from_child(&child),
                     rustix::process::PidfdFlags::empty(),
                 ) {
-                    // It may have ended by itself just now.
+                    // Fails if the process has just ended.
                     let _ = rustix::process::pidfd_send_signal(&handle, rustix::process::Signal::TERM);
                 }
             }
-            thread::sleep(LOOK_INTERVAL);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -204,7 +209,8 @@ impl<'a> Racks<'a> {
     }
 }
 
-/// Repeats a run until it is known whether it fails in three of ten. A run that was starved counts as one that did not fail.
+/// Repeats a run until three of ten repeats have failed or can no longer fail. A run that was starved counts
+/// as one that did not fail.
 fn judged(mut run: impl FnMut() -> Outcome) -> (Option<Vec<String>>, String) {
     let (mut failed, mut runs, mut last) = (0, 0, Vec::new());
     while runs < REPEATS && failed < FAILING_REPEATS && failed + REPEATS - runs >= FAILING_REPEATS {
@@ -219,7 +225,7 @@ fn judged(mut run: impl FnMut() -> Outcome) -> (Option<Vec<String>>, String) {
     (is_failing.then_some(last), format!(" (and in {failed} of {runs} repeats)"))
 }
 
-/// From the last link that came up to the end.
+/// Returns the time from the last link that came up to the end of the run.
 fn job_took_ns(report: &Value) -> u64 {
     let elapsed_ns = report["elapsed_ns"].as_u64().unwrap_or(0);
     let events = report["events"].as_array().into_iter().flatten();
@@ -227,8 +233,8 @@ fn job_took_ns(report: &Value) -> u64 {
     elapsed_ns.saturating_sub(ups.filter_map(|event| event["at_ns"].as_u64()).max().unwrap_or(0))
 }
 
-/// Events that wait for a time wait so many times longer; everything else stays.
-fn stretched(script: &FaultScript, scale: u64) -> FaultScript {
+/// Multiplies the times at which events begin. Other triggers and durations stay.
+fn scaled(script: &FaultScript, scale: u64) -> FaultScript {
     let mut script = script.clone();
     for event in &mut script.events {
         if let Trigger::At(at_ns) = &mut event.trigger {
@@ -246,16 +252,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_beginning_are_stretched_and_nothing_else() {
+    fn only_the_times_at_which_events_begin_are_scaled() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}, job: {collective: {}}}", "r").unwrap();
         let text = "name: s\nevents:\n  - {what: down, where: n0->n1, at: 3us, for: 5us, every: 50us, times: 2}\n  \
                     - {what: revoke, where: n1, after: {frames: 3, way: n0->n1}}\n";
         let script = FaultScript::parse(text, "s", &plan).unwrap();
-        let long = stretched(&script, 7);
+        let long = scaled(&script, 7);
         assert_eq!(long.events[0].trigger, Trigger::At(21_000));
         assert_eq!(long.events[0].timing, script.events[0].timing);
         assert_eq!(long.events[1], script.events[1]);
-        assert_eq!(stretched(&script, 1).to_text(&plan), script.to_text(&plan));
+        assert_eq!(scaled(&script, 1).to_text(&plan), script.to_text(&plan));
     }
 
     #[test]
@@ -269,8 +275,8 @@ mod tests {
                     Outcome::Pass
                 }
             };
-            let (why, words) = judged(&mut run);
-            (why.is_some(), words, repeats.count())
+            let (why, text) = judged(&mut run);
+            (why.is_some(), text, repeats.count())
         };
         let (yes, no) = (true, false);
         assert_eq!(judged_of(&[yes; 10]), (true, " (and in 3 of 3 repeats)".to_owned(), 7));

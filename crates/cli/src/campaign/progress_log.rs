@@ -1,6 +1,6 @@
-//! What a campaign has run, kept in a file, so that one that was interrupted goes on where it was.
+//! Progress of a campaign in a file, so that an interrupted campaign can be continued.
 //!
-//! One line per run, `NUMBER pass` or `NUMBER fail`, appended as runs end. A line that was cut off in the middle is no line.
+//! A run adds one line when it ends, `NUMBER pass` or `NUMBER fail`. An incomplete line is ignored.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -10,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::failure::Failure;
 
-/// The file, if there is one.
+/// File of the progress, if there is one.
 pub(super) struct ProgressLog(Option<Mutex<File>>);
 
 impl ProgressLog {
-    /// Open it, and read which numbers have passed.
+    /// Opens the file. Returns the numbers that have passed as well.
     pub(super) fn open(path: Option<&Path>) -> Result<(Self, BTreeSet<u64>), Failure> {
         let Some(path) = path else { return Ok((Self(None), BTreeSet::new())) };
         let failure = |error: std::io::Error| {
@@ -26,7 +26,7 @@ impl ProgressLog {
         let text = std::fs::read_to_string(path).map_err(failure)?;
         let mut progress_log = Self(Some(Mutex::new(file)));
         if !text.is_empty() && !text.ends_with('\n') {
-            // Whoever was interrupted in the middle of a line must not spoil the next one.
+            // An incomplete line at the end of the file must not damage the next line.
             progress_log.end_line().map_err(failure)?;
         }
         Ok((progress_log, passed_in(&text)))
@@ -37,18 +37,18 @@ impl ProgressLog {
         file.get_mut().unwrap_or_else(PoisonError::into_inner).write_all(b"\n")
     }
 
-    /// A run has ended. A list that cannot be written costs a repetition, and not the campaign.
+    /// Records the end of a run. A write error is ignored: the run is repeated later.
     pub(super) fn note(&self, number: u64, is_pass: bool) {
         let Some(file) = &self.0 else { return };
-        let word = if is_pass { "pass" } else { "fail" };
-        let line = format!("{number} {word}\n");
+        let verdict = if is_pass { "pass" } else { "fail" };
+        let line = format!("{number} {verdict}\n");
         let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     }
 }
 
 fn passed_in(text: &str) -> BTreeSet<u64> {
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().filter_map(|line| line.strip_suffix(" pass")?.parse().ok()).collect()
+    let complete = text.rsplit_once('\n').map_or("", |(complete, _)| complete);
+    complete.lines().filter_map(|line| line.strip_suffix(" pass")?.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_lines_that_passed_count() {
+    fn only_complete_lines_of_passed_runs_count() {
         assert_eq!(passed_in("1 pass\n2 fail\nrubbish\n3 pass\n4 pass"), BTreeSet::from([1, 3]));
         assert_eq!(passed_in("17 pass"), BTreeSet::new());
     }

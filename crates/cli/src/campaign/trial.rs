@@ -1,7 +1,8 @@
-//! One drawn script against the rack: from a number to a verdict.
+//! Run of one drawn script in virtual time: from a number to a verdict.
 //!
-//! A first run without faults says how long the job takes; faults are drawn to begin within twice that time. The same
-//! simulation, report and judgement as `rackloom sim --faults`, so that the command that repeats a run repeats it.
+//! A first run without faults measures the duration of the job. Faults are drawn to begin within twice that
+//! time. Simulation, report and judgement are those of `rackloom sim --faults`, so that the printed command
+//! repeats a run.
 
 use rackloom_jobs::report::Verdict;
 use rackloom_plan::faults::{DrawLimits, FaultScript, draw};
@@ -16,42 +17,43 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::sim;
 
-/// Events of one run: far beyond what any script of a campaign takes.
-const OCCURRENCES_MAX: u64 = 200_000_000;
+/// Maximum number of events of one run, far above those of any script of a campaign.
+const EVENTS_MAX: u64 = 200_000_000;
 
-/// How a run went.
+/// Outcome of a run.
 pub(super) enum Outcome {
     Pass,
     Fail(Vec<String>),
-    /// The host had no processor for the members in time: neither passed nor failed.
+    /// The host had no processor for the members in time. The run neither passed nor failed.
     Starved,
     /// The campaign was interrupted while it ran.
     Cut,
 }
 
-/// The rack, and how far its scripts reach.
+/// Rack of the campaign, with the range from which its scripts are drawn.
 pub(super) struct Range {
     work: Work,
-    /// The same with the end-to-end check, for scripts that flip bits.
+    /// Plan with the end-to-end check, for scripts that flip bits.
     checked: Plan,
     reach: DrawLimits,
-    /// How long the job takes without faults.
+    /// Duration of the job without faults, in nanoseconds of virtual time.
     took_ns: u64,
 }
 
 impl Range {
-    /// Run once without faults: a rack that fails by itself needs no campaign.
+    /// Runs the rack once without faults. A rack that fails by itself is an error.
     pub(super) fn prepare(work: Work) -> Result<Self, Failure> {
         sim::must_have_a_model(&work.plan)?;
         let mut checked = work.plan.clone();
         checked.change(|plan| plan.checks = Checks::Always);
-        // Links are suspected and lost within this time; faults are drawn to be shorter and longer.
+        // Links are suspected and lost within this time. Durations of faults are drawn from below to above
+        // it.
         let last_ns = work.plan.timers_on(Clock::Virtual).detection_ns().saturating_mul(2);
         let reach = DrawLimits { begin_ns: 1, last_ns };
         let mut range = Self { work, checked, reach, took_ns: 0 };
-        let nothing = FaultScript { name: "nothing".into(), ..FaultScript::default() };
-        let mut simulation = range.simulate(&nothing);
-        let (outcome, took_ns) = range.outcome(&nothing, &mut simulation);
+        let no_faults = FaultScript { name: "nothing".into(), ..FaultScript::default() };
+        let mut simulation = range.simulate(&no_faults);
+        let (outcome, took_ns) = range.outcome(&no_faults, &mut simulation);
         if let Outcome::Fail(why) = outcome {
             return Err(Failure::new(
                 Exit::Fail,
@@ -64,7 +66,7 @@ impl Range {
         Ok(range)
     }
 
-    /// How long the job takes without faults, in virtual time.
+    /// Returns the duration of the job without faults, in nanoseconds of virtual time.
     pub(super) const fn took_ns(&self) -> u64 {
         self.took_ns
     }
@@ -82,21 +84,22 @@ impl Range {
         })
     }
 
-    /// The script as a file.
+    /// Returns the text of the script's file.
     pub(super) fn text(&self, script: &FaultScript) -> String {
         script.to_text(&self.work.plan)
     }
 
-    /// Run it. A panic is a finding like any other: what it left behind goes with the simulation.
+    /// Runs the script. A panic counts as a failure. The simulation is dropped after it.
     pub(super) fn run(&self, script: &FaultScript) -> Outcome {
         let run = std::panic::AssertUnwindSafe(|| {
             let mut simulation = self.simulate(script);
             self.outcome(script, &mut simulation).0
         });
         std::panic::catch_unwind(run).unwrap_or_else(|panic| {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
-            Outcome::Fail(vec![format!("panicked: {said}")])
+            let message = panic.downcast_ref::<String>().map(String::as_str);
+            let message =
+                message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message");
+            Outcome::Fail(vec![format!("panicked: {message}")])
         })
     }
 
@@ -110,13 +113,13 @@ impl Range {
         let jobs =
             ranks.map(|rank| rackloom_jobs::build_on(plan, rank, plan.seed, &self.work.inputs)).collect();
         let mut simulation = Simulation::new(plan, plan.seed, jobs);
-        simulation.limit_events(OCCURRENCES_MAX);
+        simulation.limit_events(EVENTS_MAX);
         simulation.watch();
         simulation.play(script, plan, plan.seed);
         simulation
     }
 
-    /// The verdict, and how long the job took: what comes afterwards is not counted.
+    /// Runs the simulation. Returns the verdict, and the duration of the job without the healing after it.
     fn outcome(&self, script: &FaultScript, simulation: &mut Simulation) -> (Outcome, u64) {
         let plan = self.plan_for(script);
         let stalled = simulation.run().err();

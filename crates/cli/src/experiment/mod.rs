@@ -1,6 +1,7 @@
-//! `rackloom experiment`: named runs in virtual time beside the closed forms that they must meet.
+//! `rackloom experiment`: named runs in virtual time, compared with their closed forms.
 //!
-//! What an experiment is, runs and expects is in `crates/experiments`; here it is found by name, shown and written.
+//! `crates/experiments` defines the experiments. This module finds them by name, and prints and writes their
+//! results.
 
 mod show;
 
@@ -13,12 +14,12 @@ use rackloom_experiments::{Experiment, Findings, Request, all, chart, find};
 use crate::arguments::{ExperimentArguments, Output};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::reporting::{must_be_writable_at, must_be_writable_in, say};
+use crate::reporting::{must_be_writable_at, must_be_writable_in, print_text};
 
-/// Run one experiment or all of them.
+/// Runs one experiment or all of them.
 pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
     if arguments.name == "list" {
-        tell(&if arguments.json { show::list_as_json(all()) } else { show::list(all()) })?;
+        print(&if arguments.json { show::list_as_json(all()) } else { show::list(all()) })?;
         return Ok(Exit::Pass);
     }
     let chosen = chosen(arguments)?;
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
             .run(&request)
             .map_err(|refused| Failure::bad_input(refused.what).hint(refused.hint))?;
         if !arguments.json {
-            tell(&show::findings(experiment, &found))?;
+            print(&show::findings(experiment, &found))?;
         }
         if let Some(path) = &arguments.svg {
             draw(experiment, &found, path, is_all)?;
@@ -43,15 +44,15 @@ pub(crate) fn run(arguments: &ExperimentArguments) -> Result<Exit, Failure> {
         findings.push(found);
     }
     if arguments.json {
-        tell(&show::as_json(&findings))?;
+        print(&show::as_json(&findings))?;
     } else if is_all {
-        tell(&show::summary(&findings))?;
+        print(&show::summary(&findings))?;
     }
     Ok(if findings.iter().all(Findings::hold) { Exit::Pass } else { Exit::Fail })
 }
 
-fn tell(text: &str) -> Result<(), Failure> {
-    say(&Output { json: None }, text)
+fn print(text: &str) -> Result<(), Failure> {
+    print_text(&Output { json: None }, text)
 }
 
 fn chosen(arguments: &ExperimentArguments) -> Result<Vec<&'static Experiment>, Failure> {
@@ -82,7 +83,7 @@ fn request(arguments: &ExperimentArguments) -> Result<Request, Failure> {
     Ok(Request { seed, vary, perturb, reduced })
 }
 
-/// Write a figure: to the path itself, or into it under the experiment's name.
+/// Writes a figure: to the path itself, or to a file in the directory, named after the experiment.
 fn draw(experiment: &Experiment, found: &Findings, path: &Path, is_directory: bool) -> Result<(), Failure> {
     let write = || -> io::Result<()> {
         let figure = chart::figure(experiment, found);

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::present::table::{Column, Table};
 
-/// What there is.
+/// Formats the list of experiments as a table.
 pub(super) fn list(experiments: &[&Experiment]) -> String {
     let mut table = Table::new(&[
         Column::Right("no."),
@@ -25,7 +25,7 @@ pub(super) fn list(experiments: &[&Experiment]) -> String {
     table.render()
 }
 
-/// The same for machines.
+/// Formats the list of experiments as JSON.
 pub(super) fn list_as_json(experiments: &[&Experiment]) -> String {
     let listed: Vec<_> = experiments
         .iter()
@@ -49,7 +49,7 @@ pub(super) fn list_as_json(experiments: &[&Experiment]) -> String {
     pretty(&json!(listed))
 }
 
-/// Findings for machines.
+/// Formats findings as JSON.
 pub(super) fn as_json(findings: &[Findings]) -> String {
     let hold = findings.iter().all(Findings::hold);
     pretty(&json!({"hold": hold, "experiments": findings}))
@@ -59,14 +59,14 @@ fn pretty(value: &serde_json::Value) -> String {
     format!("{value:#}")
 }
 
-/// One experiment: its question, its theory and every line.
+/// Formats one experiment as text: its question, its theory and every row.
 pub(super) fn findings(experiment: &Experiment, findings: &Findings) -> String {
     let mut parts = vec![
         format!("{}. {}: {}", experiment.number, experiment.name, experiment.question),
         format!("   {}\n   {}", experiment.formula, experiment.theory),
     ];
     if let Some(input) = findings.perturbed {
-        parts.push(format!("   perturbed: {input}, 20 % more than the formula is told"));
+        parts.push(format!("   perturbed: {input}, 20 % more than in the formula"));
     }
     let failed = findings.rows.iter().filter(|row| row.verdict != Verdict::Pass).count();
     let count = findings.rows.len();
@@ -103,7 +103,7 @@ fn rows(rows: &[Row]) -> String {
     table.render()
 }
 
-/// All experiments in one line each.
+/// Formats all experiments as a table with one row each.
 pub(super) fn summary(findings: &[Findings]) -> String {
     let mut table = Table::new(&[Column::Left("experiment"), Column::Right("hold"), Column::Left("verdict")]);
     for found in findings {
@@ -114,7 +114,7 @@ pub(super) fn summary(findings: &[Findings]) -> String {
     table.render()
 }
 
-/// A number with six significant digits, and none behind the point that say nothing.
+/// Formats a number with six significant digits, without trailing zeros.
 fn number(value: f64) -> String {
     let digits = 5 - value.abs().max(1e-9).log10().floor() as i32;
     let text = format!("{value:.*}", digits.clamp(0, 12) as usize);

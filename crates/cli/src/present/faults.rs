@@ -1,11 +1,11 @@
-//! What the events of a fault script did, as a table.
+//! Table of the events of a fault script and their consequences.
 
 use rackloom_jobs::report::FaultReport;
 
 use super::table::{Column, Table};
 use super::units;
 
-/// One row per event of the script; nothing without one.
+/// Formats one row per event of the script; empty without a script.
 pub(super) fn faults(faults: &[FaultReport]) -> String {
     let mut table = Table::new(&[
         Column::Left("fault"),

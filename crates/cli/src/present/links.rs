@@ -1,4 +1,4 @@
-//! Traffic, losses and paths of a standing rack, as tables. A dash stands for what is not known.
+//! Traffic, losses and paths of a standing rack, as tables. A dash means that a value is not known.
 
 use rackloom_control::links::{LinkStatus, PathStatus};
 use rackloom_control::request::{MemberStatus, RackStatus};
@@ -7,14 +7,14 @@ use rackloom_jobs::report::PathReport;
 use super::table::{Column, Table};
 use super::units;
 
-/// More names than this are counted instead.
+/// Maximum number of names in a cell. Further ones are counted.
 const NAMES_MAX: usize = 8;
 
 fn or_dash<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| "-".to_owned(), show)
 }
 
-/// Rates and losses, one line per direction of a link, and the interval of the rates above them.
+/// Formats rates and losses, one row per direction of a link, below the interval of the rates.
 pub(super) fn links(status: &RackStatus) -> Option<String> {
     let mut table = Table::new(&[
         Column::Left("link"),
@@ -48,16 +48,16 @@ fn row(link: &LinkStatus) -> [String; 10] {
     ]
 }
 
-/// Lost frames by reason. An end that did not answer is named: it may know of more.
+/// Formats lost frames by reason. An end that did not answer is named, because it may have lost more.
 fn dropped(link: &LinkStatus) -> String {
     let Some(reasons) = &link.dropped else { return "-".to_owned() };
     let reasons = reasons.iter().map(|(reason, frames)| format!("{reason} {}", units::count(*frames)));
     let unanswered = link.unanswered.iter().map(|name| format!("- of {name}"));
-    let words: Vec<_> = reasons.chain(unanswered).collect();
-    if words.is_empty() { "0".to_owned() } else { words.join(", ") }
+    let parts: Vec<_> = reasons.chain(unanswered).collect();
+    if parts.is_empty() { "0".to_owned() } else { parts.join(", ") }
 }
 
-/// The line above the rates.
+/// Formats the line above the rates.
 fn interval(links: &[LinkStatus]) -> String {
     let intervals = || links.iter().filter_map(|link| Some(link.rate?.interval_ns));
     let over = match (intervals().min(), intervals().max()) {
@@ -71,7 +71,7 @@ fn interval(links: &[LinkStatus]) -> String {
     format!("{over}; `data` frames carry operations; losses since the start")
 }
 
-/// Live paths, one line per node and set of planes.
+/// Formats live paths, one row per node and set of planes.
 pub(super) fn paths(status: &RackStatus) -> Option<String> {
     let mut table = Table::new(&[
         Column::Left("paths of"),
@@ -89,7 +89,7 @@ pub(super) fn paths(status: &RackStatus) -> Option<String> {
     (!table.is_empty()).then(|| table.render())
 }
 
-/// Destinations with as many live paths in the same planes.
+/// Groups destinations by number of live paths and set of planes.
 fn groups(paths: &[PathStatus]) -> Vec<Vec<&PathStatus>> {
     let mut groups: Vec<Vec<&PathStatus>> = Vec::new();
     for path in paths {
@@ -115,15 +115,15 @@ fn path_row(member: &MemberStatus, group: &[&PathStatus]) -> [String; 5] {
     [member.name.clone(), live.to_string(), listed(planes), listed(links), listed(nodes)]
 }
 
-/// The first names, and how many there are beyond.
+/// Lists the first names, and the number of the others.
 fn listed(names: Vec<String>) -> String {
     let beyond = names.len().saturating_sub(NAMES_MAX);
     let more = (beyond > 0).then(|| format!("and {beyond} more"));
-    let words: Vec<_> = names.into_iter().take(NAMES_MAX).chain(more).collect();
-    if words.is_empty() { "-".to_owned() } else { words.join(" ") }
+    let parts: Vec<_> = names.into_iter().take(NAMES_MAX).chain(more).collect();
+    if parts.is_empty() { "-".to_owned() } else { parts.join(" ") }
 }
 
-/// Operations over shared memory and in frames, of nodes that could share memory.
+/// Formats operations over shared memory and in frames, for nodes that can share memory.
 pub(super) fn carried(status: &RackStatus) -> Option<String> {
     let mut table = Table::new(&[
         Column::Left("operations of"),
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn links_line_up_and_a_dash_stands_for_what_is_not_known() {
+    fn links_are_aligned_and_unknown_values_are_dashes() {
         insta::assert_snapshot!(links(&status()).expect("links"), @r"
         rates now, over 201 ms; `data` frames carry operations; losses since the start
 

@@ -1,4 +1,4 @@
-//! What the command prints. Everything here makes text; only `main` and the commands write it somewhere.
+//! Text that the command prints. These modules make text; `main` and the commands print it.
 
 mod faults;
 mod links;
@@ -18,7 +18,7 @@ pub(crate) use report::report;
 pub(crate) use status::{members_status, rack_status};
 pub(crate) use sweep::schedules;
 
-/// Whether to colour.
+/// Style of terminal output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -26,7 +26,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// Colour only where a person looks, and only if that person has not said no.
+    /// Returns colour for a terminal, unless `NO_COLOR` is set.
     pub(crate) fn for_stream(stream: &impl IsTerminal) -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         if stream.is_terminal() && !refused { Self::Colour } else { Self::Plain }

@@ -1,11 +1,11 @@
-//! What must never happen, as a table: who looked how often, and what was found.
+//! Table of the oracles: number of judgements and of violations.
 
 use rackloom_jobs::Verdicts;
 
 use super::table::{Column, Table};
 use super::units;
 
-/// One row per oracle that was watched.
+/// Formats one row per oracle that was watched.
 pub(super) fn oracles(verdicts: &Verdicts) -> String {
     let mut table = Table::new(&[
         Column::Left("oracle"),

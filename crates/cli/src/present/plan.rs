@@ -1,4 +1,4 @@
-//! A plan as tables: members, links, settings, everything resolved as the engines will see it.
+//! Tables of a plan: members, links and settings, resolved as the engines see them.
 
 use rackloom_plan::{
     Clock, LinkPlan, LinkProfile, MemoryDevice, MemoryOptions, OwnChannels, Plan, Setting, deadlock,
@@ -9,7 +9,7 @@ use rackloom_runtime::outcome::findings;
 use super::table::{Column, Table};
 use super::units;
 
-/// Everything.
+/// Formats the whole plan.
 pub(crate) fn plan(plan: &Plan) -> String {
     let mut parts = vec![format!("rack {}", plan.name), members(plan, None)];
     parts.extend(memory(plan));
@@ -18,7 +18,7 @@ pub(crate) fn plan(plan: &Plan) -> String {
     parts.join("\n\n")
 }
 
-/// How nodes hold their memory, of those that do not hold it as it comes.
+/// Formats the memory of nodes with options other than the default.
 fn memory(plan: &Plan) -> Option<String> {
     let mut table = Table::new(&[
         Column::Left("memory of"),
@@ -33,15 +33,15 @@ fn memory(plan: &Plan) -> Option<String> {
     let special: Vec<_> = special.collect();
     for member in &special {
         let MemoryOptions { huge_pages, locked, numa_node, device, share, mapped } = member.memory;
-        let word = |is_so: bool| if is_so { "yes" } else { "-" }.to_owned();
+        let yes_or_dash = |condition: bool| if condition { "yes" } else { "-" }.to_owned();
         let numa_node = numa_node.map_or_else(|| "-".to_owned(), |node| node.to_string());
         let shared_by = if device.is_some() { share.name() } else { "-" }.to_owned();
         let named =
             |device: Option<MemoryDevice>| device.map_or_else(|| "-".to_owned(), |device| device.to_string());
         table.row([
             member.name.clone(),
-            word(huge_pages),
-            word(locked),
+            yes_or_dash(huge_pages),
+            yes_or_dash(locked),
             numa_node,
             named(device),
             shared_by,
@@ -51,7 +51,7 @@ fn memory(plan: &Plan) -> Option<String> {
     (!special.is_empty()).then(|| table.render())
 }
 
-/// Members; with their processes where there are any.
+/// Formats the members, with their processes if there are any.
 pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
     let mut columns = vec![Column::Left("member"), Column::Left("role")];
     columns.extend(pids.map(|_| Column::Right("process")));
@@ -62,7 +62,7 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
         Column::Left("links to"),
     ]);
     let mut table = Table::new(&columns);
-    // One look at all links: a full mesh has very many.
+    // One pass over all links: a full mesh has very many.
     let mut linked = vec![Vec::new(); plan.members.len()];
     for edge in plan.links.iter().map(|link| link.edge) {
         linked[edge.a.index()].push((edge.a_port, edge.b));
@@ -89,7 +89,7 @@ pub(crate) fn members(plan: &Plan, pids: Option<&[u32]>) -> String {
     table.render()
 }
 
-/// A member's process, or the host that runs it.
+/// Formats a member's process, or the host that runs it.
 fn process(plan: &Plan, node: NodeId, pids: &[u32]) -> String {
     match (pids.get(node.index()), plan.host_of(node)) {
         (Some(0), Some(host)) => format!("host {}", host.name),
@@ -138,15 +138,15 @@ fn links(plan: &Plan) -> String {
             units::share(corrupt),
             units::share(duplicate),
             units::share(reorder),
-            held_back_by(plan, link),
-            repeats(plan, link),
+            flow_control(plan, link),
+            retry(plan, link),
         ]);
     }
     table.render()
 }
 
-/// What keeps a sender from sending what its neighbour has no room for.
-fn held_back_by(plan: &Plan, link: &LinkPlan) -> String {
+/// Formats the flow control of a link: credits, or thresholds of pause frames.
+fn flow_control(plan: &Plan, link: &LinkPlan) -> String {
     let Some(pause) = link.profile.pfc else {
         let CreditConfig { limit, unit_bytes, .. } = link.credits;
         return format!("{limit} credits of {}{}", units::bytes(unit_bytes.into()), divided(plan, link));
@@ -164,7 +164,7 @@ fn held_back_by(plan: &Plan, link: &LinkPlan) -> String {
     }
 }
 
-/// What a link makes of the rack's channels, where that is not what all make of them.
+/// Formats the channels of a link, if they differ from the rack's.
 fn divided(plan: &Plan, link: &LinkPlan) -> String {
     let OwnChannels { are_divided, limits } = &link.profile.channels;
     if plan.channels.config.count() == 1 || *are_divided && limits.is_empty() {
@@ -174,8 +174,8 @@ fn divided(plan: &Plan, link: &LinkPlan) -> String {
     if *are_divided { format!(", by channel {}", limits.join(", ")) } else { ", undivided".to_owned() }
 }
 
-/// How much a link repeats by itself, and when if nobody asks; in virtual time.
-fn repeats(plan: &Plan, link: &LinkPlan) -> String {
+/// Formats the retry limits of a link, and its replay timer in virtual time.
+fn retry(plan: &Plan, link: &LinkPlan) -> String {
     let Some(retry) = link.profile.llr else { return "-".to_owned() };
     let timer_ns = retry.config(&link.profile, plan.frame_bytes_max, Clock::Virtual).replay_timer_ns;
     let most = units::bytes(retry.outstanding_bytes.into());
@@ -186,7 +186,7 @@ fn repeats(plan: &Plan, link: &LinkPlan) -> String {
     )
 }
 
-/// Virtual channels of a link: who is on which lane, and how many levels there are.
+/// Formats the virtual channels of a link: classes of each lane, and number of levels.
 fn channels(plan: &Plan) -> String {
     let config = &plan.channels.config;
     let on_lane = |lane: u8| {
@@ -202,7 +202,7 @@ fn channels(plan: &Plan) -> String {
     }
 }
 
-/// A timer between real processes, and in virtual time where it differs there.
+/// Formats a timer on the wall clock, and in virtual time if it differs.
 fn on_both_clocks(plan: &Plan, show: fn(&Plan, Clock) -> String) -> String {
     let [wall, simulated] = [Clock::Wall, Clock::Virtual].map(|clock| show(plan, clock));
     if wall == simulated { wall } else { format!("{wall}; in virtual time {simulated}") }

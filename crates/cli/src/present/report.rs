@@ -1,6 +1,6 @@
-//! A report as text: operations, links, what happened, the verdict last.
+//! Report as text: operations, links, events, and the verdict at the end.
 //!
-//! The machine-readable form holds more; here only what a person would look at.
+//! The JSON form contains more. This form contains what a person needs.
 
 use std::fmt::Write as _;
 
@@ -21,10 +21,10 @@ use super::table::{Column, Table};
 use super::traffic::traffic;
 use super::units;
 
-/// More lines than this of any one section are counted instead.
+/// Maximum number of lines of a section. Further ones are counted.
 const LINES_MAX: usize = 40;
 
-/// The whole report.
+/// Formats the whole report.
 pub(crate) fn report(report: &Report, style: Style) -> String {
     let sections = [
         faults_of_script(&report.faults),
@@ -35,7 +35,7 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
         paths(&report.nodes),
         memory(&report.nodes),
         links(&report.links),
-        repetitions(&report.links),
+        retries(&report.links),
         pauses(&report.links),
         marks(&report.links),
         events(report),
@@ -50,15 +50,15 @@ pub(crate) fn report(report: &Report, style: Style) -> String {
     text
 }
 
-/// Under faults, and wherever something was broken.
+/// Formats the oracles, if the run had faults or an oracle was violated.
 fn oracles(report: &Report) -> String {
     let is_broken = report.oracles.iter().any(|(_, tally)| tally.broken > 0);
     if report.faults.is_empty() && !is_broken { String::new() } else { rows_of_oracles(&report.oracles) }
 }
 
-/// Stands under the operations of a litmus, which has no goodput column.
-const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing behind other operations and are no benchmark; for that, \
-                            --job latency and --job bandwidth";
+/// Note below the operations of a litmus, which has no goodput column.
+const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing behind other operations and are no benchmark; for a benchmark use, \
+                            --job latency or --job bandwidth";
 
 fn operations(operations: &[OperationReport], job: &str) -> String {
     let is_litmus = job == "litmus";
@@ -97,7 +97,7 @@ fn operations(operations: &[OperationReport], job: &str) -> String {
     }
 }
 
-/// Who carried each node's operations, where anybody else than the wire could have.
+/// Formats the operations of each node by path, for nodes that can share memory.
 fn paths(nodes: &[NodeReport]) -> String {
     let mut table = Table::new(&[
         Column::Left("node"),
@@ -118,7 +118,7 @@ fn paths(nodes: &[NodeReport]) -> String {
     if table.is_empty() { String::new() } else { table.render() }
 }
 
-/// Memory that is held otherwise than memory usually is.
+/// Formats the memory of nodes that hold it in a special way.
 fn memory(nodes: &[NodeReport]) -> String {
     let mut table = Table::new(&[
         Column::Left("node"),
@@ -134,13 +134,13 @@ fn memory(nodes: &[NodeReport]) -> String {
     if table.is_empty() { String::new() } else { table.render() }
 }
 
-/// What jobs left behind.
+/// Formats regions that jobs have not freed.
 fn leaks(nodes: &[NodeReport]) -> String {
     let of_node = |node: &NodeReport| {
         let leaks = node.memory.iter().flat_map(|memory| memory.leaks.iter());
         let line = |leak: &LeakedRegion| {
             let bytes = units::bytes(leak.bytes);
-            format!("leak: region{} of {} ({bytes}) was not given back: {}", leak.region, node.name, leak.why)
+            format!("leak: region{} of {} ({bytes}) was not freed: {}", leak.region, node.name, leak.why)
         };
         leaks.map(line).collect::<Vec<_>>()
     };
@@ -150,7 +150,7 @@ fn leaks(nodes: &[NodeReport]) -> String {
 }
 
 fn links(links: &[LinkReport]) -> String {
-    // Who made good for a loss, link by link, where links do.
+    // With link retry, replayed frames have a column beside retransmitted packets.
     let has_retry = links.iter().any(|link| link.retry.contains_key("tx_ok"));
     let mut columns = vec![Column::Left("link"), Column::Right("frames"), Column::Right("on the wire")];
     columns.extend(has_retry.then_some(Column::Right("by the link")));
@@ -178,8 +178,8 @@ fn links(links: &[LinkReport]) -> String {
     if table.is_empty() { String::new() } else { table.render() }
 }
 
-/// Who made good for what was lost, where links repeat frames: they, or the ends.
-fn repetitions(links: &[LinkReport]) -> String {
+/// Formats lost frames that links replayed or the transport retransmitted. Empty without link retry.
+fn retries(links: &[LinkReport]) -> String {
     let sum = |name: &str| links.iter().filter_map(|link| link.retry.get(name)).sum::<u64>();
     if sum("tx_ok") == 0 {
         return String::new();
@@ -200,7 +200,7 @@ fn repetitions(links: &[LinkReport]) -> String {
     text
 }
 
-/// How often and how long links were paused, and what found no room all the same. The links repeat none of that.
+/// Formats pauses of links, and frames lost for lack of buffer space. Links do not replay those.
 fn pauses(links: &[LinkReport]) -> String {
     let sum = |name: &str| links.iter().filter_map(|link| link.pause.get(name)).sum::<u64>();
     let lost: u64 = links.iter().filter_map(|link| link.dropped.get(DropReason::BufferFull.name())).sum();
@@ -208,7 +208,7 @@ fn pauses(links: &[LinkReport]) -> String {
         return String::new();
     }
     let mut text = format!(
-        "paused: {} words of pause, {} of data held back; {} frames lost for want of room, left to the transport",
+        "paused: {} pause frames, {} of data held back; {} frames lost for lack of buffer space, left to the transport",
         units::count(sum("tx_pause")),
         units::time(sum("paused_ns")),
         units::count(lost),
@@ -216,14 +216,14 @@ fn pauses(links: &[LinkReport]) -> String {
     if sum("watchdog") > 0 {
         let _ = write!(
             text,
-            "\ndefied: watchdogs went on {} times in spite of a pause",
+            "\nwatchdog: sending resumed {} times during a pause",
             units::count(sum("watchdog"))
         );
     }
     text
 }
 
-/// Where queues were longer than they should be, and who heard of it.
+/// Formats congestion marks: queues that were too long, and acknowledgements that carried marks.
 fn marks(links: &[LinkReport]) -> String {
     let sum = |name: &str| links.iter().filter_map(|link| link.marks.get(name)).sum::<u64>();
     if sum("marked") == 0 {
@@ -231,8 +231,8 @@ fn marks(links: &[LinkReport]) -> String {
     }
     let worst = links.iter().max_by_key(|link| link.marks.get("marked"));
     format!(
-        "marked: {} data frames met a long queue, most of them to leave over {}; {} arrived so, {} acknowledgements told their senders, \
-         who send no more slowly for it",
+        "marked: {} data frames met a long queue, most of them towards {}; {} arrived with a mark, {} acknowledgements carried marks to their \
+         senders, which do not send more slowly",
         units::count(sum("marked")),
         worst.map_or("-", |link| link.name.as_str()),
         units::count(sum("rx_marked")),
@@ -240,8 +240,9 @@ fn marks(links: &[LinkReport]) -> String {
     )
 }
 
-/// Whether somebody at a terminal wants to read this: departures and returns, not the first arrival of everyone.
-fn is_news(event: &EventRecord) -> bool {
+/// Returns true if an event is shown to people: losses and recoveries, not the first state of each link and
+/// path.
+fn is_shown(event: &EventRecord) -> bool {
     let field = |name: &str| event.fields.get(name).map_or("", String::as_str);
     match event.kind.as_str() {
         "node-reached" | "access-refused" | injected::KIND => false,
@@ -252,15 +253,15 @@ fn is_news(event: &EventRecord) -> bool {
 }
 
 fn events(report: &Report) -> String {
-    let news: Vec<_> = report.events.iter().filter(|event| is_news(event)).collect();
-    if news.is_empty() {
+    let shown: Vec<_> = report.events.iter().filter(|event| is_shown(event)).collect();
+    if shown.is_empty() {
         return String::new();
     }
     let mut table = Table::new(&[Column::Right("at"), Column::Left("seen by"), Column::Left("event")]);
-    for event in news.iter().take(LINES_MAX) {
+    for event in shown.iter().take(LINES_MAX) {
         table.row([units::time(event.at_ns), event.member.clone(), event.text.clone()]);
     }
-    table.render() + &omitted(news.len(), "events")
+    table.render() + &omitted(shown.len(), "events")
 }
 
 fn losses(report: &Report) -> String {
@@ -282,7 +283,7 @@ fn losses(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// What a reader should know, and what is no failure.
+/// Formats notes: facts that a reader should know and that are no failures.
 fn notes(report: &Report) -> String {
     let lines: Vec<_> = report.notes.iter().take(LINES_MAX).map(|note| format!("note: {note}")).collect();
     lines.join("\n") + &omitted(report.notes.len(), "notes")

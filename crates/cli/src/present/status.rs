@@ -1,4 +1,4 @@
-//! How standing racks are, as tables.
+//! Status of standing racks, as tables.
 
 use rackloom_control::request::{MemberStatus, RackStatus};
 use rackloom_jobs::report::{MemoryReport, Verdict};
@@ -8,7 +8,7 @@ use super::links::{carried, links, paths};
 use super::table::{Column, Table};
 use super::units;
 
-/// One rack: a line about it, then its members.
+/// Formats one rack: a summary line, then its tables.
 pub(crate) fn rack_status(status: &RackStatus) -> String {
     let RackStatus { name, pid, state, wire, links_up, links_total, uptime_ns, .. } = status;
     let job = job(status);
@@ -28,7 +28,7 @@ pub(crate) fn rack_status(status: &RackStatus) -> String {
     tables.into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
-/// Faults in effect, scripted and injected.
+/// Formats faults in effect, scripted and injected.
 fn faults(status: &RackStatus) -> Option<String> {
     let mut table = Table::new(&[Column::Left("active fault"), Column::Left("at"), Column::Right("age")]);
     for fault in &status.faults {
@@ -37,7 +37,8 @@ fn faults(status: &RackStatus) -> Option<String> {
     (!status.faults.is_empty()).then(|| table.render())
 }
 
-/// What each node holds of the memory that it was given, and what is used of that, now and at most: of its pool where it has one.
+/// Formats the memory of each node: reserved and used bytes, now and at most. A node with a pool shows the
+/// pool.
 fn pools(status: &RackStatus) -> Option<String> {
     let mut table = Table::new(&[
         Column::Left("memory of"),
@@ -61,17 +62,17 @@ fn pools(status: &RackStatus) -> Option<String> {
     (!known.is_empty()).then(|| table.render())
 }
 
-/// Which job, and how it is.
+/// Formats the job and its state.
 fn job(status: &RackStatus) -> String {
     let name = &status.job;
     let mut nodes = status.members.iter().filter(|member| is_node(member));
     match status.verdict {
         _ if !has_job(status) => format!("job {name}"),
-        Some(verdict) => format!("job {name}: {}", word(verdict)),
+        Some(verdict) => format!("job {name}: {}", verdict_name(verdict)),
         None if nodes.all(|node| node.verdict.is_some()) => {
-            format!("job {name}: over, `down` holds it against what the file expects")
+            format!("job {name}: ended; `down` compares it with the expectations of the file")
         }
-        None => format!("job {name}: not over"),
+        None => format!("job {name}: running"),
     }
 }
 
@@ -83,7 +84,7 @@ fn is_node(member: &MemberStatus) -> bool {
     member.memory_bytes > 0
 }
 
-fn word(verdict: Verdict) -> &'static str {
+fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Pass => "pass",
         Verdict::Fail => "fail",
@@ -92,7 +93,7 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-/// The members of a rack.
+/// Formats the members of a rack.
 pub(crate) fn members_status(status: &RackStatus) -> String {
     let is_special = status.members.iter().any(|member| held(member).is_some());
     let mut columns = vec![
@@ -116,14 +117,14 @@ pub(crate) fn members_status(status: &RackStatus) -> String {
     let mut table = Table::new(&columns);
     for member in &status.members {
         let held = is_special.then(|| held(member).unwrap_or_else(|| "-".to_owned()));
-        let part = member.verdict.map_or("-", word).to_owned();
+        let part = member.verdict.map_or("-", verdict_name).to_owned();
         let part = has_job(status).then_some(part);
         table.row(row(member).into_iter().chain(part).chain(held));
     }
     table.render()
 }
 
-/// How a member's memory is held, if not as memory usually is.
+/// Describes how a member's memory is held, if in a special way.
 fn held(member: &MemberStatus) -> Option<String> {
     member.memory.as_ref().and_then(MemoryReport::held)
 }

@@ -1,4 +1,4 @@
-//! Times and bandwidths by size, in the columns that nccl-tests made common, and schedules side by side.
+//! Times and bandwidths by size, with the columns of nccl-tests, and a comparison of schedules.
 
 use rackloom_collectives::{Collective, Schedule};
 use rackloom_jobs::SweepRow;
@@ -6,10 +6,10 @@ use rackloom_jobs::SweepRow;
 use super::table::{Column, Table};
 use super::units;
 
-/// A column and the cell of a row in it.
+/// Column, and the function that makes its cell for a row.
 type Cells = (Column, fn(&SweepRow) -> String);
 
-/// The rows of a sweep; nothing if there are none.
+/// Formats the rows of a sweep; empty if there are none.
 pub(super) fn sweep(rows: &[SweepRow]) -> String {
     if rows.is_empty() {
         return String::new();
@@ -22,9 +22,9 @@ pub(super) fn sweep(rows: &[SweepRow]) -> String {
     table.render()
 }
 
-/// The columns of all sweeps, and those for which a row has something.
+/// Returns the columns of all sweeps, and optional ones for which a row has a value.
 fn columns(rows: &[SweepRow]) -> Vec<Cells> {
-    let has = |is_there: fn(&SweepRow) -> bool| rows.iter().any(is_there);
+    let has = |has_value: fn(&SweepRow) -> bool| rows.iter().any(has_value);
     let has_algorithms = has(|row| !row.algorithm.is_empty());
     let mut columns: Vec<Cells> = vec![(Column::Left("what"), |row| row.what.clone())];
     if has(|row| !row.pair.is_empty()) {
@@ -65,18 +65,18 @@ fn time(us: Option<f64>) -> String {
     us.map_or_else(|| "-".to_owned(), |us| format!("{us:.2}"))
 }
 
-/// Without a rate there is no share of it.
+/// Formats the share of the link rate; a dash without a rate.
 fn share(of_link: Option<f64>) -> String {
     of_link.map_or_else(|| "-".to_owned(), |share| format!("{:.1}%", share * 100.0))
 }
 
-/// Nothing is no bandwidth, and not a bandwidth of zero.
+/// Formats a bandwidth; a dash if there is none.
 fn bandwidth(gbps: Option<f64>) -> String {
     gbps.map_or_else(|| "-".to_owned(), |gbps| format!("{gbps:.4}"))
 }
 
-/// What each schedule costs, one line per algorithm.
-/// `why` says how the job takes one of them.
+/// Formats the cost of each schedule, one row per algorithm. `why`: text that says how the job chooses an
+/// algorithm.
 pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, why: &str) -> String {
     let mut table = Table::new(&[
         Column::Left("algorithm"),

@@ -1,17 +1,17 @@
-//! Tables that line up, without lines around them: they survive a copy into a mail.
+//! Aligned tables without lines, which can be pasted into a mail.
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table as Grid, presets};
 
-/// How a column is set.
+/// Column with its alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Column {
-    /// Names and words.
+    /// Left-aligned, for names.
     Left(&'static str),
-    /// Numbers.
+    /// Right-aligned, for numbers.
     Right(&'static str),
 }
 
-/// Rows under a heading.
+/// Rows below a heading.
 pub(crate) struct Table {
     grid: Grid,
     alignments: Vec<CellAlignment>,
@@ -33,8 +33,8 @@ impl Table {
             Cell::new(title).set_alignment(*alignment)
         });
         grid.set_header(titles);
-        for (place, column) in grid.column_iter_mut().enumerate() {
-            column.set_padding((if place == 0 { 0 } else { 2 }, 0));
+        for (index, column) in grid.column_iter_mut().enumerate() {
+            column.set_padding((if index == 0 { 0 } else { 2 }, 0));
         }
         Self { grid, alignments }
     }
@@ -48,7 +48,7 @@ impl Table {
         self.grid.is_empty()
     }
 
-    /// The lines of the table, without blanks at their ends.
+    /// Returns the lines of the table, without trailing blanks.
     pub(crate) fn render(&self) -> String {
         self.grid.trim_fmt()
     }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_end_and_words_begin_at_one_column() {
+    fn numbers_are_right_aligned_and_names_left_aligned() {
         let mut table = Table::new(&[Column::Left("link"), Column::Right("frames")]);
         table.row(["n0->n1".into(), "7".into()]);
         table.row(["n10->n11".into(), "123".into()]);

@@ -1,11 +1,11 @@
-//! What a pattern of traffic came to, in one line.
+//! Result of a traffic pattern, in one row.
 
 use rackloom_jobs::report::TrafficReport;
 
 use super::table::{Column, Table};
 use super::units;
 
-/// The row of a pattern; nothing if the job was none.
+/// Formats the row of a pattern; empty if the job was another one.
 pub(super) fn traffic(report: Option<&TrafficReport>) -> String {
     let Some(report) = report else { return String::new() };
     let mut table = Table::new(&[
