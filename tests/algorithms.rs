@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use support::{Ended, rack_file, rackloom, run, scratch, sim, within};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LINK_BITS_PER_S: f64 = 10e9;
 const NAMES: [&str; 3] = ["ring", "two-shot", "halving-doubling"];
 
@@ -149,7 +149,7 @@ fn the_results_of_several_algorithms_are_not_written_over_each_other() {
     let output = scratch("output");
     let options = ["--collective", "all-reduce", "--algorithm", "ring,two-shot", "--output", text(&output)];
     let ended = sim(&mesh("")).with(&options).finish();
-    refused(&ended, &["--output takes the results of one algorithm", "ring,two-shot", "hint:"]);
+    refused(&ended, &["--output stores the results of one algorithm", "ring,two-shot", "hint:"]);
 }
 
 /// The second snapshot is between two runs of the second algorithm.
@@ -173,21 +173,21 @@ fn a_resumed_job_has_the_rows_of_all_its_algorithms() {
 fn the_report_of_a_standing_rack_has_the_rows_as_well() {
     let session = scratch("session");
     std::fs::create_dir(&session).expect("the scratch folder can be written");
-    let said = |arguments: &[&str]| {
+    let printed = |arguments: &[&str]| {
         let ended = rackloom(arguments).in_run_directory(&session).finish();
         assert_eq!(ended.code, Some(0), "{arguments:?}\n{}\n{}", ended.stdout, ended.stderr);
         ended.stdout
     };
     let file = rated();
     let options = ["--collective", "all-reduce", "--algorithm", "one-shot,ring", "--bytes", "4KiB"];
-    said(&[&["up", text(&file)][..], &options].concat());
+    printed(&[&["up", text(&file)][..], &options].concat());
     let verdict = || {
-        let status: Value = serde_json::from_str(&said(&["status", "--json"])).expect("JSON");
+        let status: Value = serde_json::from_str(&printed(&["status", "--json"])).expect("JSON");
         status["racks"][0]["verdict"].clone()
     };
-    within(PATIENCE, "a pass of the job", || (verdict() == "pass").then_some(()));
+    within(TIMEOUT, "a pass of the job", || (verdict() == "pass").then_some(()));
     let json = scratch("down.json");
-    let printed = said(&["down", "several", "--json", text(&json)]);
+    let printed = printed_at(&["down", "several", "--json", text(&json)]);
     let report = std::fs::read_to_string(json).expect("a report");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(order(&report), expected(&["one-shot", "ring"], &[4096]));

@@ -1,9 +1,9 @@
-//! Crates keep apart, and documents stay true.
+//! Dependencies between crates, and paths that documents name.
 //!
-//! The design of Rackloom rests on absences: the protocol core has no clock and no socket, the simulator has no process, the node
-//! has no simulator. One dependency can break that, so this test reads `cargo metadata` and compares
-//! every edge with the table below. The second half opens each path that the documents name.
-//! The test does not judge the use of allowed dependencies.
+//! The design of Rackloom rests on absences: the protocol core has no clock and no socket, the simulator has
+//! no process, the node has no simulator. One dependency can break that, so this test reads `cargo metadata`
+//! and compares every edge with the table below. The second half opens each path that the documents name. The
+//! test does not judge the use of allowed dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn forbidden_edges(metadata: &Metadata, allowed: &BTreeMap<&str, BTreeSet<&str>>
     let mut found = Vec::new();
     for package in metadata.workspace_packages() {
         let Some(may_use) = allowed.get(package.name.as_str()) else {
-            found.push(format!("{} has no place in the table", package.name));
+            found.push(format!("{} is not in the table", package.name));
             continue;
         };
         for dependency in &package.dependencies {
@@ -156,7 +156,7 @@ fn crates_use_only_the_crates_below_them() {
 #[test]
 fn an_edge_missing_in_the_table_is_found() {
     let mut allowed = table();
-    allowed.get_mut("rackloom-cli").expect("cli has a place").remove("rackloom-simulator");
+    allowed.get_mut("rackloom-cli").expect("cli is in the table").remove("rackloom-simulator");
     assert_eq!(forbidden_edges(&metadata(), &allowed), ["rackloom-cli -> rackloom-simulator"]);
 }
 
@@ -225,7 +225,7 @@ fn each_path_that_the_documents_name_exists() {
     let mut missing = Vec::new();
     for document in documents() {
         let text = std::fs::read_to_string(&document).expect("the document can be read");
-        let beside = document.parent().expect("a document lies in a folder");
+        let folder = document.parent().expect("a document lies in a folder");
         for span in code_spans(&text).into_iter().filter(|span| names_a_path(span)) {
             named += 1;
             if !root().join(&span).exists() && !beside.join(&span).exists() {
@@ -272,7 +272,7 @@ fn counts(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn documents_count_nothing_that_grows() {
+fn documents_state_no_counts_of_items_that_are_added_over_time() {
     assert_eq!(
         counts("It has ten crates, and 16 experiments of one crate."),
         ["ten crates", "16 experiments"]
@@ -294,7 +294,7 @@ fn spans_are_separated_from_prose() {
 
 /// Adds the Rust files below a folder.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder of ours").flatten() {
+    for entry in std::fs::read_dir(folder).expect("a folder of the repository").flatten() {
         let path = entry.path();
         if path.is_dir() {
             sources(&path, found);
@@ -343,8 +343,12 @@ fn no_build_has_planted_bugs_by_default() {
         declared += usize::from(package.features.contains_key(FEATURE));
         let usual = package.features.get("default").into_iter().flatten();
         assert!(usual.clone().all(|feature| !feature.contains(FEATURE)), "{} has them", package.name);
-        let asked = package.dependencies.iter().flat_map(|dependency| &dependency.features);
-        assert!(asked.clone().all(|feature| !feature.contains(FEATURE)), "{} asks for them", package.name);
+        let requested = package.dependencies.iter().flat_map(|dependency| &dependency.features);
+        assert!(
+            requested.clone().all(|feature| !feature.contains(FEATURE)),
+            "{} requests them",
+            package.name
+        );
     }
-    assert!(declared >= 2, "the feature has another name now, and this test looks at nothing");
+    assert!(declared >= 2, "the feature has another name now, and this test checks nothing");
 }

@@ -1,4 +1,5 @@
-//! Racks of two hosts with a key: an attacker without a key that can send on the segment between them changes nothing.
+//! Racks of two hosts with a key. An attacker without a key that can send on the segment between them changes
+//! nothing.
 
 mod support;
 
@@ -12,13 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rackloom::hosts::WordSocket;
+use rackloom::hosts::MessageSocket;
 use rackloom_protocol::wire::check::crc32c;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use support::machines::{
-    COULD_NOT_START, Ended, Host, Machine, NODE_LOST, PATIENCE, STALLED, in_namespaces, machines, network,
-    run,
+    COULD_NOT_START, Ended, Host, Machine, NODE_LOST, STALLED, TIMEOUT, in_namespaces, machines, network, run,
 };
 use support::{scratch, within};
 
@@ -33,8 +33,8 @@ const KEPT_MAX: usize = 4000;
 
 fn key_file(content: u8) -> PathBuf {
     let key = scratch("rack.key");
-    std::fs::write(&key, [content; 32]).expect("the scratch folder is ours");
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("it is ours");
+    std::fs::write(&key, [content; 32]).expect("the scratch folder is writable");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("the file exists");
     key
 }
 
@@ -47,7 +47,7 @@ fn rack(key: Option<&Path>, rounds: u32) -> PathBuf {
          hosts:\n  A: {{nodes: [n0, n1], interface: eth1}}\n  B: {{nodes: [n2, n3], interface: eth1}}\n\
          job: {{litmus: {{bytes_max: 64KiB, rounds: {rounds}}}}}\n"
     );
-    std::fs::write(&file, text).expect("the scratch folder is ours");
+    std::fs::write(&file, text).expect("the scratch folder is writable");
     file
 }
 
@@ -86,16 +86,17 @@ impl Forger {
         let is_over = Arc::new(AtomicBool::new(false));
         let recorded = [(); 2].map(|()| Arc::new(Mutex::new(Recorded::default())));
         let mut threads = Vec::new();
-        for (place, (near, far, target)) in [(a, b, N1), (b, a, N2)].into_iter().enumerate() {
-            let networks = [network(near), network(far)];
-            let (over, recorded, forge) = (Arc::clone(&is_over), Arc::clone(&recorded[place]), forge.clone());
+        for (direction, (sender, receiver, target)) in [(a, b, N1), (b, a, N2)].into_iter().enumerate() {
+            let networks = [network(sender), network(receiver)];
+            let (over, recorded, forge) =
+                (Arc::clone(&is_over), Arc::clone(&recorded[direction]), forge.clone());
             threads.push(std::thread::spawn(move || {
                 // A socket stays in the network namespace in which it was opened: frames are received here and sent from there.
                 let [here, there] = networks.map(|network| {
                     move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
-                        .expect("ours");
+                        .expect("a namespace of this test");
                     [target, SUPERVISORS]
-                        .map(|group| WordSocket::open("eth1", ETHER_TYPE, group).expect("eth1"))
+                        .map(|group| MessageSocket::open("eth1", ETHER_TYPE, group).expect("eth1"))
                 });
                 let mut room = [0; 9100];
                 let mut round = 0;
@@ -104,14 +105,14 @@ impl Forger {
                         let mut recorded = recorded.lock().expect("nothing panics");
                         for socket in &here {
                             for _ in 0..200 {
-                                let Some(frame) = socket.hear(&mut room) else { break };
+                                let Some(frame) = socket.receive(&mut room) else { break };
                                 recorded.note(frame);
                             }
                         }
                         forge(&recorded, round)
                     };
                     // Frames that the segment cannot take are lost.
-                    forged.iter().for_each(|frame| drop(there[0].say(frame)));
+                    forged.iter().for_each(|frame| drop(there[0].send(frame)));
                     round += 1;
                     std::thread::sleep(Duration::from_millis(2));
                 }
@@ -121,7 +122,7 @@ impl Forger {
     }
 
     fn recorded(&self) -> [Recorded; 2] {
-        [0, 1].map(|place| self.recorded[place].lock().expect("nothing panics").clone())
+        [0, 1].map(|direction| self.recorded[direction].lock().expect("nothing panics").clone())
     }
 }
 
@@ -159,7 +160,7 @@ fn check_again(frame: &mut [u8]) {
 fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
     let length = 46 + usize::from(u16::from_le_bytes([real[20], real[21]]));
     let Some(frame) = real.get(..length) else { return Vec::new() };
-    let far = 1000 + round;
+    let ahead = 1000 + round;
     let mut all = Vec::new();
     let mut make = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut frame = frame.to_vec();
@@ -180,21 +181,21 @@ fn forged(kind: u8, real: &[u8], round: u32) -> Vec<Vec<u8>> {
             add(frame, 94, 4, 5);
         }),
         // A later incarnation.
-        3 => make(&|frame| add(frame, 58, 4, far)),
+        3 => make(&|frame| add(frame, 58, 4, ahead)),
         // The link is down.
         4 => {
             make(&|frame| {
-                add(frame, 46, 4, far);
+                add(frame, 46, 4, ahead);
                 frame[54..56].copy_from_slice(&3_u16.to_le_bytes());
             });
-            make(&|frame| add(frame, 46, 4, far));
+            make(&|frame| add(frame, 46, 4, ahead));
         }
         // A report that no link carries data any more.
         5 => make(&|frame| {
-            add(frame, 58, 4, far);
+            add(frame, 58, 4, ahead);
             (64..frame.len()).step_by(4).for_each(|at| frame[at] &= !3);
         }),
-        // Credits that were never freed; and, from the same header, a link acknowledgement and a NACK.
+        // Credits that were never freed. From this header, a link acknowledgement and a NACK as well.
         6 => {
             make(&|frame| {
                 add(frame, 34, 4, 300);
@@ -269,7 +270,7 @@ fn everything(recorded: &Recorded, round: u32) -> Vec<Vec<u8>> {
     }
     // Frames of the past.
     let past = recorded.all.len().max(1);
-    all.extend((0..4).filter_map(|place| recorded.all.get((round as usize * 4 + place) % past).cloned()));
+    all.extend((0..4).filter_map(|index| recorded.all.get((round as usize * 4 + index) % past).cloned()));
     all
 }
 
@@ -289,7 +290,7 @@ fn links_lost(report: &Value) -> Vec<String> {
 /// Checks that both hosts pass, no link was lost, and the report counts the refused frames.
 fn passes_and_counts(ended: &[Ended; 2]) {
     for (host, link) in ended.iter().zip(["n2->n1", "n1->n2"]) {
-        assert_eq!(host.code, Some(0), "{}", host.said);
+        assert_eq!(host.code, Some(0), "{}", host.output);
         let report = host.report();
         assert_eq!(report["verdict"], "pass");
         assert!(dropped(&report, link, "bad-tag") > 100, "{report}");
@@ -298,7 +299,7 @@ fn passes_and_counts(ended: &[Ended; 2]) {
         assert!(notes.contains("messages between hosts were refused"), "{notes}");
         assert!(!notes.contains("unauthenticated"), "{notes}");
         assert_eq!(links_lost(&report), [] as [String; 0]);
-        assert!(host.said.contains("bad-tag"), "people read it too: {}", host.said);
+        assert!(host.output.contains("bad-tag"), "the text has it as well: {}", host.output);
     }
 }
 
@@ -308,7 +309,7 @@ fn passes_beside_a_forger(more: &str, kinds: &[u8]) {
     let key = key_file(7);
     let file = rack(Some(&key), 60);
     let text = std::fs::read_to_string(&file).expect("it was written");
-    std::fs::write(&file, text + more).expect("the scratch folder is ours");
+    std::fs::write(&file, text + more).expect("the scratch folder is writable");
     let forger = Forger::between(&machines, everything);
     let [a, b] = &machines;
     let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish);
@@ -331,7 +332,7 @@ fn a_forger_on_the_segment_changes_nothing() {
 }
 
 #[test]
-fn a_forger_changes_nothing_on_links_that_repeat_what_is_lost() {
+fn a_forger_changes_nothing_on_links_with_retry() {
     in_namespaces("a_forger_changes_nothing_on_links_that_repeat_what_is_lost", || {
         passes_beside_a_forger(
             "link: {llr: on, loss: 1%}\n",
@@ -348,8 +349,8 @@ fn the_same_forger_disturbs_a_rack_without_a_key() {
         let file = rack(None, 60);
         let _forger = Forger::between(&machines, everything);
         let [a, b] = &machines;
-        // A forged frame must arrive at the right moment: one of several runs is enough. A host that accepts forged messages may also
-        // wait for the other host for ever.
+        // A forged frame must arrive at the right time: one of several runs is enough. A host that accepts
+        // forged messages may also wait for the other host without end.
         let is_disturbed = |_| {
             let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])]
                 .map(|host| host.finish_within(Duration::from_secs(20)));
@@ -369,7 +370,7 @@ fn frames_and_messages_of_an_earlier_run_change_nothing() {
         let [a, b] = &machines;
         let recorder = Forger::between(&machines, |_, _| Vec::new());
         for host in [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish) {
-            assert_eq!(host.code, Some(0), "{}", host.said);
+            assert_eq!(host.code, Some(0), "{}", host.output);
             let report = host.report();
             let refused = |link| dropped(&report, link, "bad-tag") + dropped(&report, link, "replayed");
             assert_eq!(["n2->n1", "n1->n2"].map(refused), [0; 2], "nothing was forged: {report}");
@@ -381,7 +382,7 @@ fn frames_and_messages_of_an_earlier_run_change_nothing() {
         let ends: Vec<_> = old.iter().flat_map(|recorded| recorded.last.values().cloned()).collect();
         let past: Vec<_> = old.into_iter().flat_map(|recorded| recorded.all).collect();
         let again = move |_: &Recorded, round: u32| -> Vec<Vec<u8>> {
-            let some = (0..20).map(|place| past[(round as usize * 20 + place) % past.len()].clone());
+            let some = (0..20).map(|index| past[(round as usize * 20 + index) % past.len()].clone());
             some.chain(ends.iter().cloned()).collect()
         };
         let forger = Forger::between(&machines, again);
@@ -391,7 +392,7 @@ fn frames_and_messages_of_an_earlier_run_change_nothing() {
         let ended = [first, run(b, &file, "B", &[])].map(Host::finish);
         drop(forger);
         for (host, link) in ended.iter().zip(["n2->n1", "n1->n2"]) {
-            assert_eq!(host.code, Some(0), "{}", host.said);
+            assert_eq!(host.code, Some(0), "{}", host.output);
             let report = host.report();
             assert_eq!(report["verdict"], "pass");
             assert!(dropped(&report, link, "bad-tag") > 100, "{report}");
@@ -421,16 +422,16 @@ fn repeated_and_forged_heartbeats_do_not_hide_a_death() {
         first.is_up();
         second.is_up();
         let forger = Forger::between(&machines, heartbeats);
-        within(PATIENCE, "a heartbeat", || {
+        within(TIMEOUT, "a heartbeat", || {
             forger.recorded().iter().all(|recorded| recorded.last.contains_key(&0x14)).then_some(())
         });
         second.kill();
         let ended = first.finish();
         drop(forger);
-        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.said);
+        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.output);
         let report = ended.report();
         let failures = report["failures"].to_string();
-        for part in ["host B on eth1 is not heard any more", "n1: lost nodes [n2, n3]"] {
+        for part in ["host B on eth1 sends no messages any more", "n1: lost nodes [n2, n3]"] {
             assert!(failures.contains(part), "no {part:?} in {failures}");
         }
         assert!(dropped(&report, "n2->n1", "replayed") > 0, "{report}");
@@ -439,8 +440,8 @@ fn repeated_and_forged_heartbeats_do_not_hide_a_death() {
 
 /// Runs two hosts on the loopback interface, on the udp wire, each with its own rack file. Returns exit codes and output.
 fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
-    let place = std::process::id();
-    let network = format!("127.{}.{}", 64 + (place >> 8) % 64, place % 256);
+    let number_of_process = std::process::id();
+    let network = format!("127.{}.{}", 64 + (number_of_process >> 8) % 64, number_of_process % 256);
     let [a, b] = [1, 2].map(|end| format!("{network}.{}", 100 + 2 * number + end));
     let hosts = ["A", "B"].iter().zip(security).map(|(host, security)| {
         let file = scratch(&format!("{host}.yaml"));
@@ -449,7 +450,7 @@ fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
              hosts:\n  A: {{nodes: [n0, n1], address: {a}}}\n  B: {{nodes: [n2, n3], address: {b}}}\n\
              job: {{litmus: {{bytes_max: 64KiB, rounds: 4}}}}\n"
         );
-        std::fs::write(&file, text).expect("the scratch folder is ours");
+        std::fs::write(&file, text).expect("the scratch folder is writable");
         let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
         command
             .arg("run")
@@ -462,8 +463,9 @@ fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
     let hosts: Vec<_> = hosts.collect();
     let ended = hosts.into_iter().map(|host| {
         let output = host.wait_with_output().expect("it ends");
-        let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
-        (output.status.code(), said.concat())
+        let output_text =
+            [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        (output.status.code(), output_text.concat())
     });
     ended.collect::<Vec<_>>().try_into().expect("two hosts")
 }
@@ -472,25 +474,25 @@ fn on_loopback(number: u8, security: [&str; 2]) -> [(Option<i32>, String); 2] {
 fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_a_key_have_a_note() {
     let key = key_file(7);
     let security = format!("security: {{key_file: {}}}\n", key.display());
-    for (code, said) in on_loopback(0, [&security, &security]) {
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("verdict: pass") && !said.contains("unauthenticated"), "{said}");
-        assert!(!said.contains("bad-tag") && !said.contains("replayed"), "nothing was forged: {said}");
+    for (code, output) in on_loopback(0, [&security, &security]) {
+        assert_eq!(code, Some(0), "{output}");
+        assert!(output.contains("verdict: pass") && !output.contains("unauthenticated"), "{output}");
+        assert!(!output.contains("bad-tag") && !output.contains("replayed"), "nothing was forged: {output}");
     }
-    for (code, said) in on_loopback(1, ["", ""]) {
-        assert_eq!(code, Some(0), "{said}");
-        assert!(said.contains("note: unauthenticated"), "{said}");
+    for (code, output) in on_loopback(1, ["", ""]) {
+        assert_eq!(code, Some(0), "{output}");
+        assert!(output.contains("note: unauthenticated"), "{output}");
     }
 }
 
 #[test]
 fn hosts_with_different_keys_do_not_connect_and_report_why() {
     let keys = [7, 8].map(|content| format!("security: {{key_file: {}}}\n", key_file(content).display()));
-    for (code, said) in on_loopback(2, [&keys[0], &keys[1]]) {
-        assert_eq!(code, Some(STALLED), "{said}");
+    for (code, output) in on_loopback(2, [&keys[0], &keys[1]]) {
+        assert_eq!(code, Some(STALLED), "{output}");
         assert!(
-            said.contains("messages without a valid tag were refused: is the key file the same"),
-            "{said}"
+            output.contains("messages without a valid tag were refused: is the key file the same"),
+            "{output}"
         );
     }
 }
@@ -498,9 +500,9 @@ fn hosts_with_different_keys_do_not_connect_and_report_why() {
 #[test]
 fn a_host_without_the_key_reports_that_it_has_none() {
     let security = format!("security: {{key_file: {}}}\n", key_file(7).display());
-    let [(with_key, said), (without, its)] = on_loopback(4, [&security, ""]);
-    assert_eq!(with_key, Some(STALLED), "{said}");
-    assert!(said.contains("messages without a valid tag were refused"), "{said}");
+    let [(with_key, output), (without, its)] = on_loopback(4, [&security, ""]);
+    assert_eq!(with_key, Some(STALLED), "{output}");
+    assert!(output.contains("messages without a valid tag were refused"), "{output}");
     assert_eq!(without, Some(COULD_NOT_START), "{its}");
     assert!(its.contains("host A authenticates its messages, and this host has no key"), "{its}");
 }
@@ -509,16 +511,16 @@ fn a_host_without_the_key_reports_that_it_has_none() {
 fn a_key_file_that_others_can_read_or_that_is_short_is_refused() {
     let key = key_file(7);
     let security = format!("security: {{key_file: {}}}\n", key.display());
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).expect("it is ours");
-    for (code, said) in on_loopback(3, [&security, &security]) {
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("hint: chmod 600"), "{said}");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o640)).expect("the file exists");
+    for (code, output) in on_loopback(3, [&security, &security]) {
+        assert_eq!(code, Some(2), "{output}");
+        assert!(output.contains("hint: chmod 600"), "{output}");
     }
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("it is ours");
-    std::fs::write(&key, [7; 31]).expect("it is ours");
-    for (code, said) in on_loopback(3, [&security, &security]) {
-        assert_eq!(code, Some(2), "{said}");
-        assert!(said.contains("31 bytes, and a key has at least 32"), "{said}");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("the file exists");
+    std::fs::write(&key, [7; 31]).expect("the file exists");
+    for (code, output) in on_loopback(3, [&security, &security]) {
+        assert_eq!(code, Some(2), "{output}");
+        assert!(output.contains("31 bytes, and a key has at least 32"), "{output}");
     }
 }
 
@@ -526,10 +528,10 @@ fn a_key_file_that_others_can_read_or_that_is_short_is_refused() {
 fn printed(arguments: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
     let output = command.args(arguments).env_remove("RACKLOOM_KEY_FILE").output().expect("the binary starts");
-    let said =
+    let printed =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    said
+    assert!(output.status.success(), "{arguments:?}: {printed}");
+    printed
 }
 
 #[test]
@@ -537,12 +539,15 @@ fn check_reports_missing_authentication_and_virtual_time_ignores_keys() {
     let [open, keyed] = [None, Some(key_file(7))].map(|key| rack(key.as_deref(), 2));
     let [open, keyed] = [&open, &keyed].map(|file| file.to_str().expect("a plain path"));
     assert!(printed(&["check", open]).contains("note: unauthenticated"));
-    let said = printed(&["check", keyed]);
-    assert!(said.contains("no effect in virtual time") && !said.contains("unauthenticated"), "{said}");
+    let printed = printed(&["check", keyed]);
+    assert!(
+        printed.contains("no effect in virtual time") && !printed.contains("unauthenticated"),
+        "{printed}"
+    );
     let hashes = [open, keyed].map(|file| {
         let json = scratch("report.json");
-        let said = printed(&["sim", file, "--json", json.to_str().expect("a plain path")]);
-        assert_eq!(said.contains("has no effect in virtual time"), file == keyed, "{said}");
+        let printed = printed(&["sim", file, "--json", json.to_str().expect("a plain path")]);
+        assert_eq!(printed.contains("has no effect in virtual time"), file == keyed, "{printed}");
         let report: Value =
             serde_json::from_slice(&std::fs::read(&json).expect("it was written")).expect("JSON");
         (report["trace_hash"].clone(), report["config_hash"].clone())

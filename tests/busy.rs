@@ -16,7 +16,7 @@ use support::{Members, monotonic_ns, rack_file, run, send, within};
 const INTERVAL_NS: u64 = 50_000_000;
 const MISSES: u64 = 4;
 const DETECTION_NS: u64 = INTERVAL_NS * MISSES;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Spinning threads for each processor.
 const SPINNERS_PER_CPU: usize = 8;
 const LOWEST_PRIORITY: i32 = 19;
@@ -75,13 +75,13 @@ fn waited_ns(member: Pid) -> u64 {
 /// Waits until a member has waited on a run queue for this long.
 fn has_waited(members: &Members, name: &str, long_ns: u64) {
     let (member, before_ns) = (members.pid(name), waited_ns(members.pid(name)));
-    within(PATIENCE, "a member of the lowest priority waits for a processor", || {
+    within(TIMEOUT, "a member of the lowest priority waits for a processor", || {
         (waited_ns(member) >= before_ns + long_ns).then_some(())
     });
 }
 
 #[test]
-fn a_member_without_a_processor_is_not_called_dead() {
+fn a_member_without_a_processor_is_not_reported_dead() {
     let job = "job: {collective: {collective: all-reduce, bytes: 64KiB, repetitions: 2000, warm_up: 0}}\n";
     let mut rack = run(&rack_file(&rack(job))).start();
     let members = rack.members();
@@ -113,7 +113,7 @@ fn a_rack_without_processors_ends_as_starved_with_a_hint() {
 }
 
 #[test]
-fn a_stopped_member_is_found_on_a_busy_host() {
+fn a_stopped_member_is_detected_on_a_busy_host() {
     let job = "job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n";
     let mut rack = run(&rack_file(&rack(job))).start();
     let members = rack.members();

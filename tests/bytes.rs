@@ -67,14 +67,14 @@ fn all_reduce(shape: &str, algorithm: &str, payload: impl Fn(u64, u64) -> u64) {
 }
 
 #[test]
-fn a_ring_carries_twice_all_but_one_part_one_way() {
+fn a_ring_carries_twice_all_but_one_part_in_one_direction() {
     let all = 2 * (RANKS - 1) * SIZE_BYTES / RANKS;
     all_reduce("ring", "ring", |from, to| if to == (from + 1) % RANKS { all } else { 0 });
     all_reduce("ring", "bidirectional-ring", |_, _| all / 2);
 }
 
 #[test]
-fn a_mesh_carries_one_part_there_and_one_back_or_everything_at_once() {
+fn a_mesh_carries_one_part_in_each_direction_or_everything_at_once() {
     all_reduce("full-mesh", "two-shot", |_, _| 2 * SIZE_BYTES / RANKS);
     all_reduce("full-mesh", "one-shot", |_, _| SIZE_BYTES);
 }
@@ -91,7 +91,7 @@ fn halving_and_doubling_carries_half_a_quarter_an_eighth_twice() {
 }
 
 /// Three hops in one direction, four in the other.
-const TWO_WAYS: &str = "name: two-ways
+const TWO_PATHS: &str = "name: two-ways
 shape:
   custom:
     nodes: [n0, n1]
@@ -109,7 +109,7 @@ job: {bandwidth: {bytes: 64KiB, repetitions: 20, warm_up: 0}}
 
 #[test]
 fn puts_and_gets_over_several_hops_are_on_the_links_of_their_route_only() {
-    for (engine, rack) in engines(TWO_WAYS) {
+    for (engine, rack) in engines(TWO_PATHS) {
         let report = rack.finish().passed();
         let operations = report["operations"].as_array().expect("operations");
         let payload = |what: &str| {

@@ -81,7 +81,7 @@ fn dropped_by_reason(report: &Value) -> BTreeMap<String, u64> {
         }
     }
     let taken_away = sums.remove("injected").unwrap_or(0);
-    assert_eq!(taken_away, injected(report, "dropped"), "the link table shows them, too");
+    assert_eq!(taken_away, injected(report, "dropped"), "the link table shows them as well");
     sums
 }
 
@@ -148,7 +148,8 @@ fn the_link_table_counts_data_control_and_forwarded_frames_like_the_capture() {
     assert!(forwarded > 0, "some paths have two hops");
 }
 
-/// Without corruption frames carry their payload by reference. A capture shows the bytes in this case, too.
+/// Without corruption frames carry their payload by reference. A capture shows the bytes in this case as
+/// well.
 #[test]
 fn a_simulated_capture_without_corruption_changes_nothing_and_holds_the_bytes() {
     for (more, options) in [
@@ -399,6 +400,6 @@ fn guessable_keys(command: Rackloom, seed: u64) -> usize {
 #[test]
 fn keys_of_regions_follow_from_the_seed_in_virtual_time_alone() {
     let file = rack_file(&format!("{RING}job: {{litmus: {{rounds: 1, bytes_max: 4KiB}}}}\n"));
-    assert!(guessable_keys(sim(&file), 77) > 100, "the page says how keys follow from the seed");
+    assert!(guessable_keys(sim(&file), 77) > 100, "keys follow from the seed as on the page");
     assert_eq!(guessable_keys(run(&file), 77), 0, "between processes they are a secret of the run");
 }

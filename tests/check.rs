@@ -29,31 +29,35 @@ fn found(file: &Path, stderr: &str) -> (Vec<(String, String)>, usize) {
     let mut found = Vec::new();
     for line in stderr.lines() {
         message = line.strip_prefix("error: ").unwrap_or(message);
-        if let Some((_, place)) = line.split_once(&arrow) {
-            found.push((place.to_owned(), message.to_owned()));
+        if let Some((_, position)) = line.split_once(&arrow) {
+            found.push((position.to_owned(), message.to_owned()));
         }
     }
     (found, stderr.lines().filter(|line| line.contains(" = hint: ")).count())
 }
 
 #[test]
-fn every_mistake_is_found_where_it_is_and_has_a_hint() {
+fn every_mistake_is_reported_with_its_position_and_a_hint() {
     for file in broken() {
         let text = std::fs::read_to_string(&file).expect("it can be read");
         let wanted: Vec<_> = text
             .lines()
             .map_while(|line| line.strip_prefix("# "))
-            .map(|line| line.split_once(' ').expect("a place and a message"))
+            .map(|line| line.split_once(' ').expect("a position and a message"))
             .collect();
-        assert!(!wanted.is_empty(), "{} does not say what is wrong", file.display());
+        assert!(!wanted.is_empty(), "{} lists no error", file.display());
         let ended = tried("check", &file);
         let name = file.display();
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{name}\n{}", ended.stderr);
         let (found, hints) = found(&file, &ended.stderr);
-        assert_eq!(found.len(), wanted.len(), "{name} wants {wanted:#?}\n{}", ended.stderr);
+        assert_eq!(found.len(), wanted.len(), "{name} expects {wanted:#?}\n{}", ended.stderr);
         assert_eq!(hints, wanted.len(), "{name}: a mistake has no hint\n{}", ended.stderr);
-        for ((place, message), (wanted_place, part)) in found.iter().zip(wanted) {
-            assert!(place == wanted_place && message.contains(part), "{name}: {part}\n{}", ended.stderr);
+        for ((position, message), (wanted_position, part)) in found.iter().zip(wanted) {
+            assert!(
+                position == wanted_position && message.contains(part),
+                "{name}: {part}\n{}",
+                ended.stderr
+            );
         }
     }
 }

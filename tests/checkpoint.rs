@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use support::{Ended, Rackloom, rack_file, run, scratch};
 
 const RANKS: usize = 4;
-/// Runs of the collective. The node dies in the third last, so that little is left after the resumption.
+/// Runs of the collective. The node dies in the third last one, so that little is left after the resumption.
 const RUNS: u64 = 9;
 const DIES_IN: u64 = 7;
 
@@ -55,7 +55,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_killed_and_resumed_collective_ends_with_the_same_bytes() {
+fn a_killed_and_resumed_collective_has_the_bytes_of_an_undisturbed_one() {
     let (rack, snapshots) = (rack(), scratch("snapshots"));
     let (undisturbed, taken_up) = (scratch("undisturbed"), scratch("taken-up"));
     let whole = job(&rack).with(&["--output", text(&undisturbed)]).finish();
@@ -72,7 +72,7 @@ fn a_killed_and_resumed_collective_ends_with_the_same_bytes() {
     assert_eq!(rest.code, Some(0), "{}\n{}", rest.stdout, rest.stderr);
     assert!(rest.stdout.contains("taken up after 6 runs"), "{}", rest.stdout);
     for rank in 0..RANKS {
-        let bytes = |place: &Path| std::fs::read(place.join(format!("rank{rank}.npy"))).expect("a result");
+        let bytes = |folder: &Path| std::fs::read(folder.join(format!("rank{rank}.npy"))).expect("a result");
         assert!(bytes(&undisturbed) == bytes(&taken_up), "rank {rank} has other bytes");
     }
 
@@ -99,11 +99,11 @@ fn a_snapshot_that_is_damaged_or_foreign_is_refused_before_anything_starts() {
         }
     };
     refused(&sound[..sound.len() / 2], "and should have");
-    refused(&sound[..10], "cut off within its header");
-    refused(b"", "cut off within its header");
+    refused(&sound[..10], "it ends within its header");
+    refused(b"", "it ends within its header");
     let mut flipped = sound.clone();
     flipped[sound.len() - 100] ^= 4;
-    refused(&flipped, "checksum does not hold");
+    refused(&flipped, "checksum is wrong");
     flipped.clone_from(&sound);
     flipped[0] ^= 1;
     refused(&flipped, "no snapshot");

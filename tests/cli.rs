@@ -168,7 +168,7 @@ fn json_on_standard_output_is_alone_there() {
 }
 
 #[test]
-fn a_schedule_is_printed_whole_or_as_a_choice() {
+fn a_schedule_is_printed_completely_or_as_a_choice() {
     let ring = topology("ring-4.yaml");
     let ring = ring.to_str().expect("a plain path");
     let options = ["--collective", "all-reduce", "--bytes", "64B"];
@@ -202,7 +202,7 @@ fn the_schema_is_json() {
 }
 
 #[test]
-fn an_option_that_means_nothing_is_refused() {
+fn an_option_without_effect_is_refused() {
     let ring = topology("ring-4.yaml");
     let ring = ring.to_str().expect("a plain path");
     for options in [
@@ -244,7 +244,7 @@ fn a_figure_that_cannot_be_written_is_refused_before_the_experiment() {
 
 /// The message has both numbers, for the job that will run and not for the job of the file.
 #[test]
-fn memory_is_held_against_the_job_that_will_run() {
+fn memory_is_compared_with_the_job_that_will_run() {
     let file = rack_file("name: small\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 512KiB}\n");
     let file = file.to_str().expect("a plain path");
     let fits = ["--collective", "all-reduce", "--bytes", "4KiB", "--repetitions", "1"];

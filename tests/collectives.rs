@@ -65,18 +65,18 @@ fn reduces(
         assert_eq!(of_shape, format!("({count},)"));
         assert!(data == expected, "{engine} {shape} {element} {op} {count} {more:?}: rank {rank} is wrong");
     }
-    ask_numpy(&input, &output, op, values.len());
+    check_with_numpy(&input, &output, op, values.len());
     let beside: Vec<_> = std::fs::read_dir(&output).expect("it is there").flatten().collect();
     assert_eq!(beside.len(), values.len(), "nothing but the results is left");
     for directory in [input, output] {
-        std::fs::remove_dir_all(directory).expect("it is ours");
+        std::fs::remove_dir_all(directory).expect("it exists");
     }
     report
 }
 
 /// Checks the results with NumPy, if there is one. 16-bit floats are reduced in float32, rank by rank, and rounded once. NumPy has no
 /// bf16, so its bits are the upper half of a float32 there and are rounded by hand.
-fn ask_numpy(input: &Path, output: &Path, op: &str, ranks: usize) {
+fn check_with_numpy(input: &Path, output: &Path, op: &str, ranks: usize) {
     const SCRIPT: &str = "import sys, numpy as np\n\
         i, o, op, n = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])\n\
         a = [np.load(f'{i}/rank{r}.npy') for r in range(n)]\n\
@@ -108,9 +108,9 @@ fn ask_numpy(input: &Path, output: &Path, op: &str, ranks: usize) {
 
 #[test]
 fn every_type_and_every_operation_is_exact() {
-    for (place, element) in TYPES.into_iter().enumerate() {
+    for (index, element) in TYPES.into_iter().enumerate() {
         for (number, op) in OPS.into_iter().enumerate() {
-            reduces("sim", RING, element, op, 37 + 13 * place + number, &[]);
+            reduces("sim", RING, element, op, 37 + 13 * index + number, &[]);
         }
     }
 }
@@ -157,12 +157,12 @@ fn everything_with_everything() {
         not_tried("everything_with_everything takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it");
         return;
     }
-    for (place, element) in TYPES.into_iter().enumerate() {
+    for (index, element) in TYPES.into_iter().enumerate() {
         for op in OPS {
             for shape in [RING, STAR, MESH] {
                 for (engine, count) in [("shared-memory", 9_001), ("packet", 7_001), ("sim", 8_009)] {
                     for loss in ["0%", "2%"] {
-                        reduces(engine, shape, element, op, count + 2 * place, &["--loss", loss]);
+                        reduces(engine, shape, element, op, count + 2 * index, &["--loss", loss]);
                     }
                 }
             }
@@ -261,8 +261,8 @@ fn sixteen_bit_sums_of_full_mantissas_are_rounded_once_by_direct_schedules() {
             let (input, output) = (put_arrays(floats.element, &given, count), scratch("output"));
             let options = ["--algorithm", algorithm];
             job(engine, STAR, "all-reduce", floats.element, &input, &output).with(&options).finish().passed();
-            let expected = (0..count).flat_map(|place| {
-                let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[place * 2..][..2]) as f32;
+            let expected = (0..count).flat_map(|index| {
+                let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[index * 2..][..2]) as f32;
                 let sum = given.iter().map(of_rank).reduce(|sum, value| sum + value).expect("a rank");
                 let is_half = floats.element == "f16";
                 if is_half { half_bits(sum.into()) } else { bits_of_bf16(sum) }.to_le_bytes()
@@ -271,7 +271,7 @@ fn sixteen_bit_sums_of_full_mantissas_are_rounded_once_by_direct_schedules() {
             for rank in 0..ranks {
                 assert!(result(&output, rank).1 == expected, "{} by {algorithm} on {engine}", floats.element);
             }
-            ask_numpy(&input, &output, "sum", ranks);
+            check_with_numpy(&input, &output, "sum", ranks);
         }
     }
 }
@@ -295,12 +295,12 @@ fn random_floats_are_equal_at_every_rank_and_within_the_rounding_bound() {
         let width = first.len() / count;
         let error_share = 2.0 * floats.unit_roundoff * (ranks - 1) as f64;
         let bound_share = error_share / (1.0 - error_share);
-        for (place, found) in first.chunks(width).enumerate() {
-            let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[place * width..][..width]);
+        for (index, found) in first.chunks(width).enumerate() {
+            let of_rank = |bytes: &Vec<u8>| (floats.decode)(&bytes[index * width..][..width]);
             let sum: f64 = given.iter().map(of_rank).sum();
             let magnitude: f64 = given.iter().map(|bytes| of_rank(bytes).abs()).sum();
             let error = ((floats.decode)(found) - sum).abs();
-            assert!(error <= bound_share * magnitude, "{}, place {place}: off by {error}", floats.element);
+            assert!(error <= bound_share * magnitude, "{}, element {index}: off by {error}", floats.element);
         }
     }
 }
@@ -321,7 +321,7 @@ fn part(count: usize, ranks: usize, part: usize) -> std::ops::Range<usize> {
 }
 
 #[test]
-fn every_collective_moves_the_values_where_they_belong() {
+fn every_collective_moves_the_values_to_the_right_ranks() {
     let ranks = nodes(RING);
     for engine in ["shared-memory", "sim"] {
         let given = values("i64", "sum", ranks, 1003);
@@ -396,13 +396,13 @@ fn arrays_that_cannot_be_used_are_refused_all_at_once() {
 }
 
 #[test]
-fn given_arrays_are_neither_overwritten_nor_ignored_without_a_note() {
+fn input_arrays_are_not_overwritten_and_not_ignored_without_a_note() {
     let input = arrays("f32", &values("f32", "sum", 5, 6));
     let read = || std::fs::read(input.join("rank0.npy")).expect("it is there");
     let (before, dotted) = (read(), input.join("."));
     for engine in ["shared-memory", "sim"] {
         let same = job(engine, "{ring: {nodes: 5}}", "all-reduce", "f32", &input, &dotted).finish();
-        refused(&same, &["would replace the arrays that --input gives", "hint:"]);
+        refused(&same, &["would replace the arrays of --input", "hint:"]);
         let fewer = job(engine, RING, "all-reduce", "f32", &input, &scratch("output")).finish();
         let left_over = format!("rank{}.npy: the rack has {} ranks", nodes(RING), nodes(RING));
         refused(&fewer, &[&left_over, "hint:"]);
@@ -419,7 +419,7 @@ fn a_job_larger_than_memory_is_refused_with_the_numbers() {
 }
 
 #[test]
-fn options_that_mean_nothing_to_a_collective_are_refused() {
+fn options_without_effect_on_a_collective_are_refused() {
     let file = rack_file("name: meaning\nshape: {ring: {nodes: 4}}\n");
     for rack in [run, sim] {
         let refused_with = |options: &[&str], parts: &[&str]| {
@@ -455,7 +455,7 @@ fn a_barrier_takes_time_and_moves_nothing() {
 }
 
 #[test]
-fn results_of_a_run_with_more_ranks_are_not_left_beside_new_ones() {
+fn results_of_a_run_with_more_ranks_are_not_mixed_with_new_ones() {
     let output = scratch("output");
     let all_reduce = |shape: &str, engine: &str| {
         let input = arrays("i32", &values("i32", "sum", nodes(shape), 100));
@@ -485,7 +485,7 @@ fn a_sweep_has_the_usual_columns() {
         {
             assert!(ended.stdout.contains(heading), "{heading} is missing:\n{}", ended.stdout);
         }
-        assert!(ended.stdout.contains("estimated"), "the choice says why:\n{}", ended.stdout);
+        assert!(ended.stdout.contains("estimated"), "the choice has a reason:\n{}", ended.stdout);
         let sizes: Vec<_> =
             report["sweep"].as_array().expect("rows").iter().map(|row| &row["size_bytes"]).collect();
         assert_eq!(sizes, [8, 64, 512, 4096]);

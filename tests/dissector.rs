@@ -39,7 +39,7 @@ const ONLY_DISSECTED: [&str; 11] = [
     "first_sent_in",
 ];
 
-/// Fields of tshark's own that the parser has as well.
+/// Fields of tshark that the parser has as well.
 const OF_TSHARK: [(&str, &str); 8] = [
     ("ether_type", "eth.type"),
     ("number", "frame.number"),
@@ -89,7 +89,7 @@ const OPERATIONS: &[&str] = &[
 ];
 
 /// Names by number, for fields in which the parser prints the name and tshark the number.
-const WORDS: [(&str, &[&str]); 9] = [
+const NAMES_BY_NUMBER: [(&str, &[&str]); 9] = [
     (
         "kind",
         &[
@@ -148,7 +148,7 @@ fn dissected_names() -> Vec<String> {
 
 /// Converts a value to a common form: numbers decimal, names as numbers, truth as 1 and 0.
 fn normal(field: &str, value: &str) -> String {
-    if let Some((_, words)) = WORDS.iter().find(|(name, _)| *name == field)
+    if let Some((_, words)) = NAMES_BY_NUMBER.iter().find(|(name, _)| *name == field)
         && let Some(number) = words.iter().position(|word| *word == value && !word.is_empty())
     {
         return number.to_string();
@@ -333,7 +333,7 @@ fn small_capture() -> PathBuf {
 }
 
 #[test]
-fn a_conversation_reads_as_it_did() {
+fn the_listing_of_an_exchange_is_unchanged() {
     let capture = small_capture();
     let columns = ["frame.number", "frame.interface_name", "rackloom.info", "frame.comment"];
     let mut arguments = vec!["-c", "60", "-T", "fields", "-E", "separator=/s"];
@@ -352,8 +352,8 @@ fn a_request_and_its_response_refer_to_each_other() {
         Some(tshark(&capture, &arguments)?.lines().next().expect("there is such a frame").to_owned())
     };
     let request = "rackloom.op == 4 && rackloom.response_in && rackloom.acked_in";
-    let asked = ["frame.number", "rackloom.response_in", "rackloom.response_time"];
-    let Some(line) = one(request, &asked) else { return };
+    let queried = ["frame.number", "rackloom.response_in", "rackloom.response_time"];
+    let Some(line) = one(request, &queried) else { return };
     let words: Vec<_> = line.split_whitespace().collect();
     let [number, response, time] = words[..] else { panic!("{line}") };
     let answered = ["frame.number", "rackloom.request_in", "rackloom.response_time", "rackloom.op"];
@@ -365,7 +365,7 @@ fn a_request_and_its_response_refer_to_each_other() {
 }
 
 #[test]
-fn a_frame_reads_in_detail_as_it_did() {
+fn the_details_of_a_frame_are_unchanged() {
     let capture = small_capture();
     let details = |filter: &str| {
         let printed = tshark(&capture, &["-V", "-O", "rackloom", "-Y", filter])?;
@@ -382,8 +382,8 @@ fn a_frame_reads_in_detail_as_it_did() {
         ("not-used", "rackloom.problem == \"hop-check\""),
     ];
     for (name, filter) in filters {
-        let Some(told) = details(filter) else { return };
-        insta::assert_snapshot!(format!("details-{name}"), told);
+        let Some(printed) = details(filter) else { return };
+        insta::assert_snapshot!(format!("details-{name}"), printed);
     }
 }
 
@@ -424,7 +424,7 @@ fn in_datagram(frames: &[Vec<u8>]) -> Vec<u8> {
 fn as_on_the_udp_wire(capture: &Path) -> PathBuf {
     let file = std::fs::File::open(capture).expect("it has been written");
     let (mut reader, mut frames) = (Reader::new(std::io::BufReader::new(file)), Vec::new());
-    while let Some(record) = reader.next_record().expect("a capture of ours") {
+    while let Some(record) = reader.next_record().expect("a capture of this test") {
         frames.push(record.frame.to_vec());
     }
     let mut out = Vec::new();
@@ -442,7 +442,7 @@ fn as_on_the_udp_wire(capture: &Path) -> PathBuf {
         }
     }
     let path = scratch("datagrams.pcapng");
-    std::fs::write(&path, out).expect("the scratch folder is ours");
+    std::fs::write(&path, out).expect("the scratch folder is writable");
     path
 }
 

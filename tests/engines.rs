@@ -1,7 +1,9 @@
-//! One file has one meaning: processes and virtual time put equal operations on the links, and judge equal faults alike.
+//! Processes and virtual time give a file one meaning: they put equal operations on the links, and judge
+//! equal faults alike.
 //!
-//! Times, packing and acknowledgements differ between the engines. The test compares the operations and payload bytes that each direction of
-//! each link carries for the first time, from captures of both; and for fault scripts the exit code, the verdict and its reasons.
+//! Times, packing and acknowledgements differ between the engines. The test compares the operations and
+//! payload bytes that each direction of each link carries for the first time, from captures of both; and for
+//! fault scripts the exit code, the verdict and its reasons.
 
 mod support;
 
@@ -71,15 +73,15 @@ impl OnLinks {
     }
 
     fn add(&mut self, frame: &Value, link: (String, String)) {
-        let word = |name: &str| frame[name].as_str().expect("a word").to_owned();
-        let kind = word("kind");
+        let text = |name: &str| frame[name].as_str().expect("a text").to_owned();
+        let kind = text("kind");
         if kind != "data" || frame["again"] == true {
             let what = if kind == "data" { "sent again".to_owned() } else { kind };
             *self.others.entry(what).or_default() += 1;
             return;
         }
         let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
-        let stream = (number(frame, "source"), number(frame, "destination"), word("class"));
+        let stream = (number(frame, "source"), number(frame, "destination"), text("class"));
         for operation in frame["operations"].as_array().expect("operations") {
             let kind = operation["op"].as_str().expect("a kind").to_owned();
             if kind == "select" {
@@ -267,7 +269,7 @@ const RING: &str =
     "name: ring\nshape: {ring: {nodes: 4}}\nlink: {rate: 100Gbit/s, delay: 500ns}\nwatchdog: 8s\n";
 
 #[test]
-fn the_same_scripts_end_the_same_in_both_engines() {
+fn scripts_have_equal_outcomes_in_both_engines() {
     let right_or_error = "ends: right-or-clean-error";
     for (events, expect, code) in [
         // Before a neighbour has seen it.
@@ -300,7 +302,7 @@ const PAIR: &str = "name: pair\nshape: {star: {nodes: 3}}\nservers: {box0: [n0, 
                     link: {rate: 100Gbit/s, delay: 500ns}\ntimers: {heartbeat_interval: 100ms}\nwatchdog: 8s\n";
 
 #[test]
-fn faults_of_memory_in_one_server_end_the_same_in_both_engines() {
+fn faults_of_memory_in_one_server_have_equal_outcomes_in_both_engines() {
     let at = "when: {node: n1, run: 3}";
     for (events, expect, code) in [
         (format!("  - {{what: slow-memory, where: n1, by: 20us, {at}, for: 1ms}}\n"), "ends: right", 0),

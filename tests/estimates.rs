@@ -1,9 +1,10 @@
-//! Expected and measured time of a collective, and the chosen algorithm beside the others.
+//! Expected and measured time of a collective, and the chosen algorithm compared with the others.
 //!
-//! Processors of the machine may be busy with other work, so nothing is compared with a fixed time. A time and its estimate come from the
-//! same run, medians of several rounds count, and the variation of a measurement within this test widens its bound. On a
-//! quiet machine the bounds are a factor of two for estimates and 15 % for choices. A size that misses its bound is measured again: other
-//! work on the machine passes, and a wrong model does not.
+//! Processors of the machine may be busy with other work, so no time is compared with a fixed value. A time
+//! and its estimate come from one run, medians of several rounds count, and the variation of a measurement
+//! within this test widens its bound. On a quiet machine the bounds are a factor of two for estimates and 15
+//! % for choices. A size that misses its bound is measured again: other work on the machine passes, and a
+//! wrong model does not.
 
 mod support;
 
@@ -32,7 +33,7 @@ fn rack(nodes: u32, device: Option<&str>) -> PathBuf {
     ))
 }
 
-/// The rows of one run by size.
+/// Returns the rows of one run by size.
 fn rows(file: &Path, more: &[&str]) -> BTreeMap<u64, Value> {
     let report =
         run(file).with(&["--collective", "all-reduce", "--type", "f32"]).with(more).finish().passed();
@@ -58,7 +59,7 @@ fn spread(values: &[f64]) -> f64 {
     most / least
 }
 
-/// Measures until each size has held once.
+/// Measures until each size has been within its bound once.
 fn holds(what: &str, measure: impl Fn() -> BTreeMap<u64, String>) {
     let mut wrong = measure();
     for _ in 1..ATTEMPTS {
@@ -71,12 +72,12 @@ fn holds(what: &str, measure: impl Fn() -> BTreeMap<u64, String>) {
     assert!(wrong.is_empty(), "{what}, in each of {ATTEMPTS} measurements: {wrong:#?}");
 }
 
-/// Every estimate is within a factor of two of the time, or within what the time itself varies by.
+/// Checks that every estimate is within a factor of two of the time, or within the variation of the time.
 fn estimates_hold(what: &str, file: &Path, more: &[&str]) {
     holds(what, || wrong_estimates(what, file, more));
 }
 
-/// The sizes whose estimates are wrong.
+/// Returns the sizes whose estimates are wrong.
 fn wrong_estimates(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String> {
     let rounds: Vec<_> = (0..ROUNDS).map(|_| rows(file, more)).collect();
     let mut wrong = BTreeMap::new();
@@ -89,7 +90,7 @@ fn wrong_estimates(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, Stri
             "{what}, {size} B: {times:.1?} us, expected {estimates:.1?} us, ratio {ratio:.2}, allowed {allowed:.2}"
         );
         if allowed > SPREAD_MAX {
-            wrong.insert(*size, format!("the machine is too busy to tell: {times:?}"));
+            wrong.insert(*size, format!("the machine is too busy for a result: {times:?}"));
         } else if ratio > allowed || ratio < 1.0 / allowed {
             wrong.insert(*size, format!("{ratio:.2} of the estimate, {allowed:.2} allowed"));
         }
@@ -97,12 +98,13 @@ fn wrong_estimates(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, Stri
     wrong
 }
 
-/// The chosen algorithm loses no more than 15 % to the best one, or no more than the times of either vary by.
+/// Checks that the chosen algorithm loses at most 15 % to the best one, or at most the variation of their
+/// times.
 fn choices_hold(what: &str, file: &Path, more: &[&str]) {
     holds(what, || wrong_choices(what, file, more));
 }
 
-/// The sizes whose choices are wrong.
+/// Returns the sizes whose choices are wrong.
 fn wrong_choices(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String> {
     const ALGORITHMS: [&str; 5] = ["ring", "bidirectional-ring", "one-shot", "two-shot", "halving-doubling"];
     let mut times = BTreeMap::<(u64, &str), Vec<f64>>::new();
@@ -141,7 +143,7 @@ fn wrong_choices(what: &str, file: &Path, more: &[&str]) -> BTreeMap<u64, String
             "{what}, {size} B: {names:?} takes {lost:.2} of {best} ({best_us:.1} us), allowed {allowed:.2}"
         );
         if allowed > SPREAD_MAX {
-            wrong.insert(size, "the machine is too busy to tell".to_owned());
+            wrong.insert(size, "the machine is too busy for a result".to_owned());
         } else if lost > allowed {
             wrong.insert(size, format!("{names:?} takes {lost:.2} of {best}, {allowed:.2} allowed"));
         }
@@ -160,7 +162,7 @@ fn estimates_of_two_nodes_hold_from_8_bytes_to_256_mebibytes() {
 }
 
 #[test]
-fn estimates_of_four_nodes_hold_though_they_share_processors() {
+fn estimates_of_four_nodes_hold_although_they_share_processors() {
     let file = rack(4, None);
     estimates_hold("mapped", &file, &MEDIUM);
     estimates_hold("in frames", &file, &[&MEDIUM[..], &["--force-wire"]].concat());
@@ -168,12 +170,16 @@ fn estimates_of_four_nodes_hold_though_they_share_processors() {
 
 #[test]
 fn the_chosen_algorithm_is_as_good_as_the_best_one() {
-    for (nodes, ways) in [(2, &[][..]), (4, &["--force-wire"][..])] {
-        choices_hold(&format!("{nodes} nodes {ways:?}"), &rack(nodes, None), &[&MEDIUM[..], ways].concat());
+    for (nodes, options) in [(2, &[][..]), (4, &["--force-wire"][..])] {
+        choices_hold(
+            &format!("{nodes} nodes {options:?}"),
+            &rack(nodes, None),
+            &[&MEDIUM[..], options].concat(),
+        );
     }
 }
 
-/// The fake device, and the first GPU where there is one.
+/// The fake device, and the first GPU if there is one.
 #[test]
 fn estimates_and_choices_hold_on_devices() {
     const TEST: &str = "estimates_and_choices_hold_on_devices";
@@ -181,9 +187,9 @@ fn estimates_and_choices_hold_on_devices() {
     devices.extend(has_gpu(TEST).then_some(("cuda:0", &LARGE)));
     for (device, sizes) in devices {
         let file = rack(2, Some(device));
-        for ways in [&[][..], &["--force-wire"]] {
-            let more = [&sizes[..], ways].concat();
-            estimates_hold(&format!("{device} {ways:?}"), &file, &more);
+        for options in [&[][..], &["--force-wire"]] {
+            let more = [&sizes[..], options].concat();
+            estimates_hold(&format!("{device} {options:?}"), &file, &more);
         }
         choices_hold(device, &file, &MEDIUM);
     }

@@ -67,7 +67,7 @@ fn an_experiment_compares_transports_with_and_without_link_retry() {
 }
 
 #[test]
-fn a_verdict_that_does_not_hold_is_the_exit_code() {
+fn a_failed_verdict_decides_the_exit_code() {
     let ended = experiment(&["outstanding-loads", "--reduced", "--perturb", "--json"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     let json: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON and nothing else");

@@ -30,7 +30,7 @@ fn scenarios() -> Vec<Scenario> {
 fn scenario(file: PathBuf) -> Scenario {
     let text = std::fs::read_to_string(&file).expect("it can be read");
     let command = text.lines().find_map(|line| line.strip_prefix("# try: "));
-    let command = command.unwrap_or_else(|| panic!("{} does not say which run it is for", file.display()));
+    let command = command.unwrap_or_else(|| panic!("{} names no run with `# try:`", file.display()));
     let mut words = command.split_whitespace();
     let rack = root().join(words.next().expect("a rack"));
     Scenario { rack, options: words.map(str::to_owned).collect(), file }
@@ -78,16 +78,16 @@ fn there_are_at_least_twenty_scenarios_and_each_is_named_after_its_file() {
 }
 
 #[test]
-fn a_rank_that_is_lost_for_a_moment_learns_that_the_others_broke_off() {
+fn a_rank_that_is_lost_for_a_moment_detects_that_the_others_stopped() {
     let (rack, script) = (scratch("rack.yaml"), scratch("script.yaml"));
     let collective = "{algorithm: ring, bytes: 16KiB, repetitions: 2, warm_up: 0}";
     let rack_text = format!(
-        "name: told\nshape: {{ring: {{nodes: 16}}}}\nlink: {{rate: 100Gbit/s, delay: 500ns}}\n\
+        "name: notified\nshape: {{ring: {{nodes: 16}}}}\nlink: {{rate: 100Gbit/s, delay: 500ns}}\n\
          job: {{collective: {collective}}}\n"
     );
     let event = "{what: unplug, where: n0->n1, at: 753ns, for: 588629109ns}";
     let script_text = format!(
-        "name: told\nevents: [{event}]\nexpect: {{ends: right-or-clean-error, happen: any, lost: []}}\n"
+        "name: notified\nevents: [{event}]\nexpect: {{ends: right-or-clean-error, happen: any, lost: []}}\n"
     );
     std::fs::write(&rack, rack_text).expect("it can be written");
     std::fs::write(&script, script_text).expect("it can be written");
@@ -167,15 +167,15 @@ fn unreadable_source_memory_ends_in_an_error_that_names_it() {
     let reports = [scenario.holds_on(sim), scenario.holds_on(run), on_device.holds_on(run)];
     for report in reports {
         let events = report["events"].as_array().expect("events");
-        let told =
+        let failure =
             events.iter().find(|event| event["kind"] == "source-failed").expect("a frame that left void");
-        assert_eq!(told["member"], "n0");
+        assert_eq!(failure["member"], "n0");
         let notes = report["notes"].as_array().expect("notes");
-        let is_told = |note: &Value| {
+        let has_reason = |note: &Value| {
             let note = note.as_str().unwrap_or_default();
             note.contains("a clean error: n0") && note.contains("source-failed")
         };
-        assert!(notes.iter().any(is_told), "{notes:?}");
+        assert!(notes.iter().any(has_reason), "{notes:?}");
         assert_eq!(report["wrong"], Value::Null);
     }
 }
@@ -195,7 +195,7 @@ const ON_SOCKETS: [&str; 9] = [
 ];
 
 #[test]
-fn a_choice_of_scenarios_holds_on_wires_of_sockets() {
+fn a_selection_of_scenarios_holds_on_wires_of_sockets() {
     let chosen: Vec<_> =
         ON_SOCKETS.iter().map(|name| scenario(root().join(format!("scripts/faults/{name}.yaml")))).collect();
     for wire in wires("a_choice_of_scenarios_holds_on_wires_of_sockets") {
@@ -207,8 +207,8 @@ fn a_choice_of_scenarios_holds_on_wires_of_sockets() {
 
 /// Carriers on the packet wire are the kernel's: the script takes one end's interface down, and the neighbour's device reports it.
 #[test]
-fn a_pulled_link_of_the_packet_wire_loses_its_carrier_at_both_ends() {
-    const TEST: &str = "a_pulled_link_of_the_packet_wire_loses_its_carrier_at_both_ends";
+fn an_unplugged_link_of_the_packet_wire_loses_its_carrier_at_both_ends() {
+    const TEST: &str = "an_unplugged_link_of_the_packet_wire_loses_its_carrier_at_both_ends";
     if !has_packet_wire(TEST) {
         return;
     }
@@ -256,10 +256,10 @@ fn a_script_with_mistakes_starts_nothing_and_lists_them_all() {
         let ended = ring_under(text, engine);
         assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
         assert_eq!(ended.stdout, "");
-        for told in
+        for part in
             ["faults.yaml:3:", "no link `n0--n9`", ":4:", "in the past", ":5:", "has no unit", "hint:"]
         {
-            assert!(ended.stderr.contains(told), "{told} in\n{}", ended.stderr);
+            assert!(ended.stderr.contains(part), "{part} in\n{}", ended.stderr);
         }
     }
 }
@@ -411,18 +411,18 @@ fn faults_wait_for_positions_of_every_job() {
         ("{bandwidth: {bytes: 4KiB, repetitions: 20}}", "run: 1, step: 10"),
         ("{traffic: {messages: 20}}", "step: 7"),
     ];
-    for (job, place) in jobs {
+    for (job, position) in jobs {
         let rack = rack_file(&format!(
-            "name: places\nshape: {{ring: {{nodes: 4}}}}\nlink: {{rate: 100Gbit/s, delay: 500ns}}\njob: {job}\n"
+            "name: positions\nshape: {{ring: {{nodes: 4}}}}\nlink: {{rate: 100Gbit/s, delay: 500ns}}\njob: {job}\n"
         ));
         let file = script(&format!(
-            "name: place\nevents: [{{what: duplicate, where: n0->n1, rate: 50%, when: {{node: n0, {place}}}}}]\n"
+            "name: position\nevents: [{{what: duplicate, where: n0->n1, rate: 50%, when: {{node: n0, {position}}}}}]\n"
         ));
         for engine in [sim, run] {
             let report =
                 engine(&rack).with(&["--faults", file.to_str().expect("a plain path")]).finish().passed();
             let fault = &report["faults"][0];
-            assert!(fault["at_ns"].as_u64() > Some(0), "{job} {place}: {fault}");
+            assert!(fault["at_ns"].as_u64() > Some(0), "{job} {position}: {fault}");
         }
     }
 }
@@ -430,7 +430,7 @@ fn faults_wait_for_positions_of_every_job() {
 /// Heartbeats every 10 ms, five may be missing, and links of 500 ns at 100 Gbit/s. A cut, which also loses the frames in flight, is detected
 /// within (4 T, 5 T + d]. A death, after which these arrive, is detected within (4 T + d, 5 T + d], in every phase of the interval.
 #[test]
-fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartbeat() {
+fn in_virtual_time_a_cut_and_a_death_are_detected_within_the_bounds_of_the_heartbeat() {
     let rack = support::rack_file(
         "name: bounds\nshape: {ring: {nodes: 4}}\nlink: {rate: 100Gbit/s, delay: 500ns}\n\
          timers: {heartbeat_interval: 10ms, heartbeat_miss_max: 5}\n\
@@ -459,10 +459,11 @@ fn in_virtual_time_a_cut_and_a_death_are_noticed_within_the_bounds_of_the_heartb
     }
 }
 
-/// Memory that refuses every request for good, at one node or at all of them, in any job: a clean error, long before
-/// the watchdog. A rank that waits for such memory gets the error with the first request that it refuses.
+/// Memory that refuses every request permanently, at one node or at all of them, in any job: a clean error,
+/// long before the watchdog. A rank that waits for such memory gets the error with the first request that it
+/// refuses.
 #[test]
-fn memory_that_refuses_everything_for_good_ends_every_job_in_a_clean_error() {
+fn memory_that_refuses_every_request_ends_every_job_in_a_clean_error() {
     let jobs: [&[&str]; 6] = [
         &["--collective", "all-reduce", "--bytes", "256KiB"],
         &["--collective", "broadcast", "--root", "n0", "--bytes", "256KiB"],
@@ -518,13 +519,18 @@ fn a_member_that_is_killed_for_a_time_returns_as_a_new_incarnation() {
         let followed = events().find(says("false")).map(at_ns).expect("it was replaced");
         assert!(followed >= died + 20_000_000, "{followed} after {died}");
         let node = report["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == "n2");
-        assert_eq!(node.expect("n2 is listed")["state"], "finished", "who follows reports\n{}", ended.stdout);
+        assert_eq!(
+            node.expect("n2 is listed")["state"],
+            "finished",
+            "the successor reports\n{}",
+            ended.stdout
+        );
     }
 }
 
 /// Both neighbours on both sides of a ring die at once, and both are replaced. The links between the two are replaced as well.
 #[test]
-fn neighbours_that_die_together_are_both_followed() {
+fn neighbours_that_die_together_both_get_successors() {
     let text = "name: pair\nevents: [{what: kill, where: [n1, n2], when: {node: n2, run: 2}, for: 20ms}]\n\
                 expect: {ends: clean-error, lost: []}\n";
     for engine in [sim, run] {
@@ -583,8 +589,8 @@ fn a_campaign_writes_its_result_as_json() {
     assert_eq!(refused.stdout, "", "the file is checked before the work");
 }
 
-/// A heartbeat that ended a suspicion was also the first one that reported the neighbour as carrying data again. The end of the link did not
-/// report it, so the other end declared the link down for good.
+/// A heartbeat that ended a suspicion was also the first one that reported the neighbour as carrying data
+/// again. The end of the link did not report it, so the other end declared the link down permanently.
 #[test]
 fn a_link_whose_first_good_heartbeat_ends_a_suspicion_is_reported() {
     let rack = rack_file(

@@ -1,8 +1,9 @@
 //! Racks whose memory is on devices: always on the fake one, and on a real one if there is one.
 //!
-//! The fake device answers late and in odd order. The owner checks its memory, so it detects an acknowledgement before the bytes are
-//! visible. Nodes of one server open each other's memory; with `--force-wire` the operations go in frames. Tests that need a missing GPU
-//! are printed as skipped, with the reason.
+//! The fake device answers late and out of order. The owner checks its memory, so it detects an
+//! acknowledgement before the bytes are visible. Nodes of one server open each other's memory; with
+//! `--force-wire` the operations go in frames. Tests that need a missing GPU are printed as skipped, with the
+//! reason.
 
 mod support;
 
@@ -29,8 +30,8 @@ fn duo_by(device: &str, share: &str, job: &str) -> PathBuf {
 fn a_rack_on_fake_devices_passes_its_litmus_and_its_collectives() {
     let jobs = ["{litmus: {bytes_max: 64KiB}}", "{collective: {bytes: 256KiB}}"];
     for (seed, job) in (7..).zip(jobs) {
-        for way in [&[][..], &["--force-wire"]] {
-            let ended = run(&duo(&format!("fake:{seed}"), job)).with(way).finish();
+        for path in [&[][..], &["--force-wire"]] {
+            let ended = run(&duo(&format!("fake:{seed}"), job)).with(path).finish();
             assert_eq!(ended.code, Some(0), "{}\n{}", ended.stdout, ended.stderr);
         }
     }
@@ -44,11 +45,11 @@ fn nodes_of_one_server_use_each_other_s_device_memory_and_the_links_carry_no_dat
         let direct = run(&file).finish().passed();
         let pooled = run(&duo_by(device, "pool", "{collective: {bytes: 1MiB}}")).finish().passed();
         let forced = run(&file).with(&["--force-wire"]).finish().passed();
-        let ways =
+        let cases =
             [(&direct, "direct", "frames"), (&pooled, "direct", "frames"), (&forced, "frames", "direct")];
-        for (report, used, unused) in ways {
+        for (report, used, unused) in cases {
             for node in report["nodes"].as_array().expect("nodes") {
-                let bytes = |way: &str| node["paths"][way]["bytes"].as_u64().expect("a number");
+                let bytes = |path: &str| node["paths"][path]["bytes"].as_u64().expect("a number");
                 assert!(bytes(used) >= BYTES / 2 && bytes(unused) == 0, "{device}: {}", node["paths"]);
             }
         }
@@ -74,7 +75,7 @@ fn a_pool_on_a_device_is_counted_in_the_report_and_in_the_status() {
             .finish();
         assert_eq!(up.code, Some(0), "{}{}", up.stdout, up.stderr);
         let table = rackloom(&["status"]).in_run_directory(&session).finish().stdout;
-        // The job may be over or not.
+        // The job may have ended or not.
         rackloom(&["down"]).in_run_directory(&session).finish();
         let row = table.lines().find(|line| line.contains(&format!("  a pool on {device}")));
         let row = row.unwrap_or_else(|| panic!("{table}"));
@@ -128,13 +129,13 @@ fn every_collective_of_four_nodes_on_one_device_is_right_to_the_bit() {
 #[test]
 fn a_node_killed_in_an_all_reduce_on_a_device_is_named_without_a_hang() {
     for device in devices("a_node_killed_in_an_all_reduce_on_a_device_is_named_without_a_hang") {
-        for (into_the_job_ms, way) in [(0, &[][..]), (20, &[]), (20, &["--force-wire"]), (300, &[])] {
+        for (into_the_job_ms, path) in [(0, &[][..]), (20, &[]), (20, &["--force-wire"]), (300, &[])] {
             let file = rack_file(&format!(
                 "name: trio\nshape: {{ring: {{nodes: 3}}}}\ndefaults: {{server: one, memory: {{bytes: 16MiB, device: '{device}'}}}}\n\
                  timers: {{heartbeat_interval: 50ms, heartbeat_miss_max: 4}}\n"
             ));
             let endless = ["--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "1000000"];
-            let mut rack = run(&file).with(&endless).with(way).start();
+            let mut rack = run(&file).with(&endless).with(path).start();
             let members = rack.members();
             std::thread::sleep(Duration::from_millis(into_the_job_ms));
             send(members.pid("n1"), Signal::KILL);

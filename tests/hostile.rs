@@ -1,8 +1,8 @@
-//! A stranger on a link of a running rack: replayed, damaged, forged and foreign frames, and a flood. The job completes, no
-//! byte is wrong, and the report counts the dropped frames, by reason.
+//! Foreign sender on a link of a running rack: replayed, corrupted, forged and foreign frames, and a flood.
+//! The job completes, no byte is wrong, and the report counts the dropped frames, by reason.
 //!
-//! The stranger is this test again, in the network namespace of a member (by `nsenter`), with a packet device of its own on the
-//! member's interface: it receives what arrives there, and sends to the neighbour.
+//! The sender is this test again, in the network namespace of a member (by `nsenter`), with its own packet
+//! device on the member's interface: it receives the frames that arrive there, and sends to the neighbour.
 
 mod support;
 
@@ -25,7 +25,7 @@ const ETHER_TYPE: u16 = 0x88b5;
 const FRAME_BYTES_MAX: u16 = 4240;
 const RECORDED: usize = 400;
 const FLOOD: usize = 20_000;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const ETHERNET_HEADER_BYTES: usize = 14;
 
 const RACK: &str = "name: besieged\nshape: {ring: {nodes: 4}}\nframe_bytes_max: 4240B\n\
@@ -81,9 +81,9 @@ fn stranger(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
         .env(FILE, frames)
         .output()
         .map_err(|error| error.to_string())?;
-    let said =
+    let output_text =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "the {part}: {said}");
+    assert!(output.status.success(), "the {part}: {output_text}");
     Ok(())
 }
 
@@ -108,7 +108,7 @@ fn frames_file() -> PathBuf {
 /// Records the frames from n0 to n1: length and bytes of each.
 fn listen() {
     let mut port = device("port1");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let (mut text, mut count) = (Vec::new(), 0);
     while count < RECORDED {
         assert!(Instant::now() < deadline, "only {count} frames have come");

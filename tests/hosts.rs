@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rackloom::hosts::WordSocket;
+use rackloom::hosts::MessageSocket;
 use rackloom::namespaces::switch_off;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde_json::Value;
 use support::machines::{
-    COULD_NOT_START, Host, Machine, NODE_LOST, PATIENCE, STALLED, command, in_namespaces,
+    COULD_NOT_START, Host, Machine, NODE_LOST, STALLED, TIMEOUT, command, in_namespaces,
     joined_across_a_bridge_of, joined_by, machines, network, on, run,
 };
 use support::{monotonic_ns, scratch, topology, within};
@@ -23,9 +23,9 @@ const FELT_NS_MAX: u64 = 2_000_000_000;
 
 /// Returns the states of all members, by name.
 fn states(report: &Value) -> Vec<(String, String)> {
-    let word = |value: &Value| value.as_str().expect("a word").to_owned();
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let nodes = report["nodes"].as_array().expect("a list").iter();
-    nodes.map(|node| (word(&node["name"]), word(&node["state"]))).collect()
+    nodes.map(|node| (text(&node["name"]), text(&node["state"]))).collect()
 }
 
 /// Checks that both hosts do the file's job. Owners check every byte, on their hosts.
@@ -33,23 +33,23 @@ fn both_pass(more: &[&str]) {
     let [a, b] = machines();
     let file = topology("two-hosts.yaml");
     let hosts = [run(&a, &file, "A", more), run(&b, &file, "B", more)];
-    for (place, host) in hosts.map(Host::finish).into_iter().enumerate() {
-        assert_eq!(host.code, Some(0), "host {place}: {}", host.said);
+    for (index, host) in hosts.map(Host::finish).into_iter().enumerate() {
+        assert_eq!(host.code, Some(0), "host {index}: {}", host.output);
         let report = host.report();
         assert_eq!(report["verdict"], "pass");
         assert!(report["verified_bytes"].as_u64() > Some(0), "{report}");
         for (member, (name, state)) in states(&report).into_iter().enumerate() {
-            let expected = if member / 2 == place { "finished" } else { "elsewhere" };
-            assert_eq!(state, expected, "{name} on host {place}");
+            let expected = if member / 2 == index { "finished" } else { "elsewhere" };
+            assert_eq!(state, expected, "{name} on host {index}");
         }
-        assert!(host.said.contains("3 links up"), "two links leave each host: {}", host.said);
+        assert!(host.output.contains("3 links up"), "two links leave each host: {}", host.output);
         let links = report["links"].as_array().expect("a list");
         let frames = |name: &str| {
             let link = links.iter().find(|link| link["name"] == name).expect("a link of the ring");
             link["frames"].as_u64().expect("a count")
         };
         for crossing in [["n1->n2", "n3->n0"], ["n2->n1", "n0->n3"]].concat() {
-            assert!(frames(crossing) > 100, "{crossing} on host {place}: {report}");
+            assert!(frames(crossing) > 100, "{crossing} on host {index}: {report}");
         }
     }
 }
@@ -65,9 +65,10 @@ fn an_all_reduce_passes_across_two_hosts() {
     in_namespaces("an_all_reduce_passes_across_two_hosts", || both_pass(&job));
 }
 
-/// Each host's supervisor heals its own links and checks that its own members come to rest. Links that leave the host have their other end elsewhere.
+/// Each host's supervisor ends the faults of its own links and checks that its own members come to rest.
+/// Links that leave the host have their other end elsewhere.
 #[test]
-fn after_faults_on_both_hosts_each_one_comes_to_rest() {
+fn after_faults_on_both_hosts_each_host_comes_to_rest() {
     in_namespaces("after_faults_on_both_hosts_each_one_comes_to_rest", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
@@ -81,14 +82,14 @@ fn after_faults_on_both_hosts_each_one_comes_to_rest() {
         let job = ["--collective", "all-reduce", "--bytes", "64KiB", "--faults", faults];
         let hosts = [run(&a, &file, "A", &job), run(&b, &file, "B", &job)];
         for host in hosts.map(Host::finish) {
-            assert_eq!(host.code, Some(0), "{}", host.said);
+            assert_eq!(host.code, Some(0), "{}", host.output);
             let report = host.report();
             let counts = |oracle: &str| {
                 let tally = &report["oracles"][oracle];
                 (tally["looked"].as_u64().unwrap_or(0), tally["broken"].as_u64().unwrap_or(0))
             };
-            assert_eq!(counts("progress"), (2, 0), "both members here ask each other: {report}");
-            // The cut link may not be back yet. Then it is not examined.
+            assert_eq!(counts("progress"), (2, 0), "both members read from each other: {report}");
+            // The cut link may not be up yet. Then it is not examined.
             let (looked, broken) = counts("credits");
             assert!(broken == 0 && looked <= 2, "one link has both ends here: {report}");
         }
@@ -111,20 +112,21 @@ impl Stranger {
             const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
             const N2: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 2];
             const SUPERVISORS: [u8; 6] = [0x03, 0x52, 0x4c, 0xff, 0xff, 0xff];
-            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
-            let socket = WordSocket::open("eth1", 0x88b5, SUPERVISORS).expect("eth1 is there");
+            move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+                .expect("the link exists");
+            let socket = MessageSocket::open("eth1", 0x88b5, SUPERVISORS).expect("eth1 is there");
             let frame = |target: [u8; 6], body: u8| [&target[..], &N2, &[0x88, 0xb5], &[body; 100]].concat();
-            let (mut room, mut turn) = ([0; 9014], 0);
+            let (mut room, mut round) = ([0; 9014], 0);
             while !over.load(Ordering::Relaxed) {
-                if let Some(word) = socket.hear(&mut room) {
-                    altered(word, turn).for_each(|altered| drop(socket.say(&altered)));
-                    turn += 1;
+                if let Some(message) = socket.receive(&mut room) {
+                    altered(message, round).for_each(|altered| drop(socket.send(&altered)));
+                    round += 1;
                 }
                 for frame in
                     [frame(N1, 0xff), frame(SUPERVISORS, 0), frame(SUPERVISORS, b'R'), frame([0xff; 6], 1)]
                 {
                     // Frames that the segment cannot take are lost, which does not matter for a stranger.
-                    let _ = socket.say(&frame);
+                    let _ = socket.send(&frame);
                 }
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -135,11 +137,11 @@ impl Stranger {
 
 /// Returns a supervisor's message with a flipped bit in the incarnation of host B's members, each bit of a byte in rotation. A host that
 /// accepted a later incarnation would refuse all further messages of B.
-fn altered(word: &[u8], turn: usize) -> impl Iterator<Item = Vec<u8>> {
+fn altered(message: &[u8], round: usize) -> impl Iterator<Item = Vec<u8>> {
     const INCARNATION_OF_B: std::ops::Range<usize> = 46..54;
-    let byte = INCARNATION_OF_B.start + turn % INCARNATION_OF_B.len();
+    let byte = INCARNATION_OF_B.start + round % INCARNATION_OF_B.len();
     (0..8).map(move |bit| {
-        let mut copy = word.to_vec();
+        let mut copy = message.to_vec();
         copy[byte] ^= 1 << bit;
         copy
     })
@@ -161,7 +163,7 @@ fn a_stranger_on_the_segment_is_counted_and_has_no_effect() {
         let hosts = [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish);
         drop(stranger);
         for host in &hosts {
-            assert_eq!(host.code, Some(0), "{}", host.said);
+            assert_eq!(host.code, Some(0), "{}", host.output);
         }
         let report = hosts[0].report();
         let links = report["links"].as_array().expect("a list");
@@ -184,39 +186,43 @@ fn a_host_with_another_file_gets_an_error() {
         let file = topology("two-hosts.yaml");
         let other = scratch("other.yaml");
         let text = std::fs::read_to_string(&file).expect("it ships");
-        std::fs::write(&other, text + "ring_bytes: 2MiB\n").expect("the scratch folder is ours");
+        std::fs::write(&other, text + "ring_bytes: 2MiB\n").expect("the scratch folder is writable");
         let hosts = [run(&a, &file, "A", &[]), run(&b, &other, "B", &[])].map(Host::finish);
         // The message depends on the other host's action.
-        let both =
-            hosts.iter().map(|host| host.said.as_str()).collect::<Vec<_>>().join("\n---- the other host:\n");
+        let both = hosts
+            .iter()
+            .map(|host| host.output.as_str())
+            .collect::<Vec<_>>()
+            .join("\n---- the other host:\n");
         for host in &hosts {
             assert_eq!(host.code, Some(COULD_NOT_START), "{both}");
-            assert!(host.said.contains("runs a rack of this name with another configuration"), "{both}");
-            assert!(host.said.contains("hint: "), "{both}");
+            assert!(host.output.contains("runs a rack of this name with another configuration"), "{both}");
+            assert!(host.output.contains("hint: "), "{both}");
         }
     });
 }
 
-/// Both interfaces carry the rack's frames, and the segment between them does not. Links come up in this case, too.
+/// Both interfaces carry the rack's frames, and the segment between them loses the long ones. Links come up
+/// in this case as well.
 #[test]
 fn a_segment_that_loses_long_frames_is_reported() {
     in_namespaces("a_segment_that_loses_long_frames_is_reported", || {
         let [a, b] = joined_across_a_bridge_of(1500);
         let file = topology("two-hosts.yaml");
         for host in [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish) {
-            assert_eq!(host.code, Some(COULD_NOT_START), "{}", host.said);
-            assert!(host.said.contains("come through, and those of 4240 bytes"), "{}", host.said);
-            assert!(host.said.contains("raise the MTU of all switches"), "{}", host.said);
+            assert_eq!(host.code, Some(COULD_NOT_START), "{}", host.output);
+            assert!(host.output.contains("arrive, and those of 4240 bytes"), "{}", host.output);
+            assert!(host.output.contains("raise the MTU of all switches"), "{}", host.output);
         }
         let [a, b] = joined_across_a_bridge_of(4226);
         for host in [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish) {
-            assert_eq!(host.code, Some(0), "{}", host.said);
+            assert_eq!(host.code, Some(0), "{}", host.output);
         }
     });
 }
 
 #[test]
-fn the_death_of_a_host_is_noticed_by_the_other() {
+fn the_death_of_a_host_is_detected_by_the_other() {
     in_namespaces("the_death_of_a_host_is_noticed_by_the_other", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
@@ -235,11 +241,13 @@ fn the_death_of_a_host_is_noticed_by_the_other() {
         second.is_up();
         second.kill();
         let ended = first.finish();
-        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.said);
+        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.output);
         let failures = ended.report()["failures"].to_string();
-        for part in
-            ["host B on eth1 is not heard any more", "n0: lost nodes [n2, n3]", "n1: lost nodes [n2, n3]"]
-        {
+        for part in [
+            "host B on eth1 sends no messages any more",
+            "n0: lost nodes [n2, n3]",
+            "n1: lost nodes [n2, n3]",
+        ] {
             assert!(failures.contains(part), "no {part:?} in {failures}");
         }
     });
@@ -256,19 +264,19 @@ fn a_cut_link_between_hosts_is_detected_by_its_carrier() {
                     hosts:\n  A: {nodes: [n0, n1], interface: eth1, interfaces: {n3--n0: eth2}}\n  \
                     B: {nodes: [n2, n3], interface: eth1, interfaces: {n3--n0: eth2}}\n\
                     job: {litmus: {bytes_max: 64KiB, rounds: 40}}\n";
-        std::fs::write(&file, text).expect("the scratch folder is ours");
+        std::fs::write(&file, text).expect("the scratch folder is writable");
         let hosts = [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])];
         hosts.iter().for_each(Host::is_up);
         let pids = std::fs::read_to_string(&hosts[0].pids).expect("it is up");
         let pids: Value = serde_json::from_str(&pids).expect("JSON");
         let origin_ns = pids["origin_monotonic_ns"].as_u64().expect("an origin");
         let cut_at_ns = monotonic_ns();
-        // The peer's end: this one's interface stays switched on, and loses its carrier.
+        // The peer's end: this host's interface stays switched on, and loses its carrier.
         on(&b, || switch_off("eth1").expect("it is there"));
         let cut_after_ns = monotonic_ns();
         let ended = hosts.map(Host::finish);
         for host in &ended {
-            assert_eq!(host.code, Some(0), "the ring's other way carries on: {}", host.said);
+            assert_eq!(host.code, Some(0), "the ring's other direction is used: {}", host.output);
         }
         let report = ended[0].report();
         let events = report["events"].as_array().expect("events");
@@ -289,16 +297,16 @@ fn a_host_that_waits_for_another_names_it() {
         let [a, _b] = machines();
         let file = scratch("rack.yaml");
         let text = std::fs::read_to_string(topology("two-hosts.yaml")).expect("it ships");
-        std::fs::write(&file, text + "watchdog: 1s\n").expect("the scratch folder is ours");
+        std::fs::write(&file, text + "watchdog: 1s\n").expect("the scratch folder is writable");
         let ended = run(&a, &file, "A", &[]).finish();
-        assert_eq!(ended.code, Some(STALLED), "{}", ended.said);
+        assert_eq!(ended.code, Some(STALLED), "{}", ended.output);
         let lines = [
-            "host B on eth1 has not been heard",
-            "n1 waits: host B's n2 has not been heard on eth1",
-            "n0 waits: host B's n3 has not been heard on eth1",
+            "host B on eth1 has sent no message",
+            "n1 waits: host B's n2 has sent no frame on eth1",
+            "n0 waits: host B's n3 has sent no frame on eth1",
         ];
         for line in lines {
-            assert!(ended.said.contains(line), "no {line:?} in {}", ended.said);
+            assert!(ended.output.contains(line), "no {line:?} in {}", ended.output);
         }
     });
 }
@@ -309,23 +317,23 @@ fn an_interface_that_is_not_there_is_named() {
         let [a, _b] = machines();
         let file = scratch("rack.yaml");
         let text = std::fs::read_to_string(topology("two-hosts.yaml")).expect("it ships");
-        std::fs::write(&file, text.replace("eth1", "eth9")).expect("the scratch folder is ours");
+        std::fs::write(&file, text.replace("eth1", "eth9")).expect("the scratch folder is writable");
         let ended = run(&a, &file, "A", &[]).finish();
-        assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.said);
-        assert!(ended.said.contains("this machine has no interface eth9"), "{}", ended.said);
-        assert!(ended.said.contains("hint: "), "{}", ended.said);
+        assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.output);
+        assert!(ended.output.contains("this machine has no interface eth9"), "{}", ended.output);
+        assert!(ended.output.contains("hint: "), "{}", ended.output);
     });
 }
 
 /// Runs one command on a machine to its end and returns its output.
-fn ask(machine: &Machine, session: &Path, arguments: &[&str]) -> String {
+fn command_output(machine: &Machine, session: &Path, arguments: &[&str]) -> String {
     let printed = scratch("printed.txt");
     let mut command = command(machine, &printed);
     let mut child = command.env("XDG_RUNTIME_DIR", session).args(arguments).spawn().expect("it starts");
-    let status = within(PATIENCE, arguments[0], || child.try_wait().expect("a child"));
-    let said = std::fs::read_to_string(&printed).expect("it was written");
-    assert_eq!(status.code(), Some(0), "{arguments:?}: {said}");
-    said
+    let status = within(TIMEOUT, arguments[0], || child.try_wait().expect("a child"));
+    let output = std::fs::read_to_string(&printed).expect("it was written");
+    assert_eq!(status.code(), Some(0), "{arguments:?}: {output}");
+    output
 }
 
 #[test]
@@ -337,24 +345,24 @@ fn a_rack_of_two_hosts_stays_until_each_is_taken_down() {
         let sessions = ["A", "B"].map(|host| {
             use std::os::unix::fs::PermissionsExt;
             let session = scratch(host);
-            std::fs::create_dir_all(&session).expect("the scratch folder is ours");
-            std::fs::set_permissions(&session, PermissionsExt::from_mode(0o700)).expect("it is ours");
+            std::fs::create_dir_all(&session).expect("the scratch folder is writable");
+            std::fs::set_permissions(&session, PermissionsExt::from_mode(0o700)).expect("it exists");
             session
         });
         // `up` returns once all links are up, for which both hosts must be present.
         std::thread::scope(|scope| {
             for (host, (machine, session)) in ["A", "B"].iter().zip(machines.iter().zip(&sessions)) {
-                scope.spawn(move || ask(machine, session, &["up", file, "--host", host]));
+                scope.spawn(move || command_output(machine, session, &["up", file, "--host", host]));
             }
         });
-        let status = ask(&machines[0], &sessions[0], &["status"]);
+        let status = command_output(&machines[0], &sessions[0], &["status"]);
         assert!(status.contains("3 of 3 links up"), "{status}");
-        for (member, word) in [("n0", " up "), ("n1", " up "), ("n2", "elsewhere"), ("n3", "elsewhere")] {
+        for (member, state) in [("n0", " up "), ("n1", " up "), ("n2", "elsewhere"), ("n3", "elsewhere")] {
             let line = status.lines().find(|line| line.starts_with(member)).expect("a line per member");
-            assert!(line.contains(word), "{line}");
+            assert!(line.contains(state), "{line}");
         }
         for (machine, session) in machines.iter().zip(&sessions) {
-            assert!(ask(machine, session, &["down"]).contains("rack two-hosts is down"));
+            assert!(command_output(machine, session, &["down"]).contains("rack two-hosts is down"));
         }
     });
 }

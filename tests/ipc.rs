@@ -66,7 +66,7 @@ fn operations<'r>(report: &'r Value, path: &str) -> Vec<&'r Value> {
 }
 
 #[test]
-fn direct_operations_have_times_and_rows_of_their_own() {
+fn direct_operations_have_separate_times_and_rows() {
     // Two servers of two: a node reaches one peer directly and two in frames.
     let file =
         rack_file("name: quartet\nshape: {full-mesh: {nodes: 4}}\nservers: {a: [n0, n1], b: [n2, n3]}\n");
@@ -125,7 +125,7 @@ fn a_barrier_within_a_server_sends_no_frame_and_one_between_servers_does() {
     let (few, many) = (report("10"), report("110"));
     for rank in 0..8 {
         let name = format!("n{rank}");
-        let more = |way| path(&many, &name, way).0 - path(&few, &name, way).0;
+        let more = |kind| path(&many, &name, kind).0 - path(&few, &name, kind).0;
         // The first of a server releases the second in memory and meets two other firsts; the second signals the first.
         let expected = if rank % 2 == 0 { (100 * (1 + 1), 100 * (2 + 2)) } else { (100, 100 * 3) };
         assert_eq!((more("direct"), more("frames")), expected, "{name}");
@@ -176,7 +176,7 @@ fn start_busy(wire: &str, into_the_job: Duration) -> (Running, Members) {
 }
 
 #[test]
-fn a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked() {
+fn the_death_of_a_node_with_mapped_memory_is_detected_as_any_other() {
     for wire in wires("a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked") {
         for into_the_job_ms in [0, 3, 30, 200] {
             let (rack, members) = start_busy(wire, Duration::from_millis(into_the_job_ms));
@@ -211,14 +211,14 @@ fn racks_in(session: &Path) -> Vec<String> {
 }
 
 #[test]
-fn no_name_is_left_while_a_run_goes_on_nor_after_its_supervisor_was_killed() {
+fn no_name_is_left_during_a_run_or_after_its_supervisor_was_killed() {
     let session = scratch("session");
     std::fs::create_dir(&session).expect("the scratch folder can be written");
     let file = duo("job: {litmus: {bytes_max: 64KiB, rounds: 100000}}");
     let mut rack = run(&file).in_run_directory(&session).start();
     let members = rack.members();
-    let patience = Duration::from_secs(20);
-    within(patience, "letting go of the run directory", || racks_in(&session).is_empty().then_some(()));
+    let timeout = Duration::from_secs(20);
+    within(timeout, "the release of the run directory", || racks_in(&session).is_empty().then_some(()));
     for (name, pid) in &members.pids {
         let maps = std::fs::read_to_string(format!("/proc/{}/maps", pid.as_raw_nonzero()))
             .expect("the process runs");
@@ -254,8 +254,8 @@ fn sums_under(script: &Path, repetitions: &str) -> Value {
 }
 
 #[test]
-fn memory_that_fails_or_is_revoked_refuses_those_who_have_mapped_it_too() {
-    // Not all accesses fail: a rank that breaks off must be able to report it.
+fn failing_or_revoked_memory_refuses_direct_accesses_as_well() {
+    // Only some accesses fail: a rank that stops must be able to report it.
     for fault in ["fail-memory, rate: 80%", "revoke"] {
         let report = sums_under(&struck(fault, "{ends: clean-error}"), "50");
         assert!(path(&report, "n0", "direct").0 > 0, "{fault}: until then n0 reached n1 directly");
@@ -266,7 +266,7 @@ fn memory_that_fails_or_is_revoked_refuses_those_who_have_mapped_it_too() {
 }
 
 #[test]
-fn memory_that_is_slow_is_slow_for_those_who_have_mapped_it_too() {
+fn slow_memory_is_slow_for_direct_accesses_as_well() {
     // Forty answers, each of them five milliseconds late.
     let report = sums_under(&struck("slow-memory, by: 5ms", "{ends: right}"), "41");
     assert!(report["elapsed_ns"].as_u64() > Some(200_000_000), "{}", report["elapsed_ns"]);

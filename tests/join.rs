@@ -16,11 +16,11 @@ use rackloom::fabric::{Condition, Error, Node, NodeId, RegionOptions};
 use serde_json::Value;
 use support::{rackloom, scratch, topology, within};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Time that is longer than any detection of a loss, and shorter than a hang.
 const BOUND: Duration = Duration::from_secs(10);
 /// Variable that is set for the process that takes a seat and does nothing else.
-const SIT: &str = "RACKLOOM_TEST_SIT";
+const HOLD_SEAT: &str = "RACKLOOM_TEST_SIT";
 
 /// A standing rack in a session of its own.
 struct Rack {
@@ -69,7 +69,7 @@ impl Rack {
     }
 
     fn wait_for(&self, name: &str, state: &str) -> Value {
-        within(PATIENCE, &format!("{name} is {state}"), || {
+        within(TIMEOUT, &format!("{name} is {state}"), || {
             Some(self.member(name)).filter(|member| member["state"] == state)
         })
     }
@@ -82,11 +82,11 @@ impl Drop for Rack {
     }
 }
 
-/// Process that takes a seat and waits.
-fn sitter(rack: &Rack, seat: &str) -> Child {
+/// Returns a process that takes a seat and waits.
+fn seat_holder(rack: &Rack, seat: &str) -> Child {
     Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "body_of_a_process_that_holds_a_seat", "--nocapture"])
-        .env(SIT, format!("{}={seat}", rack.directory()))
+        .env(HOLD_SEAT, format!("{}={seat}", rack.directory()))
         .stdout(Stdio::null())
         .spawn()
         .expect("this test starts once more")
@@ -95,17 +95,17 @@ fn sitter(rack: &Rack, seat: &str) -> Child {
 /// Body of the other process of the death tests. On its own it does nothing.
 #[test]
 fn body_of_a_process_that_holds_a_seat() {
-    let Ok(place) = std::env::var(SIT) else {
+    let Ok(seat) = std::env::var(HOLD_SEAT) else {
         // This is no skip: another test starts this one in a process of its own.
         return;
     };
-    let (rack, seat) = place.split_once('=').expect("a place");
+    let (rack, seat) = seat.split_once('=').expect("a seat");
     let node = Node::join(rack, seat).expect("the seat is vacant");
     let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
-    node.wait_until_reached(&[NodeId(0)], PATIENCE).expect("its neighbour is there");
+    node.wait_until_reached(&[NodeId(0)], TIMEOUT).expect("its neighbour is there");
     // The process waits until it is killed; the other test has a shorter timeout.
     let _ = node.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait();
-    panic!("the rack went before the sitter was killed");
+    panic!("the rack ended before the holder was killed");
 }
 
 #[test]
@@ -113,26 +113,26 @@ fn seats_of_a_rack_on_sockets_are_taken_and_a_sleeping_node_receives() {
     let rack = Rack::up(&["--vacant", "n1,n3", "--wire", "udp"]);
     let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
     assert_eq!(line, "from a process of my own");
-    assert!(numbers.iter().enumerate().all(|(place, number)| *number == 3.0 * place as f64));
+    assert!(numbers.iter().enumerate().all(|(index, number)| *number == 3.0 * index as f64));
     for seat in ["n1", "n3"] {
         rack.wait_for(seat, "lost");
     }
     // A seat that is taken again gets new sockets on both sides. The neighbour that stays is in this process as well.
-    let [near, far] =
+    let [initiator, target] =
         ["n1", "n3"].map(|seat| Node::join(&rack.directory(), seat).expect("a lost seat is vacant"));
     // Nodes that are up have reported the new incarnation to all others. Until then others may still address the old one.
     for seat in ["n1", "n3"] {
         rack.wait_for(seat, "up");
     }
-    near.wait_until_reached(&[far.id()], PATIENCE).expect("the other one is there");
+    initiator.wait_until_reached(&[target.id()], TIMEOUT).expect("the target is reached");
     // Each node detects the loss by itself, and a wait for an unreachable node ends at once.
-    far.wait_until_reached(&[near.id()], PATIENCE).expect("so is this one");
-    let region = far.allocate(RegionOptions::new(1, 7), 64).expect("memory");
+    target.wait_until_reached(&[initiator.id()], TIMEOUT).expect("the initiator is reached");
+    let region = target.allocate(RegionOptions::new(1, 7), 64).expect("memory");
     let sleeper = std::thread::spawn({
-        let (far, region, near) = (far.clone(), region.clone(), near.id());
-        move || far.wait_until(&region, 0, Condition::Equal, 5, near).wait()
+        let (target, region, initiator) = (target.clone(), region.clone(), initiator.id());
+        move || target.wait_until(&region, 0, Condition::Equal, 5, initiator).wait()
     });
-    near.store(region.address(0), &5_u64.to_le_bytes()).wait().expect("it arrives");
+    initiator.store(region.address(0), &5_u64.to_le_bytes()).wait().expect("it arrives");
     assert_eq!(sleeper.join().expect("no panic").expect("it wakes"), 5);
 }
 
@@ -163,21 +163,21 @@ fn wire_refused() -> String {
 }
 
 #[test]
-fn two_seats_taken_by_one_process_talk_through_the_seats_of_the_binary() {
+fn two_seats_of_one_process_exchange_data_through_the_seats_of_the_command() {
     let rack = Rack::up(&["--vacant", "n1,n3"]);
     let (line, numbers) = take_seats::run(&rack.directory(), ["n1", "n3"]).expect("the example works");
     assert_eq!(line, "from a process of my own");
-    assert!(numbers.iter().enumerate().all(|(place, number)| *number == 3.0 * place as f64));
+    assert!(numbers.iter().enumerate().all(|(index, number)| *number == 3.0 * index as f64));
     // The example's nodes are gone with it: the rack has lost both seats, and offers them again.
     for seat in ["n1", "n3"] {
         rack.wait_for(seat, "lost");
     }
     let again = Node::join(&rack.directory(), "n1").expect("a lost seat is vacant");
-    again.wait_until_reached(&[NodeId(0), NodeId(2)], PATIENCE).expect("its neighbours are there");
+    again.wait_until_reached(&[NodeId(0), NodeId(2)], TIMEOUT).expect("its neighbours are there");
     let member = rack.wait_for("n1", "up");
     assert_eq!((&member["pid"], &member["links_up"]), (&std::process::id().into(), &2.into()));
-    let said = rack.passes(&["down"]);
-    assert!(said.contains("ring-4"), "{said}");
+    let printed = rack.passes(&["down"]);
+    assert!(printed.contains("ring-4"), "{printed}");
     // The end of the rack is the end of the node.
     let region = again.allocate(RegionOptions::new(1, 7), 64);
     let waited =
@@ -186,19 +186,19 @@ fn two_seats_taken_by_one_process_talk_through_the_seats_of_the_binary() {
 }
 
 #[test]
-fn taken_seats_report_their_memory_and_their_ports_as_others_do() {
+fn taken_seats_report_their_memory_and_their_ports() {
     let rack = Rack::up(&["--vacant", "n1,n2"]);
     let [first, second] =
         ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("the seat is vacant"));
-    first.wait_until_reached(&[second.id()], PATIENCE).expect("the other seat is taken");
+    first.wait_until_reached(&[second.id()], TIMEOUT).expect("the other seat is taken");
     let kept = second.allocate(RegionOptions::new(8, 7), 6000).expect("memory");
     drop(second.allocate(RegionOptions::new(9, 7), 1000).expect("memory"));
-    for place in 0..50 {
-        first.store(kept.address(8 * place), &place.to_le_bytes()).wait().expect("the region is there");
+    for index in 0..50 {
+        first.store(kept.address(8 * index), &index.to_le_bytes()).wait().expect("the region is there");
     }
     let memory = &rack.member("n2")["memory"];
-    let told = [&memory["used_bytes"]["current"], &memory["used_bytes"]["high"], &memory["frees"]];
-    assert_eq!(told, [&Value::from(6000), &7000.into(), &1.into()], "{memory}");
+    let counts = [&memory["used_bytes"]["current"], &memory["used_bytes"]["high"], &memory["frees"]];
+    assert_eq!(counts, [&Value::from(6000), &7000.into(), &1.into()], "{memory}");
 
     let report = rack.session.join("report.json");
     rack.passes(&["down", "--json", report.to_str().expect("a plain path")]);
@@ -216,16 +216,16 @@ fn taken_seats_report_their_memory_and_their_ports_as_others_do() {
 #[test]
 fn the_death_of_a_process_is_the_death_of_its_node() {
     let rack = Rack::up(&["--vacant", "n1,n3"]);
-    let mut sitter = sitter(&rack, "n1");
+    let mut holder = seat_holder(&rack, "n1");
     let node = Node::join(&rack.directory(), "n3").expect("the seat is vacant");
-    node.wait_until_reached(&[NodeId(1)], PATIENCE).expect("the sitter comes");
+    node.wait_until_reached(&[NodeId(1)], TIMEOUT).expect("the other process takes its seat");
     let region = node.allocate(RegionOptions::new(1, 7), 64).expect("memory");
     let waiting = std::thread::spawn({
         let (node, region) = (node.clone(), region.clone());
         move || node.wait_until(&region, 0, Condition::Equal, 1, NodeId(1)).wait()
     });
-    sitter.kill().expect("it is ours");
-    let ended = sitter.wait().expect("it is ours");
+    holder.kill().expect("it is a child");
+    let ended = holder.wait().expect("it is a child");
     assert_eq!(ended.signal(), Some(9), "it sat until it was killed");
     let died = Instant::now();
     let waited = waiting.join().expect("no panic");
@@ -235,7 +235,7 @@ fn the_death_of_a_process_is_the_death_of_its_node() {
 }
 
 #[test]
-fn what_cannot_be_taken_says_why() {
+fn a_refused_join_has_a_reason() {
     let rack = Rack::up(&["--vacant", "n1", "--wire", "packet"]);
     let why = |rack: &str, seat: &str| Node::join(rack, seat).expect_err("it cannot be had").to_string();
     let on_packet = why(&rack.directory(), "n1");
@@ -268,9 +268,9 @@ impl Rack {
     }
 
     /// Injects one fault by the command line.
-    fn inject(&self, words: &[&str]) {
-        let told = self.passes(&[&["inject"], words].concat());
-        assert!(told.contains("1 fault injected"), "{told}");
+    fn inject(&self, arguments: &[&str]) {
+        let printed = self.passes(&[&["inject"], arguments].concat());
+        assert!(printed.contains("1 fault injected"), "{printed}");
     }
 }
 
@@ -281,20 +281,24 @@ fn lines_of(report: &Value, member: &str) -> Vec<String> {
 }
 
 #[test]
-fn faults_of_links_are_played_by_the_program_that_holds_the_seat() {
+fn faults_of_links_are_performed_by_the_program_that_holds_the_seat() {
     let rack = Rack::up_with("checks: always\n", &["--vacant", "n1,n2"]);
-    let [near, far] = ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
-    near.wait_until_reached(&[far.id()], PATIENCE).expect("the other seat is taken");
-    far.wait_until_reached(&[near.id()], PATIENCE).expect("the other seat is taken");
-    let region = far.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
+    let [initiator, target] =
+        ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
+    initiator.wait_until_reached(&[target.id()], TIMEOUT).expect("the other seat is taken");
+    target.wait_until_reached(&[initiator.id()], TIMEOUT).expect("the other seat is taken");
+    let region = target.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
     let store_all = |round: u64| {
-        for place in 0..300 {
-            let word = round * 1000 + place;
-            near.store(region.address(8 * place), &word.to_le_bytes()).wait().expect("it arrives in the end");
-            assert_eq!(region.get::<u64>(8 * place).expect("its own memory"), word);
+        for index in 0..300 {
+            let value = round * 1000 + index;
+            initiator
+                .store(region.address(8 * index), &value.to_le_bytes())
+                .wait()
+                .expect("it arrives in the end");
+            assert_eq!(region.get::<u64>(8 * index).expect("its own memory"), value);
         }
     };
-    for (round, words) in [
+    for (round, options) in [
         ["--loss", "10%"],
         ["--corrupt", "10%"],
         ["--duplicate", "20%"],
@@ -306,19 +310,19 @@ fn faults_of_links_are_played_by_the_program_that_holds_the_seat() {
     .enumerate()
     {
         let begun = Instant::now();
-        let lasting: &[&str] = if words[0] == "--drop" { &[] } else { &["--for", "400ms"] };
-        rack.inject(&[&["link", "n1:n2"], &words[..], lasting].concat());
+        let lasting: &[&str] = if options[0] == "--drop" { &[] } else { &["--for", "400ms"] };
+        rack.inject(&[&["link", "n1:n2"], &options[..], lasting].concat());
         store_all(round as u64);
-        if words[0] == "--delay" {
-            // Stores wait for one another, and each is delayed as long as the fault lasts.
+        if options[0] == "--delay" {
+            // Stores wait for one another, and each is delayed while the fault lasts.
             assert!(begun.elapsed() >= Duration::from_millis(390), "{:?}", begun.elapsed());
         }
     }
-    for words in [["--down"], ["--unplug"]] {
-        rack.inject(&["link", "n1--n2/forward", words[0], "--for", "800ms"]);
-        within(PATIENCE, "the link is down", || (near.port_is_up(&rack) == 1).then_some(()));
+    for options in [["--down"], ["--unplug"]] {
+        rack.inject(&["link", "n1--n2/forward", options[0], "--for", "800ms"]);
+        within(TIMEOUT, "the link is down", || (initiator.port_is_up(&rack) == 1).then_some(()));
         store_all(90);
-        within(PATIENCE, "the link is up again", || (near.port_is_up(&rack) == 2).then_some(()));
+        within(TIMEOUT, "the link is up again", || (initiator.port_is_up(&rack) == 2).then_some(()));
     }
     let report = rack.report();
     let link = link_of(&report, "n1->n2");
@@ -344,51 +348,52 @@ impl PortsUp for Node {
 }
 
 #[test]
-fn faults_of_memory_are_played_by_the_program_that_holds_the_seat() {
+fn faults_of_memory_are_performed_by_the_program_that_holds_the_seat() {
     let rack = Rack::up(&["--vacant", "n1,n2"]);
-    let [near, far] = ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
-    near.wait_until_reached(&[far.id()], PATIENCE).expect("the other seat is taken");
-    far.wait_until_reached(&[near.id()], PATIENCE).expect("the other seat is taken");
-    let region = far.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
-    let store = || near.store(region.address(0), &7_u64.to_le_bytes()).wait();
+    let [initiator, target] =
+        ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
+    initiator.wait_until_reached(&[target.id()], TIMEOUT).expect("the other seat is taken");
+    target.wait_until_reached(&[initiator.id()], TIMEOUT).expect("the other seat is taken");
+    let region = target.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
+    let store = || initiator.store(region.address(0), &7_u64.to_le_bytes()).wait();
     store().expect("all is well");
 
     rack.inject(&["node", "n2", "--slow-memory", "60ms", "--for", "2s"]);
-    within(PATIENCE, "a slow store", || {
+    within(TIMEOUT, "a slow store", || {
         let begun = Instant::now();
         store().expect("slow is not broken");
         (begun.elapsed() >= Duration::from_millis(60)).then_some(())
     });
-    within(PATIENCE, "fast stores again", || {
+    within(TIMEOUT, "fast stores again", || {
         let begun = Instant::now();
         store().expect("all is well");
         (begun.elapsed() < Duration::from_millis(60)).then_some(())
     });
     rack.inject(&["node", "n2", "--fail-memory", "100%", "--for", "300ms"]);
-    let error = within(PATIENCE, "a store that fails", || store().err());
+    let error = within(TIMEOUT, "a store that fails", || store().err());
     assert!(format!("{error:?}").contains("Memory"), "{error:?}");
-    within(PATIENCE, "a store that works again", || store().ok());
+    within(TIMEOUT, "a store that works again", || store().ok());
     rack.inject(&["node", "n2", "--revoke"]);
-    let error = within(PATIENCE, "a store that is refused", || store().err());
+    let error = within(TIMEOUT, "a store that is refused", || store().err());
     assert!(format!("{error:?}").contains("Revoked"), "{error:?}");
 }
 
 #[test]
-fn a_program_on_a_seat_stands_still_and_dies_by_a_fault() {
+fn a_program_on_a_seat_is_paused_and_killed_by_faults() {
     let rack = Rack::up(&["--vacant", "n1"]);
-    let mut sitter = sitter(&rack, "n1");
+    let mut holder = seat_holder(&rack, "n1");
     rack.wait_for("n1", "up");
-    let pid = sitter.id();
+    let pid = holder.id();
     let state = || {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
         stat.rsplit(')').next().expect("fields").trim().chars().next()
     };
     rack.inject(&["node", "n1", "--pause", "700ms"]);
-    within(PATIENCE, "it stands still", || (state() == Some('T')).then_some(()));
-    within(PATIENCE, "it goes on", || (state() != Some('T')).then_some(()));
+    within(TIMEOUT, "it is stopped", || (state() == Some('T')).then_some(()));
+    within(TIMEOUT, "it continues", || (state() != Some('T')).then_some(()));
     rack.wait_for("n1", "up");
     rack.inject(&["node", "n1", "--kill"]);
-    let ended = sitter.wait().expect("it ends");
+    let ended = holder.wait().expect("it ends");
     assert_eq!(ended.signal(), Some(9), "{ended:?}");
     rack.wait_for("n1", "lost");
 }

@@ -1,9 +1,9 @@
 //! A node dies or a link is cut, and no process hangs: on every wire, for root and for a user without rights.
 //!
-//! Processes are killed while the litmus runs, at many moments, also while the supervisor is stopped: the others must
-//! detect it from their links. Afterwards nothing may be left. The core's own tests check single operations in virtual
-//! time; here real processes die. Links are cut in two ways: by a fault of the file, on every wire, and from outside, which
-//! needs an interface.
+//! Processes are killed while the litmus runs, at many times, also while the supervisor is stopped. The
+//! others must detect it from their links. Afterwards no process or file may be left. The core's own tests
+//! check single operations in virtual time; here processes die. Links are cut by two methods: by a fault of
+//! the file, on every wire, and from outside, which needs an interface.
 
 mod support;
 
@@ -49,8 +49,8 @@ fn losses<'r>(report: &'r Value, lost: &str) -> Vec<(&'r str, u64)> {
         .collect()
 }
 
-/// Checks that every surviving GPU node named the dead one in time.
-fn all_noticed(ended: &Ended, members: &Members, dead: &str, killed_at_ns: u64) {
+/// Checks that every surviving GPU node detected the death in time.
+fn all_detected(ended: &Ended, members: &Members, dead: &str, killed_at_ns: u64) {
     assert_eq!(ended.code, Some(4), "{}\n{}", ended.stdout, ended.stderr);
     let report = ended.report();
     assert_eq!(report["verdict"], "fail");
@@ -63,29 +63,29 @@ fn all_noticed(ended: &Ended, members: &Members, dead: &str, killed_at_ns: u64) 
         assert!(took_ns <= bound_ns, "{survivor} took {took_ns} ns to name {dead}");
     }
     let dead_row = report["nodes"].as_array().expect("nodes").iter().find(|node| node["name"] == dead);
-    assert_eq!(dead_row.expect("the dead one is listed")["state"], "killed");
+    assert_eq!(dead_row.expect("the dead node is listed")["state"], "killed");
     members.all_gone(Duration::ZERO);
 }
 
 #[test]
-fn a_killed_node_is_named_by_every_other_at_any_moment() {
+fn a_node_killed_at_any_time_is_reported_by_every_other() {
     for stage in stages("a_killed_node_is_named_by_every_other_at_any_moment") {
         for into_the_job_ms in [0, 1, 3, 10, 30, 100, 300] {
             let (rack, members) = start(RING, stage, Duration::from_millis(into_the_job_ms));
             let killed_at_ns = monotonic_ns();
             send(members.pid("n1"), Signal::KILL);
-            all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+            all_detected(&rack.finish(), &members, "n1", killed_at_ns);
         }
     }
 }
 
 #[test]
-fn a_node_killed_behind_switches_is_named_as_well() {
+fn a_node_killed_behind_switches_is_reported_by_every_other() {
     for stage in stages("a_node_killed_behind_switches_is_named_as_well") {
         let (rack, members) = start(STAR, stage, Duration::from_millis(20));
         let killed_at_ns = monotonic_ns();
         send(members.pid("n2"), Signal::KILL);
-        all_noticed(&rack.finish(), &members, "n2", killed_at_ns);
+        all_detected(&rack.finish(), &members, "n2", killed_at_ns);
     }
 }
 
@@ -97,10 +97,11 @@ fn members_detect_a_death_without_the_supervisor() {
             send(rack.supervisor(), Signal::STOP);
             let killed_at_ns = monotonic_ns();
             send(members.pid("n1"), Signal::KILL);
-            // The events must lie before the supervisor goes on, so the whole bound passes while it is stopped.
+            // The events must precede the resumption of the supervisor, so the whole bound passes while it is
+            // stopped.
             std::thread::sleep(Duration::from_nanos(INTERVAL_NS * MISSES + SLACK_NS));
             send(rack.supervisor(), Signal::CONT);
-            all_noticed(&rack.finish(), &members, "n1", killed_at_ns);
+            all_detected(&rack.finish(), &members, "n1", killed_at_ns);
         }
     }
 }
@@ -149,7 +150,7 @@ fn with_a_switch_killed(stage: Stage, shape: &str, into_the_job: Duration) -> Va
 }
 
 #[test]
-fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
+fn a_node_that_hangs_is_lost_and_not_waited_for() {
     for stage in stages("a_node_that_hangs_for_good_is_lost_and_not_waited_for") {
         let (rack, members) = start(RING, stage, Duration::from_millis(20));
         send(members.pid("n2"), Signal::STOP);
@@ -161,7 +162,8 @@ fn a_node_that_hangs_for_good_is_lost_and_not_waited_for() {
     }
 }
 
-/// Rack with a link that fails for good soon after the rack has come up, by the file: on every wire, and in virtual time.
+/// Returns a rack with a link that fails permanently soon after the rack has come up, by the file: on every
+/// wire, and in virtual time.
 fn with_a_cut(shape: &str, link: &str) -> String {
     format!(
         "name: cut\nshape: {shape}\nlinks: {{{link}: {{burst: {{enter: 5%, leave: 0}}}}}}\n\
@@ -179,7 +181,10 @@ fn a_link_that_is_cut_by_the_file_costs_no_operation() {
             let report = stage.run(&with_a_cut(shape, link)).finish().passed();
             assert!(injected(&report, "dropped") > 0, "{what}: nothing was cut");
             // Losses are drawn per frame, also for the frames that bring the link up. In that case the job never uses it.
-            assert!(has_moved(&report) || is_unused(&report, link), "{what}: traffic had to go another way");
+            assert!(
+                has_moved(&report) || is_unused(&report, link),
+                "{what}: traffic had to use another path"
+            );
             moved += usize::from(has_moved(&report));
         }
     }
@@ -301,7 +306,7 @@ fn an_interrupt_takes_the_rack_down() {
 }
 
 #[test]
-fn a_rack_that_does_not_come_up_names_each_wait() {
+fn a_rack_that_does_not_come_up_reports_each_wait() {
     let file = rack_file(
         "name: stuck\nshape: {ring: {nodes: 4}}\nwatchdog: 500ms\n\
          timers: {heartbeat_interval: 1s, heartbeat_miss_max: 100}\n\
@@ -316,9 +321,9 @@ fn a_rack_that_does_not_come_up_names_each_wait() {
     let lines: Vec<_> = ended.stdout.lines().map(str::trim).collect();
     assert!(!lines.iter().any(|line| line.ends_with(": running")), "{}", ended.stdout);
     assert!(lines.contains(&"n0: the supervisor ended the run before its job had ended"), "{}", ended.stdout);
-    let said = |start: &str| lines.iter().filter(|line| line.starts_with(start)).count();
-    assert_eq!(said("n0 waits: no progress of the job since "), 1, "{}", ended.stdout);
-    assert_eq!(said("n0 waits: job: "), 1, "{}", ended.stdout);
+    let count = |start: &str| lines.iter().filter(|line| line.starts_with(start)).count();
+    assert_eq!(count("n0 waits: no progress of the job since "), 1, "{}", ended.stdout);
+    assert_eq!(count("n0 waits: job: "), 1, "{}", ended.stdout);
     within(Duration::from_secs(5), "the end of the stopped one", || {
         members.all_gone(Duration::from_secs(5));
         Some(())

@@ -1,6 +1,7 @@
-//! Racks that come and go leave nothing, and racks side by side do not disturb each other.
+//! Racks that start and end leave nothing, and racks do not disturb each other.
 //!
-//! This is a test binary of its own with one test after the other, because it counts the test's own descriptors too.
+//! This is a separate test binary whose tests run one after the other, because it counts the descriptors of
+//! the test as well.
 
 mod support;
 
@@ -70,7 +71,7 @@ fn text(path: &Path) -> &str {
 
 /// 20 cycles in each build; `RACKLOOM_CYCLES=200` for the long version (docs/measuring.md).
 #[test]
-fn coming_and_going_leaves_nothing() {
+fn racks_that_start_and_end_leave_nothing() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let wires = wires("coming_and_going_leaves_nothing");
@@ -96,7 +97,7 @@ fn coming_and_going_leaves_nothing() {
 }
 
 #[test]
-fn a_run_beside_a_rack_that_is_up_is_not_noticed() {
+fn a_run_does_not_disturb_a_standing_rack() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
     let wires = wires("a_run_beside_a_rack_that_is_up_is_not_noticed");
     let session = Session::begin();

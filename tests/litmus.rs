@@ -1,7 +1,7 @@
 //! The litmus passes for each shape, each wire, each engine, and under every fault of a link.
 //!
-//! Owners check every byte in every run. This file checks only verdicts and signs that the faults
-//! happened. It does not check speed.
+//! Owners check every byte in every run. This file checks only verdicts and signs that the faults happened.
+//! It does not check speed.
 
 mod support;
 
@@ -36,13 +36,13 @@ fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
     }
 }
 
-/// Links that repeat lost frames leave the transport almost nothing to do, on every wire of this machine.
+/// Links with retry leave the transport almost nothing to do, on every wire of this machine.
 ///
-/// A small rest remains: between real processes a frame that is lost twice waits for a timer of 3 ms each time, and on a busy
-/// host the transport's own timer, at least 10 ms, may expire first. With four processes for each processor both sent a quarter.
-/// A test in virtual time shows that links leave nothing at all.
+/// A small rest remains: between real processes a frame that is lost twice waits for a timer of 3 ms each
+/// time, and on a busy host the transport's own timer, at least 10 ms, may expire first. With four processes
+/// for each processor both sent a quarter. A test in virtual time shows that links leave nothing at all.
 #[test]
-fn links_repeat_what_they_lose_on_every_wire() {
+fn links_replay_lost_frames_on_every_wire() {
     for wire in wires("links_repeat_what_they_lose_on_every_wire") {
         let options = |llr| ["--wire", wire, "--loss", "2%", "--llr", llr];
         let alone = run(&rack_file(SMALL_RING)).with(&options("off")).finish().passed();
@@ -87,7 +87,7 @@ fn virtual_channels_carry_everything_on_every_wire_and_in_virtual_time() {
 
 /// One link is undivided, one is divided otherwise, and credits return otherwise: both ends of each agree on every wire.
 #[test]
-fn links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire() {
+fn links_with_own_channels_and_credits_carry_everything_on_every_wire() {
     let own = "channels: {rise: hop}\nlinks: {n0--n1: {channels: off}, n1--n2: {credits: {update_spacing: 8KiB}}}\n";
     let file = || rack_file(&format!("{SMALL_RING}\n{own}"));
     for llr in ["off", "on"] {
@@ -100,7 +100,7 @@ fn links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire()
 }
 
 #[test]
-fn in_virtual_time_links_repeat_everything_and_the_transport_nothing() {
+fn in_virtual_time_links_replay_all_lost_frames_and_the_transport_none() {
     let options = ["--loss", "1%", "--llr", "on", "--seed", "3"];
     let report = sim(&rack_file(SMALL_RING)).with(&options).finish().passed();
     assert!(over_links(&report, |link| link["retry"]["tx_replay"].as_u64().unwrap_or(0)) > 0);
@@ -123,7 +123,7 @@ fn survives(fault: &str, transport: &str) {
         let report = run(&file).with(&[fault, rate, "--transport", transport]).finish().passed();
         assert!(injected(&report, happened) > 0, "{fault} {rate} was not there");
         match fault {
-            // A copy or a late frame need not be sent again; the transport may choose to.
+            // A duplicated or late frame needs no retransmission. The transport may retransmit it.
             "--duplicate" => {
                 assert!(dropped(&report) > 0, "{fault} {rate} {transport}: no copy was turned away")
             }

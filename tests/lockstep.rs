@@ -1,5 +1,5 @@
-//! One script, two engines: the loop of real processes (its wires, its memory, a clock moved by hand) and the simulator
-//! must put byte-identical frames on every link, in the same order.
+//! Lockstep of the engines: with one script, the loop of real processes (its wires, its memory, a clock moved
+//! by hand) and the simulator must put byte-identical frames on every link, in one order.
 //!
 //! Both sides move in ticks of one link delay: a frame that is sent in one tick is received in the next.
 

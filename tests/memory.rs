@@ -1,7 +1,8 @@
 //! Memory settings of a rack file have an effect that the kernel confirms, or end the start with a reason.
 //!
-//! Preferences fall back with a note, requirements end the start. The grant is in the report and in `status`, and memory that
-//! a job does not give back is named. Missing features of the machine are printed as skipped, with the reason.
+//! Preferences fall back with a note, requirements end the start. The grant is in the report and in `status`,
+//! and memory that a job does not free is named. Missing features of the machine are printed as skipped, with
+//! the reason.
 
 mod support;
 
@@ -32,14 +33,14 @@ fn skipped(test: &str, reason: &str) {
 }
 
 /// Checks that the start ended with code 3 and a message with all these parts.
-fn refused(ended: &Ended, words: &[&str]) {
+fn refused(ended: &Ended, parts: &[&str]) {
     assert_eq!(ended.code, Some(3), "{}\n{}", ended.stdout, ended.stderr);
-    for word in words {
-        assert!(ended.stderr.contains(word), "{word} is not in\n{}", ended.stderr);
+    for part in parts {
+        assert!(ended.stderr.contains(part), "{part} is not in\n{}", ended.stderr);
     }
 }
 
-/// Standing rack with its job done, in a run directory of its own. It is taken down on drop.
+/// Standing rack whose job has ended, in its own run directory. It is taken down on drop.
 struct Standing {
     session: PathBuf,
     status: Value,
@@ -100,7 +101,7 @@ fn number_in(file: &str, name: &str) -> Option<u64> {
 }
 
 #[test]
-fn plain_memory_is_counted_and_given_back_whole() {
+fn plain_memory_is_counted_and_freed_completely() {
     for name in ["ring-4.yaml", "star-4.yaml", "four-servers-of-two.yaml"] {
         let ended = run(&topology(name)).with(&["--job", "litmus"]).finish();
         let report = ended.passed();
@@ -115,8 +116,8 @@ fn plain_memory_is_counted_and_given_back_whole() {
             assert!(used <= number(memory, "/limit_bytes"), "{name}: {memory}");
             assert_eq!(memory.get("leaks"), None, "{name}: {memory}");
         }
-        for word in ["leak:", "held in or as", "note: memory"] {
-            assert!(!ended.stdout.contains(word), "plain memory is not worth a line\n{}", ended.stdout);
+        for part in ["leak:", "held in or as", "note: memory"] {
+            assert!(!ended.stdout.contains(part), "plain memory is not worth a line\n{}", ended.stdout);
         }
     }
 }
@@ -151,7 +152,7 @@ fn refused_huge_pages_fall_back_with_a_note() {
 }
 
 #[test]
-fn locked_memory_is_locked_or_nothing_starts() {
+fn locked_memory_is_locked_or_the_rack_does_not_start() {
     let file = duo("locked: true");
     let limit = ["RLIMIT_MEMLOCK of this process: 65536 bytes", "cannot lock", "hint:", "ulimit -l"];
     refused(&run(&file).with_lockable_memory(65_536).finish(), &limit);
@@ -189,7 +190,7 @@ fn the_kernel_reports_locked_memory_as_locked() {
 }
 
 #[test]
-fn memory_is_bound_to_a_numa_node_that_is_there_and_to_no_other() {
+fn memory_is_bound_to_an_existing_numa_node_only() {
     if !Path::new("/sys/devices/system/node/node0").exists() {
         return skipped("binding to NUMA node 0", "this machine has none");
     }
@@ -208,27 +209,27 @@ fn memory_is_bound_to_a_numa_node_that_is_there_and_to_no_other() {
 
     let report = run(&duo("numa_node: 0")).finish().passed();
     assert_eq!(number(memory(&report, "n1"), "/numa_node"), 0);
-    let words = ["cannot bind memory to NUMA node 1000", "NUMA nodes of this machine: 0", "hint:"];
-    refused(&run(&duo("numa_node: 1000")).finish(), &words);
-    refused(&run(&duo("numa_node: 1000")).with(&["--job", "none"]).finish(), &words);
+    let parts = ["cannot bind memory to NUMA node 1000", "NUMA nodes of this machine: 0", "hint:"];
+    refused(&run(&duo("numa_node: 1000")).finish(), &parts);
+    refused(&run(&duo("numa_node: 1000")).with(&["--job", "none"]).finish(), &parts);
 }
 
 /// A peer that is stopped with another node's memory mapped cannot unmap it, and the owner cannot free it.
 #[test]
 fn memory_that_a_hung_peer_holds_is_named_at_the_end() {
-    for place in
+    for device in
         ["16MiB", "{bytes: 16MiB, device: 'fake:5'}", "{bytes: 16MiB, device: 'fake:5', share: pool}"]
     {
-        held_memory_is_named_at_the_end(place);
+        held_memory_is_named_at_the_end(device);
     }
     if support::wires::has_gpu("memory_that_a_hung_peer_holds_is_named_at_the_end") {
         held_memory_is_named_at_the_end("{bytes: 16MiB, device: 'cuda:0', share: pool}");
     }
 }
 
-fn held_memory_is_named_at_the_end(place: &str) {
+fn held_memory_is_named_at_the_end(device: &str) {
     let file = rack_file(&format!(
-        "name: held\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{server: box, memory: {place}}}\n\
+        "name: held\nshape: {{full-mesh: {{nodes: 2}}}}\ndefaults: {{server: box, memory: {device}}}\n\
          timers: {{heartbeat_interval: 200ms}}\n"
     ));
     let job = ["--collective", "all-reduce", "--bytes", "64KiB", "--type", "i32", "--algorithm", "ring"];
@@ -250,7 +251,7 @@ fn held_memory_is_named_at_the_end(place: &str) {
     let left: u64 = leaks.iter().map(|leak| number(leak, "/bytes")).sum();
     assert_eq!(number(held, "/used_bytes/current"), left, "nothing else is left");
     assert_eq!(number(held, "/allocations") - number(held, "/frees"), leaks.len() as u64);
-    if place.contains("pool") {
+    if device.contains("pool") {
         assert!(number(held, "/pool/used_bytes/current") >= left, "its pool counts the same: {held}");
     }
 }

@@ -1,4 +1,5 @@
-//! `--netns-names`: members' network namespaces as `ip netns` shows them. They disappear with the rack, however it ends.
+//! `--netns-names`: names of the members' network namespaces, as `ip netns` shows them. They disappear with
+//! the rack, after every kind of end.
 
 mod support;
 
@@ -11,7 +12,7 @@ use support::wires::{has_packet_wire, skipped};
 use support::{Running, rack_file, rackloom, run, send, within};
 
 const NAMES: &str = "/run/netns";
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Returns a rack with a unique name.
 fn rack(which: &str) -> (String, PathBuf) {
@@ -43,7 +44,7 @@ fn may_name(test: &str) -> bool {
     }
     let (_, file) = rack("probe");
     let text = std::fs::read_to_string(&file).expect("it was written");
-    std::fs::write(&file, text + "timers: {}\n").expect("the scratch folder is ours");
+    std::fs::write(&file, text + "timers: {}\n").expect("the scratch folder is writable");
     let probe = run(&file).with(&["--netns-names", "--job", "none"]).finish();
     match probe.code {
         Some(0) => true,
@@ -56,8 +57,8 @@ fn may_name(test: &str) -> bool {
 }
 
 #[test]
-fn members_namespaces_have_names_as_long_as_they_live() {
-    const TEST: &str = "members_namespaces_have_names_as_long_as_they_live";
+fn namespaces_have_names_while_their_members_run() {
+    const TEST: &str = "namespaces_have_names_while_their_members_run";
     if !may_name(TEST) {
         return;
     }
@@ -69,13 +70,13 @@ fn members_namespaces_have_names_as_long_as_they_live() {
     let inside =
         |path: &Path| std::fs::metadata(path).map(|about| std::os::unix::fs::MetadataExt::ino(&about));
     for (member, pid) in &members.pids {
-        let named = inside(&Path::new(NAMES).join(format!("{name}-{member}"))).expect("it can be asked");
+        let named = inside(&Path::new(NAMES).join(format!("{name}-{member}"))).expect("it can be read");
         let its =
             inside(Path::new(&format!("/proc/{}/ns/net", pid.as_raw_nonzero()))).expect("the process runs");
         assert_eq!(named, its, "{member}");
     }
     match Command::new("ip").args(["netns", "list"]).output() {
-        Err(why) => skipped(&format!("{TEST}: `ip netns` is not asked: {why}")),
+        Err(why) => skipped(&format!("{TEST}: `ip netns` is not used: {why}")),
         Ok(output) => {
             let listed = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(all.iter().all(|name| listed.contains(name.as_str())), "{listed}");
@@ -83,13 +84,13 @@ fn members_namespaces_have_names_as_long_as_they_live() {
     }
     // A name would keep the dead member's interfaces.
     send(members.pid("n1"), Signal::KILL);
-    within(PATIENCE, "the end of the name of the dead", || (names(&name).len() < 3).then_some(()));
+    within(TIMEOUT, "the removal of the dead member's name", || (names(&name).len() < 3).then_some(()));
     running.finish();
     assert_eq!(names(&name), Vec::<String>::new());
 }
 
 #[test]
-fn names_go_though_the_supervisor_is_killed() {
+fn names_are_removed_even_if_the_supervisor_is_killed() {
     if !may_name("names_go_though_the_supervisor_is_killed") {
         return;
     }
@@ -99,9 +100,9 @@ fn names_go_though_the_supervisor_is_killed() {
     assert_eq!(names(&dead).len(), 3);
     let sweeper = sweeper_of(running.supervisor());
     send(running.supervisor(), Signal::KILL);
-    members.all_gone(PATIENCE);
-    within(PATIENCE, "the end of the names of the dead", || names(&dead).is_empty().then_some(()));
-    within(PATIENCE, "the end of who has swept", || test_kill_process(sweeper).is_err().then_some(()));
+    members.all_gone(TIMEOUT);
+    within(TIMEOUT, "the removal of the names", || names(&dead).is_empty().then_some(()));
+    within(TIMEOUT, "the end of the sweeper", || test_kill_process(sweeper).is_err().then_some(()));
 }
 
 /// Returns the process that removes the names of a supervisor if it is killed.
@@ -118,25 +119,25 @@ fn sweeper_of(supervisor: Pid) -> Pid {
 }
 
 #[test]
-fn names_that_the_killed_left_are_swept_by_the_next_one() {
+fn names_of_a_killed_rack_are_removed_by_the_next_one() {
     if !may_name("names_that_the_killed_left_are_swept_by_the_next_one") {
         return;
     }
-    let ((dead, file), (other, other_file)) = (rack("dead"), rack("living"));
+    let ((dead, file), (other, other_file)) = (rack("dead"), rack("running"));
     let mut running = start(&file);
     let members = running.members();
     send(sweeper_of(running.supervisor()), Signal::KILL);
     send(running.supervisor(), Signal::KILL);
-    members.all_gone(PATIENCE);
+    members.all_gone(TIMEOUT);
     drop(running);
     assert_eq!(names(&dead).len(), 3, "they were not removed");
 
-    let mut living = start(&other_file);
-    living.members();
+    let mut running = start(&other_file);
+    running.members();
     assert_eq!(names(&dead), Vec::<String>::new());
     assert_eq!(names(&other).len(), 3);
-    // This one ends in order.
-    drop(living);
+    // This rack ends in order.
+    drop(running);
     let (third, file) = rack("third");
     run(&file).with(&["--netns-names", "--job", "none"]).finish().passed();
     assert_eq!(names(&third), [""; 0]);

@@ -29,10 +29,10 @@ fn a_broken_guarantee_of_order_fails_the_run_and_names_the_event() {
         assert_eq!(ended.code, Some(1), "{engine}: {}", ended.stderr);
         let report = ended.report();
         let failures = report["failures"].as_array().expect("a list");
-        let is_told = |failure: &serde_json::Value| {
+        let is_reported = |failure: &serde_json::Value| {
             failure.as_str().is_some_and(|text| text.contains("order per class did not hold"))
         };
-        assert!(failures.iter().any(is_told), "{engine}: {failures:?}");
+        assert!(failures.iter().any(is_reported), "{engine}: {failures:?}");
         let events = report["events"].as_array().expect("a list");
         assert!(events.iter().any(|event| event["kind"] == "order-broken"), "{engine}: no such event");
     }

@@ -1,7 +1,7 @@
-//! A node written from `docs/wire-format.md` alone (`scripts/peer.py`) does the litmus with a real one.
+//! A node written from `docs/wire-format.md` alone (`scripts/peer.py`) runs the litmus with a rackloom node.
 //!
-//! The peer is the second host of a rack on the udp wire, on the loopback interface: no rights are needed. Each test has addresses
-//! of its own. Without Python or NumPy the tests are skipped with a reason.
+//! The peer is the second host of a rack on the udp wire, on the loopback interface: no rights are needed.
+//! Each test has its own addresses. Without Python or NumPy the tests are skipped with a reason.
 
 mod support;
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use support::wires::not_tried;
 use support::{root, scratch};
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Returns the Python that has NumPy, as `scripts/ci.sh` names it.
 fn python(test: &str) -> Option<String> {
@@ -45,8 +45,8 @@ struct Case<'a> {
 /// Results of both ends: the rack's exit code and its report, and the peer's output.
 fn played(test: &str, case: &Case<'_>) -> Option<(Option<i32>, String, Output)> {
     let python = python(test)?;
-    let place = std::process::id();
-    let network = format!("127.{}.{}", 64 + (place >> 8) % 64, place % 256);
+    let process = std::process::id();
+    let network = format!("127.{}.{}", 64 + (process >> 8) % 64, process % 256);
     let [a, b] = [1, 2].map(|end| format!("{network}.{}", 2 * case.number + end));
     let file = scratch("peer.yaml");
     let text = format!(
@@ -68,8 +68,8 @@ fn played(test: &str, case: &Case<'_>) -> Option<(Option<i32>, String, Output)> 
     });
     let peer = finished(peer);
     let rack = finished(rack);
-    let said = String::from_utf8_lossy(&rack.stdout).into_owned() + &String::from_utf8_lossy(&rack.stderr);
-    Some((rack.status.code(), said, peer))
+    let output = String::from_utf8_lossy(&rack.stdout).into_owned() + &String::from_utf8_lossy(&rack.stderr);
+    Some((rack.status.code(), output, peer))
 }
 
 /// Returns the output of a child that ends in time. A child that does not is killed, and its test fails on the exit code.
@@ -83,7 +83,7 @@ fn finished(mut child: Child) -> Output {
         })
     };
     let [stdout, stderr] = [read(Box::new(pipes.0)), read(Box::new(pipes.1))];
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while child.try_wait().expect("a child").is_none() {
         if Instant::now() > deadline {
             let _ = child.kill();
@@ -96,14 +96,15 @@ fn finished(mut child: Child) -> Output {
 }
 
 fn passes(test: &str, case: &Case<'_>) {
-    let Some((code, said, peer)) = played(test, case) else { return };
-    let words = String::from_utf8_lossy(&peer.stdout).into_owned() + &String::from_utf8_lossy(&peer.stderr);
-    assert_eq!(peer.status.code(), Some(0), "the peer: {words}\nthe rack: {said}");
-    assert_eq!(code, Some(0), "the rack: {said}\nthe peer: {words}");
-    assert!(said.contains("verdict: pass"), "{said}");
+    let Some((code, output, peer)) = played(test, case) else { return };
+    let peer_output =
+        String::from_utf8_lossy(&peer.stdout).into_owned() + &String::from_utf8_lossy(&peer.stderr);
+    assert_eq!(peer.status.code(), Some(0), "the peer: {peer_output}\nthe rack: {output}");
+    assert_eq!(code, Some(0), "the rack: {output}\nthe peer: {peer_output}");
+    assert!(output.contains("verdict: pass"), "{output}");
     let verified =
-        words.split("passed: ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
-    assert!(verified > Some(1_000_000), "the peer has hardly verified anything: {words}");
+        peer_output.split("passed: ").nth(1).and_then(|rest| rest.split(' ').next()?.parse::<u64>().ok());
+    assert!(verified > Some(1_000_000), "the peer has verified too few bytes: {peer_output}");
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_node_written_from_the_page_passes_a_litmus() {
 }
 
 #[test]
-fn a_node_written_from_the_page_passes_a_litmus_under_loss_both_ways() {
+fn a_node_written_from_the_page_passes_a_litmus_under_loss_in_both_directions() {
     passes(
         "a_node_written_from_the_page_passes_a_litmus_under_loss_both_ways",
         &Case { number: 1, keys: "link: {loss: 3%}\n", peer: &["--loss", "0.03"] },
@@ -122,9 +123,9 @@ fn a_node_written_from_the_page_passes_a_litmus_under_loss_both_ways() {
 #[test]
 fn a_peer_that_writes_other_bytes_fails() {
     let case = Case { number: 2, keys: "", peer: &["--spoil"] };
-    let Some((code, said, _)) = played("a_peer_that_writes_other_bytes_fails", &case) else { return };
-    assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("(store-posted of 1 bytes by n1"), "the wrong byte is not named: {said}");
+    let Some((code, output, _)) = played("a_peer_that_writes_other_bytes_fails", &case) else { return };
+    assert_eq!(code, Some(1), "{output}");
+    assert!(output.contains("(store-posted of 1 bytes by n1"), "the wrong byte is not named: {output}");
 }
 
 #[test]
@@ -132,7 +133,7 @@ fn a_node_written_from_the_page_passes_a_litmus_in_a_rack_with_a_key() {
     use std::os::unix::fs::PermissionsExt;
     let key = scratch("rack.key");
     std::fs::write(&key, [7; 32]).expect("the scratch folder can be written");
-    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("it is ours");
+    std::fs::set_permissions(&key, PermissionsExt::from_mode(0o600)).expect("the file exists");
     let key = key.to_str().expect("a plain path");
     passes(
         "a_node_written_from_the_page_passes_a_litmus_in_a_rack_with_a_key",

@@ -33,7 +33,7 @@ fn is_found_and_small(bug: &str, rack: &str) {
 }
 
 #[test]
-fn packets_taken_twice_are_found() {
+fn packets_accepted_twice_are_found() {
     is_found_and_small("taken-twice", LITMUS);
 }
 
@@ -47,7 +47,8 @@ fn operations_that_are_acknowledged_before_they_are_visible_are_found() {
     is_found_and_small("ack-before-visible", SUMS);
 }
 
-/// Random scripts rarely lose all reports for longer than a link stays down, which this bug needs. It has a script of its own.
+/// Random scripts rarely lose all reports for longer than a link stays down, which this bug needs. It has its
+/// own script.
 #[test]
 fn used_frames_for_earlier_incarnations_are_found() {
     let rack =

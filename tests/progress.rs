@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use support::wires::not_tried;
 use support::{monotonic_ns, rack_file, run, send, within};
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const RUNS: &str = "1000000";
 
 /// Returns the numbers of runs that a bar has shown, in order.
@@ -52,7 +52,7 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
             seen.lock().expect("no thread panics with it").extend_from_slice(&block[..length]);
         }
     });
-    let runs = within(PATIENCE, "a bar that moves", || {
+    let runs = within(TIMEOUT, "progress of the bar", || {
         let text = String::from_utf8_lossy(&screen.lock().expect("no thread panics with it")).into_owned();
         let runs = runs_shown(&text);
         (runs.first() != runs.last()).then_some(runs)
@@ -60,7 +60,9 @@ fn a_bar_on_a_terminal_counts_the_runs_of_a_collective() {
     assert!(runs.is_sorted(), "a bar goes forward: {runs:?}");
     // Ctrl-C, as typed.
     terminal.stdin.take().expect("it was piped").write_all(b"\x03").expect("the terminal takes it");
-    let ended = within(PATIENCE, "the end of the rack", || terminal.try_wait().expect("it is our child"));
+    let ended = within(TIMEOUT, "the end of the rack", || {
+        terminal.try_wait().expect("it is a child of this process")
+    });
     reader.join().expect("it only reads");
     assert_eq!(ended.code(), Some(6), "interrupted");
 }
@@ -72,7 +74,7 @@ fn without_a_terminal_there_is_no_bar() {
     let mut rack = run(&file).with(&options).start();
     let origin_ns = rack.members().origin_monotonic_ns;
     // Longer than the delay before a bar appears.
-    within(PATIENCE, "three seconds", || (monotonic_ns() > origin_ns + 3_000_000_000).then_some(()));
+    within(TIMEOUT, "three seconds", || (monotonic_ns() > origin_ns + 3_000_000_000).then_some(()));
     send(rack.supervisor(), Signal::INT);
     let ended = rack.finish();
     assert_eq!(ended.code, Some(6), "{}", ended.stderr);

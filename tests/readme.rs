@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use support::{rackloom, root, scratch};
 
-/// Pages whose commands run one after the other, in a folder of their own with the rack files that the page shows.
+/// Pages whose commands run one after the other, in a folder with the rack files that the page shows.
 const PAGES: [&str; 7] = [
     "docs/index.md",
     "docs/tutorial.md",
@@ -29,7 +29,7 @@ fn readme() -> String {
 fn varying_columns(heading: &str) -> &'static [&'static str] {
     match heading {
         "member" => &["process"],
-        // Compare-swap loops retry as often as they must; flushes and waits may find nothing left to do.
+        // Compare-swap loops retry as often as needed. Flushes and waits may find nothing left to do.
         "operation" => &["p50", "p99", "max"],
         "link" => &["frames", "on the wire", "retransmitted", "dropped"],
         _ => &[],
@@ -66,13 +66,13 @@ fn constant_part(output: &str) -> Vec<String> {
     lines
 }
 
-/// The first block of shown output.
+/// Returns the first block of shown output.
 fn shown_output(readme: &str) -> &str {
     let (_, after) = readme.split_once("```text\n").expect("README.md shows output");
     after.split_once("```").expect("the block ends").0
 }
 
-/// Returns the arguments of commands in indented lines, without the comment behind them.
+/// Returns the arguments of commands in indented lines, without the comments.
 fn commands(readme: &str) -> Vec<Vec<String>> {
     let shown = readme.lines().filter_map(|line| {
         let line = line.strip_prefix("    ")?.split('#').next()?.trim();
@@ -81,7 +81,7 @@ fn commands(readme: &str) -> Vec<Vec<String>> {
     shown.map(|line| line.split_whitespace().map(str::to_owned).collect()).collect()
 }
 
-/// A folder for the commands of one page. Racks that are still up when it goes are taken down.
+/// Folder for the commands of one page. Racks that are still up at its end are taken down.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -102,7 +102,7 @@ impl Folder {
         folder
     }
 
-    /// Returns where racks that stay have their run directories.
+    /// Returns the folder of the run directories of standing racks.
     fn session(&self) -> PathBuf {
         self.0.join("session")
     }
@@ -136,7 +136,7 @@ fn every_command_of_the_pages_for_beginners_succeeds() {
 }
 
 #[test]
-fn the_output_shown_is_the_output_there_is() {
+fn the_output_in_the_readme_is_that_of_a_run() {
     let readme = readme();
     let first = commands(&readme).into_iter().next().expect("README.md shows a command");
     let ended = rackloom(&first.iter().map(String::as_str).collect::<Vec<_>>()).finish();

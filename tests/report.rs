@@ -116,7 +116,7 @@ fn real_reports_match_the_schema() {
 
 /// `/dev/full` behaves as a file on a full disk.
 #[test]
-fn a_log_that_cannot_be_written_is_noted_once_and_the_run_goes_on() {
+fn a_log_that_cannot_be_written_is_reported_once_and_the_run_continues() {
     let logs = support::scratch("full");
     std::fs::create_dir(&logs).expect("the scratch folder can be written");
     for name in ["n1", "n2"] {
@@ -136,7 +136,7 @@ fn a_log_that_cannot_be_written_is_noted_once_and_the_run_goes_on() {
 
 const COULD_NOT_START: Option<i32> = Some(3);
 
-/// Nothing is started if the files that the user asks for cannot be made.
+/// Checks that nothing is started if the files that the user requests cannot be made.
 #[test]
 fn a_log_that_cannot_be_made_is_an_error_with_its_path() {
     let session = support::scratch("session");
@@ -150,15 +150,15 @@ fn a_log_that_cannot_be_made_is_an_error_with_its_path() {
     ];
     let file = topology("ring-4.yaml");
     let file = file.to_str().expect("a plain path");
-    for (directory, what, place) in cases {
+    for (directory, what, part) in cases {
         for command in ["run", "up"] {
             let started = support::rackloom(&[command, file, "--log-dir", directory]);
             let ended = started.in_run_directory(&session).finish();
-            let said = &ended.stderr;
-            assert_eq!(ended.code, COULD_NOT_START, "{command} {directory}: {}\n{said}", ended.stdout);
+            let stderr = &ended.stderr;
+            assert_eq!(ended.code, COULD_NOT_START, "{command} {directory}: {}\n{stderr}", ended.stdout);
             assert!(
-                said.contains(what) && said.contains(place) && said.contains("hint:"),
-                "{command}: {said}"
+                stderr.contains(what) && stderr.contains(part) && stderr.contains("hint:"),
+                "{command}: {stderr}"
             );
         }
     }
@@ -172,7 +172,7 @@ fn logs_in_a_directory_without_permission_are_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let closed = std::env::temp_dir().join(format!("rackloom-closed-{}", std::process::id()));
     std::fs::create_dir_all(&closed).expect("there is room for temporary files");
-    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).expect("it is ours");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).expect("the folder exists");
     let rack = "name: closed\nshape: {ring: {nodes: 2}}\njob: none\n";
     let within = closed.join("logs");
     for (directory, what) in

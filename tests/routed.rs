@@ -71,19 +71,19 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     Some(machines)
 }
 
-/// Switches forwarding of a router on or off. (The end of a router's process would remove its interfaces at some later time, and with them the
-/// addresses at their other ends.)
-fn forwards(router: &Machine, passes_on: bool) {
+/// Switches forwarding of a router on or off. (The end of a router's process would remove its interfaces at
+/// some later time, and with them the addresses at their other ends.)
+fn forwards(router: &Machine, is_on: bool) {
     let setting = u8::from(passes_on).to_string();
-    on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", setting).expect("the network is ours"));
+    on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", setting).expect("the setting is writable"));
 }
 
 /// Runs `ip` on a machine. Returns an error if there is no such program.
 fn ip(machine: &Machine, task: &str) -> Result<(), String> {
-    let (tell, hear) = std::sync::mpsc::channel();
-    let words: Vec<String> = task.split(' ').map(str::to_owned).collect();
-    on(machine, move || tell.send(Command::new("ip").args(words).output()).expect("the receiver waits"));
-    let output = hear.recv().expect("an answer").map_err(|error| error.to_string())?;
+    let (send, receive) = std::sync::mpsc::channel();
+    let arguments: Vec<String> = task.split(' ').map(str::to_owned).collect();
+    on(machine, move || send.send(Command::new("ip").args(arguments).output()).expect("the receiver waits"));
+    let output = receive.recv().expect("an answer").map_err(|error| error.to_string())?;
     assert!(output.status.success(), "ip {task}: {}", String::from_utf8_lossy(&output.stderr));
     Ok(())
 }
@@ -93,7 +93,7 @@ const ROUTED: &str = "name: routed\nshape: {ring: {nodes: 4}}\nwire: udp\nwatchd
 
 fn routed(more: &str) -> PathBuf {
     let file = scratch("routed.yaml");
-    std::fs::write(&file, format!("{ROUTED}{more}")).expect("the scratch folder is ours");
+    std::fs::write(&file, format!("{ROUTED}{more}")).expect("the scratch folder is writable");
     file
 }
 
@@ -108,44 +108,44 @@ fn hosts_with_a_router_between_them_are_joined_by_datagrams() {
             let hosts = [run(&a, &file, "A", job), run(&b, &file, "B", job)];
             let strangers = std::thread::spawn({
                 let network = network(&router);
-                move || talk_to_ports(&network)
+                move || send_to_ports(&network)
             });
             let hosts = hosts.map(Host::finish);
-            let said = strangers.join().expect("the stranger has nothing to fear");
-            for (place, host) in hosts.iter().enumerate() {
-                assert_eq!(host.code, Some(0), "host {place}: {}", host.said);
+            let sent = strangers.join().expect("the thread does not panic");
+            for (index, host) in hosts.iter().enumerate() {
+                assert_eq!(host.code, Some(0), "host {index}: {}", host.output);
                 let report = host.report();
                 let links = report["links"].as_array().expect("a list");
                 let of = |name: &str| links.iter().find(|link| link["name"] == name).expect("a link");
                 for crossing in ["n1->n2", "n2->n1", "n3->n0", "n0->n3"] {
                     assert!(of(crossing)["frames"].as_u64() > Some(20), "{crossing}: {report}");
                 }
-                let counted = of(["n2->n1", "n1->n2"][place])["dropped"]["turned-away"].as_u64();
-                assert!(said == 0 || counted > Some(0), "host {place} did not count strangers: {report}");
+                let counted = of(["n2->n1", "n1->n2"][index])["dropped"]["turned-away"].as_u64();
+                assert!(sent == 0 || counted > Some(0), "host {index} did not count strangers: {report}");
             }
         }
     });
 }
 
 /// Sends from the router, at its own address, to the ports of the link n1--n2 for a while. Returns the number of datagrams.
-fn talk_to_ports(network: &File) -> u64 {
+fn send_to_ports(network: &File) -> u64 {
     use std::os::fd::AsFd;
-    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
+    move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("the network exists");
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").expect("a port");
-    let mut said = 0;
+    let mut sent = 0;
     for _ in 0..300 {
         for target in ["10.1.0.1:26002", "10.2.0.1:26002"] {
-            // Refused as long as the port is not open.
-            said += u64::from(socket.send_to(&[0x5a; 300], target).is_ok());
+            // The kernel refuses the datagram while the port is not open.
+            sent += u64::from(socket.send_to(&[0x5a; 300], target).is_ok());
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    said
+    sent
 }
 
 #[test]
-fn a_host_beyond_a_router_that_dies_is_noticed() {
-    const TEST: &str = "a_host_beyond_a_router_that_dies_is_noticed";
+fn the_death_of_a_host_behind_a_router_is_detected() {
+    const TEST: &str = "the_death_of_a_host_behind_a_router_is_detected";
     in_namespaces(TEST, || {
         let Some([a, b, _router]) = machines_and_router(TEST) else { return };
         let file = routed("job: {litmus: {bytes_max: 64KiB, rounds: 100000}}\n");
@@ -154,9 +154,9 @@ fn a_host_beyond_a_router_that_dies_is_noticed() {
         second.is_up();
         second.kill();
         let ended = first.finish();
-        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.said);
+        assert_eq!(ended.code, Some(NODE_LOST), "{}", ended.output);
         let failures = ended.report()["failures"].to_string();
-        for part in ["host B at 10.2.0.1 is not heard any more", "n0: lost nodes [n2, n3]"] {
+        for part in ["host B at 10.2.0.1 sends no messages any more", "n0: lost nodes [n2, n3]"] {
             assert!(failures.contains(part), "no {part:?} in {failures}");
         }
     });
@@ -169,7 +169,7 @@ fn a_wrong_address_or_path_is_reported() {
         let Some([a, _b, router]) = machines_and_router(TEST) else { return };
         let elsewhere = scratch("elsewhere.yaml");
         let text = ROUTED.replace("10.1.0.1", "10.1.0.7");
-        std::fs::write(&elsewhere, text).expect("the scratch folder is ours");
+        std::fs::write(&elsewhere, text).expect("the scratch folder is writable");
         let mut cases = vec![(elsewhere, "this machine has no address 10.1.0.7")];
         cases.push((
             routed("frame_bytes_max: 9014B\n"),
@@ -177,19 +177,19 @@ fn a_wrong_address_or_path_is_reported() {
         ));
         for (file, part) in cases {
             let ended = run(&a, &file, "A", &[]).finish();
-            assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.said);
-            assert!(ended.said.contains(part) && ended.said.contains("hint: "), "{}", ended.said);
+            assert_eq!(ended.code, Some(COULD_NOT_START), "{}", ended.output);
+            assert!(ended.output.contains(part) && ended.output.contains("hint: "), "{}", ended.output);
         }
         forwards(&router, false);
         let alone = scratch("alone.yaml");
         let text = ROUTED.replace("watchdog: 20s", "watchdog: 1s");
-        std::fs::write(&alone, text).expect("the scratch folder is ours");
+        std::fs::write(&alone, text).expect("the scratch folder is writable");
         let ended = run(&a, &alone, "A", &[]).finish();
-        assert_eq!(ended.code, Some(STALLED), "{}", ended.said);
+        assert_eq!(ended.code, Some(STALLED), "{}", ended.output);
         for part in
-            ["host B at 10.2.0.1 has not been heard", "host B's n2 has not been heard from 10.2.0.1:26002"]
+            ["host B at 10.2.0.1 has sent no message", "host B's n2 has sent no frame from 10.2.0.1:26002"]
         {
-            assert!(ended.said.contains(part), "no {part:?} in {}", ended.said);
+            assert!(ended.output.contains(part), "no {part:?} in {}", ended.output);
         }
     });
 }

@@ -1,9 +1,11 @@
-//! Link-level retry on links of every rate and length: without a loss nothing is sent again.
+//! Link-level retry on links of every rate and length: without a loss no frame is sent twice.
 //!
-//! A replay is needless if the neighbour had the frame already; it then counts a duplicate. In virtual time there must be none on any link.
-//! Real processes are measured on all wires. A neighbour without a processor for longer than the replay timer causes a needless replay, and a busy
-//! host can do that in every run. So each rate has several attempts, and one of them must stay below the bound. If the members of every attempt were
-//! served late, the host was busy all the time: the bound is not judged and the test prints that. No attempt may lose a node or repeat more than it sends.
+//! A replay is needless if the neighbour had the frame already. The neighbour then counts a duplicate. In
+//! virtual time there must be none on any link. Real processes are measured on all wires. A neighbour without
+//! a processor for longer than the replay timer causes a needless replay, and a busy host can do that in
+//! every run. So each rate has several attempts, and one of them must stay below the bound. If the members of
+//! every attempt were served late, the host was busy all the time: the bound is not judged and the test
+//! prints that. No attempt may lose a node or repeat more than it sends.
 
 mod support;
 
@@ -17,7 +19,7 @@ const NEEDLESS_PER_MILLE_MAX: u64 = 1;
 const ATTEMPTS: usize = 6;
 /// Lateness of a member's timers above which the host counts as busy, in nanoseconds. It is of the size of the replay timers.
 const BUSY_NS: u64 = 20_000_000;
-/// What a rack of the sweep in virtual time carries.
+/// Load of a rack of the sweep in virtual time.
 const SHORT: &str = "bytes: 64KiB, repetitions: 1, warm_up: 0";
 /// Load of real processes: enough frames that one in a thousand is visible.
 const LONG: &str = "bytes: 512KiB, repetitions: 5, warm_up: 0";
@@ -35,7 +37,7 @@ fn retry(report: &Value, counter: &str) -> u64 {
 }
 
 #[test]
-fn in_virtual_time_no_link_repeats_a_frame_that_has_arrived() {
+fn in_virtual_time_no_link_replays_a_frame_that_has_arrived() {
     for rate in ["10Mbit/s", "100Mbit/s", "1Gbit/s", "10Gbit/s", "100Gbit/s", "400Gbit/s", "800Gbit/s"] {
         for length in ["1m", "30m", "1000m", "10000m"] {
             for frame in ["1500B", "4240B", "9000B"] {
@@ -51,7 +53,7 @@ fn in_virtual_time_no_link_repeats_a_frame_that_has_arrived() {
 /// Number of random racks and links.
 const DRAWN: u64 = 80;
 
-/// A number from `least` on and below `end`, from a sequence that follows from its start (splitmix64).
+/// Returns a number from `least` on and below `end`, of a sequence that follows from its start (splitmix64).
 fn drawn(state: &mut u64, least: u64, end: u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
@@ -62,7 +64,7 @@ fn drawn(state: &mut u64, least: u64, end: u64) -> u64 {
 
 /// Checks the property over random plans: shape, rate, length, largest frame, replay buffer, acknowledgement spacing and message size.
 #[test]
-fn in_virtual_time_no_drawn_plan_repeats_a_frame_that_has_arrived() {
+fn in_virtual_time_no_random_plan_replays_a_frame_that_has_arrived() {
     for number in 0..DRAWN {
         let state = &mut (number << 32);
         let nodes = drawn(state, 3, 7);
@@ -118,7 +120,7 @@ fn attempt(wire: &str, rate: &str) -> Attempt {
 }
 
 #[test]
-fn real_processes_on_slow_links_repeat_little_and_lose_no_node() {
+fn real_processes_on_slow_links_replay_little_and_lose_no_node() {
     for wire in wires("real_processes_on_slow_links_repeat_little_and_lose_no_node") {
         for rate in ["20Mbit/s", "100Mbit/s", "1Gbit/s"] {
             let mut late_min_ns = u64::MAX;

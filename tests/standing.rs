@@ -1,7 +1,7 @@
 //! Standing racks: they start, report their state, end, and leave nothing; also with garbage on their control socket.
 //!
-//! Each test has a run directory of its own, so that it finds no other racks, and takes its racks down however it
-//! ends.
+//! Each test has its own run directory, so that it finds no other racks, and takes its racks down in any
+//! case.
 
 mod support;
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use support::wires::{not_tried, wires};
 use support::{Ended, TOPOLOGIES, is_gone, rack_file, rackloom, scratch, send, topology, within};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A user's session, with the racks in it.
 struct Session {
@@ -63,7 +63,7 @@ impl Session {
     fn connect(&self, name: &str) -> Client {
         let stream =
             UnixStream::connect(self.directory().join(name).join("control")).expect("the rack listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
         Client(BufReader::new(stream))
     }
 
@@ -99,7 +99,7 @@ impl Drop for Session {
 struct Client(BufReader<UnixStream>);
 
 impl Client {
-    fn say(&mut self, bytes: &[u8]) {
+    fn send(&mut self, bytes: &[u8]) {
         // The other end may have closed the connection already.
         let _ = self.0.get_mut().write_all(bytes);
     }
@@ -110,8 +110,8 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
 
-    fn ask(&mut self, request: &Value) -> Value {
-        self.say(format!("{request}\n").as_bytes());
+    fn request(&mut self, request: &Value) -> Value {
+        self.send(format!("{request}\n").as_bytes());
         self.answer()
     }
 }
@@ -124,7 +124,7 @@ fn pids(rack: &Value) -> Vec<Pid> {
 
 fn all_gone(pids: &[Pid]) {
     for pid in pids {
-        within(PATIENCE, "the end of a process", || is_gone(*pid).then_some(()));
+        within(TIMEOUT, "the end of a process", || is_gone(*pid).then_some(()));
     }
 }
 
@@ -169,15 +169,15 @@ fn the_run_directory_is_private() {
     let mode = std::fs::metadata(&socket).expect("it is there").permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "the socket belongs to its user, with every umask");
     std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o755))
-        .expect("it is ours");
+        .expect("the directory exists");
     let ended = session.rackloom(&["status"]);
     assert_eq!(ended.code, Some(3), "a directory that others can enter is not trusted: {}", ended.stdout);
     std::fs::set_permissions(session.directory(), std::fs::Permissions::from_mode(0o700))
-        .expect("it is ours");
+        .expect("the directory exists");
 }
 
 #[test]
-fn two_racks_of_one_file_do_not_notice_each_other() {
+fn two_racks_of_one_file_do_not_disturb_each_other() {
     let session = Session::begin();
     let file =
         rack_file("name: a\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n");
@@ -189,24 +189,24 @@ fn two_racks_of_one_file_do_not_notice_each_other() {
     assert_eq!(racks.iter().map(|rack| &rack["name"]).collect::<Vec<_>>(), ["a", "b", "c"]);
     assert_ne!(racks[0]["epoch"], racks[1]["epoch"], "frames of one would be dropped by the other");
     for name in ["a", "b", "c"] {
-        let rack = within(PATIENCE, "a pass of the litmus", || {
+        let rack = within(TIMEOUT, "a pass of the litmus", || {
             let rack = session.rack(name);
             (rack["verdict"] == "pass").then_some(rack)
         });
         let members = rack["members"].as_array().expect("members");
         assert!(members.iter().all(|node| node["verdict"] == "pass" && node["state"] == "up"), "{rack}");
     }
-    within(PATIENCE, "the verdict as a table", || {
+    within(TIMEOUT, "the verdict as a table", || {
         let shown = session.passes(&["status", "a"]);
         let parts = shown.lines().filter(|line| line.starts_with('n') && line.ends_with("pass")).count();
         (shown.contains("job litmus: pass") && parts == 3).then_some(())
     });
     for name in ["b", "a", "c"] {
         let json = scratch("down.json");
-        let said = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
-        assert!(said.contains("litmus: pass"), "{said}");
+        let printed = session.passes(&["down", name, "--json", json.to_str().expect("a plain path")]);
+        assert!(printed.contains("litmus: pass"), "{printed}");
         for part in ["operation", "p99", "n0->n1", "verdict: pass"] {
-            assert!(said.contains(part), "the report that `run` prints: {said}");
+            assert!(printed.contains(part), "the report that `run` prints: {printed}");
         }
         let report: Value =
             serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
@@ -222,7 +222,7 @@ fn two_racks_of_one_file_do_not_notice_each_other() {
 }
 
 #[test]
-fn a_name_is_given_once_and_free_again_afterwards() {
+fn a_name_is_unique_and_free_again_afterwards() {
     let session = Session::begin();
     let ring = topology("ring-4.yaml");
     session.up(&ring, &[]);
@@ -249,7 +249,7 @@ fn a_name_is_given_once_and_free_again_afterwards() {
 }
 
 #[test]
-fn a_killed_supervisor_takes_its_members_along_and_the_next_start_sweeps() {
+fn members_end_with_a_killed_supervisor_and_the_next_start_removes_its_files() {
     let session = Session::begin();
     for wire in wires("a_killed_supervisor_takes_its_members_along") {
         session.up(&topology("star-4.yaml"), &["--wire", wire]);
@@ -266,11 +266,11 @@ fn a_killed_supervisor_takes_its_members_along_and_the_next_start_sweeps() {
 }
 
 #[test]
-fn a_killed_node_shows_and_the_rack_stays() {
+fn a_killed_node_is_shown_and_the_rack_stays() {
     let session = Session::begin();
     session.up(&topology("full-mesh-4.yaml"), &[]);
     let mut events = session.connect("full-mesh-4");
-    assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
+    assert_eq!(events.request(&json!({"subscribe": {}})), json!({"subscribed": {}}));
     let rack = session.rack("full-mesh-4");
     let dead = member(&rack, "n1")["pid"].as_i64().expect("a pid");
     send(Pid::from_raw(dead as i32).expect("no zero"), Signal::KILL);
@@ -297,14 +297,14 @@ fn a_death_after_the_job_counts_against_it() {
     let file =
         rack_file("name: a\nshape: {ring: {nodes: 3}}\njob: {litmus: {bytes_max: 64KiB, rounds: 1}}\n");
     session.up(&file, &["--job", "litmus"]);
-    let rack = within(PATIENCE, "the end of the litmus", || {
+    let rack = within(TIMEOUT, "the end of the litmus", || {
         let rack = session.rack("a");
         (!rack["verdict"].is_null()).then_some(rack)
     });
     assert_eq!(rack["verdict"], "pass");
     let dead = member(&rack, "n1")["pid"].as_i64().expect("a pid");
     send(Pid::from_raw(dead as i32).expect("no zero"), Signal::KILL);
-    within(PATIENCE, "the loss of n1", || {
+    within(TIMEOUT, "the loss of n1", || {
         let rack = session.rack("a");
         (member(&rack, "n1")["state"] == "lost").then(|| assert_eq!(rack["verdict"], "fail", "{rack}"))
     });
@@ -327,7 +327,7 @@ fn a_stopped_member_is_silent_and_delays_no_other() {
     let ended = session.rackloom(&["down", "--json", json.to_str().expect("a plain path")]);
     let report: Value =
         serde_json::from_str(&std::fs::read_to_string(json).expect("a report")).expect("JSON");
-    // It gave no report. Text, file and code agree.
+    // The member sent no report. Text, file and code agree.
     assert_eq!((report["verdict"].as_str(), ended.code), (Some("fail"), Some(1)), "{}", ended.stdout);
     assert!(ended.stdout.contains("verdict: fail"), "{}", ended.stdout);
     assert!(is_gone(stopped));
@@ -357,7 +357,7 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
         command.spawn().expect("the binary starts")
     };
     let (mut n2, mut n3) = (join("ring-4/n2"), join("ring-4/n3"));
-    let rack = within(PATIENCE, "all links", || {
+    let rack = within(TIMEOUT, "all links", || {
         let rack = session.rack("ring-4");
         (rack["links_up"] == 4).then_some(rack)
     });
@@ -365,13 +365,13 @@ fn a_vacant_seat_is_taken_by_another_process_and_lost_with_it() {
     assert_eq!(member(&rack, "n3")["state"], "up");
     n3.kill().expect("it runs");
     n3.wait().expect("it ends");
-    within(PATIENCE, "the loss of n3", || {
+    within(TIMEOUT, "the loss of n3", || {
         let rack = session.rack("ring-4");
         (member(&rack, "n3")["state"] == "lost" && rack["links_up"] == 2).then_some(())
     });
     session.passes(&["down"]);
-    let status = within(PATIENCE, "the end of n2", || n2.try_wait().expect("it can be waited for"));
-    assert!(status.success(), "who took a seat leaves in order: {status}");
+    let status = within(TIMEOUT, "the end of n2", || n2.try_wait().expect("it can be waited for"));
+    assert!(status.success(), "a process that took a seat leaves in order: {status}");
 }
 
 #[test]
@@ -400,10 +400,10 @@ fn a_process_that_took_a_seat_ends_with_the_supervisor() {
         .env("XDG_RUNTIME_DIR", &session.path)
         .spawn()
         .expect("the binary starts");
-    within(PATIENCE, "all links", || (session.rack("ring-4")["links_up"] == 4).then_some(()));
+    within(TIMEOUT, "all links", || (session.rack("ring-4")["links_up"] == 4).then_some(()));
     let supervisor = session.rack("ring-4")["pid"].as_i64().expect("a pid");
     send(Pid::from_raw(supervisor as i32).expect("no zero"), Signal::KILL);
-    within(PATIENCE, "the end of n2", || n2.try_wait().expect("it can be waited for"));
+    within(TIMEOUT, "the end of n2", || n2.try_wait().expect("it can be waited for"));
 }
 
 #[test]
@@ -427,29 +427,29 @@ fn the_control_socket_survives_invalid_input() {
         b"{\"inject\": {}}\n",
         b"\xff\xfe\x00\x01\n",
     ] {
-        client.say(nonsense);
+        client.send(nonsense);
         let answer = client.answer();
         assert!(answer["error"]["what"].is_string(), "{nonsense:?}: {answer}");
     }
     assert_eq!(
-        client.ask(&json!({"status": {}}))["status"]["name"],
+        client.request(&json!({"status": {}}))["status"]["name"],
         "ring-4",
-        "and goes on with the same client"
+        "and continues with this client"
     );
 
     // A line without an end is refused with an error.
-    client.say(&vec![b'{'; 1 << 20]);
+    client.send(&vec![b'{'; 1 << 20]);
     let mut rest = String::new();
     let _ = client.0.read_to_string(&mut rest);
     assert!(rest.is_empty() || rest.contains("a line of more than"), "{rest}");
 
     // Half a request and a close; and more clients than allowed.
-    session.connect("ring-4").say(b"{\"down\"");
+    session.connect("ring-4").send(b"{\"down\"");
     let mut crowd: Vec<_> = (0..60).map(|_| session.connect("ring-4")).collect();
-    crowd.last_mut().expect("a crowd").say(b"{\"status\": {}}\n");
+    crowd.last_mut().expect("a crowd").send(b"{\"status\": {}}\n");
     assert!(crowd.last_mut().expect("a crowd").answer()["error"]["what"].is_string());
     drop(crowd);
-    let after = within(PATIENCE, "an answer after the crowd has left", || {
+    let after = within(TIMEOUT, "an answer after the clients have left", || {
         let ended = session.rackloom(&["status", "--json"]);
         (ended.code == Some(0)).then(|| session.rack("ring-4")["pid"].clone())
     });
@@ -458,21 +458,21 @@ fn the_control_socket_survives_invalid_input() {
 }
 
 #[test]
-fn clients_that_use_all_connections_cannot_keep_a_rack_up() {
+fn clients_that_use_all_connections_cannot_prevent_the_end_of_a_rack() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     let mut crowd: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
     // All clients are connected once the last one is answered.
-    crowd.last_mut().expect("a crowd").ask(&json!({"status": {}}));
+    crowd.last_mut().expect("a crowd").request(&json!({"status": {}}));
     let mut last = session.connect("ring-4");
-    let refusal = last.ask(&json!({"subscribe": {}}));
+    let refusal = last.request(&json!({"subscribe": {}}));
     assert!(refusal["error"]["hint"].as_str().is_some_and(|hint| hint.contains("down")), "{refusal}");
     session.passes(&["down"]);
     drop(crowd);
 }
 
 #[test]
-fn members_log_to_files_of_their_own() {
+fn each_member_logs_to_its_own_file() {
     let session = Session::begin();
     let logs = scratch("logs");
     session.up(&topology("ring-4.yaml"), &["--log-dir", logs.to_str().expect("a plain path"), "-v"]);
@@ -484,19 +484,19 @@ fn members_log_to_files_of_their_own() {
     let quiet = scratch("quiet");
     session.up(&topology("ring-4.yaml"), &["--log-dir", quiet.to_str().expect("a plain path")]);
     session.passes(&["down"]);
-    assert_eq!(std::fs::read_to_string(quiet.join("n0.log")).expect("a log"), "", "quiet unless asked");
+    assert_eq!(std::fs::read_to_string(quiet.join("n0.log")).expect("a log"), "", "quiet by default");
 }
 
 /// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version.
 #[test]
-fn coming_and_going_leaves_nothing() {
+fn racks_that_start_and_end_leave_nothing() {
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let session = Session::begin();
     let wires = wires("coming_and_going_leaves_nothing");
     for cycle in 0..cycles {
         let wire = wires[cycle % wires.len()];
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
-        let answer = session.connect("ring-4").ask(&json!({"status": {}}));
+        let answer = session.connect("ring-4").request(&json!({"status": {}}));
         assert_eq!(answer["status"]["links_up"], 4);
         session.passes(&["down"]);
         assert_eq!(session.left_on_disk(), Vec::<String>::new(), "after {cycle} cycles");
@@ -514,12 +514,13 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
     );
     session.up(&file, &[]);
     let mut listener = session.connect("injected");
-    assert!(listener.ask(&json!({"subscribe": {}}))["subscribed"].is_object());
-    let told = session.passes(&["inject", "link", "n0--n1", "--down", "--for", "300ms"]);
-    assert!(told.contains("1 fault injected"), "{told}");
+    assert!(listener.request(&json!({"subscribe": {}}))["subscribed"].is_object());
+    let printed = session.passes(&["inject", "link", "n0--n1", "--down", "--for", "300ms"]);
+    assert!(printed.contains("1 fault injected"), "{printed}");
     let mut waits_for = |kind: &str, text: &str| loop {
         let event = listener.answer()["event"].take();
-        if event["kind"] == kind && event["text"].as_str().is_some_and(|words| words.contains(text)) {
+        if event["kind"] == kind && event["text"].as_str().is_some_and(|event_text| event_text.contains(text))
+        {
             return;
         }
     };
@@ -529,7 +530,7 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
     waits_for("link-changed", "-> up");
     drop(listener);
 
-    for (words, told) in [
+    for (arguments, part) in [
         (&["link", "n0--n9", "--down"][..], "no link `n0--n9`"),
         (&["link", "n0--n1", "--corrupt", "1%"], "checks: always"),
         (&["node", "n7", "--kill"], "no member `n7`"),
@@ -537,21 +538,25 @@ fn faults_injected_into_a_standing_rack_are_reported_as_events_and_end() {
         (&["link", "n0-", "--down"], "a shell takes `>`"),
         (&["link", "n0--n1", "--down", "--rack", "absent"], "no rack named absent"),
     ] {
-        let ended = session.rackloom(&[&["inject"][..], words].concat());
-        assert_eq!(ended.code, Some(2), "{words:?}\n{}", ended.stdout);
-        assert!(ended.stderr.contains(told) && ended.stderr.contains("hint:"), "{words:?}: {}", ended.stderr);
+        let ended = session.rackloom(&[&["inject"][..], arguments].concat());
+        assert_eq!(ended.code, Some(2), "{arguments:?}\n{}", ended.stdout);
+        assert!(
+            ended.stderr.contains(part) && ended.stderr.contains("hint:"),
+            "{arguments:?}: {}",
+            ended.stderr
+        );
         assert!(!ended.stderr.contains("the script:"), "there was no script: {}", ended.stderr);
     }
 
     session.passes(&["inject", "node", "n2", "--kill"]);
-    within(PATIENCE, "the loss of n2", || {
+    within(TIMEOUT, "the loss of n2", || {
         let rack = session.rack("injected");
         let members = rack["members"].as_array()?.clone();
         members.iter().any(|member| member["name"] == "n2" && member["state"] == "lost").then_some(())
     });
     session.passes(&["down"]);
     let ended = session.rackloom(&["inject", "link", "n0--n1", "--down"]);
-    assert_eq!(ended.code, Some(2), "a rack that is down says so");
+    assert_eq!(ended.code, Some(2), "a rack that is down is an error");
     assert!(ended.stderr.contains("no rack is up"), "{}", ended.stderr);
 }
 
@@ -563,9 +568,10 @@ fn taken_down(session: &Session) -> Value {
     serde_json::from_str(&text).expect("it is JSON")
 }
 
-/// Faults without an end are ended with the rack: first everything is healed, and live members reach each other.
+/// Faults without an end are ended with the rack: first all faults are ended, and live members reach each
+/// other.
 #[test]
-fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
+fn a_rack_is_healed_and_at_rest_before_it_is_taken_down() {
     let session = Session::begin();
     let oracle = |report: &Value, name: &str| {
         let tally = &report["oracles"][name];
@@ -573,12 +579,12 @@ fn a_rack_that_is_taken_down_is_healed_first_and_must_come_to_rest() {
         (count("looked"), count("unjudged"), count("broken"))
     };
     session.up(&topology("ring-4.yaml"), &["--job", "litmus"]);
-    within(PATIENCE, "the job's end", || (session.rack("ring-4")["verdict"] == "pass").then_some(()));
+    within(TIMEOUT, "the job's end", || (session.rack("ring-4")["verdict"] == "pass").then_some(()));
     session.passes(&["inject", "link", "n0--n1", "--down"]);
     session.passes(&["inject", "partition", "n2"]);
     session.passes(&["inject", "link", "all", "--loss", "50%", "--kinds", "credit"]);
     session.passes(&["inject", "node", "n3", "--fail-memory", "100%"]);
-    within(PATIENCE, "links that are down", || (session.rack("ring-4")["links_up"] == 1).then_some(()));
+    within(TIMEOUT, "links that are down", || (session.rack("ring-4")["links_up"] == 1).then_some(()));
     let report = taken_down(&session);
     assert_eq!((&report["verdict"], oracle(&report, "progress")), (&json!("pass"), (8, 0, 0)), "{report}");
     let (looked, unjudged, broken) = oracle(&report, "credits");
@@ -616,16 +622,16 @@ events:
 ";
 
 #[test]
-fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again() {
+fn faults_of_every_kind_begin_and_end_in_a_standing_rack_which_recovers() {
     let session = Session::begin();
     let rack = "name: every\nshape: {star: {nodes: 4, planes: 2}}\nlink: {rate: 100Gbit/s, delay: 500ns}\nchecks: always\n";
     session.up(&rack_file(rack), &[]);
     let mut listener = session.connect("every");
-    assert!(listener.ask(&json!({"subscribe": {}}))["subscribed"].is_object());
+    assert!(listener.request(&json!({"subscribe": {}}))["subscribed"].is_object());
     let kinds = EVERY_KIND.matches("what:").count();
     let script = rack_file(EVERY_KIND);
-    let told = session.passes(&["inject", "script", script.to_str().expect("a plain path")]);
-    assert!(told.contains(&format!("{kinds} faults injected")), "{told}");
+    let printed = session.passes(&["inject", "script", script.to_str().expect("a plain path")]);
+    assert!(printed.contains(&format!("{kinds} faults injected")), "{printed}");
     // Faults that act at once have no end.
     let endless = ["5", "13"];
     let begin = (1..=kinds).map(|number| (number.to_string(), "true".to_owned()));
@@ -639,7 +645,7 @@ fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again
             awaited.remove(&(field("event"), field("begins")));
         }
     }
-    within(PATIENCE, "all links", || {
+    within(TIMEOUT, "all links", || {
         let rack = session.rack("every");
         (rack["links_up"] == 8 && rack["members"].as_array()?.iter().all(|member| member["state"] == "up"))
             .then_some(())
@@ -647,7 +653,8 @@ fn faults_of_every_kind_begin_and_end_in_a_rack_that_is_up_and_it_is_whole_again
     session.passes(&["down"]);
 }
 
-/// The two programs of `scripts/`, started as a user would: they drive a rack of their own and assert on its events.
+/// The two programs of `scripts/`, started as a user would: they drive their own rack and assert on its
+/// events.
 #[test]
 fn the_example_programs_drive_a_live_rack_through_its_control_socket() {
     for (interpreter, program) in [("bash", "scripts/live-rack.sh"), ("python3", "scripts/live_rack.py")] {
@@ -670,17 +677,17 @@ fn the_example_programs_drive_a_live_rack_through_its_control_socket() {
 }
 
 #[test]
-fn status_shows_faults_as_long_as_they_last() {
+fn status_shows_faults_while_they_last() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
     assert!(session.rack("ring-4")["faults"].is_null());
     session.passes(&["inject", "link", "n0--n1", "--loss", "50%"]);
     let faults =
-        within(PATIENCE, "the fault in the status", || session.rack("ring-4")["faults"].as_array().cloned());
+        within(TIMEOUT, "the fault in the status", || session.rack("ring-4")["faults"].as_array().cloned());
     for member in ["n0", "n1"] {
         let fault = faults.iter().find(|fault| fault["member"] == member);
         let fault = fault.unwrap_or_else(|| panic!("{member} is missing in {faults:?}"));
-        assert!(fault["what"].as_str().expect("words").contains("n0--n1"), "{fault}");
+        assert!(fault["what"].as_str().expect("a text").contains("n0--n1"), "{fault}");
         assert!(fault["age_ns"].as_u64().is_some_and(|age_ns| age_ns > 0), "{fault}");
     }
     assert!(session.passes(&["status"]).contains("active fault"));

@@ -13,9 +13,9 @@ use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use support::{rack_file, rackloom, scratch, send, topology, within};
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Standing rack in a session of its own.
+/// Standing rack in its own session.
 struct Rack {
     session: PathBuf,
     name: &'static str,
@@ -47,8 +47,8 @@ impl Rack {
     }
 
     /// Polls the status until the condition holds.
-    fn wait_for(&self, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-        within(PATIENCE, what, || Some(self.status()).filter(&is_so))
+    fn wait_for(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        within(TIMEOUT, what, || Some(self.status()).filter(&condition))
     }
 }
 
@@ -91,7 +91,7 @@ fn has_rates(rack: &Value) -> bool {
         .all(|link| link["rate"].is_object() && link["missing"].is_u64())
 }
 
-/// Each field that the documents name has its type.
+/// Checks that each field that the documents name has its type.
 fn is_documented(link: &Value) {
     for text in ["name", "from", "to"] {
         assert!(link[text].is_string(), "{text}: {link}");
@@ -106,7 +106,7 @@ fn is_documented(link: &Value) {
 }
 
 #[test]
-fn a_job_in_progress_shows_as_rates_losses_and_paths() {
+fn rates_losses_and_paths_of_a_job_in_progress_are_shown() {
     let file = rack_file(
         "name: busy\nshape: {star: {nodes: 2, planes: 2}}\n\
          job: {collective: {collective: all-reduce, bytes: 64KiB, repetitions: 1000000}}\n",
@@ -152,8 +152,8 @@ fn a_job_in_progress_shows_as_rates_losses_and_paths() {
         link(status, "n0->s0")["sent"]["retransmitted"].as_u64() > Some(0)
     });
     let shown = rack.passes(&["status"]);
-    for words in ["rates now, over", "data frames/s", "wire rate", "retransmitted", "injected ", "paths of"] {
-        assert!(shown.contains(words), "{words} is missing:\n{shown}");
+    for part in ["rates now, over", "data frames/s", "wire rate", "retransmitted", "injected ", "paths of"] {
+        assert!(shown.contains(part), "{part} is missing:\n{shown}");
     }
 }
 
@@ -176,11 +176,11 @@ fn links_are_idle_after_the_job_and_their_counters_stay() {
 }
 
 #[test]
-fn a_program_on_a_seat_shows_its_rates_and_losses_and_other_links_are_idle() {
+fn rates_and_losses_of_a_program_on_a_seat_are_shown() {
     let rack = Rack::up(&topology("ring-4.yaml"), "ring-4", &["--vacant", "n1,n2"]);
     let [from, to] =
         ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("the seat is vacant"));
-    from.wait_until_reached(&[to.id()], PATIENCE).expect("the other seat is taken");
+    from.wait_until_reached(&[to.id()], TIMEOUT).expect("the other seat is taken");
     let region = to.allocate(RegionOptions::new(1, 7), 64).expect("memory");
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -189,7 +189,7 @@ fn a_program_on_a_seat_shows_its_rates_and_losses_and_other_links_are_idle() {
                 from.store(region.address(0), &[7; 8]).wait().expect("the region is there");
             }
         });
-        // The stores end however the test does.
+        // The stores end with the test, also if it fails.
         let ended = Ends(&is_over);
         let status = rack.wait_for("data on the link that carries it", |status| {
             data_rate(status, "n1->n2").is_some_and(|rate| rate > 0)

@@ -1,8 +1,8 @@
 //! A member dies or a link is cut at every step of a collective, and no rank hangs or gets a wrong sum.
 //!
-//! A step lasts microseconds, so it cannot be hit from outside: the seat stops itself there (`RACKLOOM_STOP_AT`,
-//! docs/cli.md), and then the seat, a switch or a link is removed for real. The simulator's own tests check the frames of a step in
-//! virtual time.
+//! A step lasts microseconds, so it cannot be hit from outside. The seat stops itself there
+//! (`RACKLOOM_STOP_AT`, docs/cli.md), and then the seat, a switch or a link is removed. The simulator's own
+//! tests check the frames of a step in virtual time.
 
 mod support;
 
@@ -25,7 +25,7 @@ const INTERVAL_MS: u64 = 50;
 const MISSES: u64 = 4;
 /// Allowance for scheduling on a machine whose processors are all busy.
 const SLACK: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// All-reduce of the user's own arrays, with the expected results.
 struct Sums {
@@ -47,9 +47,9 @@ impl Sums {
         Self { file, input: arrays("i32", &given), output: scratch("output"), expected, ranks }
     }
 
-    /// Starts `run`, in which n3 stops when it reaches `place`.
-    fn stopping_at(&self, place: &str, wire: &str) -> Rackloom {
-        self.on(wire).in_environment("RACKLOOM_STOP_AT", &format!("n3={place}"))
+    /// Starts `run`, in which n3 stops when it reaches `step`.
+    fn stopping_at(&self, step: &str, wire: &str) -> Rackloom {
+        self.on(wire).in_environment("RACKLOOM_STOP_AT", &format!("n3={step}"))
     }
 
     /// Starts `run` on this wire.
@@ -62,7 +62,7 @@ impl Sums {
             .in_environment("RACKLOOM_TEST_MARK", &text(&self.output))
     }
 
-    /// Returns whether a rank has its sum, which then must be right.
+    /// Returns true if a rank has its sum. The sum must be right then.
     fn has_sum(&self, rank: usize) -> bool {
         let is_there = self.output.join(format!("rank{rank}.npy")).exists();
         assert!(!is_there || result(&self.output, rank).1 == self.expected, "rank {rank} has a wrong sum");
@@ -84,19 +84,19 @@ impl Drop for Sums {
 fn start(rackloom: Rackloom) -> (Running, Members) {
     let mut rack = rackloom.start();
     let members = rack.members();
-    has_stopped(members.pid("n3"), PATIENCE);
+    has_stopped(members.pid("n3"), TIMEOUT);
     (rack, members)
 }
 
 /// Returns the first time at which `witness` detected the loss of n3, in the report's time.
-fn saw_the_loss_at_ns(report: &Value, witness: &str) -> Option<u64> {
+fn detected_the_loss_at_ns(report: &Value, witness: &str) -> Option<u64> {
     let events = report["events"].as_array().expect("a list of events").iter();
     let losses = events.filter(|event| event["kind"] == "node-lost" && event["fields"]["node"] == "n3");
     losses.filter(|event| event["member"] == witness).filter_map(|event| event["at_ns"].as_u64()).min()
 }
 
 /// Checks that every rank but n3 has the right sum, or an error that names n3 in time.
-fn right_or_named(sums: &Sums, ended: &Ended, members: &Members, killed_at_ns: u64, what: &str) {
+fn right_sums_or_errors(sums: &Sums, ended: &Ended, members: &Members, killed_at_ns: u64, what: &str) {
     assert_eq!(ended.code, Some(4), "{what}\n{}\n{}", ended.stdout, ended.stderr);
     let report = ended.report();
     let failures: Vec<_> = report["failures"].as_array().expect("failures").iter().collect();
@@ -107,34 +107,34 @@ fn right_or_named(sums: &Sums, ended: &Ended, members: &Members, killed_at_ns: u
         }
         let named = format!("n{rank}: lost nodes [n3]");
         assert!(failures.iter().any(|failure| **failure == *named), "{what}: {named}? {failures:?}");
-        let at_ns = saw_the_loss_at_ns(&report, &format!("n{rank}"));
+        let at_ns = detected_the_loss_at_ns(&report, &format!("n{rank}"));
         let at_ns = at_ns.unwrap_or_else(|| panic!("{what}: n{rank} has no event\n{}", ended.stdout));
         let took_ns = (members.origin_monotonic_ns + at_ns).saturating_sub(killed_at_ns);
         assert!(took_ns <= bound_ns, "{what}: n{rank} took {took_ns} ns to name n3");
     }
-    assert!(!sums.has_sum(3), "{what}: who was killed at work has no result");
+    assert!(!sums.has_sum(3), "{what}: a killed rank has no result");
 }
 
-/// Kills n3 at `place`, and checks the others.
-fn killed_at(place: &str, wire: &str) {
+/// Kills n3 at `step`, and checks the others.
+fn killed_at(step: &str, wire: &str) {
     let sums = Sums::new("{ring: {nodes: 8}}", RANKS, INTERVAL_MS);
-    let (rack, members) = start(sums.stopping_at(place, wire));
+    let (rack, members) = start(sums.stopping_at(step, wire));
     let killed_at_ns = monotonic_ns();
     let killed = Instant::now();
     send(members.pid("n3"), Signal::KILL);
     let ended = rack.finish();
     let took = killed.elapsed();
-    let what = format!("{place}, {wire}");
+    let what = format!("{step}, {wire}");
     // Twice the slack: for the nodes, and for the supervisor that collects their reports.
     let bound = Duration::from_millis(INTERVAL_MS * MISSES) + 2 * SLACK + SLACK;
     assert!(took <= bound, "{what}: the end took {took:?}");
-    right_or_named(&sums, &ended, &members, killed_at_ns, &what);
+    right_sums_or_errors(&sums, &ended, &members, killed_at_ns, &what);
     members.all_gone(Duration::ZERO);
     assert_eq!(Footprint::of(&sums.output).process_count(), 0, "{what}");
 }
 
 #[test]
-fn a_node_killed_at_every_step_leaves_right_sums_or_its_name() {
+fn a_node_killed_at_every_step_leaves_right_sums_or_errors_that_name_it() {
     killed_at("starting", "shared-memory");
     for step in 2..=STEPS {
         killed_at(&format!("step {step} of {STEPS},"), "shared-memory");
@@ -142,7 +142,7 @@ fn a_node_killed_at_every_step_leaves_right_sums_or_its_name() {
 }
 
 #[test]
-fn a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_its_name() {
+fn a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_errors_that_name_it() {
     for wire in wires("a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_its_name") {
         let steps = if wire == "packet" { (2..=STEPS).collect() } else { vec![2, RANKS, STEPS] };
         for step in steps {
@@ -154,7 +154,8 @@ fn a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_its_name() {
 /// A cut ring has no path around a slow member, so none may be declared dead. A cut is still detected within a second.
 const CUT_INTERVAL_MS: u64 = 200;
 
-/// Cuts both directions of n3--n4 while n3 is at `step`, and checks that the sums come right over the other direction.
+/// Cuts both directions of n3--n4 while n3 is at `step`, and checks that the sums are correct over the other
+/// direction.
 fn cut_at(step: usize, what: &str, wire: &str) {
     let sums = Sums::new("{ring: {nodes: 8}}", RANKS, CUT_INTERVAL_MS);
     let script = scratch("cut.yaml");
@@ -164,14 +165,14 @@ fn cut_at(step: usize, what: &str, wire: &str) {
     let faults = ["--faults", script.to_str().expect("a plain path")];
     let ended = sums.on(wire).with(&faults).finish();
     let _ = std::fs::remove_file(script);
-    let told = &ended.report()["faults"][0];
-    assert_eq!(ended.code, Some(0), "{what} at step {step}, {wire}: {told}\n{}", ended.stdout);
+    let fault = &ended.report()["faults"][0];
+    assert_eq!(ended.code, Some(0), "{what} at step {step}, {wire}: {fault}\n{}", ended.stdout);
     sums.all_have_sums();
 }
 
 /// The second kind of failure at a step. A pulled link is reported at once; a cut one is detected by its missing heartbeats only.
 #[test]
-fn a_link_that_goes_at_every_step_leaves_right_sums() {
+fn a_link_lost_at_every_step_leaves_right_sums() {
     for wire in wires("a_link_that_goes_at_every_step_leaves_right_sums") {
         (1..=STEPS).for_each(|step| cut_at(step, "unplug", wire));
         [2, RANKS, STEPS].into_iter().for_each(|step| cut_at(step, "down", wire));
@@ -179,12 +180,12 @@ fn a_link_that_goes_at_every_step_leaves_right_sums() {
 }
 
 /// Timers with which the stopped member is not declared dead.
-const PATIENT_MS: u64 = 500;
+const SLOW_INTERVAL_MS: u64 = 500;
 
 #[test]
 fn a_plane_killed_in_the_middle_leaves_right_sums() {
     for plane in ["s0", "s1"] {
-        let sums = Sums::new("{star: {nodes: 8, planes: 2}}", RANKS, PATIENT_MS);
+        let sums = Sums::new("{star: {nodes: 8, planes: 2}}", RANKS, SLOW_INTERVAL_MS);
         let (rack, members) = start(sums.stopping_at(&format!("step 7 of {STEPS},"), "shared-memory"));
         send(members.pid(plane), Signal::KILL);
         send(members.pid("n3"), Signal::CONT);
@@ -201,7 +202,7 @@ fn a_plane_killed_in_the_middle_leaves_right_sums() {
 
 #[test]
 fn a_ring_cut_in_the_middle_leaves_right_sums() {
-    let sums = Sums::new("{ring: {nodes: 8}}", RANKS, PATIENT_MS);
+    let sums = Sums::new("{ring: {nodes: 8}}", RANKS, SLOW_INTERVAL_MS);
     let (rack, members) = start(sums.stopping_at(&format!("step 7 of {STEPS},"), "packet"));
     let cut = cut_first_link(members.pid("n0"));
     send(members.pid("n3"), Signal::CONT);

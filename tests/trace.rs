@@ -38,7 +38,7 @@ fn a_trace_is_played_at_its_times_and_the_data_is_checked() {
 }
 
 #[test]
-fn more_than_a_node_may_have_open_waits_and_still_ends() {
+fn operations_beyond_the_limit_of_a_node_wait_and_complete() {
     let lines: String = (0..3_000).map(|number| format!("{number},n0,n1,64,store\n")).collect();
     let (ended, _) = played(&format!("time,source,destination,bytes,kind\n{lines}"), &["--loss", "1%"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -51,9 +51,13 @@ fn bad_lines_are_reported_with_their_positions_and_nothing_runs() {
     let broken = TRACE.replace("n2,n0,8", "n9,n0,8").replace("64B,store", "64KiB,store");
     let (ended, file) = played(&broken, &[]);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{}", ended.stderr);
-    for (place, words) in [("3:12", "1 to 4096 bytes"), ("4:6", "no node `n9`")] {
-        assert!(ended.stderr.contains(&format!("{}:{place}", file.display())), "{place}\n{}", ended.stderr);
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+    for (position, part) in [("3:12", "1 to 4096 bytes"), ("4:6", "no node `n9`")] {
+        assert!(
+            ended.stderr.contains(&format!("{}:{position}", file.display())),
+            "{position}\n{}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
     }
     assert!(ended.stderr.contains("2 mistakes"), "{}", ended.stderr);
 }
@@ -69,5 +73,5 @@ fn a_missing_or_unsuitable_trace_is_refused() {
     assert_eq!(large.code, Some(2), "{}", large.stderr);
     assert!(large.stderr.contains("bytes of memory at each of 4 nodes"), "{}", large.stderr);
     let (two, _) = played(TRACE, &["--job", "litmus"]);
-    assert_eq!(two.code, Some(2), "a trace takes the place of the job: {}", two.stderr);
+    assert_eq!(two.code, Some(2), "a trace replaces the job: {}", two.stderr);
 }

@@ -33,7 +33,7 @@ fn folder(test: &str) -> Folder {
     let name = format!("rackloom-user-{}-{test}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
     fs::create_dir_all(&folder.0).expect("there is room for temporary files");
-    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("the folder exists");
     folder
 }
 
@@ -53,13 +53,13 @@ fn every_wire_works_for_a_user_without_rights() {
             command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
         }
         let output = command.output().expect("the binary starts");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         if wire == "packet" && output.status.code() == Some(COULD_NOT_START) {
-            assert!(said.contains("which this system forbids") && said.contains("hint:"), "{said}");
-            skipped(&format!("every_wire_works_for_a_user_without_rights on the packet wire: {said}"));
+            assert!(stderr.contains("which this system forbids") && stderr.contains("hint:"), "{stderr}");
+            skipped(&format!("every_wire_works_for_a_user_without_rights on the packet wire: {stderr}"));
             continue;
         }
-        assert_eq!(output.status.code(), Some(0), "{wire}: {said}");
+        assert_eq!(output.status.code(), Some(0), "{wire}: {stderr}");
         let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
         assert_eq!((&report["verdict"], &report["wire"]), (&"pass".into(), &wire.into()));
         assert!(report["verified_bytes"].as_u64() > Some(0), "{wire}");
@@ -87,13 +87,13 @@ fn a_system_without_namespaces_reports_the_missing_part_and_the_available_wires(
         }
         Err(why) => return skipped(&format!("{TEST}: no `unshare`: {why}")),
     };
-    let said = String::from_utf8_lossy(&forbidden.stderr).into_owned();
-    assert_eq!(forbidden.status.code(), Some(COULD_NOT_START), "{said}");
-    let sentences: Vec<_> = said.lines().filter(|line| line.starts_with("error: ")).collect();
-    assert_eq!(sentences.len(), 1, "{said}");
-    assert!(sentences[0].contains("needs a user namespace, which this system forbids"), "{said}");
+    let stderr = String::from_utf8_lossy(&forbidden.stderr).into_owned();
+    assert_eq!(forbidden.status.code(), Some(COULD_NOT_START), "{stderr}");
+    let sentences: Vec<_> = stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+    assert_eq!(sentences.len(), 1, "{stderr}");
+    assert!(sentences[0].contains("needs a user namespace, which this system forbids"), "{stderr}");
     for wire in ["shared-memory", "udp"] {
-        assert!(said.contains(&format!("`--wire {wire}`")), "{said}");
+        assert!(stderr.contains(&format!("`--wire {wire}`")), "{stderr}");
         let output = run(wire).expect("it ran before");
         assert_eq!(output.status.code(), Some(0), "{wire}: {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use support::wires::{has_packet_wire, not_tried, wires};
 use support::{Ended, rack_file, rackloom, scratch, send, topology, within};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Session of a user with one rack in it. The rack is taken down on drop.
 struct Session {
@@ -55,14 +55,14 @@ impl Session {
 
     /// Returns the rack, once all its links are up.
     fn whole_rack(&self) -> Value {
-        within(PATIENCE, "all links", || {
+        within(TIMEOUT, "all links", || {
             let rack = self.rack();
             (rack["links_up"] == rack["links_total"]).then_some(rack)
         })
     }
 
     fn rack_with(&self, name: &str, state: &str) -> Value {
-        within(PATIENCE, &format!("{name} is {state}"), || {
+        within(TIMEOUT, &format!("{name} is {state}"), || {
             let rack = self.rack();
             (member(&rack, name)["state"] == state).then_some(rack)
         })
@@ -76,10 +76,10 @@ impl Session {
         Client::on(UnixStream::connect(self.socket(rack)).expect("the rack listens"))
     }
 
-    fn take(&self, place: &str) -> Taker {
+    fn take(&self, seat: &str) -> SeatHolder {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
-        command.args(["seat", "--join", place]).env("XDG_RUNTIME_DIR", &self.path);
-        Taker(command.spawn().expect("the binary starts"))
+        command.args(["seat", "--join", seat]).env("XDG_RUNTIME_DIR", &self.path);
+        SeatHolder(command.spawn().expect("the binary starts"))
     }
 }
 
@@ -91,21 +91,22 @@ impl Drop for Session {
 }
 
 /// Process that takes a seat. It is ended with its test.
-struct Taker(Child);
+struct SeatHolder(Child);
 
-impl Taker {
+impl SeatHolder {
     fn kill(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 
     fn leaves_in_order(mut self) {
-        let status = within(PATIENCE, "the taker's end", || self.0.try_wait().expect("it can be waited for"));
+        let status =
+            within(TIMEOUT, "the end of the process", || self.0.try_wait().expect("it can be waited for"));
         assert!(status.success(), "{status}");
     }
 }
 
-impl Drop for Taker {
+impl Drop for SeatHolder {
     fn drop(&mut self) {
         self.kill();
     }
@@ -116,7 +117,7 @@ struct Client(BufReader<UnixStream>);
 
 impl Client {
     fn on(stream: UnixStream) -> Self {
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
         Self(BufReader::new(stream))
     }
 
@@ -126,15 +127,15 @@ impl Client {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
 
-    fn ask(&mut self, request: &Value) -> Value {
-        // A client that is refused at once may find the socket closed; the answer arrives all the same.
+    fn request(&mut self, request: &Value) -> Value {
+        // A client that is refused at once may find the socket closed. The answer still arrives.
         let _ = self.0.get_mut().write_all(format!("{request}\n").as_bytes());
         self.answer()
     }
 
-    /// Waits until `count` members have seen this happen to `node`, and returns them.
+    /// Waits until `count` members have reported this event of `node`, and returns them.
     fn witnesses(&mut self, kind: &str, node: &str, count: usize) -> Vec<String> {
-        // A link may come and go once more before it settles: members count once.
+        // A link may go down and up once more before it settles: members count once.
         let mut found = std::collections::BTreeSet::new();
         while found.len() < count {
             let event = self.answer()["event"].take();
@@ -162,7 +163,7 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_incarnation() {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let mut events = session.connect("ring-4");
-        assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
+        assert_eq!(events.request(&json!({"subscribe": {}})), json!({"subscribed": {}}));
         let rack = session.rack();
         let refused = session.rackloom(&["seat", "--join", "ring-4/n1"]);
         assert_eq!(refused.code, Some(2), "the seat is held: {}", refused.stderr);
@@ -196,7 +197,7 @@ fn a_process_that_leaves_announces_its_departure_and_frees_the_seat() {
         let first = session.take("ring-4/n1");
         session.whole_rack();
         let mut events = session.connect("ring-4");
-        assert_eq!(events.ask(&json!({"subscribe": {}})), json!({"subscribed": {}}));
+        assert_eq!(events.request(&json!({"subscribe": {}})), json!({"subscribed": {}}));
         send(Pid::from_child(&first.0), Signal::TERM);
         assert_eq!(events.witnesses("node-left", "n1", 3), ["n0", "n2", "n3"], "{wire}");
         first.leaves_in_order();
@@ -209,7 +210,7 @@ fn a_process_that_leaves_announces_its_departure_and_frees_the_seat() {
 }
 
 #[test]
-fn neighbours_that_both_died_find_each_other_again() {
+fn two_dead_neighbours_reconnect_after_their_replacement() {
     for wire in wires("neighbours_that_both_died_find_each_other_again") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
@@ -222,7 +223,7 @@ fn neighbours_that_both_died_find_each_other_again() {
         let rack = session.whole_rack();
         assert_eq!(member(&rack, "n1")["pid"], takers[1].0.id());
         session.passes(&["down"]);
-        takers.into_iter().for_each(Taker::leaves_in_order);
+        takers.into_iter().for_each(SeatHolder::leaves_in_order);
     }
 }
 
@@ -249,19 +250,19 @@ fn vacant_seats_are_filled_on_any_wire_and_the_job_is_right() {
         let report = std::fs::read_to_string(&report).unwrap_or_default();
         assert_eq!(ended.code, Some(0), "{wire}: {}\n{report}", ended.stdout);
         assert!(ended.stdout.contains("litmus: pass"), "{wire}: {}", ended.stdout);
-        takers.into_iter().for_each(Taker::leaves_in_order);
+        takers.into_iter().for_each(SeatHolder::leaves_in_order);
     }
 }
 
 /// The rack itself replaces a node that an injected fault kills for a time.
 #[test]
-fn a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays() {
+fn a_node_that_is_killed_for_a_time_gets_a_successor_in_a_standing_rack() {
     for wire in wires("a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let first = pid(&session.rack(), "n1");
         session.passes(&["inject", "node", "n1", "--kill", "--for", "50ms"]);
-        let rack = within(PATIENCE, "another process in n1", || {
+        let rack = within(TIMEOUT, "another process in n1", || {
             let rack = session.rack();
             let is_another = member(&rack, "n1")["state"] == "up" && pid(&rack, "n1") != first;
             is_another.then_some(rack)
@@ -271,7 +272,7 @@ fn a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays() {
     }
 }
 
-/// Plane whose switch joins later: traffic uses the other one until then, and both afterwards.
+/// A plane whose switch joins later: traffic uses the other plane until then, and both afterwards.
 #[test]
 fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
     let session = Session::begin();
@@ -282,13 +283,13 @@ fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
     let rack = session.whole_rack();
     assert_eq!(member(&rack, "s1")["state"], "up", "{rack}");
 
-    let said = session.passes(&["down", "star-4", "--seat", "n2"]);
-    assert!(said.contains("nobody sits in n2"), "{said}");
+    let printed = session.passes(&["down", "star-4", "--seat", "n2"]);
+    assert!(printed.contains("seat n2 is vacant"), "{printed}");
     let rack = session.rack_with("n2", "vacant");
     assert!(member(&rack, "n2")["note"].is_null(), "it was no death: {rack}");
     let ended = session.rackloom(&["down", "star-4", "--seat", "n2"]);
     assert_eq!(ended.code, Some(2), "{}\n{}", ended.stdout, ended.stderr);
-    assert!(ended.stderr.contains("nobody sits in n2"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no process on this host holds seat n2"), "{}", ended.stderr);
     let follower = session.take("star-4/n2");
     session.whole_rack();
     session.passes(&["down", "star-4", "--seat", "s1"]);
@@ -297,9 +298,9 @@ fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
     drop(follower);
 }
 
-/// The newcomer gets an interface at the bridge, and its neighbours open theirs for one more link.
+/// The new process gets an interface at the bridge, and its neighbours open theirs for one more link.
 #[test]
-fn a_seat_at_a_bridge_is_taken_and_taken_again() {
+fn a_seat_at_a_bridge_is_taken_twice() {
     if !has_packet_wire("a_seat_at_a_bridge_is_taken_and_taken_again") {
         return;
     }
@@ -316,7 +317,7 @@ fn a_seat_at_a_bridge_is_taken_and_taken_again() {
     let rack = session.whole_rack();
     assert_eq!(member(&rack, "n1")["pid"], takers[1].0.id());
     session.passes(&["down"]);
-    takers.into_iter().for_each(Taker::leaves_in_order);
+    takers.into_iter().for_each(SeatHolder::leaves_in_order);
 }
 
 #[test]
@@ -326,9 +327,9 @@ fn on_the_packet_wire_no_seat_is_in_the_namespace_of_the_system() {
     }
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &["--vacant", "n2", "--wire", "packet"]);
-    let error = session.connect("ring-4").ask(&json!({"join": {"seat": "n2"}}))["error"].take();
+    let error = session.connect("ring-4").request(&json!({"join": {"seat": "n2"}}))["error"].take();
     assert_eq!(error["kind"], "refused");
-    assert!(error["what"].as_str().expect("words").contains("network namespace"), "{error}");
+    assert!(error["what"].as_str().expect("a text").contains("network namespace"), "{error}");
     assert_eq!(member(&session.rack(), "n2")["state"], "vacant");
     let taker = session.take("ring-4/n2");
     session.whole_rack();
@@ -342,13 +343,17 @@ fn a_refusal_has_a_kind_and_an_unavailable_job_is_refused_with_the_alternatives(
     session.up(&topology("ring-4.yaml"), &[]);
     let mut client = session.connect("ring-4");
     for request in [json!({"job": {}}), json!({"job": 7})] {
-        let error = client.ask(&request)["error"].take();
+        let error = client.request(&request)["error"].take();
         assert_eq!(error["kind"], "refused", "{request}: {error}");
         assert!(error["hint"].as_str().is_some_and(|hint| hint.contains("--job")), "{request}: {error}");
     }
-    assert_eq!(client.ask(&json!({"dance": {}}))["error"]["kind"], "not-understood");
-    assert_eq!(client.ask(&json!({"join": {"seat": "n9"}}))["error"]["kind"], "refused");
-    assert_eq!(client.ask(&json!({"status": {}}))["status"]["name"], "ring-4", "and goes on");
+    assert_eq!(client.request(&json!({"dance": {}}))["error"]["kind"], "not-understood");
+    assert_eq!(client.request(&json!({"join": {"seat": "n9"}}))["error"]["kind"], "refused");
+    assert_eq!(
+        client.request(&json!({"status": {}}))["status"]["name"],
+        "ring-4",
+        "and the client continues"
+    );
 }
 
 #[test]
@@ -377,7 +382,7 @@ fn a_standing_rack_accepts_or_refuses_arrays_with_a_reason() {
 #[test]
 fn another_user_is_refused_at_the_socket_itself() {
     if !rustix::process::geteuid().is_root() {
-        not_tried("only root can ask as another user");
+        not_tried("only root can connect as another user");
         return;
     }
     let name = format!("rackloom-stranger-{}", std::process::id());
@@ -387,7 +392,7 @@ fn another_user_is_refused_at_the_socket_itself() {
     let all = [Some(socket.as_path()), socket.parent(), socket.parent().and_then(Path::parent)];
     let open_to = |mode: u32| {
         for path in all.into_iter().flatten().chain([session.path.as_path()]) {
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("it is ours");
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("the path exists");
         }
     };
     open_to(0o777);
@@ -397,12 +402,12 @@ fn another_user_is_refused_at_the_socket_itself() {
             let stranger = rustix::process::Uid::from_raw(65_534);
             set_thread_res_uid(stranger, stranger, stranger).expect("root may change its user");
             let mut client = Client::on(UnixStream::connect(socket).expect("nothing but the rack refuses"));
-            client.ask(&json!({"down": {}}))
+            client.request(&json!({"down": {}}))
         }
     });
     let answer = stranger.join().expect("the stranger gets an answer");
     open_to(0o700);
     let what = answer["error"]["what"].as_str().unwrap_or_else(|| panic!("it was let in: {answer}"));
     assert!(what.contains("another user"), "{what}");
-    assert_eq!(session.rack()["state"], "up", "and nothing of what it asked for has happened");
+    assert_eq!(session.rack()["state"], "up", "and the refused request had no effect");
 }

@@ -38,7 +38,7 @@ pub(crate) fn reduced(element: &str, op: &str, arrays: &[Vec<i64>]) -> Vec<i64> 
         "min" => a.min(b),
         _ => a.max(b),
     };
-    let each = |place: usize| arrays.iter().map(|array| array[place]).reduce(combine).expect("a rank");
+    let each = |index: usize| arrays.iter().map(|array| array[index]).reduce(combine).expect("a rank");
     (0..arrays[0].len()).map(each).collect()
 }
 

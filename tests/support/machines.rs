@@ -23,7 +23,7 @@ use super::{scratch, within};
 
 /// Variable that is set in the child that runs inside the namespaces.
 const INSIDE: &str = "RACKLOOM_TEST_INSIDE_NAMESPACES";
-pub(crate) const PATIENCE: Duration = Duration::from_secs(100);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(100);
 pub(crate) const COULD_NOT_START: i32 = 3;
 pub(crate) const NODE_LOST: i32 = 4;
 pub(crate) const STALLED: i32 = 5;
@@ -113,13 +113,13 @@ pub(crate) fn joined_across_a_bridge_of(mtu: u32) -> [Machine; 2] {
     let machines = ["A", "B"].map(|_| Machine::begin());
     let bridge = Bridge { name: format!("between{mtu}"), mtu };
     create_bridges(std::slice::from_ref(&bridge)).expect("the kernel has bridges");
-    let cable = |(place, machine): (usize, &Machine)| BridgeCable {
+    let cable = |(index, machine): (usize, &Machine)| BridgeCable {
         bridge: bridge.clone(),
-        port: format!("b{mtu}-{place}"),
+        port: format!("b{mtu}-{index}"),
         end: CableEnd {
             process: machine.process(),
             interface: "eth1".to_owned(),
-            address: [0x02, 0, 0, 0, 1, place as u8],
+            address: [0x02, 0, 0, 0, 1, index as u8],
         },
     };
     let cables: Vec<_> = machines.iter().enumerate().map(cable).collect();
@@ -138,7 +138,8 @@ pub(crate) fn on(machine: &Machine, act: impl FnOnce() + Send + 'static) {
     use std::os::fd::AsFd;
     let network = network(machine);
     let acts = move || {
-        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network)).expect("it is ours");
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
+            .expect("the network exists");
         act();
     };
     std::thread::spawn(acts).join().expect("what is done on a machine");
@@ -159,7 +160,7 @@ pub(crate) struct Host {
 /// Result of a command on a machine.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
-    pub(crate) said: String,
+    pub(crate) output: String,
     json: PathBuf,
 }
 
@@ -167,7 +168,7 @@ pub(crate) fn command(machine: &Machine, printed: &Path) -> Command {
     use std::os::fd::AsFd;
     let network = network(machine);
     let print =
-        || File::options().create(true).append(true).open(printed).expect("the scratch folder is ours");
+        || File::options().create(true).append(true).open(printed).expect("the scratch folder is writable");
     let mut command = Command::new(env!("CARGO_BIN_EXE_rackloom"));
     command.env_remove("RACKLOOM_LOG").stdin(Stdio::null()).stdout(print()).stderr(print());
     // SAFETY: needed so that the command runs on this machine. Between fork and exec this makes one system call.
@@ -189,7 +190,7 @@ pub(crate) fn run(machine: &Machine, file: &Path, host: &str, more: &[&str]) -> 
 
 impl Host {
     pub(crate) fn is_up(&self) {
-        within(PATIENCE, "bringing up all links", || self.pids.exists().then_some(()));
+        within(TIMEOUT, "bringing up all links", || self.pids.exists().then_some(()));
     }
 
     pub(crate) fn kill(&self) {
@@ -209,9 +210,9 @@ impl Host {
     }
 
     pub(crate) fn finish(mut self) -> Ended {
-        let status = within(PATIENCE, "the end of the run", || self.child.try_wait().expect("a child"));
-        let said = std::fs::read_to_string(&self.printed).expect("it was written");
-        Ended { code: status.code(), said, json: self.json.clone() }
+        let status = within(TIMEOUT, "the end of the run", || self.child.try_wait().expect("a child"));
+        let output = std::fs::read_to_string(&self.printed).expect("it was written");
+        Ended { code: status.code(), output, json: self.json.clone() }
     }
 }
 
@@ -225,7 +226,7 @@ impl Drop for Host {
 impl Ended {
     pub(crate) fn report(&self) -> Value {
         let text =
-            std::fs::read_to_string(&self.json).unwrap_or_else(|error| panic!("{error}: {}", self.said));
+            std::fs::read_to_string(&self.json).unwrap_or_else(|error| panic!("{error}: {}", self.output));
         serde_json::from_str(&text).expect("the report is JSON")
     }
 }

@@ -1,8 +1,8 @@
 //! Rack under test: the real binary, its report, its processes.
 //!
-//! Every wait in here has a timeout, and a rack that a failed test leaves behind is taken down with its supervisor. Racks
-//! of one test binary run one after the other: they share few processors, and a test that measures time should not
-//! measure its neighbours.
+//! Every wait has a timeout, and a rack that a failed test leaves behind is taken down with its supervisor.
+//! Racks of one test binary run one after the other: they share few processors, and a test that measures time
+//! should not measure its neighbours.
 
 // Each test binary uses its own part of this file.
 #![allow(dead_code)]
@@ -26,8 +26,8 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
 /// Time that no rack of these tests needs, on a slow machine with both processors busy.
-const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+const TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 static ONE_RACK_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -65,14 +65,14 @@ pub(crate) fn monotonic_ns() -> u64 {
 }
 
 /// Polls `condition` until it returns a value.
-pub(crate) fn within<T>(patience: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + patience;
+pub(crate) fn within<T>(timeout: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + timeout;
     loop {
         if let Some(value) = condition() {
             return value;
         }
-        assert!(Instant::now() < deadline, "{what} did not happen within {patience:?}");
-        std::thread::sleep(LOOK_AGAIN);
+        assert!(Instant::now() < deadline, "{what} did not happen within {timeout:?}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -224,7 +224,7 @@ impl Running {
 
     /// Returns all members, once all links are up.
     pub(crate) fn members(&mut self) -> Members {
-        let text = within(PATIENCE, "bringing up all links", || {
+        let text = within(TIMEOUT, "bringing up all links", || {
             let ended = self.child.try_wait().expect("the supervisor can be waited for");
             assert!(ended.is_none(), "the run ended before its links were up: {ended:?}");
             std::fs::read_to_string(&self.pids).ok()
@@ -243,7 +243,7 @@ impl Running {
     /// Waits for the end.
     pub(crate) fn finish(mut self) -> Ended {
         let status =
-            within(PATIENCE, "the end of the run", || self.child.try_wait().expect("it can be waited for"));
+            within(TIMEOUT, "the end of the run", || self.child.try_wait().expect("it can be waited for"));
         let [stdout, stderr] = std::mem::take(&mut self.printed).map(Printed::read);
         Ended { code: status.code(), stdout, stderr, json: self.json.clone() }
     }
@@ -267,9 +267,9 @@ impl Members {
     }
 
     /// Waits until no member's process is left.
-    pub(crate) fn all_gone(&self, patience: Duration) {
+    pub(crate) fn all_gone(&self, timeout: Duration) {
         for (name, pid) in &self.pids {
-            within(patience, &format!("the end of {name}"), || is_gone(*pid).then_some(()));
+            within(timeout, &format!("the end of {name}"), || is_gone(*pid).then_some(()));
         }
     }
 }
@@ -282,9 +282,9 @@ pub(crate) fn is_gone(pid: Pid) -> bool {
 }
 
 /// Waits until a process has stopped.
-pub(crate) fn has_stopped(pid: Pid, patience: Duration) {
+pub(crate) fn has_stopped(pid: Pid, timeout: Duration) {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
-    within(patience, &format!("the stop of process {}", pid.as_raw_nonzero()), || {
+    within(timeout, &format!("the stop of process {}", pid.as_raw_nonzero()), || {
         let text = std::fs::read_to_string(&path).expect("a running process");
         let state = text.rsplit(')').next().expect("its state").trim_start();
         assert!(!state.starts_with('Z'), "it ended and did not stop");

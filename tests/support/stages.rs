@@ -23,15 +23,16 @@ const FOLDER_PREFIX: &str = "rackloom-stage-";
 pub(crate) struct Stage {
     /// The wire.
     pub(crate) wire: &'static str,
-    is_nobody: bool,
+    is_unprivileged: bool,
 }
 
 /// Returns every wire that `test` can use here, with each user that may start a rack.
 pub(crate) fn stages(test: &str) -> Vec<Stage> {
-    let stages = |is_nobody, wires: Vec<_>| wires.into_iter().map(move |wire| Stage { wire, is_nobody });
+    let stages =
+        |is_unprivileged, wires: Vec<_>| wires.into_iter().map(move |wire| Stage { wire, is_unprivileged });
     let mut all: Vec<_> = stages(false, wires(test)).collect();
     if rustix::process::geteuid().is_root() {
-        all.extend(stages(true, wires_of_nobody(test)));
+        all.extend(stages(true, wires_of_unprivileged(test)));
     }
     all
 }
@@ -39,30 +40,38 @@ pub(crate) fn stages(test: &str) -> Vec<Stage> {
 /// Makes `rackloom run` of this rack by a user without rights, with a report: by the test's own user if that is not root.
 pub(crate) fn run_without_rights(text: &str) -> Rackloom {
     let is_root = rustix::process::geteuid().is_root();
-    if is_root { by_nobody(&public_file(text)) } else { super::run(&super::rack_file(text)) }
+    if is_root { by_unprivileged_user(&public_file(text)) } else { super::run(&super::rack_file(text)) }
 }
 
 impl Stage {
     /// Makes `rackloom run` of this rack on this stage, with a report.
     pub(crate) fn run(self, text: &str) -> Rackloom {
-        let rackloom =
-            if self.is_nobody { by_nobody(&public_file(text)) } else { super::run(&super::rack_file(text)) };
+        let rackloom = if self.is_unprivileged {
+            by_unprivileged_user(&public_file(text))
+        } else {
+            super::run(&super::rack_file(text))
+        };
         rackloom.with(&["--wire", self.wire])
     }
 }
 
 impl std::fmt::Display for Stage {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}{}", self.wire, if self.is_nobody { " as a user without rights" } else { "" })
+        write!(
+            formatter,
+            "{}{}",
+            self.wire,
+            if self.is_unprivileged { " as a user without rights" } else { "" }
+        )
     }
 }
 
 /// A system may forbid to others what it allows to root.
-fn wires_of_nobody(test: &str) -> Vec<&'static str> {
+fn wires_of_unprivileged(test: &str) -> Vec<&'static str> {
     static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
     let why_not = WHY_NOT.get_or_init(|| {
         let rack = "name: can-start\nshape: {ring: {nodes: 2}}\njob: none\n";
-        let ended = Stage { wire: "packet", is_nobody: true }.run(rack).finish();
+        let ended = Stage { wire: "packet", is_unprivileged: true }.run(rack).finish();
         (ended.code == Some(COULD_NOT_START)).then_some(ended.stderr)
     });
     if let Some(why) = why_not {
@@ -79,7 +88,7 @@ fn public_folder() -> &'static Path {
         sweep();
         let folder = std::env::temp_dir().join(format!("{FOLDER_PREFIX}{}", std::process::id()));
         fs::create_dir_all(&folder).expect("there is room for temporary files");
-        fs::set_permissions(&folder, Permissions::from_mode(0o1777)).expect("it is ours");
+        fs::set_permissions(&folder, Permissions::from_mode(0o1777)).expect("the folder exists");
         folder
     })
 }
@@ -105,12 +114,12 @@ fn public_path(name: &str) -> PathBuf {
 fn public_file(text: &str) -> PathBuf {
     let path = public_path("rack.yaml");
     fs::write(&path, text).expect("the folder can be written");
-    fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("it is ours");
+    fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("the file exists");
     path
 }
 
 /// Makes `rackloom run FILE` by a user without rights, in the root folder and with nothing of the test's environment to write to.
-fn by_nobody(file: &Path) -> Rackloom {
+fn by_unprivileged_user(file: &Path) -> Rackloom {
     // The program is not started by path: such a user may not be allowed to reach it.
     let binary = File::open(env!("CARGO_BIN_EXE_rackloom")).expect("the binary is there");
     rustix::io::fcntl_setfd(&binary, rustix::io::FdFlags::empty()).expect("it is open");

@@ -71,12 +71,12 @@ pub(crate) fn cut_first_link(member: Pid) -> Result<(), String> {
 pub(crate) fn ip_link(process: Pid, arguments: &[&str]) -> Result<(), String> {
     let done = in_network_of(process).args(["ip", "link"]).args(arguments).output();
     let done = done.map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
     // A missing program is an error; an existing one must succeed.
     match done.status.code() {
         Some(0) => Ok(()),
-        Some(127) => Err(said),
-        _ => panic!("ip link {arguments:?}: {said}"),
+        Some(127) => Err(stderr),
+        _ => panic!("ip link {arguments:?}: {stderr}"),
     }
 }
 

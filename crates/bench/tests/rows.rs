@@ -136,7 +136,7 @@ fn grade(row: &Value, value: f64) -> &'static str {
 }
 
 #[test]
-fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
+fn every_ratio_and_every_verdict_follows_from_the_figures() {
     let (code, report) = calibrated(&["--quick", "--rounds", "3", "--json", "--only", ROWS]);
     assert_eq!((&report["quick"], &report["rounds"]), (&Value::Bool(true), &Value::from(3)));
     let machine = &report["machine"];
@@ -169,7 +169,7 @@ fn every_ratio_and_every_verdict_comes_from_the_absolutes() {
     assert_eq!(
         (report["verdict"].as_str(), code),
         (Some("no-verdict"), Some(7)),
-        "so short takes say nothing"
+        "such short takes have no meaning"
     );
 }
 
@@ -217,7 +217,7 @@ fn the_table_has_the_same_rows_and_a_note_on_short_takes() {
 }
 
 #[test]
-fn a_row_that_does_not_exist_is_bad_input_with_the_names_of_those_that_do() {
+fn an_unknown_row_is_bad_input_with_the_known_names() {
     let ended = start(&["--only", "warp"]).finish();
     assert_eq!(ended.code, Some(2));
     for part in ["error: ", "warp", "--only", "hint:", "round-trip"] {

@@ -53,7 +53,7 @@ fn nothing_is_allocated_per_frame() {
                 source.commit(256, true);
             }
             source.flush(Instant::ZERO);
-            runtime.turn(clock.now(), &mut |_| {});
+            runtime.poll(clock.now(), &mut |_| {});
             while let Some(lease) = sink.receive() {
                 passed += u32::from(sink.leased(lease).len() == 256);
                 sink.release(lease);

@@ -40,7 +40,7 @@ fn bits(mut seed: u64, bytes: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_device_combines_is_what_the_host_combines_to_the_bit() {
+fn a_device_combines_like_the_host_to_the_bit() {
     let elements = [
         (ElementType::F32, Number::F32),
         (ElementType::F64, Number::F64),
@@ -59,19 +59,19 @@ fn what_a_device_combines_is_what_the_host_combines_to_the_bit() {
     for (seed, (element, number)) in (0..).zip(elements) {
         for (operation, arithmetic) in operations {
             let (mut ours, mut theirs) = (bits(seed, 40_000), bits(seed + 100, 40_000));
-            // Zeros of both signs against each other, and all values that are not numbers.
+            // Zeros of both signs combined with each other, and all values that are not numbers.
             let specials = [f64::NAN, -f64::NAN, 0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY, 1.0];
             for (at, (left, right)) in
                 specials.into_iter().flat_map(|left| specials.map(|right| (left, right))).enumerate()
             {
-                let place = at * 8..at * 8 + 8;
+                let range = at * 8..at * 8 + 8;
                 let word = |value: f64| match element {
                     ElementType::F64 => value.to_bits(),
                     ElementType::F32 => u64::from((value as f32).to_bits()) * 0x1_0000_0001,
                     _ => u64::from((value as f32).to_bits() >> 16) * 0x1_0001_0001_0001,
                 };
-                ours[place.clone()].copy_from_slice(&word(left).to_le_bytes());
-                theirs[place].copy_from_slice(&word(right).to_le_bytes());
+                ours[range.clone()].copy_from_slice(&word(left).to_le_bytes());
+                theirs[range].copy_from_slice(&word(right).to_le_bytes());
             }
             memory.write(REGION, 64, &ours).unwrap();
             memory.write(OTHER, 128, &theirs).unwrap();
@@ -94,7 +94,7 @@ fn what_a_device_combines_is_what_the_host_combines_to_the_bit() {
 }
 
 #[test]
-fn what_is_not_on_the_device_or_leaves_its_region_is_not_combined() {
+fn ranges_outside_of_the_device_or_the_region_are_not_combined() {
     let mut memory = on_device(1, &[REGION]);
     memory.allocate(OTHER, BYTES as u64).unwrap();
     let how = Some((Arithmetic::Sum, Number::F32));
@@ -109,7 +109,7 @@ const HEADER_BYTES: usize = 42;
 const PAYLOAD_BYTES: usize = 8192;
 
 #[test]
-fn frames_stay_where_they_are_until_the_device_has_read_them() {
+fn frames_stay_in_place_until_the_device_has_read_them() {
     for seed in 0..20 {
         let bell = Doorbell::create().unwrap();
         let (mut sender, receiver) = pair(RING_BYTES_MIN, &bell, &bell).unwrap();

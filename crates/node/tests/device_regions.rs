@@ -52,28 +52,28 @@ fn bytes_of(region: &Region, offset: u64, length: u64) -> Vec<u8> {
 fn every_operation_works_between_regions_on_a_device() {
     on_every_device("every_operation_works_between_regions_on_a_device", |device| {
         let fabric = pair();
-        let [near, far] = fabric.nodes() else { unreachable!() };
-        let ours = near.allocate_on_device(options(1), device, BYTES).unwrap();
-        let theirs = far.allocate_on_device(options(1), device, BYTES).unwrap();
+        let [initiator, owner] = fabric.nodes() else { unreachable!() };
+        let ours = initiator.allocate_on_device(options(1), device, BYTES).unwrap();
+        let theirs = owner.allocate_on_device(options(1), device, BYTES).unwrap();
         assert_eq!((ours.len(), theirs.len()), (BYTES, BYTES));
         assert!(ours.device_address().is_some());
         let data = pattern(1, BYTES - 4096);
         ours.write(64, &data).unwrap();
-        near.put(&ours.slice(64..64 + data.len() as u64), theirs.address(128)).wait().unwrap();
+        initiator.put(&ours.slice(64..64 + data.len() as u64), theirs.address(128)).wait().unwrap();
         assert_eq!(bytes_of(&theirs, 128, data.len() as u64), data);
-        near.store(theirs.address(3), b"odd bytes").wait().unwrap();
-        near.load(theirs.address(3), &ours.slice(0..9)).wait().unwrap();
+        initiator.store(theirs.address(3), b"odd bytes").wait().unwrap();
+        initiator.load(theirs.address(3), &ours.slice(0..9)).wait().unwrap();
         assert_eq!(bytes_of(&ours, 0, 9), b"odd bytes");
-        near.get(theirs.address(1000), &ours.slice(200_000..300_000)).wait().unwrap();
+        initiator.get(theirs.address(1000), &ours.slice(200_000..300_000)).wait().unwrap();
         assert_eq!(bytes_of(&ours, 200_000, 100_000), bytes_of(&theirs, 1000, 100_000));
         theirs.write(16, &[40_u64]).unwrap();
-        assert_eq!(near.fetch_add(theirs.address(16), Width::Eight, 2).wait().unwrap(), 40);
-        assert_eq!(near.compare_swap(theirs.address(16), Width::Eight, 42, 7).wait().unwrap(), 42);
-        assert_eq!(near.swap(theirs.address(16), Width::Eight, 9).wait().unwrap(), 7);
+        assert_eq!(initiator.fetch_add(theirs.address(16), Width::Eight, 2).wait().unwrap(), 40);
+        assert_eq!(initiator.compare_swap(theirs.address(16), Width::Eight, 42, 7).wait().unwrap(), 42);
+        assert_eq!(initiator.swap(theirs.address(16), Width::Eight, 9).wait().unwrap(), 7);
         assert_eq!(theirs.get::<u64>(16).unwrap(), 9);
-        let done = far.wait_until(&theirs, 8, Condition::AtLeast, 5, near.id());
+        let done = owner.wait_until(&theirs, 8, Condition::AtLeast, 5, initiator.id());
         let signal = Signal::set(theirs.address(8), 5);
-        near.put_with_signal(&ours.slice(64..5064), theirs.address(5000), signal).wait().unwrap();
+        initiator.put_with_signal(&ours.slice(64..5064), theirs.address(5000), signal).wait().unwrap();
         assert_eq!(done.wait().unwrap(), 5);
         assert_eq!(bytes_of(&theirs, 5000, 5000), data[..5000]);
     });
@@ -82,41 +82,42 @@ fn every_operation_works_between_regions_on_a_device() {
 #[test]
 fn a_region_on_a_device_and_one_of_the_host_reach_each_other() {
     let fabric = pair();
-    let [near, far] = fabric.nodes() else { unreachable!() };
-    let host = near.allocate(options(1), BYTES).unwrap();
-    let device = far.allocate_on_device(options(1), DeviceChoice::Fake(3), BYTES).unwrap();
+    let [initiator, owner] = fabric.nodes() else { unreachable!() };
+    let host = initiator.allocate(options(1), BYTES).unwrap();
+    let device = owner.allocate_on_device(options(1), DeviceChoice::Fake(3), BYTES).unwrap();
     let data = pattern(2, BYTES);
     host.write(0, &data).unwrap();
-    near.put(&host.slice(..), device.address(0)).wait().unwrap();
+    initiator.put(&host.slice(..), device.address(0)).wait().unwrap();
     assert_eq!(bytes_of(&device, 0, BYTES), data);
     host.write(0, &vec![0_u8; BYTES as usize]).unwrap();
-    near.get(device.address(0), &host.slice(..)).wait().unwrap();
+    initiator.get(device.address(0), &host.slice(..)).wait().unwrap();
     assert_eq!(bytes_of(&host, 0, BYTES), data);
     assert_eq!(host.device_address(), None);
 }
 
 #[test]
-fn memory_of_the_caller_s_own_is_registered_and_given_back() {
+fn memory_of_the_caller_is_registered_and_returned() {
     on_every_device("memory_of_the_caller_s_own_is_registered_and_given_back", |device| {
         let fabric = pair();
-        let [near, far] = fabric.nodes() else { unreachable!() };
-        let target = near.allocate(options(1), 4096).unwrap();
+        let [initiator, owner] = fabric.nodes() else { unreachable!() };
+        let target = initiator.allocate(options(1), 4096).unwrap();
         // The first region opens the device. Then the caller allocates memory of its own on it.
-        let first = far.allocate_on_device(options(1), device, 64).unwrap();
-        let address = far.with_device(|device| device.allocate(4096).unwrap()).unwrap();
+        let first = owner.allocate_on_device(options(1), device, 64).unwrap();
+        let address = owner.with_device(|device| device.allocate(4096).unwrap()).unwrap();
         // SAFETY: the memory is the device's, and is freed after the region is deregistered.
-        let own = unsafe { far.register_on_device(options(2), device, address.0, 4096) }.unwrap();
+        let own = unsafe { owner.register_on_device(options(2), device, address.0, 4096) }.unwrap();
         assert_eq!(own.device_address(), Some(address.0));
-        near.store(own.address(100), b"here").wait().unwrap();
+        initiator.store(own.address(100), b"here").wait().unwrap();
         assert_eq!(bytes_of(&own, 100, 4), b"here");
-        near.get(own.address(96), &target.slice(0..16)).wait().unwrap();
+        initiator.get(own.address(96), &target.slice(0..16)).wait().unwrap();
         assert_eq!(bytes_of(&target, 4, 4), b"here");
         assert!(own.deregister::<u8>().unwrap().is_none());
-        far.with_device(|device| device.free(address).unwrap()).unwrap();
-        let refused = near.store(target.address(0), &[1]).wait();
+        owner.with_device(|device| device.free(address).unwrap()).unwrap();
+        let refused = initiator.store(target.address(0), &[1]).wait();
         assert!(refused.is_err(), "a node reaches its own memory through its regions");
         assert!(matches!(
-            near.store(rackloom::fabric::RemoteAddress { region: RegionId(2), ..first.address(0) }, &[1])
+            initiator
+                .store(rackloom::fabric::RemoteAddress { region: RegionId(2), ..first.address(0) }, &[1])
                 .wait(),
             Err(Error::Refused { .. })
         ));
@@ -124,7 +125,7 @@ fn memory_of_the_caller_s_own_is_registered_and_given_back() {
 }
 
 #[test]
-fn collectives_on_slices_of_a_device_are_those_of_the_host() {
+fn collectives_on_slices_of_a_device_match_those_of_the_host() {
     on_every_device("collectives_on_slices_of_a_device_are_those_of_the_host", |device| {
         let plan = Plan::parse("name: four\nshape: {full-mesh: {nodes: 4}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
@@ -165,29 +166,29 @@ fn collectives_on_slices_of_a_device_are_those_of_the_host() {
 }
 
 #[test]
-fn what_a_device_cannot_do_is_told_and_leaves_nothing() {
+fn an_unsupported_request_to_a_device_is_refused_without_a_trace() {
     let fabric = pair();
-    let [near, _] = fabric.nodes() else { unreachable!() };
-    assert!(near.with_device(|_| ()).is_none(), "no region, no device");
+    let [initiator, _] = fabric.nodes() else { unreachable!() };
+    assert!(initiator.with_device(|_| ()).is_none(), "no region, no device");
     let device = DeviceChoice::Fake(1);
-    let region = near.allocate_on_device(options(1), device, 100).unwrap();
-    let exists = near.allocate_on_device(options(1), device, 100).unwrap_err();
+    let region = initiator.allocate_on_device(options(1), device, 100).unwrap();
+    let exists = initiator.allocate_on_device(options(1), device, 100).unwrap_err();
     assert!(matches!(exists, Error::RegionExists(RegionId(1))), "{exists}");
-    let other = near.allocate_on_device(options(2), DeviceChoice::Fake(2), 100).unwrap_err();
+    let other = initiator.allocate_on_device(options(2), DeviceChoice::Fake(2), 100).unwrap_err();
     assert!(other.to_string().contains("one device per node"), "{other}");
-    let huge = near.allocate_on_device(options(2), device, 1 << 62).unwrap_err();
+    let huge = initiator.allocate_on_device(options(2), device, 1 << 62).unwrap_err();
     assert!(huge.to_string().contains("hint: "), "{huge}");
     assert!(matches!(region.write(96, &[0_u64]), Err(Error::Invalid(_))));
     assert!(matches!(region.get::<u64>(96), Err(Error::Invalid(_))));
     // The second region number is free again, and so is the first one after its region was dropped.
-    let second = near.allocate_on_device(options(2), device, 100).unwrap();
+    let second = initiator.allocate_on_device(options(2), device, 100).unwrap();
     drop((region, second));
-    let again = near.allocate_on_device(options(1), device, 200).unwrap();
+    let again = initiator.allocate_on_device(options(1), device, 200).unwrap();
     assert_eq!(bytes_of(&again, 0, 200), vec![0; 200]);
 }
 
 #[test]
-fn without_a_driver_the_reason_and_a_hint_are_told() {
+fn without_a_driver_the_error_has_a_reason_and_a_hint() {
     if rackloom_gpu::Driver::open().is_ok() {
         return;
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Returns the public functions of a source that do not document their errors.
-fn silent(text: &str) -> Vec<String> {
+fn undocumented(text: &str) -> Vec<String> {
     let (mut documented, mut found) = (false, Vec::new());
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -36,29 +36,29 @@ fn name_of(line: &str) -> Option<&str> {
     rest.strip_prefix("fn ")?.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
 }
 
-fn look_through(directory: &Path, found: &mut Vec<String>) {
+fn check_folder(directory: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() {
-            look_through(&path, found);
+            check_folder(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
-            found.extend(silent(&text).into_iter().map(|name| format!("{}: {name}", path.display())));
+            found.extend(undocumented(&text).into_iter().map(|name| format!("{}: {name}", path.display())));
         }
     }
 }
 
 #[test]
-fn every_public_function_that_can_fail_says_how() {
+fn every_public_function_that_can_fail_documents_its_errors() {
     let mut found = Vec::new();
-    look_through(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    check_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
     assert!(found.is_empty(), "without `# Errors`: {found:#?}");
 }
 
 #[test]
-fn the_reader_of_sources_tells_them_apart() {
+fn the_reader_of_sources_finds_undocumented_functions() {
     let text = "/// Said.\n///\n/// # Errors\n/// Some.\npub fn said() -> Result<(), ()> {\n}\n\n/// Not said.\n#[inline]\n\
                 pub const fn unsaid(\n    one: u8,\n) -> Request<'static, ()> {\n}\npub fn cannot_fail() -> u8 {\n}\n\
                 pub(crate) fn ours() -> Result<(), ()> {\n}\n";
-    assert_eq!(silent(text), ["unsaid"]);
+    assert_eq!(undocumented(text), ["unsaid"]);
 }

@@ -31,12 +31,12 @@ fn three_forms<'a, T: Outcome>(node: &Node, make: impl Fn() -> Request<'a, T>, c
 
 #[test]
 fn stores_and_loads_in_three_forms() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     three_forms(
-        &near,
-        || near.store(theirs.address(3), b"abcde"),
+        &initiator,
+        || initiator.store(theirs.address(3), b"abcde"),
         |(), _| {
             let mut seen = [0_u8; 5];
             theirs.read(3, &mut seen).unwrap();
@@ -46,8 +46,8 @@ fn stores_and_loads_in_three_forms() {
     );
     theirs.write(100, &[7_u64, 8, 9]).unwrap();
     three_forms(
-        &near,
-        || near.load(theirs.address(100), &mine.slice(40..64)),
+        &initiator,
+        || initiator.load(theirs.address(100), &mine.slice(40..64)),
         |(), _| {
             let mut seen = [0_u64; 3];
             mine.read(40, &mut seen).unwrap();
@@ -55,11 +55,11 @@ fn stores_and_loads_in_three_forms() {
             mine.write(40, &[0_u64; 3]).unwrap();
         },
     );
-    three_forms(&near, || near.store_posted(theirs.address(0), b"posted"), |(), _| {});
-    three_forms(&near, || near.fence(None), |(), _| {});
+    three_forms(&initiator, || initiator.store_posted(theirs.address(0), b"posted"), |(), _| {});
+    three_forms(&initiator, || initiator.fence(None), |(), _| {});
     three_forms(
-        &near,
-        || near.flush(Some(far.id())),
+        &initiator,
+        || initiator.flush(Some(owner.id())),
         |(), _| {
             let mut seen = [0_u8; 6];
             theirs.read(0, &mut seen).unwrap();
@@ -70,13 +70,13 @@ fn stores_and_loads_in_three_forms() {
 
 #[test]
 fn puts_and_gets_in_three_forms() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     let numbers: Vec<u32> = (0..BYTES as u32 / 4).map(|number| number.wrapping_mul(2_654_435_761)).collect();
-    let mine = near.register(RegionOptions::new(5, KEY), numbers.clone()).unwrap();
+    let mine = initiator.register(RegionOptions::new(5, KEY), numbers.clone()).unwrap();
     three_forms(
-        &near,
-        || near.put(&mine.slice(..), theirs.address(0)),
+        &initiator,
+        || initiator.put(&mine.slice(..), theirs.address(0)),
         |(), _| {
             let mut seen = vec![0_u32; numbers.len()];
             theirs.read(0, &mut seen).unwrap();
@@ -87,8 +87,8 @@ fn puts_and_gets_in_three_forms() {
     theirs.write(0, &numbers).unwrap();
     mine.write(0, &vec![0_u8; BYTES as usize]).unwrap();
     three_forms(
-        &near,
-        || near.get(theirs.address(4), &mine.slice(4..BYTES)),
+        &initiator,
+        || initiator.get(theirs.address(4), &mine.slice(4..BYTES)),
         |(), _| {
             let mut seen = vec![0_u32; numbers.len() - 1];
             mine.read(4, &mut seen).unwrap();
@@ -101,19 +101,19 @@ fn puts_and_gets_in_three_forms() {
 
 #[test]
 fn signals_and_waits_in_three_forms() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     let target = theirs.address(0);
     let signal =
         Signal { region: target.region, offset: 4096, key: target.key, kind: SignalKind::Add, value: 1 };
-    let put = || near.put_with_signal(&mine.slice(0..4096), target, signal);
-    three_forms(&near, put, |(), form| assert_eq!(theirs.get::<u64>(4096).unwrap(), form + 1));
-    let wait = || far.wait_until(&theirs, 4096, Condition::AtLeast, 3, near.id());
-    three_forms(&far, wait, |word, _| assert_eq!(word, 3));
+    let put = || initiator.put_with_signal(&mine.slice(0..4096), target, signal);
+    three_forms(&initiator, put, |(), form| assert_eq!(theirs.get::<u64>(4096).unwrap(), form + 1));
+    let wait = || owner.wait_until(&theirs, 4096, Condition::AtLeast, 3, initiator.id());
+    three_forms(&owner, wait, |word, _| assert_eq!(word, 3));
     let waiter = thread::spawn({
-        let (far, theirs) = (far.clone(), theirs.clone());
-        move || far.wait_until(&theirs, 4096, Condition::Equal, 4, NodeId(0)).wait()
+        let (owner, theirs) = (owner.clone(), theirs.clone());
+        move || owner.wait_until(&theirs, 4096, Condition::Equal, 4, NodeId(0)).wait()
     });
     put().wait().unwrap();
     assert_eq!(waiter.join().unwrap().unwrap(), 4);
@@ -121,81 +121,85 @@ fn signals_and_waits_in_three_forms() {
 
 #[test]
 fn atomics_of_both_widths_in_three_forms() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 128).unwrap();
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 128).unwrap();
     for width in [Width::Four, Width::Eight] {
         let at = theirs.address(8 * width.bytes());
         theirs.write(at.offset, &[0_u64]).unwrap();
-        three_forms(&near, || near.fetch_add(at, width, 10), |old, form| assert_eq!(old, 10 * form));
         three_forms(
-            &near,
-            || near.swap(at, width, 99),
+            &initiator,
+            || initiator.fetch_add(at, width, 10),
+            |old, form| assert_eq!(old, 10 * form),
+        );
+        three_forms(
+            &initiator,
+            || initiator.swap(at, width, 99),
             |old, form| assert_eq!(old, [30, 99, 99][form as usize]),
         );
-        let swap = || near.compare_swap(at, width, 99, 5);
-        three_forms(&near, swap, |old, form| assert_eq!(old, [99, 5, 5][form as usize]));
+        let swap = || initiator.compare_swap(at, width, 99, 5);
+        three_forms(&initiator, swap, |old, form| assert_eq!(old, [99, 5, 5][form as usize]));
     }
 }
 
 #[test]
-fn messages_in_three_forms_short_and_long_and_from_anybody() {
-    let (near, far) = pair();
-    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+fn messages_in_three_forms_short_and_long_and_from_any_source() {
+    let (initiator, owner) = pair();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     for length in [0, 8, BYTES] {
         let receiver = thread::spawn({
-            let (far, theirs) = (far.clone(), theirs.clone());
+            let (owner, theirs) = (owner.clone(), theirs.clone());
             move || {
-                let receive = || far.receive(None, 0xab00, 0xff, &theirs.slice(..));
-                three_forms(&far, receive, |received, _| {
+                let receive = || owner.receive(None, 0xab00, 0xff, &theirs.slice(..));
+                three_forms(&owner, receive, |received, _| {
                     assert_eq!((received.source, received.length), (NodeId(0), length));
                     assert_eq!(received.tag, 0xab05);
                 });
             }
         });
-        three_forms(&near, || near.send(NodeId(1), 0xab05, &mine.slice(..length)), |(), _| {});
+        three_forms(&initiator, || initiator.send(NodeId(1), 0xab05, &mine.slice(..length)), |(), _| {});
         receiver.join().unwrap();
     }
     let queue = Queue::with_capacity(1);
-    let receive = far.receive(Some(near.id()), 9, 0, &theirs.slice(..)).submit(&queue, 1).unwrap();
-    far.cancel(receive).unwrap();
-    let result = ended(&far, &queue).result;
+    let receive = owner.receive(Some(initiator.id()), 9, 0, &theirs.slice(..)).submit(&queue, 1).unwrap();
+    owner.cancel(receive).unwrap();
+    let result = ended(&owner, &queue).result;
     assert!(matches!(result, Err(Error::Failed(OperationError::Cancelled))), "{result:?}");
-    assert!(far.cancel(receive).is_err(), "it is over");
+    assert!(owner.cancel(receive).is_err(), "it has ended");
 }
 
 #[test]
-fn what_the_peer_refuses_names_the_peer() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY).access(Access::READ), 64).unwrap();
+fn a_refusal_names_the_peer() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY).access(Access::READ), 64).unwrap();
     let refused = |result: Result<(), Error>| match result {
         Err(Error::Refused { peer, reason }) => (peer, reason),
         other => panic!("{other:?}"),
     };
     let at = theirs.address(0);
-    assert_eq!(refused(near.store(at, &[1]).wait()), (far.id(), OperationError::PermissionDenied));
+    assert_eq!(refused(initiator.store(at, &[1]).wait()), (owner.id(), OperationError::PermissionDenied));
     let wrong = RemoteAddress { key: Key(1), ..at };
-    assert_eq!(refused(near.store(wrong, &[1]).wait()), (far.id(), OperationError::BadKey));
+    assert_eq!(refused(initiator.store(wrong, &[1]).wait()), (owner.id(), OperationError::BadKey));
     drop(theirs);
-    assert_eq!(refused(near.store(at, &[1]).wait()), (far.id(), OperationError::Revoked));
+    assert_eq!(refused(initiator.store(at, &[1]).wait()), (owner.id(), OperationError::Revoked));
     assert!(matches!(
-        near.store(RemoteAddress { node: near.id(), ..at }, &[1]).wait(),
+        initiator.store(RemoteAddress { node: initiator.id(), ..at }, &[1]).wait(),
         Err(Error::NoSuchNode(_))
     ));
-    let foreign = far.allocate(RegionOptions::new(2, KEY), 64).unwrap();
-    assert!(matches!(near.load(at, &foreign.slice(..)).wait(), Err(Error::Invalid(_))));
-    assert!(matches!(far.allocate(RegionOptions::new(2, KEY), 64), Err(Error::RegionExists(_))));
+    let foreign = owner.allocate(RegionOptions::new(2, KEY), 64).unwrap();
+    assert!(matches!(initiator.load(at, &foreign.slice(..)).wait(), Err(Error::Invalid(_))));
+    assert!(matches!(owner.allocate(RegionOptions::new(2, KEY), 64), Err(Error::RegionExists(_))));
 }
 
 #[test]
 fn several_threads_share_a_node() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let threads: Vec<_> = (0..4)
         .map(|_| {
-            let (near, address) = (near.clone(), theirs.address(0));
+            let (initiator, address) = (initiator.clone(), theirs.address(0));
             thread::spawn(move || {
-                (0..200).map(|_| near.fetch_add(address, Width::Eight, 1).wait().unwrap()).collect()
+                (0..200).map(|_| initiator.fetch_add(address, Width::Eight, 1).wait().unwrap()).collect()
             })
         })
         .collect();
@@ -206,7 +210,7 @@ fn several_threads_share_a_node() {
 }
 
 #[test]
-fn two_fabrics_in_one_process_do_not_meet() {
+fn two_fabrics_in_one_process_are_separate() {
     let (first, second) = (pair(), pair());
     let here = first.1.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let there = second.1.allocate(RegionOptions::new(1, KEY), 64).unwrap();
@@ -219,7 +223,7 @@ fn two_fabrics_in_one_process_do_not_meet() {
 }
 
 #[test]
-fn a_local_rack_with_switches_and_faults_works_and_meets_at_a_barrier() {
+fn a_local_rack_with_switches_and_faults_passes_a_barrier() {
     let plan = "name: star\nshape: {star: {nodes: 3}}\nlink: {loss: 2%, duplicate: 2%}\n";
     let nodes = local(plan).into_nodes();
     let members: Vec<NodeId> = nodes.iter().map(Node::id).collect();
@@ -252,22 +256,22 @@ fn a_local_rack_with_switches_and_faults_works_and_meets_at_a_barrier() {
 }
 
 #[test]
-fn death_of_a_peer_ends_every_operation_that_touches_it() {
-    let (near, far) = pair();
-    let mine = near.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let (at, peer) = (theirs.address(0), far.id());
+fn the_death_of_a_peer_ends_every_operation_with_it() {
+    let (initiator, owner) = pair();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let (at, peer) = (theirs.address(0), owner.id());
     let queue = Queue::with_capacity(8);
-    let group = Group::join(&near, GroupOptions::new(7, KEY), &[near.id(), peer]).unwrap();
-    near.wait_until(&mine, 0, Condition::Equal, 1, peer).submit(&queue, 1).unwrap();
-    near.receive(Some(peer), 1, 0, &mine.slice(..)).submit(&queue, 2).unwrap();
-    near.send(peer, 1, &mine.slice(..)).submit(&queue, 3).unwrap();
-    far.leave();
+    let group = Group::join(&initiator, GroupOptions::new(7, KEY), &[initiator.id(), peer]).unwrap();
+    initiator.wait_until(&mine, 0, Condition::Equal, 1, peer).submit(&queue, 1).unwrap();
+    initiator.receive(Some(peer), 1, 0, &mine.slice(..)).submit(&queue, 2).unwrap();
+    initiator.send(peer, 1, &mine.slice(..)).submit(&queue, 3).unwrap();
+    owner.leave();
     let begin = Instant::now();
     // An operation that begins now ends like the others, or is refused at once if the loss has been detected.
     let begun = [
-        near.put(&mine.slice(..), at).submit(&queue, 4).map(|_| 4),
-        near.fetch_add(at, Width::Eight, 1).submit(&queue, 5).map(|_| 5),
+        initiator.put(&mine.slice(..), at).submit(&queue, 4).map(|_| 4),
+        initiator.fetch_add(at, Width::Eight, 1).submit(&queue, 5).map(|_| 5),
     ];
     let mut expected = vec![1, 2, 3];
     for submitted in begun {
@@ -281,7 +285,7 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
     let mut contexts: Vec<_> = expected
         .iter()
         .map(|_| {
-            let completion = ended(&near, &queue);
+            let completion = ended(&initiator, &queue);
             let error = completion.result.unwrap_err();
             assert!(matches!(error, Error::PeerLost { peer: who, .. } if who == peer), "{error}");
             completion.context
@@ -291,42 +295,42 @@ fn death_of_a_peer_ends_every_operation_that_touches_it() {
     assert_eq!(contexts, expected);
     let into = mine.slice(0..8);
     let lost = |error: Error| assert_eq!(error.peer(), Some(peer), "{error}");
-    lost(near.store(at, &[1]).wait().unwrap_err());
-    lost(near.load(at, &into).wait().unwrap_err());
-    lost(near.get(at, &into).wait().unwrap_err());
-    lost(near.put(&into, at).wait().unwrap_err());
-    lost(near.swap(at, Width::Eight, 1).wait().unwrap_err());
-    lost(near.send(peer, 1, &into).wait().unwrap_err());
-    lost(near.receive(Some(peer), 1, 0, &into).wait().unwrap_err());
-    lost(near.wait_until(&mine, 0, Condition::Equal, 1, peer).wait().unwrap_err());
-    lost(block_on(near.store(at, &[1])).unwrap_err());
+    lost(initiator.store(at, &[1]).wait().unwrap_err());
+    lost(initiator.load(at, &into).wait().unwrap_err());
+    lost(initiator.get(at, &into).wait().unwrap_err());
+    lost(initiator.put(&into, at).wait().unwrap_err());
+    lost(initiator.swap(at, Width::Eight, 1).wait().unwrap_err());
+    lost(initiator.send(peer, 1, &into).wait().unwrap_err());
+    lost(initiator.receive(Some(peer), 1, 0, &into).wait().unwrap_err());
+    lost(initiator.wait_until(&mine, 0, Condition::Equal, 1, peer).wait().unwrap_err());
+    lost(block_on(initiator.store(at, &[1])).unwrap_err());
     lost(group.barrier().wait().unwrap_err());
     assert!(begin.elapsed() < BOUND);
-    assert!(matches!(far.store(at, &[1]).wait(), Err(Error::Closed)));
+    assert!(matches!(owner.store(at, &[1]).wait(), Err(Error::Closed)));
 }
 
 #[test]
-fn a_node_that_leaves_releases_its_own_waiters() {
-    let (near, far) = pair();
-    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+fn a_node_that_leaves_ends_its_own_waits() {
+    let (initiator, owner) = pair();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let waiters: Vec<_> = (0..3)
         .map(|_| {
-            let (near, mine, peer) = (near.clone(), mine.clone(), far.id());
-            thread::spawn(move || near.wait_until(&mine, 0, Condition::Equal, 1, peer).wait())
+            let (initiator, mine, peer) = (initiator.clone(), mine.clone(), owner.id());
+            thread::spawn(move || initiator.wait_until(&mine, 0, Condition::Equal, 1, peer).wait())
         })
         .collect();
-    near.leave();
+    initiator.leave();
     for waiter in waiters {
         assert!(matches!(waiter.join().unwrap(), Err(Error::Closed)));
     }
-    assert!(near.poll_wait(&Queue::with_capacity(1), BOUND).is_none(), "nothing will ever come");
+    assert!(initiator.poll_wait(&Queue::with_capacity(1), BOUND).is_none(), "no completion can come");
 }
 
 #[test]
-fn the_background_serves_peers_while_the_application_computes() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+fn the_background_thread_serves_peers_while_the_application_computes() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let computing = thread::spawn({
         let is_over = Arc::clone(&is_over);
@@ -336,77 +340,77 @@ fn the_background_serves_peers_while_the_application_computes() {
                 sum = sum.wrapping_mul(31).wrapping_add(7);
             }
             // This thread owns the node and does not call it.
-            (sum, far)
+            (sum, owner)
         }
     });
     theirs.write(0, &[41_u64]).unwrap();
     for round in 0..50 {
-        near.load(theirs.address(0), &mine.slice(0..8)).wait().unwrap();
+        initiator.load(theirs.address(0), &mine.slice(0..8)).wait().unwrap();
         assert_eq!(mine.get::<u64>(0).unwrap(), 41 + round);
-        near.fetch_add(theirs.address(0), Width::Eight, 1).wait().unwrap();
+        initiator.fetch_add(theirs.address(0), Width::Eight, 1).wait().unwrap();
     }
     is_over.store(true, Ordering::Relaxed);
     computing.join().unwrap();
 }
 
 #[test]
-fn posted_stores_that_wait_for_company_leave_without_another_call() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
+fn posted_stores_that_wait_for_a_full_frame_leave_without_another_call() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
     for round in 1..=20_u64 {
-        // The first store leaves at once. Those after it find it in flight and wait. Rounds of few and of many stores find the background thread
-        // asleep and awake.
-        for place in 0..round * 8 {
-            near.store_posted(theirs.address(place * 8), &round.to_ne_bytes()).wait().unwrap();
+        // The first store leaves at once. Those after it find it in flight and wait. Rounds of few and of
+        // many stores find the background thread asleep and awake.
+        for number in 0..round * 8 {
+            initiator.store_posted(theirs.address(number * 8), &round.to_ne_bytes()).wait().unwrap();
         }
         // The initiator is not called any more, so only its background thread can send the rest.
         let last = (round * 8 - 1) * 8;
         let queue = Queue::with_capacity(1);
-        let wait = far.wait_until(&theirs, last, Condition::Equal, round, near.id());
+        let wait = owner.wait_until(&theirs, last, Condition::Equal, round, initiator.id());
         wait.submit(&queue, round).unwrap();
-        let arrived = far.poll_wait(&queue, Duration::from_secs(20)).expect("the last store arrives");
+        let arrived = owner.poll_wait(&queue, Duration::from_secs(20)).expect("the last store arrives");
         assert_eq!(arrived.result.unwrap().value, round);
     }
 }
 
 #[test]
-fn a_dropped_future_leaves_its_operation_and_its_memory_alone() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let mine = near.register(RegionOptions::new(1, KEY), vec![3_u8; BYTES as usize]).unwrap();
+fn a_dropped_future_does_not_end_its_operation_or_free_its_memory() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = initiator.register(RegionOptions::new(1, KEY), vec![3_u8; BYTES as usize]).unwrap();
     {
-        let mut put = Box::pin(near.put(&mine.slice(..), theirs.address(0)));
+        let mut put = Box::pin(initiator.put(&mine.slice(..), theirs.address(0)));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let _ = put.as_mut().poll(&mut context);
     }
-    assert_eq!(mine.deregister::<u8>().unwrap().expect("ours").len() as u64, BYTES);
-    near.flush(None).wait().unwrap();
+    assert_eq!(mine.deregister::<u8>().unwrap().expect("owned memory").len() as u64, BYTES);
+    initiator.flush(None).wait().unwrap();
     let mut seen = vec![0_u8; BYTES as usize];
     theirs.read(0, &mut seen).unwrap();
     assert!(seen.iter().all(|byte| *byte == 3));
 }
 
 #[test]
-fn memory_of_the_callers_own_is_reached_where_it_lies() {
-    let (near, far) = pair();
+fn memory_of_the_caller_is_accessed_in_place() {
+    let (initiator, owner) = pair();
     let mut words = vec![1_u64, 2, 3];
     let length = size_of_val(words.as_slice());
     // SAFETY: needed to lend memory. `words` is neither touched nor dropped before the region is deregistered.
     let lent =
-        unsafe { far.register_raw(RegionOptions::new(1, KEY), words.as_mut_ptr().cast(), length) }.unwrap();
-    assert_eq!(near.fetch_add(lent.address(8), Width::Eight, 40).wait().unwrap(), 2);
+        unsafe { owner.register_raw(RegionOptions::new(1, KEY), words.as_mut_ptr().cast(), length) }.unwrap();
+    assert_eq!(initiator.fetch_add(lent.address(8), Width::Eight, 40).wait().unwrap(), 2);
     let (at, slice) = (lent.address(0), lent.slice(..));
     let refused = lent.clone().deregister::<u64>().expect_err("a slice still holds the region");
     assert!(matches!(refused, Error::Invalid(_)), "{refused}");
     drop(slice);
     assert!(lent.deregister::<u64>().unwrap().is_none(), "there was no buffer to give back");
     assert_eq!(words, [1, 42, 3]);
-    let refused = near.store(at, &[1]).wait().unwrap_err();
+    let refused = initiator.store(at, &[1]).wait().unwrap_err();
     assert!(matches!(refused, Error::Refused { reason: OperationError::Revoked, .. }), "{refused}");
 }
 
 #[test]
-fn types_may_cross_threads_as_they_say() {
+fn types_are_send_and_sync_as_documented() {
     fn shared<T: Send + Sync>() {}
     fn sent<T: Send>() {}
     shared::<Fabric>();

@@ -34,16 +34,16 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// Performs one batch of each kind of operation, and waits for all completions.
-fn batch(near: &Node, queue: &Arc<Queue>, mine: &Region, at: RemoteAddress) {
+fn batch(initiator: &Node, queue: &Arc<Queue>, mine: &Region, at: RemoteAddress) {
     let into = mine.slice(0..64);
     for number in 0..BATCH {
-        near.store(at, &[7; 64]).submit(queue, number).unwrap();
-        near.fetch_add(at, Width::Eight, 1).submit(queue, number).unwrap();
-        near.load(at, &into).submit(queue, number).unwrap();
-        near.put(&into, at).submit(queue, number).unwrap();
+        initiator.store(at, &[7; 64]).submit(queue, number).unwrap();
+        initiator.fetch_add(at, Width::Eight, 1).submit(queue, number).unwrap();
+        initiator.load(at, &into).submit(queue, number).unwrap();
+        initiator.put(&into, at).submit(queue, number).unwrap();
     }
     for _ in 0..4 * BATCH {
-        let completion = near.poll_wait(queue, Duration::from_secs(30)).expect("a completion comes");
+        let completion = initiator.poll_wait(queue, Duration::from_secs(30)).expect("a completion comes");
         completion.result.unwrap();
     }
 }
@@ -68,16 +68,16 @@ fn driven_batch(driver: &mut Driver, completions: &mut Vec<Completion>, mine: &R
 fn nothing_is_allocated_per_submitted_operation() {
     let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
     let fabric = Fabric::local(&plan).unwrap();
-    let [near, far] = fabric.nodes() else { panic!("two nodes") };
-    let theirs = far.allocate(RegionOptions::new(1, 7), 64).unwrap();
-    let mine = near.allocate(RegionOptions::new(1, 7), 64).unwrap();
+    let [initiator, owner] = fabric.nodes() else { panic!("two nodes") };
+    let theirs = owner.allocate(RegionOptions::new(1, 7), 64).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(1, 7), 64).unwrap();
     let queue = Queue::with_capacity(4 * BATCH as usize);
     for _ in 0..BATCHES {
-        batch(near, &queue, &mine, theirs.address(0));
+        batch(initiator, &queue, &mine, theirs.address(0));
     }
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     for _ in 0..BATCHES {
-        batch(near, &queue, &mine, theirs.address(0));
+        batch(initiator, &queue, &mine, theirs.address(0));
     }
     let allocated = ALLOCATIONS.load(Ordering::Relaxed) - before;
     let operations = 4 * BATCH * BATCHES;
@@ -85,7 +85,7 @@ fn nothing_is_allocated_per_submitted_operation() {
     assert!(allocated < operations / 200, "{allocated} allocations for {operations} operations");
     assert!(before > 0, "the counter counts");
 
-    let (mut driver, mut completions) = (near.drive().unwrap(), Vec::new());
+    let (mut driver, mut completions) = (initiator.drive().unwrap(), Vec::new());
     let mut count = || {
         let before = ALLOCATIONS.load(Ordering::Relaxed);
         (0..BATCHES).for_each(|_| driven_batch(&mut driver, &mut completions, &mine, theirs.address(0)));

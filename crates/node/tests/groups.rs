@@ -20,7 +20,7 @@ fn ring(nodes: usize) -> String {
     format!("name: ring\nshape: {{ring: {{nodes: {nodes}}}}}\n")
 }
 
-/// Runs `act` on every node of the rack in a thread of its own, as member of a group of all.
+/// Runs `act` on every node of the rack in a thread, as member of a group of all.
 fn together<T: Send>(plan: &str, options: GroupOptions, act: impl Fn(&Node, Group) -> T + Sync) -> Vec<T> {
     let nodes = local(plan).into_nodes();
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
@@ -35,12 +35,12 @@ fn together<T: Send>(plan: &str, options: GroupOptions, act: impl Fn(&Node, Grou
 }
 
 /// Returns a member's input. It differs for each rank and position, and its sums are exact.
-fn given(place: usize, length: usize) -> Vec<i64> {
-    (0..length as i64).map(|position| (place as i64 + 1) * (position * position % 1009 + 1)).collect()
+fn given(rank: usize, length: usize) -> Vec<i64> {
+    (0..length as i64).map(|position| (rank as i64 + 1) * (position * position % 1009 + 1)).collect()
 }
 
 fn sum_of_all(members: usize, length: usize) -> Vec<i64> {
-    let gave: Vec<_> = (0..members).map(|place| given(place, length)).collect();
+    let gave: Vec<_> = (0..members).map(|rank| given(rank, length)).collect();
     (0..length).map(|position| gave.iter().map(|gave| gave[position]).sum()).collect()
 }
 
@@ -81,10 +81,10 @@ fn all_nine(group: &Group, part: usize) {
 }
 
 #[test]
-fn each_collective_gives_what_plain_loops_give_also_in_pieces() {
+fn each_collective_matches_plain_loops_also_in_pieces() {
     for (plan, staging) in [
         (ring(3), 1 << 20),
-        // So little staging that arrays are cut into many pieces.
+        // A small staging buffer, so that arrays are divided into many pieces.
         (ring(4), 1 << 12),
         ("name: star\nshape: {star: {nodes: 3}}\nlink: {loss: 1%, duplicate: 1%}\n".to_owned(), 1 << 14),
     ] {
@@ -98,7 +98,7 @@ fn each_collective_gives_what_plain_loops_give_also_in_pieces() {
 }
 
 #[test]
-fn a_named_algorithm_is_used_for_what_it_can_do() {
+fn a_named_algorithm_is_used_if_it_supports_the_collective() {
     for algorithm in [Algorithm::Ring, Algorithm::OneShot, Algorithm::HalvingDoubling] {
         let options = GroupOptions::new(9, KEY).algorithm(algorithm);
         together(&ring(3), options, |_, group| all_nine(&group, 50));
@@ -106,7 +106,7 @@ fn a_named_algorithm_is_used_for_what_it_can_do() {
 }
 
 #[test]
-fn futures_end_as_calls_do_and_elements_have_their_type() {
+fn futures_have_the_results_of_calls_for_every_element_type() {
     together(&ring(3), GroupOptions::new(9, KEY), |_, group| {
         let me = group.rank() as f32;
         let mut values = vec![me + 0.5; 40_000];
@@ -154,7 +154,7 @@ fn members_may_join_late() {
 }
 
 #[test]
-fn the_death_of_any_member_ends_the_collective_on_all_others() {
+fn the_death_of_a_member_ends_the_collective_on_all_others() {
     // In a ring of five with the ring algorithm most members do not communicate with the lost one.
     let nodes = local(&ring(5)).into_nodes();
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
@@ -201,7 +201,7 @@ fn the_death_of_any_member_ends_the_collective_on_all_others() {
 }
 
 #[test]
-fn whoever_waits_asleep_or_as_a_future_hears_of_a_death_too() {
+fn sleeping_waits_and_futures_end_with_a_death() {
     let nodes = local(&ring(4)).into_nodes();
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
     let groups: Vec<_> =
@@ -218,7 +218,7 @@ fn whoever_waits_asleep_or_as_a_future_hears_of_a_death_too() {
 }
 
 #[test]
-fn whoever_gives_up_breaks_the_group_for_all() {
+fn a_member_that_gives_up_breaks_the_group_for_all() {
     let nodes = local(&ring(3)).into_nodes();
     let members: Vec<_> = nodes.iter().map(Node::id).collect();
     let groups: Vec<_> =
@@ -236,7 +236,7 @@ fn whoever_gives_up_breaks_the_group_for_all() {
 }
 
 #[test]
-fn members_that_do_different_things_are_told_so() {
+fn members_in_different_collectives_get_an_error() {
     let results = together(&ring(2), GroupOptions::new(9, KEY), |_, group| {
         let mut values = vec![1.0_f32; 10 + group.rank()];
         let result = group.all_reduce(&mut values, ReduceOperation::Sum).wait();
@@ -248,7 +248,7 @@ fn members_that_do_different_things_are_told_so() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_is_sent() {
+fn arguments_that_do_not_fit_are_refused_before_anything_is_sent() {
     together(&ring(2), GroupOptions::new(9, KEY), |node, group| {
         let mut short = [0_u32; 3];
         let refused =
@@ -274,7 +274,7 @@ fn what_does_not_fit_is_refused_before_anything_is_sent() {
 }
 
 #[test]
-fn submitted_collectives_end_in_a_queue_while_the_application_does_something_else() {
+fn submitted_collectives_complete_in_a_queue_while_the_application_computes() {
     together(&ring(3), GroupOptions::new(9, KEY).staging(1 << 14), |node, group| {
         let (me, count) = (group.rank(), group.members().len());
         let part = 5000;

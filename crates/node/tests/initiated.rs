@@ -35,12 +35,12 @@ impl Rig {
         Self { fabric, regions }
     }
 
-    fn node(&self, place: usize) -> &Node {
-        &self.fabric.nodes()[place]
+    fn node(&self, index: usize) -> &Node {
+        &self.fabric.nodes()[index]
     }
 
-    fn queue(&self, place: usize) -> CommandQueue {
-        self.node(place).command_queue(SLOTS).unwrap()
+    fn queue(&self, index: usize) -> CommandQueue {
+        self.node(index).command_queue(SLOTS).unwrap()
     }
 }
 
@@ -56,7 +56,7 @@ fn done(kernel: &HostKernel, command: Command) -> u64 {
 }
 
 #[test]
-fn every_operation_of_a_kernel_does_what_the_library_does() {
+fn every_operation_of_a_kernel_matches_the_librarys() {
     let rig = Rig::new(DeviceChoice::Fake(5));
     let (queue, peer) = (rig.queue(0), rig.node(1).id());
     let kernel = queue.host_kernel();
@@ -94,7 +94,7 @@ fn every_operation_of_a_kernel_does_what_the_library_does() {
 }
 
 #[test]
-fn what_a_kernel_asks_wrongly_is_its_status_and_nobody_else_s_trouble() {
+fn an_invalid_command_of_a_kernel_fails_alone() {
     let rig = Rig::new(DeviceChoice::Fake(6));
     let (queue, peer) = (rig.queue(0), rig.node(1).id());
     let kernel = queue.host_kernel();
@@ -105,8 +105,8 @@ fn what_a_kernel_asks_wrongly_is_its_status_and_nobody_else_s_trouble() {
     assert_eq!(kernel.call(&Command { peer: 7, ..store }).0, Status::Invalid);
     assert_eq!(kernel.call(&Command { peer: 1 << 20, ..store }).0, Status::Invalid);
     assert_eq!(kernel.call(&Command { flags: 3 << 16, ..store }).0, Status::Invalid);
-    let far = Command { local_region: 77, length: 8, ..to(peer, CommandKind::Put, 0) };
-    assert_eq!(kernel.call(&far).0, Status::Invalid);
+    let invalid = Command { local_region: 77, length: 8, ..to(peer, CommandKind::Put, 0) };
+    assert_eq!(kernel.call(&invalid).0, Status::Invalid);
     // A posted command has no status of its own. The next flush returns it.
     kernel.issue(&Command { offset: 1 << 40, flags: store.flags | POSTED, ..store }).unwrap();
     let flush = Command { kind: CommandKind::Flush as u32, peer: ANY_PEER, ..Command::default() };
@@ -139,17 +139,18 @@ fn more_threads_than_slots_share_a_ring() {
 }
 
 #[test]
-fn a_kernel_that_waits_is_told_when_its_node_or_its_peer_is_gone() {
+fn a_waiting_kernel_gets_an_error_when_its_node_or_its_peer_is_gone() {
     let rig = Rig::new(DeviceChoice::Fake(8));
     let (first, second) = (rig.queue(0), rig.queue(1));
-    let (near, far) = (first.host_kernel(), second.host_kernel());
+    let (initiator, owner) = (first.host_kernel(), second.host_kernel());
     let (here, there) = (rig.node(0).id(), rig.node(1).id());
-    done(&near, Command { operand: 1, ..to(there, CommandKind::Store, 0) });
-    let losses = near.losses();
+    done(&initiator, Command { operand: 1, ..to(there, CommandKind::Store, 0) });
+    let losses = initiator.losses();
     std::thread::scope(|scope| {
         let looping = scope.spawn(|| {
             loop {
-                let (status, _) = near.call(&Command { operand: 1, ..to(there, CommandKind::FetchAdd, 8) });
+                let (status, _) =
+                    initiator.call(&Command { operand: 1, ..to(there, CommandKind::FetchAdd, 8) });
                 if status != Status::Done {
                     return status;
                 }
@@ -157,43 +158,43 @@ fn a_kernel_that_waits_is_told_when_its_node_or_its_peer_is_gone() {
         });
         rig.node(1).leave();
         // The kernel whose node has left.
-        assert_eq!(far.call(&to(here, CommandKind::Store, 0)).0, Status::Closed);
+        assert_eq!(owner.call(&to(here, CommandKind::Store, 0)).0, Status::Closed);
         assert!(matches!(looping.join().unwrap(), Status::Lost | Status::OutcomeUnknown));
     });
     let begun = Instant::now();
-    while near.losses() == losses && begun.elapsed() < Duration::from_secs(20) {
+    while initiator.losses() == losses && begun.elapsed() < Duration::from_secs(20) {
         std::thread::yield_now();
     }
-    assert_eq!(near.losses(), losses + 1, "who waits for a word looks here");
+    assert_eq!(initiator.losses(), losses + 1, "a kernel that waits for a word checks this counter");
     drop(first);
-    assert_eq!(near.call(&to(there, CommandKind::Store, 0)).0, Status::Closed);
+    assert_eq!(initiator.call(&to(there, CommandKind::Store, 0)).0, Status::Closed);
 }
 
 #[test]
-fn blocks_of_two_nodes_meet_in_a_barrier_through_the_fabric() {
+fn blocks_of_two_nodes_pass_a_barrier_through_the_fabric() {
     const BLOCKS: u64 = 3;
     const ROUNDS: u64 = 20;
     const WORDS_AT: u64 = 65_536;
     let rig = Rig::new(DeviceChoice::Fake(6));
     let queues = [rig.queue(0), rig.queue(1)];
-    let kernels = [0, 1].map(|place: usize| queues[place].host_kernel());
+    let kernels = [0, 1].map(|index: usize| queues[index].host_kernel());
     let nodes: Vec<_> = [0, 1].map(|place| u32::from(rig.node(place).id().0)).into();
-    let team = |place: usize| {
-        HostTeam::new(nodes.clone(), place, (REGION, WORDS_AT, KEY), kernels[place].losses(), BLOCKS)
+    let team = |index: usize| {
+        HostTeam::new(nodes.clone(), index, (REGION, WORDS_AT, KEY), kernels[index].losses(), BLOCKS)
     };
     let (teams, counters) = ([team(0), team(1)], [0, 1].map(|_| std::sync::atomic::AtomicU64::new(0)));
-    let look = |place: usize, other: usize| {
+    let look = |index: usize, other: usize| {
         let mut word = [0; 8];
-        rig.regions[place].read(WORDS_AT + 8 * other as u64, &mut word).unwrap();
+        rig.regions[index].read(WORDS_AT + 8 * other as u64, &mut word).unwrap();
         u64::from_le_bytes(word)
     };
-    let play = |place: usize| {
+    let play = |index: usize| {
         for round in 1..=ROUNDS {
-            counters[place].fetch_add(1, Ordering::AcqRel);
-            assert_eq!(kernels[place].barrier(&teams[place], |other| look(place, other)), Status::Done);
+            counters[index].fetch_add(1, Ordering::AcqRel);
+            assert_eq!(kernels[index].barrier(&teams[index], |other| look(index, other)), Status::Done);
             let counted = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Acquire);
             assert!(counters.iter().all(|counter| counted(counter) == round * BLOCKS), "round {round}");
-            assert_eq!(kernels[place].barrier(&teams[place], |other| look(place, other)), Status::Done);
+            assert_eq!(kernels[index].barrier(&teams[index], |other| look(index, other)), Status::Done);
         }
     };
     std::thread::scope(|scope| {
@@ -203,7 +204,7 @@ fn blocks_of_two_nodes_meet_in_a_barrier_through_the_fabric() {
 }
 
 #[test]
-fn a_node_that_serves_a_ring_and_does_not_sleep_lets_others_in() {
+fn a_node_that_serves_a_ring_without_sleep_lets_other_threads_in() {
     let rig = Rig::new(DeviceChoice::Fake(9));
     let _queues = [rig.queue(0), rig.queue(1)];
     for _ in 0..200 {
@@ -232,10 +233,10 @@ fn gpu(test: &str) -> Option<(Cuda, Program, StreamId)> {
         let stream = cuda.stream()?;
         Ok((cuda, program, stream))
     });
-    let told = |error: &rackloom::gpu::GpuError| {
+    let report = |error: &rackloom::gpu::GpuError| {
         std::io::stderr().write_all(format!("SKIPPED (1): {test}: {error}\n").as_bytes()).unwrap();
     };
-    opened.inspect_err(told).ok()
+    opened.inspect_err(report).ok()
 }
 
 fn words(queue: &CommandQueue) -> [u64; 5] {
@@ -272,7 +273,7 @@ fn kernels_of_a_gpu_do_every_operation() {
 }
 
 #[test]
-fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
+fn kernels_of_two_nodes_pass_a_barrier_of_many_blocks() {
     const ROUNDS: u64 = 50;
     const BLOCKS: u32 = 16;
     let Some((mut cuda, program, stream)) = gpu("kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks")
@@ -284,11 +285,11 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
     let second = cuda.stream().unwrap();
     let mut pinned = cuda.pin(4096).unwrap();
     let losses = queues[0].host_kernel().losses();
-    for (place, queue) in queues.iter().enumerate() {
+    for (index, queue) in queues.iter().enumerate() {
         // Two words for the blocks and a counter: 64 bytes of device memory for each node.
         let own = cuda.allocate(64).unwrap();
         let nodes = [rig.node(0).id().0, rig.node(1).id().0].map(u32::from);
-        let (words_at, base) = (65_536_u64, 512 * place);
+        let (words_at, base) = (65_536_u64, 512 * index);
         let put = |pinned: &mut rackloom::gpu::Pinned, at: usize, bytes: &[u8]| {
             pinned.write(base + at, bytes).unwrap();
         };
@@ -296,11 +297,11 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
         put(&mut pinned, 260, &nodes[1].to_le_bytes());
         let team: Vec<u64> = vec![
             pinned.address(base + 256).0,
-            2 | (place as u64) << 32,
+            2 | (index as u64) << 32,
             u64::from(REGION) << 32,
             words_at,
             KEY,
-            rig.regions[place].device_address().unwrap() + words_at,
+            rig.regions[index].device_address().unwrap() + words_at,
             own.0,
             losses,
         ];
@@ -315,14 +316,14 @@ fn kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks() {
             Argument::Wide(pinned.address(base + 128).0),
             Argument::Wide(pinned.address(base + 136).0),
         ];
-        let on = if place == 0 { stream } else { second };
+        let on = if index == 0 { stream } else { second };
         // SAFETY: the kernel's own arguments, all of memory that exists until it has ended.
         unsafe { cuda.launch_kernel(on, (&program, "barriers"), (BLOCKS, 64), &arguments) }.unwrap();
     }
     cuda.synchronize(stream).unwrap();
     cuda.synchronize(second).unwrap();
-    for place in 0..2 {
-        assert_eq!((word(&pinned, place * 64 + 16), word(&pinned, place * 64 + 17)), (0, 1), "node {place}");
+    for index in 0..2 {
+        assert_eq!((word(&pinned, index * 64 + 16), word(&pinned, index * 64 + 17)), (0, 1), "node {index}");
     }
 }
 
@@ -335,7 +336,7 @@ fn median_ns(times: &rackloom::gpu::Pinned, count: usize, all_ms: f32) -> f64 {
 }
 
 #[test]
-fn how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host() {
+fn a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host() {
     const COUNT: usize = 2000;
     let name = "how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host";
     let Some((mut cuda, program, stream)) = gpu(name) else { return };
@@ -382,7 +383,7 @@ fn how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host() {
     cuda.synchronize(stream).unwrap();
     let raw_ns = median_ns(&times, COUNT, cuda.elapsed_ms(from, until).unwrap());
     let line = format!(
-        "a store begun by a kernel, visible at the other node and acknowledged: {:.1} us; a word to the host and back: {:.1} us\n",
+        "a store of a kernel until it is acknowledged as visible: {:.1} us; a word to the host and back: {:.1} us\n",
         store_ns / 1e3,
         raw_ns / 1e3
     );

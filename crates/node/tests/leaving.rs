@@ -10,74 +10,74 @@ use rig::{ended, local, pair};
 
 const KEY: u64 = 0x5eed;
 /// Longer than leaving takes, shorter than a hang.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-fn assert_has_left(result: Result<impl std::fmt::Debug, Error>, who: NodeId) {
-    assert!(matches!(result, Err(Error::PeerLeft { peer, .. }) if peer == who), "{result:?}");
+fn assert_has_left(result: Result<impl std::fmt::Debug, Error>, expected: NodeId) {
+    assert!(matches!(result, Err(Error::PeerLeft { peer, .. }) if peer == expected), "{result:?}");
 }
 
 #[test]
-fn what_was_accepted_is_there_and_peers_hear_of_a_leave() {
-    let (near, far) = pair();
-    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 8000).unwrap();
+fn accepted_operations_complete_and_peers_report_a_departure() {
+    let (initiator, owner) = pair();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 8000).unwrap();
     let queue = Queue::with_capacity(4);
-    far.receive(Some(near.id()), 1, 0, &theirs.slice(0..64)).submit(&queue, 1).unwrap();
-    far.wait_until(&theirs, 0, Condition::Equal, u64::MAX, near.id()).submit(&queue, 2).unwrap();
-    for place in 1..1000_u64 {
-        near.store_posted(theirs.address(8 * place), &place.to_le_bytes()).wait().unwrap();
+    owner.receive(Some(initiator.id()), 1, 0, &theirs.slice(0..64)).submit(&queue, 1).unwrap();
+    owner.wait_until(&theirs, 0, Condition::Equal, u64::MAX, initiator.id()).submit(&queue, 2).unwrap();
+    for number in 1..1000_u64 {
+        initiator.store_posted(theirs.address(8 * number), &number.to_le_bytes()).wait().unwrap();
     }
-    near.leave_in_order(PATIENCE).unwrap();
-    for place in 1..1000_u64 {
-        assert_eq!(theirs.get::<u64>(8 * place).unwrap(), place);
+    initiator.leave_in_order(TIMEOUT).unwrap();
+    for number in 1..1000_u64 {
+        assert_eq!(theirs.get::<u64>(8 * number).unwrap(), number);
     }
     let mut contexts = [(); 2].map(|()| {
-        let completion = ended(&far, &queue);
-        assert_has_left(completion.result, near.id());
+        let completion = ended(&owner, &queue);
+        assert_has_left(completion.result, initiator.id());
         completion.context
     });
     contexts.sort_unstable();
     assert_eq!(contexts, [1, 2]);
-    assert_has_left(far.store(mine.address(0), &[1]).wait(), near.id());
-    assert_has_left(far.load(mine.address(0), &theirs.slice(0..8)).wait(), near.id());
-    assert_has_left(far.send(near.id(), 1, &theirs.slice(0..8)).wait(), near.id());
-    assert!(matches!(near.leave_in_order(PATIENCE), Err(Error::Closed)), "only once");
+    assert_has_left(owner.store(mine.address(0), &[1]).wait(), initiator.id());
+    assert_has_left(owner.load(mine.address(0), &theirs.slice(0..8)).wait(), initiator.id());
+    assert_has_left(owner.send(initiator.id(), 1, &theirs.slice(0..8)).wait(), initiator.id());
+    assert!(matches!(initiator.leave_in_order(TIMEOUT), Err(Error::Closed)), "only once");
 }
 
 #[test]
-fn nobody_leaves_in_order_with_something_under_way() {
-    let (near, far) = pair();
+fn a_node_with_operations_in_flight_does_not_leave_in_order() {
+    let (initiator, owner) = pair();
     let bytes = 1 << 20;
-    let mine = near.allocate(RegionOptions::new(1, KEY), bytes).unwrap();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), bytes).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), bytes).unwrap();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), bytes).unwrap();
     let queue = Queue::with_capacity(1);
-    near.send(far.id(), 7, &mine.slice(..)).submit(&queue, 1).unwrap();
-    let hasty = near.leave_in_order(Duration::from_millis(20));
+    initiator.send(owner.id(), 7, &mine.slice(..)).submit(&queue, 1).unwrap();
+    let hasty = initiator.leave_in_order(Duration::from_millis(20));
     assert!(matches!(hasty, Err(Error::TimedOut { goes_on: true, .. })), "{hasty:?}");
-    assert!(near.reaches(far.id()), "it has not left");
-    let received = far.receive(Some(near.id()), 7, 0, &theirs.slice(..)).wait().unwrap();
+    assert!(initiator.reaches(owner.id()), "it has not left");
+    let received = owner.receive(Some(initiator.id()), 7, 0, &theirs.slice(..)).wait().unwrap();
     assert_eq!(received.length, bytes);
-    near.leave_in_order(PATIENCE).unwrap();
-    ended(&near, &queue).result.unwrap();
+    initiator.leave_in_order(TIMEOUT).unwrap();
+    ended(&initiator, &queue).result.unwrap();
 }
 
 #[test]
-fn a_posted_store_that_was_refused_is_told_before_leaving() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    near.store_posted(RemoteAddress { key: Key(1), ..theirs.address(0) }, &[1]).wait().unwrap();
-    let refused = near.leave_in_order(PATIENCE);
-    assert!(matches!(refused, Err(Error::Refused { peer, .. }) if peer == far.id()), "{refused:?}");
-    near.leave_in_order(PATIENCE).unwrap();
+fn a_refused_posted_store_is_reported_before_the_departure() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    initiator.store_posted(RemoteAddress { key: Key(1), ..theirs.address(0) }, &[1]).wait().unwrap();
+    let refused = initiator.leave_in_order(TIMEOUT);
+    assert!(matches!(refused, Err(Error::Refused { peer, .. }) if peer == owner.id()), "{refused:?}");
+    initiator.leave_in_order(TIMEOUT).unwrap();
 }
 
 #[test]
-fn the_others_of_a_larger_rack_go_on_and_a_death_among_them_is_still_one() {
+fn the_rest_of_a_rack_continues_after_a_departure_and_detects_a_death() {
     let nodes = local("name: four\nshape: {ring: {nodes: 4}}\n").into_nodes();
     let regions: Vec<_> =
         nodes.iter().map(|node| node.allocate(RegionOptions::new(1, KEY), 64).unwrap()).collect();
-    nodes[1].leave_in_order(PATIENCE).unwrap();
-    nodes[0].wait_until_reached(&[NodeId(2), NodeId(3)], PATIENCE).unwrap();
+    nodes[1].leave_in_order(TIMEOUT).unwrap();
+    nodes[0].wait_until_reached(&[NodeId(2), NodeId(3)], TIMEOUT).unwrap();
     nodes[0].store(regions[2].address(0), &[5]).wait().unwrap();
     assert_has_left(nodes[2].store(regions[1].address(0), &[1]).wait(), NodeId(1));
     nodes[3].leave();
@@ -86,16 +86,16 @@ fn the_others_of_a_larger_rack_go_on_and_a_death_among_them_is_still_one() {
 }
 
 #[test]
-fn a_driver_is_told_that_a_peer_left_and_did_not_die() {
-    let (near, far) = pair();
-    let mine = near.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    let mut driver = far.drive().unwrap();
-    near.leave_in_order(PATIENCE).unwrap();
+fn a_driver_reports_a_departed_peer_as_departed() {
+    let (initiator, owner) = pair();
+    let mine = initiator.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mut driver = owner.drive().unwrap();
+    initiator.leave_in_order(TIMEOUT).unwrap();
     // The departure is known at once, or reported at the end.
-    let told = driver.store(mine.address(0), &[1], 7).map(|_| {
+    let ended = driver.store(mine.address(0), &[1], 7).map(|_| {
         let mut completions = Vec::new();
-        driver.poll_wait(&mut completions, PATIENCE);
+        driver.poll_wait(&mut completions, TIMEOUT);
         completions.remove(0).result
     });
-    assert_has_left(told.and_then(|ended| ended), near.id());
+    assert_has_left(ended.and_then(|result| result), initiator.id());
 }

@@ -20,7 +20,7 @@ fn skipped(test: &str, reason: &str) {
 }
 
 #[test]
-fn nothing_is_touched_before_it_is_used_unless_asked_for() {
+fn pages_are_not_touched_before_their_use_unless_requested() {
     let mut memory = HostMemory::default();
     memory.allocate(REGION, BYTES).unwrap();
     assert_eq!(memory.placement(REGION).unwrap().resident_bytes, 0);
@@ -39,7 +39,7 @@ fn nothing_is_touched_before_it_is_used_unless_asked_for() {
 }
 
 #[test]
-fn huge_pages_are_huge_or_say_why_not() {
+fn huge_pages_are_huge_or_have_a_reason() {
     let mut memory = HostMemory::default();
     let options = MemoryOptions::default().huge_pages(true);
     let granted = memory.allocate_with(REGION, BYTES, options).unwrap().clone();
@@ -54,10 +54,10 @@ fn huge_pages_are_huge_or_say_why_not() {
             assert!(placement.huge_advised);
             skipped("the huge page pool", &granted.reasons.join("; "));
         }
-        _ => assert_eq!(granted.reasons.len(), 2, "both ways were refused, both say why"),
+        _ => assert_eq!(granted.reasons.len(), 2, "both methods were refused, each with a reason"),
     }
     assert_eq!(granted.pages != Pages::Huge, !granted.reasons.is_empty());
-    assert!(memory.write(REGION, BYTES, &[1]).is_err(), "the bounds are those asked for");
+    assert!(memory.write(REGION, BYTES, &[1]).is_err(), "the bounds are the requested ones");
 }
 
 #[test]

@@ -18,15 +18,15 @@ use rackloom_protocol::CreditConfig;
 
 const PART: &str = "RACKLOOM_TEST_PART";
 const REQUIRED: &str = "RACKLOOM_TEST_REQUIRE_NAMESPACES";
-const NAME: &str = "members_talk_over_cables_and_a_killed_one_leaves_nothing";
-const NOBODY: u32 = 65_534;
-const PATIENCE: Duration = Duration::from_secs(20);
+const NAME: &str = "members_exchange_frames_over_cables_and_a_killed_one_leaves_nothing";
+const UNPRIVILEGED_USER: u32 = 65_534;
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
-fn members_talk_over_cables_and_a_killed_one_leaves_nothing() {
+fn members_exchange_frames_over_cables_and_a_killed_one_leaves_nothing() {
     match std::env::var(PART).as_deref() {
         Ok("supervisor") => supervise(),
-        Ok("asker") => ask(),
+        Ok("asker") => request(),
         Ok("answerer") => answer(),
         _ => {
             run_supervisor("as the user of this test", || Ok(()));
@@ -45,7 +45,7 @@ fn part(name: &str) -> Command {
     command
 }
 
-fn run_supervisor(who: &str, become_user: fn() -> std::io::Result<()>) {
+fn run_supervisor(user: &str, become_user: fn() -> std::io::Result<()>) {
     let mut command = part("supervisor");
     // SAFETY: needed because only a process without threads may enter a user namespace. Between fork and exec this makes nothing but system calls.
     unsafe {
@@ -58,23 +58,24 @@ fn run_supervisor(who: &str, become_user: fn() -> std::io::Result<()>) {
         })
     };
     match command.status() {
-        Ok(status) => assert!(status.success(), "{who}: {status}"),
+        Ok(status) => assert!(status.success(), "{user}: {status}"),
         Err(cause) => {
-            assert!(std::env::var_os(REQUIRED).is_none(), "namespaces are required, {who}: {cause}");
-            let text = format!("SKIPPED (1): {NAME}, {who}: no network namespaces on this system: {cause}\n");
+            assert!(std::env::var_os(REQUIRED).is_none(), "namespaces are required, {user}: {cause}");
+            let text =
+                format!("SKIPPED (1): {NAME}, {user}: no network namespaces on this system: {cause}\n");
             std::io::stderr().write_all(text.as_bytes()).unwrap();
         }
     }
 }
 
-/// Changes the user from root to `nobody`, between fork and exec.
+/// Changes the user from root to the unprivileged user, between fork and exec.
 fn drop_rights() -> std::io::Result<()> {
     // SAFETY: needed because these calls have no safe form for a process between fork and exec. They take numbers, and an empty list by length zero.
     let results = unsafe {
         [
             libc::setgroups(0, std::ptr::null()),
-            libc::setgid(NOBODY),
-            libc::setuid(NOBODY),
+            libc::setgid(UNPRIVILEGED_USER),
+            libc::setuid(UNPRIVILEGED_USER),
             // A change of user removes the access to the process's own entries in /proc, to which the maps are written.
             libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0),
         ]
@@ -96,7 +97,7 @@ fn supervise() {
     answerer.kill().unwrap();
     answerer.wait().unwrap();
     assert!(asker.wait().unwrap().success(), "the asker noticed the end of its neighbour");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while interfaces() != ["lo"] {
         assert!(Instant::now() < deadline, "left behind: {:?}", interfaces());
         std::thread::yield_now();
@@ -123,7 +124,7 @@ fn interfaces() -> Vec<String> {
 }
 
 fn open_port() -> packet::PacketDevice {
-    bring_up(&["p0".to_owned()], PATIENCE).unwrap();
+    bring_up(&["p0".to_owned()], TIMEOUT).unwrap();
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
     packet::open(
         "p0",
@@ -137,15 +138,15 @@ fn open_port() -> packet::PacketDevice {
     .unwrap()
 }
 
-fn ask() {
+fn request() {
     let mut port = open_port();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     for number in 0..100_u8 {
         let mut answered = false;
         // The neighbour may open its port later than this one, so the request is repeated until it is answered.
         while !answered {
             assert!(Instant::now() < deadline, "no answer");
-            send(&mut port, &question(number));
+            send(&mut port, &request_frame(number));
             let ask_again = Instant::now() + Duration::from_millis(50);
             while !answered && Instant::now() < ask_again {
                 while let Some(lease) = port.receive() {
@@ -161,12 +162,12 @@ fn ask() {
         assert!(Instant::now() < deadline, "the carrier outlives the neighbour");
         std::thread::yield_now();
     }
-    send(&mut port, &question(0));
+    send(&mut port, &request_frame(0));
 }
 
 fn answer() {
     let mut port = open_port();
-    let deadline = Instant::now() + 2 * PATIENCE;
+    let deadline = Instant::now() + 2 * TIMEOUT;
     while Instant::now() < deadline {
         while let Some(lease) = port.receive() {
             let mut frame = port.leased(lease).to_vec();
@@ -176,10 +177,10 @@ fn answer() {
         }
         std::thread::yield_now();
     }
-    panic!("nobody ended this neighbour");
+    panic!("this neighbour was not ended");
 }
 
-fn question(number: u8) -> Vec<u8> {
+fn request_frame(number: u8) -> Vec<u8> {
     let mut frame = vec![0; 64];
     frame[..6].copy_from_slice(&[2, 0x52, 0x4c, 0, 0, 2]);
     frame[12..14].copy_from_slice(&[0x88, 0xb5]);

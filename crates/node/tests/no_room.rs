@@ -26,17 +26,17 @@ impl Wake for Counted {
 }
 
 #[test]
-fn a_future_without_room_is_polled_only_when_something_has_happened() {
+fn a_future_without_room_is_polled_only_after_an_event() {
     // Answers arrive 60 ms later. Until then no event frees space.
     let text = "name: far\nshape: {ring: {nodes: 2}}\nlink: {delay: 30ms}\n\
                 timers: {heartbeat_interval: 400ms}\ntransport: {timeout_min: 2s, timeout_initial: 2s, timeout_max: 4s}\n";
     let fabric = Fabric::local(&Plan::parse(text, "test").unwrap()).unwrap();
-    let [near, far] = fabric.nodes() else { unreachable!() };
-    let region = far.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
+    let [initiator, owner] = fabric.nodes() else { unreachable!() };
+    let region = owner.allocate(RegionOptions::new(1, KEY), 4096).unwrap();
     let queue = Queue::with_capacity(1 << 20);
     let mut given = 0_u64;
     loop {
-        match near.store(region.address(0), &given.to_ne_bytes()).submit(&queue, given) {
+        match initiator.store(region.address(0), &given.to_ne_bytes()).submit(&queue, given) {
             Ok(_) => given += 1,
             Err(Error::Busy { .. }) => break,
             Err(error) => panic!("{error}"),
@@ -46,7 +46,7 @@ fn a_future_without_room_is_polled_only_when_something_has_happened() {
     let waker = Waker::from(Arc::clone(&counted));
     let mut context = Context::from_waker(&waker);
     let seven = 7_u64.to_ne_bytes();
-    let mut store = pin!(near.store(region.address(8), &seven));
+    let mut store = pin!(initiator.store(region.address(8), &seven));
     let mut polls = 0_u64;
     while store.as_mut().poll(&mut context).map(Result::unwrap).is_pending() {
         polls += 1;

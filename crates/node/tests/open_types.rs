@@ -11,8 +11,8 @@ const CLOSED: &[(&str, &str)] = &[
         "Collective",
         "a program that carries collectives out must know what it does with each; another one is a new release",
     ),
-    ("ElementType", "as collectives: whoever stores or reduces elements must know all of them"),
-    ("Grant", "who watches a seat's wires must know every wire, or it would report none of them"),
+    ("ElementType", "as collectives: code that stores or reduces elements must know all of them"),
+    ("Grant", "code that watches a seat's wires must know every wire, or it would report none of them"),
     ("SignalKind", "the wire law has these two; a third is another wire format"),
     ("Width", "the wire law has words of 4 and 8 bytes and no others"),
 ];
@@ -42,14 +42,14 @@ fn enums_of(text: &str, found: &mut BTreeMap<String, bool>) {
 }
 
 /// Returns the names between the braces of a `pub use` of this crate.
-fn handed_on(text: &str, from: &str) -> Vec<String> {
+fn re_exported(text: &str, from: &str) -> Vec<String> {
     let (_, rest) = text.split_once(&format!("pub use {from}::{{")).expect("the crate is handed on");
     let names = rest.split('}').next().unwrap().split(',').map(|name| name.trim().to_owned());
     names.filter(|name| !name.is_empty()).collect()
 }
 
 #[test]
-fn every_public_enum_may_grow() {
+fn every_public_enum_is_non_exhaustive_or_has_a_reason() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let mut own = BTreeMap::new();
     enums(&crates.join("node/src"), &mut own);
@@ -57,7 +57,7 @@ fn every_public_enum_may_grow() {
     for name in ["collectives", "protocol"] {
         let mut others = BTreeMap::new();
         enums(&crates.join(name).join("src"), &mut others);
-        let names = handed_on(&surface, &format!("rackloom_{name}"));
+        let names = re_exported(&surface, &format!("rackloom_{name}"));
         let enums = names.into_iter().filter_map(|name| others.remove_entry(&name));
         let before = own.len();
         own.extend(enums);
@@ -72,7 +72,7 @@ fn every_public_enum_may_grow() {
 }
 
 #[test]
-fn the_reader_of_sources_sees_closed_and_open_enums() {
+fn the_reader_of_sources_finds_closed_and_open_enums() {
     let mut found = BTreeMap::new();
     let text = "#[non_exhaustive]\n/// Said.\n#[derive(Debug)]\npub enum Open {\n}\n\npub enum Closed {\n}\n";
     enums_of(text, &mut found);

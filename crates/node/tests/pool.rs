@@ -40,7 +40,7 @@ proptest! {
     /// Blocks keep their contents until they are freed, whichever other blocks are allocated and freed. The counters are the sums over the allocated
     /// blocks. When every block is freed, the free space is one part again.
     #[test]
-    fn blocks_keep_their_bytes_and_come_back_whole(
+    fn blocks_keep_their_bytes_and_freed_space_is_merged(
         steps in prop::collection::vec((0_u8..10, 0_u64..9000, 0_u32..13, 1_u16..4, any::<usize>()), 1..120),
     ) {
         let quota = 40 << 10;
@@ -107,7 +107,7 @@ proptest! {
 }
 
 #[test]
-fn a_quota_says_what_was_asked_used_and_allowed() {
+fn a_quota_error_has_the_requested_used_and_allowed_bytes() {
     let (mut memory, mut pool) = pool(PoolOptions::fixed(FIRST));
     pool.set_quota(Tenant(1), Some(1024));
     let first = pool.allocate(&mut memory, wanted(1000)).unwrap();
@@ -123,7 +123,7 @@ fn a_quota_says_what_was_asked_used_and_allowed() {
 }
 
 #[test]
-fn a_full_pool_says_so_and_a_growing_one_stops_at_its_limit() {
+fn a_full_pool_is_an_error_and_a_growing_pool_stops_at_its_limit() {
     let (mut memory, mut fixed) = pool(PoolOptions::fixed(FIRST));
     fixed.allocate(&mut memory, wanted(BYTES - 128)).unwrap();
     let refused = fixed.allocate(&mut memory, wanted(129)).unwrap_err();
@@ -139,7 +139,7 @@ fn a_full_pool_says_so_and_a_growing_one_stops_at_its_limit() {
 
     let (mut memory, mut growing) = pool(growing(2 * BYTES + 1000));
     let large = growing.allocate(&mut memory, wanted(BYTES + 1)).unwrap();
-    assert_eq!(large.region, RegionId(FIRST.0 + 1), "a region of its own");
+    assert_eq!(large.region, RegionId(FIRST.0 + 1), "a separate region");
     assert!(matches!(growing.allocate(&mut memory, wanted(BYTES + 1)), Err(PoolError::NoRoom { .. })));
     let reserved = growing.statistics().reserved;
     growing.free(large).unwrap();
@@ -151,21 +151,21 @@ fn a_full_pool_says_so_and_a_growing_one_stops_at_its_limit() {
 }
 
 #[test]
-fn a_block_is_freed_once_and_only_by_its_own_name() {
+fn a_block_is_freed_once_and_only_by_its_own_handle() {
     let (mut memory, mut pool) = pool(PoolOptions::fixed(FIRST));
     let old = pool.allocate(&mut memory, wanted(10)).unwrap();
     pool.free(old).unwrap();
     let new = pool.allocate(&mut memory, wanted(10)).unwrap();
     assert_eq!((old.region, old.offset), (new.region, new.offset));
-    assert!(matches!(pool.free(old), Err(PoolError::NotAllocated { .. })), "an old name of the same place");
+    assert!(matches!(pool.free(old), Err(PoolError::NotAllocated { .. })), "an old handle of this range");
     pool.free(new).unwrap();
 }
 
 #[test]
-fn what_is_alive_at_the_end_is_reported_with_size_and_tag() {
+fn blocks_that_are_not_freed_are_reported_with_size_and_tag() {
     let (mut memory, mut pool) = pool(PoolOptions::fixed(FIRST));
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let listener = Arc::clone(&heard);
+    let reported = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&reported);
     pool.on_leak(move |report| listener.lock().unwrap().push(report.to_string()));
     let freed = pool.allocate(&mut memory, wanted(100)).unwrap();
     pool.allocate(&mut memory, BlockRequest::new(Tenant(2), 1000, "gradients")).unwrap();
@@ -176,5 +176,5 @@ fn what_is_alive_at_the_end_is_reported_with_size_and_tag() {
     let expected = "2 allocations with 1007 bytes leaked\
         \n  region10 + 0x80: 1000 bytes of tenant2, gradients\
         \n  region10 + 0x480: 7 bytes of tenant1, weights";
-    assert_eq!(*heard.lock().unwrap(), [expected]);
+    assert_eq!(*reported.lock().unwrap(), [expected]);
 }

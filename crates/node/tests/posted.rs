@@ -46,26 +46,30 @@ fn post_in_every_form<T: Outcome>(node: &Node, make: impl Fn() -> Request<'stati
 }
 
 #[test]
-fn whatever_goes_to_a_peer_can_be_posted() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let mine = near.register(RegionOptions::new(2, KEY), vec![3_u8; BYTES as usize]).unwrap();
+fn every_operation_to_a_peer_can_be_posted() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = initiator.register(RegionOptions::new(2, KEY), vec![3_u8; BYTES as usize]).unwrap();
     let seen_and_cleared = |_: u64| {
         let mut seen = vec![0_u8; 40_000];
         theirs.read(0, &mut seen).unwrap();
         assert!(seen.iter().all(|byte| *byte == 3), "visible after the flush");
         theirs.write(0, &vec![0_u8; 40_000]).unwrap();
     };
-    post_in_every_form(&near, || near.put(&mine.slice(..40_000), theirs.address(0)), seen_and_cleared);
+    post_in_every_form(
+        &initiator,
+        || initiator.put(&mine.slice(..40_000), theirs.address(0)),
+        seen_and_cleared,
+    );
     let signal = Signal::add(theirs.address(50_000), 1);
     post_in_every_form(
-        &near,
-        || near.put_with_signal(&mine.slice(..8), theirs.address(0), signal),
+        &initiator,
+        || initiator.put_with_signal(&mine.slice(..8), theirs.address(0), signal),
         |form| assert_eq!(theirs.get::<u64>(50_000).unwrap(), form),
     );
     post_in_every_form(
-        &near,
-        || near.fetch_add(theirs.address(50_008), Width::Eight, 2),
+        &initiator,
+        || initiator.fetch_add(theirs.address(50_008), Width::Eight, 2),
         |form| assert_eq!(theirs.get::<u64>(50_008).unwrap(), 2 * form),
     );
     let landed_and_cleared = |_: u64| {
@@ -73,13 +77,21 @@ fn whatever_goes_to_a_peer_can_be_posted() {
         mine.write(8, &[0_u64]).unwrap();
     };
     theirs.write(60_000, &[77_u64]).unwrap();
-    post_in_every_form(&near, || near.get(theirs.address(60_000), &mine.slice(8..16)), landed_and_cleared);
-    post_in_every_form(&near, || near.load(theirs.address(60_000), &mine.slice(8..16)), landed_and_cleared);
+    post_in_every_form(
+        &initiator,
+        || initiator.get(theirs.address(60_000), &mine.slice(8..16)),
+        landed_and_cleared,
+    );
+    post_in_every_form(
+        &initiator,
+        || initiator.load(theirs.address(60_000), &mine.slice(8..16)),
+        landed_and_cleared,
+    );
     mine.write(0, &[9_u64]).unwrap();
     post_in_every_form(
-        &near,
-        || near.send(far.id(), 5, &mine.slice(..8)),
-        |_| assert_eq!(far.receive(None, 5, 0, &theirs.slice(..8)).wait_for(BOUND).unwrap().length, 8),
+        &initiator,
+        || initiator.send(owner.id(), 5, &mine.slice(..8)),
+        |_| assert_eq!(owner.receive(None, 5, 0, &theirs.slice(..8)).wait_for(BOUND).unwrap().length, 8),
     );
     assert_eq!(mine.deregister::<u8>().unwrap().expect("nothing uses it any more").len() as u64, BYTES);
 }
@@ -87,19 +99,19 @@ fn whatever_goes_to_a_peer_can_be_posted() {
 #[test]
 fn a_driver_posts_puts_that_a_flush_waits_for() {
     const PUTS: u64 = 3000;
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 16 * PUTS).unwrap();
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 16 * PUTS).unwrap();
     let numbers: Vec<u64> = (0..2 * PUTS).collect();
-    let mine = near.register(RegionOptions::new(2, KEY), numbers.clone()).unwrap();
-    let mut driver = near.drive().unwrap();
+    let mine = initiator.register(RegionOptions::new(2, KEY), numbers.clone()).unwrap();
+    let mut driver = initiator.drive().unwrap();
     let mut none = Vec::new();
-    for place in (0..PUTS).map(|number| 16 * number) {
-        while let Err(error) = driver.put_posted(&mine, place..place + 16, theirs.address(place)) {
+    for offset in (0..PUTS).map(|number| 16 * number) {
+        while let Err(error) = driver.put_posted(&mine, offset..offset + 16, theirs.address(offset)) {
             assert!(matches!(error, Error::Busy { .. }), "{error}");
             driver.poll(&mut none);
         }
     }
-    driver.wait(near.flush(Some(far.id()))).unwrap();
+    driver.wait(initiator.flush(Some(owner.id()))).unwrap();
     assert!(none.is_empty(), "a posted put has no completion");
     let mut seen = vec![0_u64; numbers.len()];
     theirs.read(0, &mut seen).unwrap();
@@ -107,114 +119,114 @@ fn a_driver_posts_puts_that_a_flush_waits_for() {
 }
 
 #[test]
-fn the_next_flush_says_what_was_refused_and_by_whom_and_the_one_after_it_nothing() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), 64).unwrap();
-    let mine = near.allocate(RegionOptions::new(2, KEY), 64).unwrap();
+fn a_refusal_is_reported_by_the_next_flush_once() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(2, KEY), 64).unwrap();
     let wrong = RemoteAddress { key: Key(1), ..theirs.address(0) };
     let refused = |error: Error| match error {
-        Error::Refused { peer, reason } => assert_eq!((peer, reason), (far.id(), OperationError::BadKey)),
+        Error::Refused { peer, reason } => assert_eq!((peer, reason), (owner.id(), OperationError::BadKey)),
         error => panic!("{error}"),
     };
-    for target in [None, Some(far.id())] {
-        near.put(&mine.slice(..), wrong).posted().wait().unwrap();
-        refused(near.flush(target).wait_for(BOUND).unwrap_err());
-        near.flush(target).wait_for(BOUND).unwrap();
+    for target in [None, Some(owner.id())] {
+        initiator.put(&mine.slice(..), wrong).posted().wait().unwrap();
+        refused(initiator.flush(target).wait_for(BOUND).unwrap_err());
+        initiator.flush(target).wait_for(BOUND).unwrap();
     }
-    let mut driver = near.drive().unwrap();
+    let mut driver = initiator.drive().unwrap();
     driver.put_posted(&mine, 0..8, wrong).unwrap();
-    refused(driver.wait(near.flush(None)).unwrap_err());
-    driver.wait(near.flush(None)).unwrap();
+    refused(driver.wait(initiator.flush(None)).unwrap_err());
+    driver.wait(initiator.flush(None)).unwrap();
     driver.put(&mine, 0..8, wrong, 1).unwrap();
     let mut completions = Vec::new();
     assert_eq!(driver.poll_wait(&mut completions, BOUND), 1);
     refused(completions.remove(0).result.unwrap_err());
-    driver.wait(near.flush(None)).expect("what has a completion is no business of a flush's");
+    driver.wait(initiator.flush(None)).expect("a flush does not report operations with a completion");
 }
 
 #[test]
-fn a_posted_put_that_is_lost_with_its_target_shows_in_a_flush() {
+fn a_posted_put_lost_with_its_target_fails_a_flush() {
     for target in [None, Some(NodeId(1))] {
-        let (near, far) = pair();
-        let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-        let mine = near.allocate(RegionOptions::new(2, KEY), BYTES).unwrap();
-        far.leave();
+        let (initiator, owner) = pair();
+        let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+        let mine = initiator.allocate(RegionOptions::new(2, KEY), BYTES).unwrap();
+        owner.leave();
         // The core accepts the operation, unless the loss has been detected already.
-        let posted = near.put(&mine.slice(..), theirs.address(0)).posted().wait();
-        let gone = near.receive(Some(far.id()), 1, 0, &mine.slice(..)).wait_for(BOUND).unwrap_err();
-        assert_eq!(gone.peer(), Some(far.id()), "{gone}");
-        let error = near.flush(target).wait_for(BOUND).err();
+        let posted = initiator.put(&mine.slice(..), theirs.address(0)).posted().wait();
+        let gone = initiator.receive(Some(owner.id()), 1, 0, &mine.slice(..)).wait_for(BOUND).unwrap_err();
+        assert_eq!(gone.peer(), Some(owner.id()), "{gone}");
+        let error = initiator.flush(target).wait_for(BOUND).err();
         match (&posted, target, error) {
-            (Ok(()), _, Some(Error::PeerLost { peer, .. })) => assert_eq!(peer, far.id()),
-            (Err(_), Some(_), Some(Error::PeerLost { peer, .. })) => assert_eq!(peer, far.id()),
+            (Ok(()), _, Some(Error::PeerLost { peer, .. })) => assert_eq!(peer, owner.id()),
+            (Err(_), Some(_), Some(Error::PeerLost { peer, .. })) => assert_eq!(peer, owner.id()),
             (Err(_), None, None) => {}
             (_, _, error) => panic!("{posted:?}, then {error:?}"),
         }
-        near.flush(None).wait_for(BOUND).expect("it has been said");
+        initiator.flush(None).wait_for(BOUND).expect("it has been reported");
     }
 }
 
 #[test]
-fn what_waits_for_others_cannot_be_posted_and_what_has_begun_not_begun_again() {
-    let (near, far) = pair();
-    let mine = near.allocate(RegionOptions::new(2, KEY), 64).unwrap();
+fn waits_cannot_be_posted_and_a_started_request_cannot_be_started_again() {
+    let (initiator, owner) = pair();
+    let mine = initiator.allocate(RegionOptions::new(2, KEY), 64).unwrap();
     let invalid = |result: Result<(), Error>| assert!(matches!(result, Err(Error::Invalid(_))), "{result:?}");
-    invalid(near.receive(None, 1, 0, &mine.slice(..)).posted().wait());
-    invalid(near.wait_until(&mine, 0, Condition::Equal, 1, far.id()).posted().wait());
-    invalid(near.flush(None).posted().wait());
-    near.fence(None).posted().wait().expect("a fence is over at once anyway");
+    invalid(initiator.receive(None, 1, 0, &mine.slice(..)).posted().wait());
+    invalid(initiator.wait_until(&mine, 0, Condition::Equal, 1, owner.id()).posted().wait());
+    invalid(initiator.flush(None).posted().wait());
+    initiator.fence(None).posted().wait().expect("a fence ends at once");
 
-    let mut receive = near.receive(None, 1, 0, &mine.slice(..));
+    let mut receive = initiator.receive(None, 1, 0, &mine.slice(..));
     assert!(Pin::new(&mut receive).poll(&mut Context::from_waker(Waker::noop())).is_pending());
     let queue = Queue::with_capacity(1);
     invalid(receive.submit(&queue, 1).map(|_| ()));
-    let theirs = far.register(RegionOptions::new(2, KEY), vec![1_u64]).unwrap();
-    far.send(near.id(), 1, &theirs.slice(..)).wait().unwrap();
-    near.receive(None, 1, 0, &mine.slice(..)).submit(&queue, 2).unwrap();
-    assert_eq!(ended(&near, &queue).context, 2, "the first one took nothing with it");
+    let theirs = owner.register(RegionOptions::new(2, KEY), vec![1_u64]).unwrap();
+    owner.send(initiator.id(), 1, &theirs.slice(..)).wait().unwrap();
+    initiator.receive(None, 1, 0, &mine.slice(..)).submit(&queue, 2).unwrap();
+    assert_eq!(ended(&initiator, &queue).context, 2, "the first one has no effect");
 }
 
 #[test]
-fn the_name_of_a_dropped_region_is_free_as_soon_as_nothing_uses_it_and_until_then_an_error_says_to_wait() {
-    let (near, far) = pair();
+fn the_number_of_a_dropped_region_is_free_once_no_operation_uses_it() {
+    let (initiator, owner) = pair();
     let options = RegionOptions::new(2, KEY);
     let queue = Queue::with_capacity(1);
     for round in 0..100 {
-        let mine = near.allocate(options, 64).unwrap_or_else(|error| panic!("round {round}: {error}"));
-        assert!(matches!(near.allocate(options, 64), Err(Error::RegionExists(_))));
-        let error = near.wait_until_free(RegionId(2), BOUND).unwrap_err();
+        let mine = initiator.allocate(options, 64).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        assert!(matches!(initiator.allocate(options, 64), Err(Error::RegionExists(_))));
+        let error = initiator.wait_until_free(RegionId(2), BOUND).unwrap_err();
         assert!(matches!(error, Error::RegionExists(_)), "a handle is alive: {error}");
         drop(mine);
     }
-    near.wait_until_free(RegionId(2), Duration::ZERO).expect("nothing uses it");
+    initiator.wait_until_free(RegionId(2), Duration::ZERO).expect("nothing uses it");
 
-    let mine = near.allocate(options, 64).unwrap();
-    let receive = near.receive(Some(far.id()), 1, 0, &mine.slice(..)).submit(&queue, 1).unwrap();
+    let mine = initiator.allocate(options, 64).unwrap();
+    let receive = initiator.receive(Some(owner.id()), 1, 0, &mine.slice(..)).submit(&queue, 1).unwrap();
     drop(mine);
-    let error = near.allocate(options, 64).unwrap_err();
+    let error = initiator.allocate(options, 64).unwrap_err();
     assert!(matches!(error, Error::RegionInUse(RegionId(2))), "{error}");
-    let error = near.wait_until_free(RegionId(2), Duration::from_millis(1)).unwrap_err();
+    let error = initiator.wait_until_free(RegionId(2), Duration::from_millis(1)).unwrap_err();
     assert!(matches!(error, Error::RegionInUse(RegionId(2))), "{error}");
-    near.cancel(receive).unwrap();
-    near.wait_until_free(RegionId(2), BOUND).unwrap();
+    initiator.cancel(receive).unwrap();
+    initiator.wait_until_free(RegionId(2), BOUND).unwrap();
 
     // An operation to a peer ends without further calls.
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let mine = near.allocate(options, BYTES).unwrap();
-    near.put(&mine.slice(..), theirs.address(0)).posted().wait().unwrap();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = initiator.allocate(options, BYTES).unwrap();
+    initiator.put(&mine.slice(..), theirs.address(0)).posted().wait().unwrap();
     drop(mine);
-    near.wait_until_free(RegionId(2), BOUND).unwrap();
-    near.allocate(options, 64).unwrap();
+    initiator.wait_until_free(RegionId(2), BOUND).unwrap();
+    initiator.allocate(options, 64).unwrap();
 }
 
 #[test]
-fn counters_tell_of_bytes_and_frames_on_both_sides() {
-    let (near, far) = pair();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
-    let mine = near.allocate(RegionOptions::new(2, KEY), BYTES).unwrap();
-    let before = (near.counters(), far.counters());
-    near.put(&mine.slice(..), theirs.address(0)).wait().unwrap();
-    let after = (near.counters(), far.counters());
+fn bytes_and_frames_are_counted_on_both_sides() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let mine = initiator.allocate(RegionOptions::new(2, KEY), BYTES).unwrap();
+    let before = (initiator.counters(), owner.counters());
+    initiator.put(&mine.slice(..), theirs.address(0)).wait().unwrap();
+    let after = (initiator.counters(), owner.counters());
     let (data_bytes, bytes) =
         (after.0.data_bytes_sent - before.0.data_bytes_sent, after.0.bytes_sent - before.0.bytes_sent);
     assert!(data_bytes > BYTES && data_bytes < BYTES + BYTES / 4, "{data_bytes} bytes for {BYTES}");
@@ -225,13 +237,13 @@ fn counters_tell_of_bytes_and_frames_on_both_sides() {
 }
 
 #[test]
-fn counters_tell_of_packets_sent_again() {
+fn retransmitted_packets_are_counted() {
     let nodes = rig::local("name: two\nshape: {ring: {nodes: 2}}\nlink: {loss: 20%}\n").into_nodes();
-    let [near, far] = <[Node; 2]>::try_from(nodes).unwrap();
-    let theirs = far.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
+    let [initiator, owner] = <[Node; 2]>::try_from(nodes).unwrap();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), BYTES).unwrap();
     for _ in 0..200 {
-        near.store(theirs.address(0), &[1; 64]).wait().unwrap();
+        initiator.store(theirs.address(0), &[1; 64]).wait().unwrap();
     }
-    let counters = near.counters();
+    let counters = initiator.counters();
     assert!(counters.packets_retransmitted > 0, "{counters:?}");
 }

@@ -8,7 +8,7 @@ use rackloom::fabric::{
     Batch, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node,
     NodeCounters, NodePool, Queue, Received, Region, RegionOptions, Request, Slice, Store,
 };
-use rackloom::hosts::{HostLink, HostLinkError, RoutedWords, WordSocket};
+use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
 use rackloom::memory::{
     AllocateError, DeviceChoice, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages,
     Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
@@ -22,8 +22,8 @@ use rackloom::seat::{
     FaultLine, FaultNotices, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
 };
 use rackloom::sharing::{
-    AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer,
-    Inside, PendingImport, Refusal, Revoked, Seat, Seats, Taken,
+    AccessError, CommandPath, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion,
+    Importer, Inside, PendingImport, Refusal, Revoked, Seat, Seats,
 };
 use rackloom::wires::impaired::{Impaired, Timing, Watch};
 use rackloom::wires::jack::{Idle, Inserter, Jack};
@@ -57,9 +57,9 @@ types!(BOTH, send_and_sync:
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, BlockRequest<'static>,
     Answer, FaultLine<'static>, FaultPlayer, Grant, NewCable, Outlet, SharedMemoryPort, UdpOutlet,
-    HostLink, HostLinkError, RoutedWords, Route, WordSocket,
+    HostLink, HostLinkError, RoutedMessages, Route, MessageSocket,
     AccessError, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion, Importer, Inside<'static>,
-    PendingImport, Refusal, Revoked, Seat, Seats, Taken,
+    PendingImport, Refusal, Revoked, Seat, Seats, CommandPath,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, Offered, PortsError, Settings, SharedMemoryDevice,
     UdpDevice,
     EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Sealed<SharedMemoryDevice>, Tagger,
@@ -84,19 +84,19 @@ fn documented(directory: &Path, found: &mut BTreeMap<String, String>) {
 /// Collects every `pub` type of one file with its documentation.
 fn documented_in(file: &Path, found: &mut BTreeMap<String, String>) {
     let text = std::fs::read_to_string(file).unwrap();
-    let mut said = String::new();
+    let mut documented_types = String::new();
     for line in text.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
         if let ["pub", "struct" | "enum" | "type" | "trait", name, ..] = words[..]
             && line.starts_with("pub")
         {
             let name = name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
-            found.insert(name.to_owned(), std::mem::take(&mut said));
+            found.insert(name.to_owned(), std::mem::take(&mut documented_types));
         } else if line.starts_with("///") {
-            said.push_str(line);
-            said.push('\n');
+            documented_types.push_str(line);
+            documented_types.push('\n');
         } else if line.is_empty() {
-            said.clear();
+            documented_types.clear();
         }
     }
 }
@@ -107,24 +107,32 @@ fn bare(name: &str) -> &str {
 }
 
 #[test]
-fn every_public_type_says_what_the_compiler_has_checked() {
-    let mut said = BTreeMap::new();
+fn every_public_type_documents_its_thread_safety() {
+    let mut documented_types = BTreeMap::new();
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
-    documented(&own.join("src"), &mut said);
+    documented(&own.join("src"), &mut documented_types);
     // Types that this crate re-exports.
     for file in ["grant.rs", "key.rs"] {
-        documented_in(&own.join("../control/src").join(file), &mut said);
+        documented_in(&own.join("../control/src").join(file), &mut documented_types);
     }
     for (list, expected) in [(BOTH, "`Send` and `Sync`"), (ONE_THREAD_AT_A_TIME, "`Send`, not `Sync`")] {
         for name in list.iter().map(|name| bare(name)) {
-            let text = said.remove(name).unwrap_or_else(|| panic!("{name} is not in the sources"));
-            assert!(text.contains(expected), "{name} does not say: {expected}\n{text}");
+            let text =
+                documented_types.remove(name).unwrap_or_else(|| panic!("{name} is not in the sources"));
+            assert!(text.contains(expected), "{name} does not document: {expected}\n{text}");
         }
     }
     // Traits for numbers and outcomes are sealed. Their implementors are checked where they are declared.
     for name in ["Element", "Number", "Outcome"] {
-        assert!(said.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")), "{name}");
+        assert!(
+            documented_types.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")),
+            "{name}"
+        );
     }
-    said.retain(|_, text| !text.is_empty());
-    assert!(said.is_empty(), "not checked here; hint: add them above: {:?}", said.keys());
+    documented_types.retain(|_, text| !text.is_empty());
+    assert!(
+        documented_types.is_empty(),
+        "not checked here; hint: add them above: {:?}",
+        documented_types.keys()
+    );
 }

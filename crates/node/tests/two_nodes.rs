@@ -20,7 +20,7 @@ const REGION: RegionId = RegionId(1);
 const KEY: Key = Key(0x1234);
 const DATA_BYTES: u64 = 1 << 20;
 const SIGNAL_AT: u64 = DATA_BYTES;
-const PATIENCE_NS: u64 = 60_000_000_000;
+const TIMEOUT_NS: u64 = 60_000_000_000;
 const PUT: OperationId = OperationId(1);
 const WAIT: OperationId = OperationId(2);
 
@@ -60,8 +60,8 @@ impl Node {
     /// Polls until `done` returns true.
     fn drive(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
         while !done(self) {
-            self.turn();
-            assert!(self.runtime.now() < Instant(PATIENCE_NS), "{:?}", self.runtime.member().waiting_for());
+            self.poll();
+            assert!(self.runtime.now() < Instant(TIMEOUT_NS), "{:?}", self.runtime.member().waiting_for());
         }
     }
 
@@ -72,9 +72,9 @@ impl Node {
         self.runtime.ports().counters(PortId(0))
     }
 
-    fn turn(&mut self) {
+    fn poll(&mut self) {
         let completed = &mut self.completed;
-        let progress = self.runtime.turn(self.runtime.now(), &mut |event| {
+        let progress = self.runtime.poll(self.runtime.now(), &mut |event| {
             if let Event::Completed { operation, result } = event {
                 result.unwrap();
                 completed.push(operation);

@@ -47,9 +47,9 @@ fn the_receive_buffer_of_an_interface_is_divided_among_its_links() {
 fn a_share_that_cannot_hold_two_frames_is_refused_with_both_numbers() {
     let error = wrong(20, 1, PACKET);
     assert_eq!(error.mistakes.len(), 1, "{error}");
-    let said = error.to_string();
+    let text = error.to_string();
     for part in ["640 credits", "19 links", "33 for each", "needs at least 42", "`credits.limit` to 798"] {
-        assert!(said.contains(part), "no {part:?} in {said}");
+        assert!(text.contains(part), "no {part:?} in {text}");
     }
     plan(20, 1, "wire: packet\ncredits: {limit: 798}\n");
     wrong(20, 1, "wire: packet\ncredits: {limit: 797}\n");
@@ -73,8 +73,8 @@ fn a_bridge_needs_real_interfaces_of_one_machine() {
 #[test]
 fn too_many_links_are_refused_before_they_are_made() {
     for (nodes, planes) in [(4084, 12), (363, 1), (4000, 1)] {
-        let said = wrong(nodes, planes, PACKET).to_string();
-        assert!(said.contains("65535 are possible"), "{said}");
+        let text = wrong(nodes, planes, PACKET).to_string();
+        assert!(text.contains("65535 are possible"), "{text}");
     }
 }
 

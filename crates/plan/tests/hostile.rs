@@ -11,7 +11,7 @@ fn survives(text: &str) {
         Err(error) => {
             assert!(!error.mistakes.is_empty());
             let lines = text.lines().count() as u32;
-            // The end of the text is one line beyond the last.
+            // The end of the text is one line beyond its last line.
             assert!(error.mistakes.iter().all(|mistake| mistake.line <= lines + 1), "{error}");
             assert!(!error.to_string().is_empty());
         }

@@ -101,15 +101,15 @@ hosts:
 #[test]
 fn on_the_udp_wire_links_between_hosts_have_addresses_and_ports() {
     let plan = plan(ROUTED);
-    let place = |host: &str, link: &str| {
+    let address = |host: &str, link: &str| {
         let edge = plan.links.iter().position(|known| known.name == link).unwrap();
         assert_eq!(plan.wire_of(&plan.links[edge].edge), WireKind::Udp);
         plan.udp_address(plan.host_named(host).unwrap(), edge).unwrap().to_string()
     };
-    assert_eq!(place("A", "n1--n2"), "10.1.0.1:26002");
-    assert_eq!(place("B", "n1--n2"), "10.2.0.1:26002");
-    assert_eq!(place("A", "n3--n0"), "10.1.1.1:26004");
-    assert_eq!(place("B", "n3--n0"), "10.2.0.1:26004");
+    assert_eq!(address("A", "n1--n2"), "10.1.0.1:26002");
+    assert_eq!(address("B", "n1--n2"), "10.2.0.1:26002");
+    assert_eq!(address("A", "n3--n0"), "10.1.1.1:26004");
+    assert_eq!(address("B", "n3--n0"), "10.2.0.1:26004");
     let moved = ROUTED.replace("10.2.0.1", "10.2.0.2");
     assert_ne!(plan.config_hash, self::plan(&moved).config_hash);
 }
@@ -139,7 +139,7 @@ fn a_server_is_of_one_host() {
 }
 
 #[test]
-fn links_whose_frames_look_alike_need_interfaces_of_their_own() {
+fn links_with_equal_addresses_need_separate_interfaces() {
     let parallel = |interfaces: &str| {
         format!(
             "name: r\nshape: {{custom: {{nodes: [l, r], links: [{{a: l, b: r, parallel: 2}}]}}}}\n\

@@ -167,7 +167,7 @@ fn every_key_arrives_where_it_belongs() {
 }
 
 #[test]
-fn spelling_does_not_move_the_hash_and_every_setting_does() {
+fn every_setting_changes_the_hash_and_spelling_does_not() {
     let base = plan(MINIMAL).config_hash;
     let same = "# a comment\nshape:\n  ring:\n    nodes: 0x4\nname: \"small\"\nring_bytes: 1024KiB\nlink: {delay: 0.5us}\n";
     assert_eq!(plan(same).config_hash, base);
@@ -238,7 +238,7 @@ fn spelling_does_not_move_the_hash_and_every_setting_does() {
     hashes.push(base);
     hashes.sort_unstable();
     hashes.dedup();
-    assert_eq!(hashes.len(), changes.len() + 1, "each change has a hash of its own");
+    assert_eq!(hashes.len(), changes.len() + 1, "each change has another hash");
     assert_ne!(plan("name: other\nshape: {ring: {nodes: 4}}").config_hash, base);
 }
 
@@ -316,7 +316,7 @@ fn a_job_comes_with_its_settings() {
         assert_eq!(
             Some(with(&format!("job: {name}")).job.kind),
             JobKind::from_name(name),
-            "a word is the defaults"
+            "a single name means the defaults"
         );
     }
 }
@@ -353,7 +353,7 @@ fn a_changed_profile_changes_hash_epoch_and_check() {
 }
 
 #[test]
-fn another_wire_brings_its_own_credits_unless_the_file_fixes_them() {
+fn another_wire_has_its_default_credits_unless_the_file_sets_them() {
     let mut moved = plan(MINIMAL);
     moved.set_wire(WireKind::Packet);
     assert_eq!(moved.links[3].credits, CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 });

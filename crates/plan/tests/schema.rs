@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rackloom_plan::{Plan, schema};
 use serde_json::Value;
-use validator::{complaints, resolved};
+use validator::{errors, resolved};
 
 const EVERY_KEY: &str = include_str!("every-key.yaml");
 const ALTERNATIVES: &str = include_str!("every-key-alternatives.yaml");
@@ -20,7 +20,7 @@ fn instance(text: &str) -> Value {
 
 fn accept(text: &str, what: &str) {
     Plan::parse(text, what).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(complaints(&schema(), &instance(text)), [] as [String; 0], "{what}");
+    assert_eq!(errors(&schema(), &instance(text)), [] as [String; 0], "{what}");
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn walk(root: &Value, schema: &Value, instance: &Value, name: &str, used: &mut B
 }
 
 #[test]
-fn a_value_that_an_editor_underlines_is_refused_by_the_reader_too() {
+fn a_value_that_the_schema_refuses_is_refused_by_the_reader() {
     for (line, path) in [
         ("sede: 7", "/sede"),
         ("seed: -1", "/seed"),
@@ -114,7 +114,7 @@ fn a_value_that_an_editor_underlines_is_refused_by_the_reader_too() {
             false => format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{line}\n"),
         };
         assert!(Plan::parse(&text, "rack").is_err(), "the reader takes {line}");
-        let found = complaints(&schema(), &instance(&text));
+        let found = errors(&schema(), &instance(&text));
         assert!(
             found.iter().any(|complaint| complaint.starts_with(&format!("{path}:"))),
             "{line}: {found:?}"
@@ -123,6 +123,6 @@ fn a_value_that_an_editor_underlines_is_refused_by_the_reader_too() {
     for text in
         ["name: r", "shape: {ring: {nodes: 4}}", "name: r\nshape: {ring: {nodes: 4}, star: {nodes: 4}}"]
     {
-        assert!(!complaints(&schema(), &instance(text)).is_empty(), "{text}");
+        assert!(!errors(&schema(), &instance(text)).is_empty(), "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing is allocated per frame once a stream is warm: counted over 100,000 frames.
+//! Allocations per frame of a warm stream: none, counted over 100,000 frames.
 
 mod harness;
 
@@ -33,7 +33,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Wires of fixed slots: sent frames lie in `outbox` until the loop carries them over.
+/// Wires with fixed slots. Sent frames stay in `outbox` until the loop delivers them.
 struct FixedWires {
     slot: Vec<u8>,
     outbox: Vec<Vec<u8>>,
@@ -121,7 +121,7 @@ fn side(node: u16, retry: Option<RetryConfig>) -> Side {
     Side { endpoint, wires: FixedWires::new(), memory }
 }
 
-/// Carry over what `from` has sent and let `to` answer. Returns the number of frames.
+/// Delivers the frames of `from` and lets `to` answer. Returns the number of frames.
 fn carry(now: Instant, from: &mut Side, to: &mut Side) -> u64 {
     let count = std::mem::take(&mut from.wires.sent);
     for index in 0..count {

@@ -1,7 +1,7 @@
-//! A node that ignores every limit makes its neighbour grow by no more than a stated number of bytes.
+//! Memory growth of a node whose neighbour ignores every limit: bounded by a stated number of bytes.
 //!
-//! Node 1 is given hand-made packets in the name of node 0, a million operations of each kind. Node 0 never acknowledges an answer. The
-//! allocator counts the bytes that node 1 holds.
+//! Node 1 gets made-up packets in the name of node 0, a million operations of each kind. Node 0 never
+//! acknowledges an answer. The allocator counts the bytes that node 1 holds.
 
 mod harness;
 
@@ -49,20 +49,20 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 const OPERATIONS_SENT: usize = 1_000_000;
-/// Bytes by which node 1 may grow, frames that it keeps leased included. The window is 256 packets of at most 4,352 bytes, and a
-/// class of answers has at most two windows of packets and a few more.
+/// Bytes by which node 1 may grow, leased frames included. The window is 256 packets of at most 4,352 bytes,
+/// and a class of answers has at most two windows of packets and a few more.
 const BYTES_MAX: i64 = 8 << 20;
 
-/// Node 1, and a data frame that node 0 really sent to it.
+/// Node 1, and a data frame that node 0 has sent to it.
 struct Victim {
     fabric: Fabric,
     frame: Vec<u8>,
     leases: BTreeMap<u32, Vec<u8>>,
     next_lease: u32,
     memory: VectorMemory,
-    /// Memory answers nothing.
+    /// Requests to memory. They are not answered.
     is_memory_stuck: bool,
-    /// By class: the next packet and its first operation.
+    /// Number of the next packet and of its first operation, by class.
     next: [(u32, u32); 4],
 }
 
@@ -81,7 +81,7 @@ impl Victim {
             !is_data
         });
         fabric.command(0, store(1, at(1, 0), &[7; 8])).unwrap();
-        // Offers of node 1's own, for pulls.
+        // Offers of node 1, for pulls.
         let send = |id| Command::Send {
             operation: OperationId(id),
             target: NodeId(0),

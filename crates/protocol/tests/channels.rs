@@ -1,4 +1,5 @@
-//! Virtual channels of whole links: each has its queue and its credits, and frames climb where they must.
+//! Virtual channels of whole links: each has a queue and credits, and frames change channels where the rules
+//! require it.
 
 mod harness;
 
@@ -21,7 +22,8 @@ fn with_channels(channels: ChannelConfig) -> Options {
     Options { channels, ..options(RetransmissionMode::Selective) }
 }
 
-/// Everyone puts to the node three further on, with small buffers, no bubble and its own frames first.
+/// Returns a ring in which every node puts to the third node after it, with small buffers, without a bubble,
+/// and with own frames first.
 fn all_send(channels: ChannelConfig, frames: u32) -> Fabric {
     let mut options = with_channels(channels);
     options.credits.limit = 35 * frames * options.channels.count() as u32;
@@ -37,7 +39,7 @@ fn all_send(channels: ChannelConfig, frames: u32) -> Fabric {
 
 // W-34
 #[test]
-fn a_dateline_keeps_a_ring_moving_that_stands_still_without() {
+fn a_dateline_prevents_the_deadlock_of_a_ring() {
     for rise in [Rise::Dateline, Rise::Hop] {
         let levels = if rise == Rise::Hop { 4 } else { 2 };
         for frames in [1, 2, 4] {
@@ -46,7 +48,7 @@ fn a_dateline_keeps_a_ring_moving_that_stands_still_without() {
             (0..8).for_each(|id| assert_eq!(fabric.finish(id), Ok(0), "{rise:?}, {frames} frames of buffer"));
         }
     }
-    // As many channels, and none of them is climbed to.
+    // An equal number of channels, of which frames use one.
     let mut fabric = all_send(ChannelConfig { levels: 2, ..ChannelConfig::default() }, 1);
     fabric.run_for(50_000_000);
     assert!((0..8).all(|id| fabric.outcome(id).is_none()));
@@ -86,7 +88,7 @@ fn frames_name_the_channel_of_their_class_and_level_and_its_counters() {
 // W-33
 #[test]
 fn a_frame_on_a_channel_that_the_link_does_not_have_is_dropped() {
-    // With retry the hop check covers the whole frame, and the test can seal it again.
+    // With retry the hop check covers the whole frame, and the test can compute it.
     let options = Options { retry: Some(RETRY), ..with_channels(ChannelConfig::by_class()) };
     let mut fabric = Fabric::up(ring(2), &options);
     fabric.filter = Box::new(|_, _, forward, bytes| {
@@ -106,7 +108,7 @@ fn a_frame_on_a_channel_that_the_link_does_not_have_is_dropped() {
 
 // W-32
 #[test]
-fn ends_that_count_other_channels_do_not_become_neighbours() {
+fn ends_with_different_channels_do_not_become_neighbours() {
     let mut fabric = Fabric::new(ring(2), &with_channels(ChannelConfig::by_class()));
     fabric.restart(1, &options(RetransmissionMode::Selective));
     fabric.run_for(1_000_000);
@@ -114,9 +116,9 @@ fn ends_that_count_other_channels_do_not_become_neighbours() {
     assert!(fabric.counters(0, 0).dropped_for(DropReason::Stranger) > 0);
 }
 
-/// Stores are not held back by bulk data that waits for credits.
+/// Stores are not blocked by bulk data that waits for credits.
 #[test]
-fn a_channel_without_credits_holds_back_no_other() {
+fn a_channel_without_credits_blocks_no_other_channel() {
     let mut options = with_channels(ChannelConfig::by_class());
     options.credits.limit = 4 * 80;
     let mut fabric = Fabric::up(star(3, 1), &options);
@@ -138,9 +140,10 @@ fn a_channel_without_credits_holds_back_no_other() {
     assert_eq!(fabric.finish(1), Ok(0));
 }
 
-/// Everything at once over links that lose frames: each channel's books balance at any moment, and nothing is lost or doubled.
+/// All operations at once over links that lose frames: the credits of each channel balance at any time, and
+/// no operation is lost or applied twice.
 #[test]
-fn books_of_every_channel_balance_under_loss_with_and_without_retry() {
+fn credits_of_every_channel_balance_under_loss_with_and_without_retry() {
     for retry in [None, Some(RETRY)] {
         let mut options = with_channels(ChannelConfig {
             rise: Rise::Dateline,
@@ -153,17 +156,17 @@ fn books_of_every_channel_balance_under_loss_with_and_without_retry() {
         let mut fabric = Fabric::up(ring(4), &options);
         fabric.filter = lossy(20, 5);
         for node in 0..4u16 {
-            let (id, far) = (u64::from(node), (node + 2) % 4);
-            fabric.command(usize::from(node), put(id, at(far, 0), local(0, 100_000))).unwrap();
+            let (id, opposite) = (u64::from(node), (node + 2) % 4);
+            fabric.command(usize::from(node), put(id, at(opposite, 0), local(0, 100_000))).unwrap();
             fabric
-                .command(usize::from(node), get(10 + id, at(far, 200_000), local(400_000, 50_000)))
+                .command(usize::from(node), get(10 + id, at(opposite, 200_000), local(400_000, 50_000)))
                 .unwrap();
             fabric.command(usize::from(node), fetch_add(20 + id, at((node + 1) % 4, 900_000), 1)).unwrap();
         }
         let ids = || (0..4).chain(10..14).chain(20..24);
         while ids().any(|id| fabric.outcome(id).is_none()) {
             fabric.step();
-            // A frame that is repeated is on the wire twice, and its credits are taken once.
+            // A replayed frame is on the wire twice and takes its credits once.
             let books = if retry.is_none() { fabric.books() } else { Vec::new() };
             for (edge, forward, books) in books {
                 let books = books.unwrap_or_else(|| panic!("edge {edge} {forward}: credits from nowhere"));
@@ -201,7 +204,8 @@ fn the_line_of_a_frame_names_its_channel() {
     assert!(lines.iter().any(|line| line.starts_with("data m0->m1 bulk psn 0 on channel 2")), "{lines:?}");
 }
 
-/// A switch with one link that divides nothing: what comes in there leaves over another in its lane, a level higher.
+/// Switch with one undivided link. A frame from that link leaves over another link in its lane, one level
+/// higher.
 // W-44
 #[test]
 fn over_an_undivided_link_frames_keep_their_channels_and_share_its_credits() {
@@ -227,7 +231,7 @@ fn over_an_undivided_link_frames_keep_their_channels_and_share_its_credits() {
         let balanced =
             |books: &Option<Books>| books.is_some_and(|books| books.held == 0 && books.leaked == 0);
         assert!(books.iter().all(|(_, _, books)| balanced(books)), "{books:?}");
-        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 0).count(), 2, "one account each way");
-        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 1).count(), 16, "eight accounts each way");
+        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 0).count(), 2, "one account per direction");
+        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 1).count(), 16, "eight accounts per direction");
     }
 }

@@ -1,4 +1,4 @@
-//! Credits of whole links: none are created, lost ones are recovered or leak, as configured.
+//! Credits of whole links: none are created, and lost ones are recovered or leak, as configured.
 
 mod harness;
 
@@ -19,7 +19,7 @@ fn is_data(bytes: &[u8]) -> bool {
     bytes[layout::VERSION_KIND] & 15 == FrameKind::Data as u8
 }
 
-/// The books of every direction; they must balance at any moment.
+/// Returns the credits of every direction. They must balance at any time.
 fn balanced(fabric: &mut Fabric) -> Vec<Books> {
     let now = fabric.now;
     let books = fabric.books().into_iter();
@@ -38,7 +38,7 @@ fn balanced(fabric: &mut Fabric) -> Vec<Books> {
         .collect()
 }
 
-/// Everyone sends to the node opposite, through relays, while the books are looked at after every step.
+/// Every node sends to the opposite node through relays. The credits are checked after every step.
 fn work(fabric: &mut Fabric) {
     for node in 0..4u16 {
         let target = at((node + 2) % 4, 0);
@@ -53,7 +53,7 @@ fn work(fabric: &mut Fabric) {
 
 // W-19
 #[test]
-fn credits_are_conserved_at_every_moment_and_none_leaks_without_loss() {
+fn credits_are_conserved_at_any_time_and_none_leaks_without_loss() {
     for resync in [true, false] {
         let mut fabric = Fabric::up(ring(4), &tight(resync));
         work(&mut fabric);
@@ -62,7 +62,7 @@ fn credits_are_conserved_at_every_moment_and_none_leaks_without_loss() {
     }
 }
 
-/// Loses every n-th data frame of one link.
+/// Drops every n-th data frame of one link.
 fn lose_every(nth: u32) -> Filter {
     let mut count = 0;
     Box::new(move |_, edge, forward, bytes| {
@@ -74,7 +74,7 @@ fn lose_every(nth: u32) -> Filter {
 
 // W-20
 #[test]
-fn with_resync_lost_frames_give_their_credits_back() {
+fn with_resync_the_credits_of_lost_frames_are_recovered() {
     let mut fabric = Fabric::up(ring(4), &tight(true));
     fabric.filter = lose_every(10);
     work(&mut fabric);
@@ -88,7 +88,7 @@ fn with_resync_lost_frames_give_their_credits_back() {
 
 // W-30
 #[test]
-fn without_resync_they_leak_until_the_link_stands_still_and_come_back_when_it_goes_down() {
+fn without_resync_credits_leak_until_the_link_stops_and_return_when_it_goes_down() {
     let mut fabric = Fabric::up(ring(2), &tight(false));
     fabric.filter = lose_every(10);
     fabric.command(0, put(1, at(1, 0), local(0, 900_000))).unwrap();
@@ -99,7 +99,7 @@ fn without_resync_they_leak_until_the_link_stands_still_and_come_back_when_it_go
         assert!(books.leaked >= leaked, "a leak closes by itself");
         leaked = books.leaked;
     }
-    // A largest frame costs 35 credits, and a member's own leaves only where two would fit.
+    // A largest frame costs 35 credits, and a member's own frame leaves only if two would fit.
     assert!(leaked > 90 - 2 * 35, "{leaked} credits leaked");
     let sent = fabric.counters(0, 0).data_frames_sent;
     fabric.run_for(5_000_000);
@@ -121,7 +121,7 @@ fn without_resync_they_leak_until_the_link_stands_still_and_come_back_when_it_go
 }
 
 #[test]
-fn a_damaged_frame_leaks_like_a_lost_one() {
+fn the_credits_of_a_corrupted_frame_leak_as_those_of_a_lost_one() {
     let mut options = tight(false);
     options.credits.limit = 200;
     let mut fabric = Fabric::up(ring(2), &options);
@@ -160,7 +160,7 @@ fn narrow_updates_send_more_credit_frames_than_wide_ones() {
 
 // W-20
 #[test]
-fn a_counter_that_no_honest_neighbour_has_is_counted_at_its_port() {
+fn an_impossible_counter_is_counted_at_its_port() {
     let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));
     fabric.filter = Box::new(|_, edge, forward, bytes| {
         if edge == 0 && forward && bytes[wire::layout::VERSION_KIND] & 15 == 4 {

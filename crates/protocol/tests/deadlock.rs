@@ -6,13 +6,14 @@ use harness::*;
 use rackloom_protocol::forwarding::waits::circle;
 use rackloom_protocol::*;
 
-/// Returns a ring of eight nodes, each sending to the one three hops further; all short paths lead in one direction.
+/// Returns a ring of eight nodes, each sending to the third node after it. All short paths lead in one
+/// direction.
 fn all_send(forwarding: ForwardingConfig, limit: u32) -> Fabric {
     let mut options = options(RetransmissionMode::Selective);
     options.credits.limit = limit;
     options.forwarding = forwarding;
     let mut fabric = Fabric::up(ring(8), &options);
-    // Every byte of every source, so that a single frame that gets through is seen.
+    // Every byte of every source is set, so that a single delivered frame is detected.
     (0..8).for_each(|node| fabric.memory(node)[..400_000].fill(0xff));
     // All get their commands before any frame has arrived.
     for node in 0..8u16 {
@@ -27,7 +28,7 @@ fn delivered(fabric: &mut Fabric) -> usize {
 }
 
 #[test]
-fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
+fn a_ring_without_a_bubble_and_with_own_frames_first_delivers_nothing() {
     let rules = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
     // Buffers for one, two, four and sixteen of the largest frames.
     for frames in [1, 2, 4, 16] {
@@ -42,7 +43,7 @@ fn without_a_bubble_and_with_its_own_frames_first_a_ring_delivers_nothing() {
 
 // W-51
 #[test]
-fn no_frame_goes_back_to_where_it_came_from() {
+fn no_frame_is_sent_back_over_its_ingress() {
     let mut options = options(RetransmissionMode::Selective);
     options.credits.limit = 35 * 4;
     let mut fabric = Fabric::up(ring(4), &options);
@@ -67,11 +68,11 @@ fn no_frame_goes_back_to_where_it_came_from() {
     assert!(fabric.memory(2)[500_000..900_000].iter().all(|byte| *byte == 7));
     assert_eq!(came_back.get(), 0);
     let dropped: u64 = (0..2).map(|port| fabric.counters(1, port).dropped_for(DropReason::NoRoute)).sum();
-    assert!(dropped > 0, "some were on their way");
+    assert!(dropped > 0, "some were in flight");
 }
 
 #[test]
-fn with_the_bubble_it_delivers_everything() {
+fn a_ring_with_a_bubble_delivers_everything() {
     for own_first in [false, true] {
         for frames in [2, 4, 16] {
             let mut fabric = all_send(

@@ -1,4 +1,4 @@
-//! Links and nodes that die, return, and are restarted.
+//! Links and nodes that fail, recover and restart.
 
 mod harness;
 
@@ -10,7 +10,7 @@ fn selective() -> Options {
     options(RetransmissionMode::Selective)
 }
 
-/// Drop everything on these edges.
+/// Drops all frames on these edges.
 fn cut(edges: &'static [u16]) -> Filter {
     Box::new(move |_, edge, _, _| !edges.contains(&edge))
 }
@@ -23,7 +23,7 @@ fn lost_at(fabric: &Fabric, node: usize, dead: u16) -> Option<Instant> {
 
 // W-17
 #[test]
-fn a_dead_node_is_named_by_everybody_within_the_bound() {
+fn a_dead_node_is_reported_by_all_nodes_within_the_detection_time() {
     let mut fabric = Fabric::up(ring(4), &selective());
     fabric.run_for(1_234_567);
     fabric.kill(2);
@@ -32,16 +32,16 @@ fn a_dead_node_is_named_by_everybody_within_the_bound() {
     let interval = TIMERS.heartbeat_interval_ns;
     let misses = u64::from(TIMERS.heartbeat_miss_max);
     for node in [0, 1, 3] {
-        let noticed = lost_at(&fabric, node, 2).expect("everybody notices").since(killed);
-        // A heartbeat left at most one interval before the death and arrives a delay later; the report takes at most
-        // two hops to node 0.
+        let noticed = lost_at(&fabric, node, 2).expect("every node detects it").since(killed);
+        // A heartbeat left at most one interval before the death and arrives a delay later. The report takes
+        // at most two hops to node 0.
         assert!(noticed > (misses - 1) * interval, "node {node} after {noticed} ns");
         assert!(noticed <= misses * interval + 3 * DELAY_NS, "node {node} after {noticed} ns");
     }
 }
 
 #[test]
-fn operations_to_a_dead_node_end_as_errors_and_say_the_truth() {
+fn operations_to_a_dead_node_end_with_correct_errors() {
     let mut fabric = Fabric::up(ring(4), &selective());
     fabric.kill(2);
     fabric.command(1, store(1, at(2, 0), &[1])).unwrap();
@@ -65,7 +65,7 @@ fn flush(id: u64, target: Option<u16>) -> Command<'static> {
 }
 
 #[test]
-fn posted_stores_that_a_death_has_swallowed_show_in_the_next_flush() {
+fn posted_stores_lost_by_a_death_fail_the_next_flush() {
     for target in [None, Some(2)] {
         let mut fabric = Fabric::up(ring(4), &selective());
         fabric.command(1, posted(at(3, 0), &[1])).unwrap();
@@ -77,12 +77,12 @@ fn posted_stores_that_a_death_has_swallowed_show_in_the_next_flush() {
         fabric.command(1, flush(2, target)).unwrap();
         assert_eq!(fabric.finish(2), Err(OperationError::OutcomeUnknown));
         fabric.command(1, flush(3, None)).unwrap();
-        assert_eq!(fabric.finish(3), Ok(0), "it is said once");
+        assert_eq!(fabric.finish(3), Ok(0), "it is reported once");
     }
 }
 
 #[test]
-fn posted_stores_that_were_visible_before_the_death_are_no_failure() {
+fn posted_stores_that_were_visible_before_the_death_do_not_fail_the_flush() {
     let mut fabric = Fabric::up(ring(4), &selective());
     fabric.command(1, posted(at(2, 0), &[1])).unwrap();
     fabric.run_for(1_000_000);
@@ -93,7 +93,7 @@ fn posted_stores_that_were_visible_before_the_death_are_no_failure() {
 }
 
 #[test]
-fn a_flush_that_a_death_ends_speaks_for_the_posted_stores_before_it_only() {
+fn a_flush_that_a_death_ends_covers_only_earlier_posted_stores() {
     for is_one_behind in [false, true] {
         let mut fabric = Fabric::up(ring(4), &selective());
         fabric.kill(2);
@@ -110,7 +110,7 @@ fn a_flush_that_a_death_ends_speaks_for_the_posted_stores_before_it_only() {
 }
 
 #[test]
-fn a_refused_posted_store_is_not_forgotten_when_its_target_dies_or_begins_anew() {
+fn a_refused_posted_store_is_reported_even_if_its_target_dies_or_restarts() {
     for restarts in [false, true] {
         let options = selective();
         let mut fabric = Fabric::up(ring(4), &options);
@@ -147,7 +147,7 @@ fn a_wait_for_a_dead_node_ends() {
 }
 
 #[test]
-fn a_command_that_names_nobody_or_a_lost_node_is_refused() {
+fn a_command_to_an_unknown_or_lost_node_is_refused() {
     let mut fabric = Fabric::up(star(3, 1), &selective());
     let naming = |node: u16| {
         let peer = Some(NodeId(node));
@@ -169,8 +169,8 @@ fn a_command_that_names_nobody_or_a_lost_node_is_refused() {
         let store = store(1, at(node, 0), &[1]);
         (vec![Command::Fence { target: peer }, flush(1, Some(node)), receive, store], wait)
     };
-    let (myself, switch, nobody) = (0, 3, 99);
-    for node in [myself, switch, nobody] {
+    let (own, switch, unknown) = (0, 3, 99);
+    for node in [own, switch, unknown] {
         let (commands, wait) = naming(node);
         for command in commands.into_iter().chain([wait]) {
             let refused = fabric.command(0, command);
@@ -186,7 +186,7 @@ fn a_command_that_names_nobody_or_a_lost_node_is_refused() {
 }
 
 #[test]
-fn a_flush_that_fails_says_because_of_whom() {
+fn a_failed_flush_names_the_node() {
     let mut fabric = Fabric::up(ring(4), &selective());
     let wrong = RemoteAddress { key: Key(1), ..at(0, 0) };
     fabric.command(1, posted(wrong, &[1])).unwrap();
@@ -216,7 +216,7 @@ fn wait_for_seven(id: u64) -> Command<'static> {
 }
 
 #[test]
-fn what_a_dead_node_has_written_fulfils_a_wait() {
+fn a_store_of_a_node_that_died_later_ends_a_wait() {
     let mut fabric = Fabric::up(star(3, 1), &selective());
     fabric.command(1, store(1, at(0, 0), &[7])).unwrap();
     fabric.finish(1).unwrap();
@@ -230,7 +230,7 @@ fn what_a_dead_node_has_written_fulfils_a_wait() {
 }
 
 #[test]
-fn a_wait_that_the_owner_has_fulfilled_himself_does_not_end_as_a_loss() {
+fn a_wait_that_the_owners_write_satisfies_does_not_end_as_a_loss() {
     let mut fabric = Fabric::up(star(3, 1), &selective());
     fabric.command(0, wait_for_seven(1)).unwrap();
     // The owner's own write wakes no wait, so the word is not read before the loss.
@@ -240,7 +240,7 @@ fn a_wait_that_the_owner_has_fulfilled_himself_does_not_end_as_a_loss() {
 }
 
 #[test]
-fn a_cut_ring_goes_the_other_way_round() {
+fn a_cut_ring_uses_the_other_direction() {
     let mut fabric = Fabric::up(ring(4), &selective());
     fabric.filter = cut(&[0]);
     fabric.command(0, put(1, at(1, 0), local(0, 500_000))).unwrap();
@@ -252,12 +252,12 @@ fn a_cut_ring_goes_the_other_way_round() {
         *node == 0 && matches!(event, Event::PathChanged { destination: NodeId(1), to: Some(PortId(1)), .. })
     });
     assert!(moved);
-    assert_eq!(lost_at(&fabric, 0, 1), None, "nobody is lost");
+    assert_eq!(lost_at(&fabric, 0, 1), None, "no node is lost");
 }
 
 // W-25
 #[test]
-fn an_acknowledgement_that_died_with_its_path_is_repeated_on_the_new_one() {
+fn an_acknowledgement_lost_with_its_path_is_repeated_on_the_new_path() {
     let mut patient = selective();
     patient.transport.timeout_initial_ns = 1_000_000_000;
     patient.transport.timeout_max_ns = 1_000_000_000;
@@ -278,7 +278,7 @@ fn an_acknowledgement_that_died_with_its_path_is_repeated_on_the_new_one() {
 }
 
 #[test]
-fn a_one_way_cut_is_noticed_at_both_ends() {
+fn a_cut_of_one_direction_is_detected_at_both_ends() {
     let mut fabric = Fabric::up(ring(4), &selective());
     fabric.filter = Box::new(|_, edge, forward, _| !(edge == 0 && forward));
     fabric.command(0, put(1, at(1, 0), local(0, 100_000))).unwrap();
@@ -305,7 +305,7 @@ fn a_mesh_uses_a_relay() {
 }
 
 #[test]
-fn a_star_that_loses_a_plane_uses_the_other_and_with_no_plane_left_says_so() {
+fn a_star_uses_the_other_plane_and_reports_the_loss_of_the_last_one() {
     let mut fabric = Fabric::up(star(4, 2), &selective());
     fabric.kill(4);
     for node in 0..4u16 {
@@ -321,7 +321,7 @@ fn a_star_that_loses_a_plane_uses_the_other_and_with_no_plane_left_says_so() {
     assert!(lost_at(&fabric, 0, 3).is_some());
 }
 
-/// Three nodes and two planes, and node 0 has lost the one plane before the other has been up there.
+/// Three nodes and two planes. Node 0 has lost one plane before the other one was up.
 fn half_up() -> Fabric {
     let mut fabric = Fabric::new(star(3, 2), &selective());
     fabric.filter = cut(&[0]);
@@ -334,7 +334,7 @@ fn half_up() -> Fabric {
 }
 
 #[test]
-fn a_path_that_goes_before_the_second_has_come_is_nobodys_death() {
+fn losing_one_path_before_the_second_is_up_is_no_death() {
     let mut fabric = half_up();
     fabric.run_for(20_000);
     fabric.command(2, store(2, at(0, 0), &[8])).unwrap();
@@ -348,7 +348,7 @@ fn a_path_that_goes_before_the_second_has_come_is_nobodys_death() {
 }
 
 #[test]
-fn a_path_that_does_not_come_is_awaited_for_as_long_as_a_silent_neighbour() {
+fn a_missing_path_is_awaited_for_the_detection_time() {
     let mut fabric = half_up();
     assert_eq!(fabric.finish(1), Err(OperationError::OutcomeUnknown));
     let lost = lost_at(&fabric, 0, 1).expect("it has been given up");
@@ -356,7 +356,7 @@ fn a_path_that_does_not_come_is_awaited_for_as_long_as_a_silent_neighbour() {
 }
 
 #[test]
-fn return_is_slower_than_departure() {
+fn recovery_is_slower_than_loss() {
     let mut fabric = Fabric::up(ring(2), &selective());
     fabric.filter = cut(&[0]);
     fabric.run_until("departure", |fabric| lost_at(fabric, 0, 1).is_some());
@@ -366,12 +366,12 @@ fn return_is_slower_than_departure() {
     let took = fabric.now.since(departed);
     assert!(took >= TIMERS.hold_down_ns, "{took} ns");
     fabric.command(0, store(1, at(1, 0), &[9])).unwrap();
-    assert_eq!(fabric.finish(1), Ok(0), "the streams go on where they were");
+    assert_eq!(fabric.finish(1), Ok(0), "the streams continue");
 }
 
 // W-23
 #[test]
-fn what_was_given_up_during_a_partition_is_not_written_later() {
+fn operations_given_up_during_a_partition_are_not_written_later() {
     let mut fabric = Fabric::up(ring(2), &selective());
     fabric.filter = Box::new(|_, _, forward, _| !forward);
     fabric.command(0, store(1, at(1, 0), &[66; 64])).unwrap();
@@ -390,13 +390,13 @@ fn what_was_given_up_during_a_partition_is_not_written_later() {
 }
 
 #[test]
-fn a_restarted_node_gets_nothing_of_its_former_life() {
+fn a_restarted_node_gets_no_frame_for_its_earlier_incarnation() {
     let options = selective();
     let mut fabric = Fabric::up(ring(4), &options);
     fabric.command(1, store(1, at(2, 0), &[1])).unwrap();
     fabric.finish(1).unwrap();
     fabric.filter = Box::new(|_, edge, _, bytes| {
-        // No frame for node 2 arrives any more; its neighbours have not noticed yet.
+        // No frame for node 2 arrives any more. Its neighbours have not detected it yet.
         let data = bytes[layout::VERSION_KIND] & 15 == 1;
         !(data && (edge == 1 || edge == 2))
     });
@@ -408,7 +408,7 @@ fn a_restarted_node_gets_nothing_of_its_former_life() {
     assert_eq!(fabric.finish(2), Err(OperationError::OutcomeUnknown));
     fabric.run_until("rejoin", Fabric::everyone_reaches_everyone);
     fabric.run_for(1_000_000);
-    assert_eq!(fabric.memory(2)[8], 0, "never replayed into the new life");
+    assert_eq!(fabric.memory(2)[8], 0, "never replayed to the new incarnation");
     fabric.command(1, store(3, at(2, 16), &[3])).unwrap();
     assert_eq!(fabric.finish(3), Ok(0));
     assert_eq!(fabric.memory(2)[16], 3);
@@ -420,8 +420,8 @@ fn a_restarted_node_gets_nothing_of_its_former_life() {
     );
 }
 
-/// Loses the reports of member `origin`, from all members.
-fn unheard(origin: u16) -> Filter {
+/// Drops the reports of member `origin`, from all members.
+fn without_reports_of(origin: u16) -> Filter {
     Box::new(move |_, _, _, bytes| {
         let is_report = bytes[layout::VERSION_KIND] & 15 == wire::frame::FrameKind::Report as u8;
         let body = layout::FABRIC;
@@ -431,22 +431,25 @@ fn unheard(origin: u16) -> Filter {
 
 // W-63
 #[test]
-fn nobody_is_reached_on_the_word_of_a_life_that_is_over() {
+fn reports_of_an_earlier_incarnation_make_no_node_reachable() {
     let mut fabric = Fabric::up(ring(4), &selective());
     fabric.kill(2);
     fabric.run_until("the death is noticed", |fabric| {
         (0..4).all(|node| node == 2 || lost_at(fabric, node, 2).is_some())
     });
     fabric.restart(2, &selective());
-    fabric.filter = unheard(2);
+    fabric.filter = without_reports_of(2);
     fabric.run_for(5_000_000);
     assert_eq!(fabric.endpoint(1).link_state(PortId(0)), LinkState::Up, "the links are up");
     assert_eq!(fabric.endpoint(3).link_state(PortId(1)), LinkState::Up);
     for node in [0, 1, 3] {
-        assert!(!fabric.endpoint(node).is_reachable(NodeId(2)), "node {node} goes by the old life's word");
+        assert!(
+            !fabric.endpoint(node).is_reachable(NodeId(2)),
+            "node {node} uses a report of the earlier incarnation"
+        );
     }
     fabric.filter = Box::new(|_, _, _, _| true);
-    fabric.run_until("the new life is heard of", Fabric::everyone_reaches_everyone);
+    fabric.run_until("the new incarnation is reported", Fabric::everyone_reaches_everyone);
     for node in [0, 1, 3] {
         fabric.command(node, store(node as u64, at(2, 0), &[1])).unwrap();
         assert_eq!(fabric.finish(node as u64), Ok(0), "from node {node}");
@@ -455,7 +458,7 @@ fn nobody_is_reached_on_the_word_of_a_life_that_is_over() {
 
 // W-64
 #[test]
-fn a_node_that_came_back_is_reached_by_the_word_of_its_new_life_and_not_of_its_old_one() {
+fn a_restarted_node_is_reached_by_reports_of_its_new_incarnation_only() {
     for (what, graph, victim, lossy_seed) in [
         ("ring of 2", ring(2), 1, None),
         ("ring of 4", ring(4), 2, None),
@@ -478,16 +481,16 @@ fn a_node_that_came_back_is_reached_by_the_word_of_its_new_life_and_not_of_its_o
         });
         fabric.restart(victim, &options);
         // A member that reaches the node uses it at once.
-        let mut asked: Vec<usize> = Vec::new();
+        let mut reached: Vec<usize> = Vec::new();
         for _ in 0..1_000_000 {
             for other in &others {
-                if !asked.contains(other) && fabric.endpoint(*other).is_reachable(NodeId(victim as u16)) {
-                    asked.push(*other);
+                if !reached.contains(other) && fabric.endpoint(*other).is_reachable(NodeId(victim as u16)) {
+                    reached.push(*other);
                     let offset = 8 * *other as u64;
                     fabric.command(*other, store(*other as u64, at(victim as u16, offset), &[9])).unwrap();
                 }
             }
-            if asked.len() == others.len() {
+            if reached.len() == others.len() {
                 break;
             }
             fabric.step();
@@ -499,7 +502,7 @@ fn a_node_that_came_back_is_reached_by_the_word_of_its_new_life_and_not_of_its_o
 }
 
 #[test]
-fn a_link_switched_off_by_the_user_moves_traffic_and_comes_back() {
+fn a_link_switched_off_by_the_user_moves_its_traffic_and_recovers() {
     let mut fabric = Fabric::up(ring(4), &selective());
     let now = fabric.now;
     fabric.endpoint(0).administer_link(now, PortId(0), false);
@@ -515,7 +518,7 @@ fn a_link_switched_off_by_the_user_moves_traffic_and_comes_back() {
 
 // W-5
 #[test]
-fn a_forwarder_lowers_the_hop_limit_and_drops_a_frame_at_its_end() {
+fn a_forwarder_decrements_the_hop_limit_and_drops_a_frame_at_zero() {
     let mut fabric = Fabric::up(ring(4), &selective());
     let seen = std::rc::Rc::new(std::cell::RefCell::new(std::collections::BTreeSet::new()));
     let sink = seen.clone();
@@ -548,7 +551,7 @@ fn a_forwarder_lowers_the_hop_limit_and_drops_a_frame_at_its_end() {
 
 // W-18
 #[test]
-fn a_lost_report_is_told_again() {
+fn a_lost_report_is_repeated() {
     let mut fabric = Fabric::up(ring(4), &selective());
     // Edge 0 fails, and for a while all reports are lost.
     fabric.filter = Box::new(|_, edge, _, bytes| edge != 0 && bytes[layout::VERSION_KIND] & 15 != 5);

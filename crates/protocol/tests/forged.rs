@@ -20,7 +20,7 @@ const fn incarnation(node: u64) -> Incarnation {
     Incarnation(1000 + node)
 }
 
-/// A ring of four, and a heartbeat that node 0 really sent to node 1.
+/// A ring of four, and a heartbeat that node 0 has sent to node 1.
 fn ring_of_four() -> (Fabric, Vec<u8>) {
     let mut fabric = Fabric::up(ring(4), &options(RetransmissionMode::Selective));
     let caught = Rc::new(RefCell::new(Vec::new()));
@@ -47,23 +47,23 @@ fn sealed(mut frame: Vec<u8>, kind: u8) -> Vec<u8> {
 }
 
 /// Delivers a report from node 0 to node 1 that no link of a member carries data.
-fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, life: Incarnation, number: u32) {
+fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, incarnation: Incarnation, number: u32) {
     let edges = fabric.graph.ports(NodeId(origin)).into_iter().map(|(edge, ..)| (edge, None)).collect();
-    let report = LinkReport { origin: NodeId(origin), incarnation: life, number, edges, is_departure: false };
+    let report = LinkReport { origin: NodeId(origin), incarnation, number, edges, is_departure: false };
     let mut frame = heartbeat[..layout::FABRIC].to_vec();
     frame.resize(layout::FABRIC + report.encoded_bytes(), 0);
     report.write(&mut frame[layout::FABRIC..]);
     fabric.deliver(1, PortId(port_towards(fabric, 1, 0)), sealed(frame, REPORT));
 }
 
-fn give_hello(fabric: &mut Fabric, heartbeat: &[u8], life: Incarnation, heard: Incarnation) {
+fn give_hello(fabric: &mut Fabric, heartbeat: &[u8], incarnation: Incarnation, heard: Incarnation) {
     let hello = Hello {
         node: NodeId(0),
         port: PortId(0),
         plane: Plane(0),
         answer_wanted: true,
         frame_bytes_max: 4352,
-        incarnation: life,
+        incarnation,
         heard,
         options: 1,
     };
@@ -103,7 +103,7 @@ fn assert_whole(fabric: &mut Fabric) {
 
 // W-86
 #[test]
-fn a_member_contests_a_report_about_itself_that_it_did_not_send() {
+fn a_member_contests_a_forged_report_about_itself() {
     for number in [2, 5_000, (1 << 31) - 1] {
         let (mut fabric, heartbeat) = ring_of_four();
         for origin in [3, 2, 1] {
@@ -116,9 +116,9 @@ fn a_member_contests_a_report_about_itself_that_it_did_not_send() {
 
 // W-86
 #[test]
-fn the_largest_number_is_contested_too() {
+fn a_forged_report_with_the_largest_number_is_contested() {
     let (mut fabric, heartbeat) = ring_of_four();
-    // Two steps round the circle, each as long as a member believes.
+    // Two steps around the circle of numbers, each as long as a member accepts.
     for number in [(1 << 31) - 1, u32::MAX - 1, u32::MAX] {
         give_report(&mut fabric, &heartbeat, 3, incarnation(3), number);
         give_report(&mut fabric, &heartbeat, 1, incarnation(1), number);
@@ -129,12 +129,12 @@ fn the_largest_number_is_contested_too() {
 
 // W-87
 #[test]
-fn an_incarnation_from_the_future_is_not_believed() {
+fn an_incarnation_from_the_future_is_refused() {
     let (mut fabric, heartbeat) = ring_of_four();
-    for life in [u64::MAX, 1 << 60] {
-        give_report(&mut fabric, &heartbeat, 3, Incarnation(life), 1);
-        give_report(&mut fabric, &heartbeat, 2, Incarnation(life), 1);
-        give_hello(&mut fabric, &heartbeat, Incarnation(life), incarnation(1));
+    for later in [u64::MAX, 1 << 60] {
+        give_report(&mut fabric, &heartbeat, 3, Incarnation(later), 1);
+        give_report(&mut fabric, &heartbeat, 2, Incarnation(later), 1);
+        give_hello(&mut fabric, &heartbeat, Incarnation(later), incarnation(1));
     }
     assert_eq!(implausible(&mut fabric), 6);
     fabric.run_for(400_000);
@@ -154,11 +154,11 @@ fn a_report_does_not_end_the_session_of_a_neighbour_whose_link_is_up() {
 
 // W-89
 #[test]
-fn a_hello_that_hears_nothing_ends_no_session() {
+fn a_hello_without_the_receivers_incarnation_ends_no_session() {
     let (mut fabric, heartbeat) = ring_of_four();
     fabric.command(1, put(1, at(0, 0), local(0, 200_000))).unwrap();
-    for life in [1_500, 2_000, 1_001] {
-        give_hello(&mut fabric, &heartbeat, Incarnation(life), Incarnation(0));
+    for later in [1_500, 2_000, 1_001] {
+        give_hello(&mut fabric, &heartbeat, Incarnation(later), Incarnation(0));
     }
     let port = PortId(port_towards(&fabric, 1, 0));
     assert_eq!(fabric.link(1, port).state(), LinkState::Up);
@@ -170,7 +170,7 @@ fn a_hello_that_hears_nothing_ends_no_session() {
 
 // W-89
 #[test]
-fn a_forged_first_hello_does_not_keep_the_neighbour_out() {
+fn a_forged_first_hello_does_not_block_the_neighbour() {
     let (_, heartbeat) = ring_of_four();
     let mut fabric = Fabric::new(ring(4), &options(RetransmissionMode::Selective));
     give_hello(&mut fabric, &heartbeat, Incarnation(1_500), Incarnation(0));
@@ -179,14 +179,14 @@ fn a_forged_first_hello_does_not_keep_the_neighbour_out() {
 
 // W-89
 #[test]
-fn a_neighbour_that_restarts_is_met_though_greetings_are_lost() {
+fn a_restarted_neighbour_is_reached_although_hellos_are_lost() {
     let settings = options(RetransmissionMode::Selective);
     let (mut fabric, _) = ring_of_four();
     let mut hellos = 0;
     fabric.filter = Box::new(move |_, edge, _, bytes| {
         let is_hello = edge == 0 && bytes[layout::VERSION_KIND] & 15 == HELLO;
         hellos += u32::from(is_hello);
-        // Of the first greetings every second one is lost.
+        // Every second one of the first hellos is lost.
         !is_hello || hellos > 6 || hellos % 2 == 0
     });
     fabric.kill(0);

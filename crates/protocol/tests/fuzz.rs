@@ -1,13 +1,16 @@
-//! Fuzz test: corrupted frames for every part of the core that reads frames: parser, link, endpoint, switch.
+//! Fuzz test of corrupted frames for every part of the core that reads frames: parser, link, endpoint,
+//! switch.
 //!
-//! Each case is a small rack with work, whose links an attacker controls: it replays, cuts, extends, splices and
-//! flips frames in flight and those in `tests/corpus`. There are two kinds of cases. *Corrupted*: the checks were not
-//! recomputed, so the work must end well, with exact memory contents. *Forged*: both checks were recomputed, so that
-//! such a frame cannot be distinguished from a real one; the core must only not panic.
+//! Each case is a small rack with work, whose links an attacker controls. The attacker replays, cuts,
+//! extends, splices and flips frames in flight and those in `tests/corpus`. There are two kinds of cases.
+//! *Corrupted*: the checks were not recomputed, so the work must end correctly, with exact memory contents.
+//! *Forged*: both checks were recomputed, so such a frame cannot be distinguished from a real one. The core
+//! must only not panic.
 //!
-//! The seed is printed before the first case. `RACKLOOM_FUZZ_SEED` repeats it, `RACKLOOM_FUZZ_SECONDS` sets the
-//! duration (default 3), `RACKLOOM_FUZZ_SHOW` shows each injected frame. A frame that once broke something belongs
-//! into the corpus. `RACKLOOM_FUZZ_WRITE=1` writes frames of healthy links there, one of each kind.
+//! The seed is printed before the first case. `RACKLOOM_FUZZ_SEED` repeats it, `RACKLOOM_FUZZ_SECONDS` sets
+//! the duration (default 3), `RACKLOOM_FUZZ_SHOW` prints each injected frame. A frame that once broke
+//! something belongs into the corpus. `RACKLOOM_FUZZ_WRITE=1` writes frames of healthy links there, one of
+//! each kind.
 
 mod harness;
 
@@ -30,7 +33,7 @@ fn corpus_folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
 }
 
-/// The frames of the corpus as they were recorded.
+/// Returns the frames of the corpus as they were recorded.
 fn recorded() -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(corpus_folder()).expect("the corpus is there");
     let mut files: Vec<_> = entries.map(|entry| entry.expect("it can be listed").path()).collect();
@@ -49,8 +52,9 @@ fn recorded() -> Vec<Vec<u8>> {
     frames
 }
 
-/// Returns the corpus, as of another rack. It was recorded in one with the incarnations of this test, so the tail of
-/// a recorded frame after the head of a live one would be valid. Its end-to-end check must be invalid here.
+/// Returns the corpus, as of another rack. It was recorded in a rack with the incarnations of this test, so
+/// the tail of a recorded frame after the head of a live one would be valid. Its end-to-end check must be
+/// invalid here.
 fn corpus() -> Vec<Vec<u8>> {
     recorded().into_iter().map(of_another_rack).collect()
 }
@@ -64,7 +68,7 @@ fn of_another_rack(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Small, fast and the same everywhere (xorshift64*).
+/// Random numbers: small, fast and equal on every machine (xorshift64*).
 struct Chance(u64);
 
 impl Chance {
@@ -84,7 +88,7 @@ impl Chance {
     }
 }
 
-/// Values at which arithmetic on lengths, numbers and limits tips over.
+/// Values at which arithmetic on lengths, numbers and limits overflows.
 const EDGES: [u32; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
@@ -115,11 +119,11 @@ fn corrupt(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
             }
         }
     }
-    // No wire carries longer ones.
+    // No wire carries longer frames.
     bytes.truncate(9216);
 }
 
-/// Compute both checks anew, where there is room for them.
+/// Computes both checks again, if the frame has room for them.
 fn forge(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().max(layout::OPERATIONS), 0);
     let length = bytes.len() - layout::FABRIC;
@@ -138,7 +142,7 @@ struct Hand {
     seen: Vec<(u16, bool, Vec<u8>)>,
 }
 
-/// A rack of two nodes behind a switch with a link between them, watched.
+/// Returns a rack of two nodes behind a switch with a link between them, with its oracles.
 fn rack(hand: &Rc<RefCell<Hand>>, mode: RetransmissionMode, has_retry: bool) -> Fabric {
     let mut graph = star(2, 1);
     let direct = Edge { a: NodeId(0), a_port: PortId(1), b: NodeId(1), b_port: PortId(1), plane: Plane(1) };
@@ -168,18 +172,19 @@ fn throw(fabric: &mut Fabric, edge: u16, forward: bool, bytes: Vec<u8>) {
     fabric.deliver(member.index(), port, bytes);
 }
 
-/// Start an operation of each kind; the shadow gets what they write. Returns the names of all that must end.
+/// Starts an operation of each kind, and applies its writes to the shadow. Returns the numbers of all
+/// operations that must end.
 fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8]) -> Vec<u64> {
     let names: Vec<u64> = (round * 10 + 1..round * 10 + 6).collect();
-    let place = chance.below(REGION_BYTES - 70_000) & !7;
+    let offset = chance.below(REGION_BYTES - 70_000) & !7;
     let value = chance.below(255) as u8 + 1;
     let (small, large) = (1 + chance.below(256), 1 + chance.below(60_000));
-    fabric.insist(0, store(names[0], at(1, place as u64), &vec![value; small]));
-    shadow[place..place + small].fill(value);
+    fabric.insist(0, store(names[0], at(1, offset as u64), &vec![value; small]));
+    shadow[offset..offset + small].fill(value);
     // The source is in the sender's own memory, which no other node writes.
     fabric.memory(0)[..large].fill(value ^ 0xff);
-    fabric.insist(0, put(names[1], at(1, place as u64 + 4096), local(0, large as u64)));
-    shadow[place + 4096..place + 4096 + large].fill(value ^ 0xff);
+    fabric.insist(0, put(names[1], at(1, offset as u64 + 4096), local(0, large as u64)));
+    shadow[offset + 4096..offset + 4096 + large].fill(value ^ 0xff);
     fabric.insist(0, load(names[2], at(1, 0), local(REGION_BYTES as u64 - 256, 64)));
     fabric.insist(0, fetch_add(names[3], at(1, REGION_BYTES as u64 - 8), 1));
     fabric.insist(0, get(names[4], at(1, 64), local(REGION_BYTES as u64 - 8192, 4000)));
@@ -188,7 +193,7 @@ fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8])
     names
 }
 
-/// One case. `forged`: with checks that fit, so that only survival counts.
+/// Runs one case. `forged`: with valid checks, so that the case only must not panic.
 fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
     let mut chance = Chance(seed);
     let mode = if chance.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
@@ -244,7 +249,7 @@ fn hostile_step(
         }
     }
     if std::env::var_os("RACKLOOM_FUZZ_SHOW").is_some() {
-        let what = if is_replay { "replay" } else { "spoilt" };
+        let what = if is_replay { "replay" } else { "corrupted" };
         let ends = fabric.graph.edges[usize::from(edge)];
         let to = if forward { ends.b } else { ends.a };
         eprintln!("{:>9} {what} to {to}: {}", fabric.now.0, line(&fabric.graph, edge, forward, &bytes));
@@ -252,7 +257,7 @@ fn hostile_step(
     throw(fabric, edge, forward, bytes);
 }
 
-/// One line about a frame as its receiver sees it.
+/// Formats a frame as its receiver reads it.
 fn line(graph: &Graph, edge: u16, forward: bool, bytes: &[u8]) -> String {
     let ends = graph.edges[usize::from(edge)];
     let (from, to) = if forward { (ends.a, ends.b) } else { (ends.b, ends.a) };
@@ -282,13 +287,13 @@ fn seed() -> u64 {
     let given = std::env::var("RACKLOOM_FUZZ_SEED").ok().and_then(|text| text.parse().ok());
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     let seed = given.unwrap_or(now | 1);
-    // Past the test harness, which shows only what failing tests print, and nothing of one that is killed.
+    // Written past the test harness, which hides the output of passing and of killed tests.
     let _ = writeln!(std::io::stderr(), "fuzz: RACKLOOM_FUZZ_SEED={seed}");
     seed
 }
 
 #[test]
-fn spoilt_frames_change_nothing_and_forged_ones_are_survived() {
+fn corrupted_frames_change_nothing_and_forged_frames_cause_no_panic() {
     let (corpus, seed, deadline) = (corpus(), seed(), WallInstant::now() + seconds());
     let mut cases = 0_u64;
     while cases < 4 || WallInstant::now() < deadline {
@@ -313,9 +318,9 @@ fn spoilt_frames_change_nothing_and_forged_ones_are_survived() {
     let _ = writeln!(std::io::stderr(), "fuzz: {cases} cases");
 }
 
-/// Frames of another run with the same plan, whole and with every single bit flipped.
+/// Frames of another run with an equal plan, complete and with every single bit flipped.
 #[test]
-fn nothing_of_the_corpus_is_taken() {
+fn no_frame_of_the_corpus_is_accepted() {
     let hand = Rc::new(RefCell::new(Hand::default()));
     let mut fabric = rack(&hand, RetransmissionMode::Selective, false);
     let before = fabric.memory(1).to_vec();
@@ -341,7 +346,7 @@ fn the_corpus_has_a_frame_of_every_kind() {
     let mut fabric = rack(&hand, RetransmissionMode::Selective, false);
     let mut shadow = vec![0; REGION_BYTES];
     for name in work(&mut fabric, &mut Chance(5), 0, &mut shadow) {
-        fabric.finish(name).expect("nobody disturbs");
+        fabric.finish(name).expect("no fault is injected");
     }
     fabric.run_for(500_000);
     let kind = |bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! Signals without data: none is executed, neither after a memory failure, nor after a revocation, nor after the
-//! sender gave its data up.
+//! Signals without data: none is executed after a memory failure, after a revocation, or after the sender
+//! gave its data up.
 
 mod harness;
 
@@ -10,7 +10,7 @@ use rackloom_protocol::*;
 /// Region of the signal words; no fault affects it.
 const BOARD: RegionId = RegionId(2);
 const BOARD_BYTES: usize = 4096;
-/// Several frames.
+/// Length of a put of several frames.
 const BYTES: u64 = 20_000;
 
 fn fabric(order: OrderScope) -> Fabric {
@@ -47,7 +47,7 @@ fn fails_once(number: u32) -> Fails {
 
 // W-40
 #[test]
-fn no_part_of_a_put_may_fail_without_its_signal() {
+fn a_put_that_fails_in_part_raises_no_signal() {
     for order in OrderScope::ALL {
         for part in 0..5 {
             let mut fabric = fabric(order);
@@ -72,22 +72,22 @@ fn a_signal_in_the_frame_of_its_data_is_refused_with_it() {
     fabric.insist(0, put_and_raise(1, 0, 64, 0));
     assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed));
     assert_eq!(raised(&mut fabric, 0), 0);
-    // Only a signal that counts something depends on anything.
+    // Only a signal that counts depends on earlier data.
     fabric.insist(0, put_and_raise(2, 0, 0, 1));
     assert_eq!(fabric.finish(2), Ok(0));
     assert_eq!(raised(&mut fabric, 1), 1);
 }
 
-/// The refusal of the data has come home long before the signal arrives.
+/// The refusal of the data arrives at the initiator long before the signal arrives.
 #[test]
-fn a_signal_that_comes_late_is_refused_all_the_same() {
+fn a_late_signal_of_refused_data_is_refused() {
     let mut fabric = fabric(OrderScope::Class);
     fabric.fail_memory(1, fails_once(0));
     fabric.filter = Box::new(move |now, _, _, bytes| {
         if FrameKind::peek(bytes) != Some(FrameKind::Data) || bytes[wire::layout::CLASS] != 2 {
             return true;
         }
-        // The packet that carries the signal is lost for a while.
+        // The packet with the signal is lost for a while.
         wire::layout::u32_at(bytes, wire::layout::PSN) < 4 || now.0 > 3_000_000
     });
     fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
@@ -96,21 +96,21 @@ fn a_signal_that_comes_late_is_refused_all_the_same() {
     };
     fabric.run_until("refusal of the data", is_refused);
     fabric.run_for(1_000_000);
-    assert_eq!(fabric.outcome(1), None, "the signal is still under way");
+    assert_eq!(fabric.outcome(1), None, "the signal is still in flight");
     assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed));
     assert_eq!(raised(&mut fabric, 0), 0);
 }
 
 // W-40
 #[test]
-fn a_region_revoked_in_the_middle_of_a_put_lets_no_signal_through() {
+fn a_region_revoked_during_a_put_raises_no_signal() {
     let mut broken_off = 0;
-    for turns in 0..60 {
+    for polls in 0..60 {
         let mut fabric = fabric(OrderScope::Class);
-        fabric.shuffle = Some(turns / 10 + 1);
+        fabric.shuffle = Some(polls / 10 + 1);
         fabric.memory(0).fill(7);
         fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
-        for _ in 0..turns % 10 {
+        for _ in 0..polls % 10 {
             fabric.step();
         }
         let came = fabric.memory(1)[..BYTES as usize].iter().filter(|byte| **byte == 7).count() as u64;
@@ -119,16 +119,16 @@ fn a_region_revoked_in_the_middle_of_a_put_lets_no_signal_through() {
         fabric.run_for(1_000_000);
         broken_off += u32::from(came > 0 && came < BYTES);
         let is_whole = came == BYTES;
-        assert_eq!(ended, if is_whole { Ok(0) } else { Err(OperationError::Revoked) }, "after {turns} turns");
-        assert_eq!(raised(&mut fabric, 0), u8::from(is_whole), "after {turns} turns and {came} bytes");
+        assert_eq!(ended, if is_whole { Ok(0) } else { Err(OperationError::Revoked) }, "after {polls} polls");
+        assert_eq!(raised(&mut fabric, 0), u8::from(is_whole), "after {polls} polls and {came} bytes");
     }
     assert!(broken_off > 5, "none was broken off in the middle");
 }
 
-/// The signal has arrived and waits for a packet that its sender will never send: the sender has given the target up,
-/// and reports so on its return.
+/// The signal has arrived and waits for a packet that its sender will never send: the sender has given the
+/// target up, and reports that when the target returns.
 #[test]
-fn data_that_its_sender_gave_up_takes_its_signal_along() {
+fn the_signal_of_data_that_its_sender_gave_up_is_refused() {
     let mut fabric = fabric(OrderScope::Class);
     fabric.memory(0).fill(7);
     let cut = fabric.now.0 + 20 * DELAY_NS;
@@ -146,16 +146,16 @@ fn data_that_its_sender_gave_up_takes_its_signal_along() {
     assert_eq!(fabric.memory(1)[5000], 0, "a part of the data never came");
     assert_eq!(raised(&mut fabric, 0), 0, "raised without its data");
     fabric.insist(0, put_and_raise(2, 0, BYTES, 1));
-    assert_eq!(fabric.finish(2), Ok(0), "the stream goes on");
+    assert_eq!(fabric.finish(2), Ok(0), "the stream continues");
     assert_eq!(raised(&mut fabric, 1), 1);
     fabric.insist(0, Command::Flush { operation: OperationId(3), target: None });
     assert_eq!(fabric.finish(3), Ok(0), "no posted store has failed");
 }
 
-/// Any write may fail, and frames are lost, duplicated and late: each visible signal has its data, and the initiator
-/// gets the right results.
+/// Any write may fail, and frames are lost, duplicated and late: each visible signal has its data, and the
+/// initiator gets the right results.
 #[test]
-fn signals_and_good_ends_agree_whatever_fails() {
+fn signals_and_results_agree_under_write_failures() {
     let mut failed = 0;
     for seed in 0..40 {
         let order = OrderScope::ALL[seed as usize % OrderScope::ALL.len()];
@@ -166,19 +166,19 @@ fn signals_and_good_ends_agree_whatever_fails() {
         let mut is_due = one_in_eight(seed);
         fabric.fail_memory(1, Box::new(move |request| is_due() && is_write(request)));
         for id in 0..60 {
-            let (length, place) = ([64, 300, 5_000, BYTES][id as usize % 4], id % 40);
-            fabric.memory(1)[place as usize * 25_000..][..25_000].fill(0);
-            fabric.insist(0, put_and_raise(id, place * 25_000, length, id));
+            let (length, slot) = ([64, 300, 5_000, BYTES][id as usize % 4], id % 40);
+            fabric.memory(1)[slot as usize * 25_000..][..25_000].fill(0);
+            fabric.insist(0, put_and_raise(id, slot * 25_000, length, id));
             if id % 3 == 2 {
                 for id in id - 2..=id {
                     let ended = fabric.finish(id);
                     let length = [64, 300, 5_000, BYTES as usize][id as usize % 4];
                     let data = &fabric.memory(1)[id as usize % 40 * 25_000..][..length];
                     let is_whole = data.iter().all(|byte| *byte == 7);
-                    let told = (ended.is_ok(), is_whole, raised(&mut fabric, id));
+                    let observed = (ended.is_ok(), is_whole, raised(&mut fabric, id));
                     assert!(
-                        told == (true, true, 1) || told == (false, false, 0),
-                        "{} seed {seed} put {id} ended {ended:?}: {told:?}",
+                        observed == (true, true, 1) || observed == (false, false, 0),
+                        "{} seed {seed} put {id} ended {ended:?}: {observed:?}",
                         order.name()
                     );
                 }

@@ -33,7 +33,7 @@ fn refused(fabric: &mut Fabric, id: u64, target: RemoteAddress, expected: Operat
         *node == 1
             && matches!(event, Event::AccessRefused { error, source: NodeId(0), .. } if *error == expected)
     });
-    assert_eq!(named.count(), 5, "the owner is told");
+    assert_eq!(named.count(), 5, "the owner gets an event");
     fabric.events.clear();
 }
 
@@ -51,7 +51,7 @@ fn every_forbidden_access_is_refused_by_name() {
 }
 
 #[test]
-fn a_get_whose_region_goes_away_in_flight_is_refused_and_given_nothing_else() {
+fn a_get_whose_region_is_revoked_in_flight_is_refused() {
     let mut fabric = pair();
     fabric.memory(1)[..100_000].fill(7);
     // All data is lost until the region is revoked, so it is retransmitted afterwards.
@@ -64,8 +64,12 @@ fn a_get_whose_region_goes_away_in_flight_is_refused_and_given_nothing_else() {
     assert_eq!(fabric.finish(1), Err(OperationError::Revoked));
     fabric.run_for(2_000_000);
     assert!(!fabric.memory(0).contains(&9), "bytes that are no longer the region's");
-    let told = |event: &Event| matches!(event, Event::AccessRefused { error: OperationError::Revoked, .. });
-    assert!(fabric.events.iter().any(|(_, node, event)| *node == 1 && told(event)), "the owner knows");
+    let is_refusal =
+        |event: &Event| matches!(event, Event::AccessRefused { error: OperationError::Revoked, .. });
+    assert!(
+        fabric.events.iter().any(|(_, node, event)| *node == 1 && is_refusal(event)),
+        "the owner gets an event"
+    );
 }
 
 #[test]
@@ -117,7 +121,7 @@ fn a_misaligned_atomic_is_refused() {
 }
 
 #[test]
-fn a_flush_that_follows_at_once_hears_of_the_failure_too() {
+fn a_flush_right_after_a_failed_store_fails() {
     let mut fabric = pair();
     fabric.command(0, posted(RemoteAddress { key: Key(1), ..at(1, 0) }, &[1])).unwrap();
     fabric.command(0, Command::Flush { operation: OperationId(1), target: None }).unwrap();
@@ -137,7 +141,7 @@ fn a_failed_posted_store_makes_the_next_flush_fail_and_only_that_one() {
 
 // W-14
 #[test]
-fn a_refused_store_among_good_ones_is_told_apart() {
+fn a_refused_store_among_accepted_ones_is_identified() {
     let mut fabric = pair();
     for id in 1..=20 {
         let target = if id == 7 { RemoteAddress { key: Key(1), ..at(1, 0) } } else { at(1, id * 8) };
@@ -149,7 +153,7 @@ fn a_refused_store_among_good_ones_is_told_apart() {
     }
 }
 
-/// A data frame that node 0 really sent to node 1.
+/// Returns a fabric and a data frame that node 0 has sent to node 1.
 fn genuine() -> (Fabric, Vec<u8>) {
     let mut fabric = pair();
     let caught = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
@@ -166,7 +170,7 @@ fn genuine() -> (Fabric, Vec<u8>) {
     (fabric, bytes)
 }
 
-/// Seal a forged frame so that both checks fit.
+/// Computes both checks of a forged frame.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     seal_end_to_end(&mut bytes);
     let check = wire::hop_check(&bytes, false);
@@ -236,8 +240,8 @@ fn identity_comes_from_the_plan_and_not_from_the_frame() {
     let cases: [(&str, usize, DropReason); 5] = [
         ("tenant", layout::TENANT, DropReason::Stranger),
         ("source", layout::SOURCE + 1, DropReason::Stranger),
-        ("life of the source", layout::SOURCE_INCARNATION, DropReason::StaleIncarnation),
-        ("life of the destination", layout::DESTINATION_INCARNATION, DropReason::StaleIncarnation),
+        ("incarnation of the source", layout::SOURCE_INCARNATION, DropReason::StaleIncarnation),
+        ("incarnation of the destination", layout::DESTINATION_INCARNATION, DropReason::StaleIncarnation),
         ("class", layout::CLASS, DropReason::Malformed),
     ];
     for (what, at, reason) in cases {
@@ -259,7 +263,7 @@ fn a_frame_without_the_required_check_is_refused() {
 }
 
 #[test]
-fn a_frame_that_claims_to_carry_no_hop_check_carries_none() {
+fn a_frame_that_declares_no_hop_check_has_none() {
     let (mut fabric, mut bytes) = genuine();
     bytes[layout::FLAGS] |= layout::FLAG_NO_HOP_CHECK;
     assert_eq!(deliver(&mut fabric, bytes), [DropReason::HopCheck]);
@@ -267,8 +271,8 @@ fn a_frame_that_claims_to_carry_no_hop_check_carries_none() {
 
 // W-9 W-10
 #[test]
-fn a_bit_flipped_inside_a_switch_meets_the_end_to_end_check() {
-    // The switch recomputes the hop check; only the end-to-end check, which it never changes, detects this.
+fn the_end_to_end_check_detects_a_bit_flipped_inside_a_switch() {
+    // The switch recomputes the hop check. Only the end-to-end check, which it never changes, detects this.
     let (mut fabric, mut bytes) = genuine();
     bytes[130] ^= 4;
     let check = wire::hop_check(&bytes, false);
@@ -278,7 +282,7 @@ fn a_bit_flipped_inside_a_switch_meets_the_end_to_end_check() {
 
 // W-12
 #[test]
-fn a_list_of_operations_that_lies_about_its_length_is_used_not_at_all() {
+fn a_list_of_operations_with_a_wrong_length_is_not_executed() {
     let (mut fabric, mut bytes) = genuine();
     layout::put_u16(&mut bytes, layout::OPERATIONS + 16 + 2, 4000);
     assert_eq!(deliver(&mut fabric, sealed(bytes)), [DropReason::Malformed]);
@@ -286,7 +290,7 @@ fn a_list_of_operations_that_lies_about_its_length_is_used_not_at_all() {
 
 // W-16
 #[test]
-fn a_strangers_hello_is_refused() {
+fn a_hello_of_an_unknown_member_is_refused() {
     let mut fabric = pair();
     let caught = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let sink = caught.clone();
@@ -347,7 +351,8 @@ proptest! {
             prop_assert!(!dump::line(&frame).is_empty());
         }
         if reseal && whole {
-            // With both checks forged, the frame cannot be distinguished from a real one: it must only not panic.
+            // With both checks forged, the frame cannot be distinguished from a real one. It must only not
+            // panic.
             fabric.deliver(1, PortId(0), sealed(bytes));
         } else if touched {
             deliver(&mut fabric, bytes);

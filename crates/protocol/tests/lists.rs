@@ -1,4 +1,4 @@
-//! Stores given as a list are stores given one by one: the same is taken, the same is refused, and the same frames leave.
+//! Lists of stores: equal to single stores in accepted and refused stores, frames, events and memory.
 
 mod harness;
 
@@ -10,7 +10,8 @@ use rackloom_protocol::*;
 
 const ROUNDS: u64 = 200;
 
-/// Observations of a run: accepted stores of each list with the reason for the rest, all frames, events, memory.
+/// Observations of a run: accepted stores of each list with the reason for the rest, all frames, events,
+/// memory.
 #[derive(PartialEq, Debug)]
 struct Outcome {
     taken: Vec<(usize, Option<CommandRefused>)>,
@@ -28,7 +29,7 @@ impl Dice {
     }
 }
 
-/// Some stores to node 1, to a node that is not there, or to oneself; mostly good ones.
+/// Returns stores to node 1, to a missing node, or to the sender itself; mostly valid ones.
 fn some_stores(dice: &mut Dice, first: u64) -> (u16, Vec<(OperationId, RemoteAddress, Vec<u8>)>) {
     let node = match dice.roll(20) {
         0 => 0,
@@ -36,7 +37,7 @@ fn some_stores(dice: &mut Dice, first: u64) -> (u16, Vec<(OperationId, RemoteAdd
         _ => 1,
     };
     let count = 1 + [3, 40, 900][dice.roll(3) as usize];
-    // One store in so many is wrong, or longer than usual.
+    // A few stores are invalid or long.
     let rarity = if dice.roll(2) == 0 { 60 } else { 100_000 };
     let store = |id| {
         let target = match dice.roll(rarity) {
@@ -51,7 +52,7 @@ fn some_stores(dice: &mut Dice, first: u64) -> (u16, Vec<(OperationId, RemoteAdd
     (node, (first..first + count).map(store).collect())
 }
 
-/// A few other commands, so that there are fences, a second class, and operations that end late.
+/// Issues other commands, so that there are fences, a second class, and operations that end late.
 fn something_else(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
     let command = match dice.roll(4) {
         0 => Command::Fence { target: Some(NodeId(1)) },
@@ -111,7 +112,7 @@ fn compare(change: impl Fn(&mut Options)) -> Vec<(usize, Option<CommandRefused>)
 }
 
 #[test]
-fn lists_go_as_their_stores_would() {
+fn a_list_has_the_outcome_of_its_single_stores() {
     let taken = compare(|options| options.transport.window_packets = 8);
     let stopped = |why: fn(&CommandRefused) -> bool| {
         taken.iter().filter(|(count, refused)| *count > 0 && refused.as_ref().is_some_and(why)).count()
@@ -125,19 +126,19 @@ fn lists_go_as_their_stores_would() {
 }
 
 #[test]
-fn lists_of_stores_that_travel_alone() {
+fn a_list_of_stores_in_frames_of_their_own_has_an_equal_outcome() {
     compare(|options| options.packing.mode = PackingMode::Off);
 }
 
 #[test]
-fn lists_where_classes_wait_for_one_another() {
+fn a_list_with_classes_that_wait_has_an_equal_outcome() {
     let taken = compare(|options| options.paths.order = OrderScope::Pair);
     let at_once = |(count, refused): &&(usize, _)| *count == 0 && *refused == Some(CommandRefused::Busy);
     assert!(taken.iter().filter(at_once).count() > 10, "some had to wait for a put");
 }
 
 #[test]
-fn lists_where_broken_order_is_told() {
+fn a_list_with_reported_order_violations_has_an_equal_outcome() {
     compare(|options| {
         options.paths.order = OrderScope::Pair;
         options.paths.keeps_order = false;

@@ -30,7 +30,7 @@ fn pair() -> Fabric {
     Fabric::up(ring(2), &options(RetransmissionMode::Selective))
 }
 
-/// Fill, send and receive one message of this length, in either order.
+/// Fills, sends and receives one message of this length. `receive_first`: the receive is posted first.
 fn one_message(length: u64, receive_first: bool) {
     let mut fabric = pair();
     let data: Vec<u8> = (0..length).map(|at| (at * 7 + length) as u8).collect();
@@ -43,7 +43,7 @@ fn one_message(length: u64, receive_first: bool) {
         fabric.run_for(50_000);
         fabric.command(1, receive(1, Some(0), 5, 300_003, 200_000)).unwrap();
     }
-    assert_eq!(fabric.finish(1), Ok(length), "the receive tells the length");
+    assert_eq!(fabric.finish(1), Ok(length), "the receive returns the length");
     assert_eq!(fabric.finish(2), Ok(0));
     assert_eq!(&fabric.memory(1)[300_003..300_003 + length as usize], &data[..], "{length}");
     assert_eq!(fabric.memory(1)[300_003 + length as usize], 0, "not a byte further");
@@ -85,7 +85,7 @@ fn matching_is_in_order_of_posting_and_of_arrival() {
 }
 
 #[test]
-fn a_wildcard_takes_from_anybody() {
+fn a_wildcard_receive_takes_a_message_from_any_source() {
     let mut fabric = Fabric::up(ring(4), &options(RetransmissionMode::Selective));
     for source in 1..4u16 {
         fabric.memory(usize::from(source))[0] = source as u8;
@@ -103,7 +103,7 @@ fn a_wildcard_takes_from_anybody() {
 }
 
 #[test]
-fn a_missing_receive_stalls_nobody_else_and_holds_a_bounded_amount() {
+fn a_missing_receive_blocks_no_other_traffic_and_holds_bounded_memory() {
     let mut fabric = pair();
     let count = 2 * EAGER_BUDGET_BYTES / 4096;
     for id in 0..count {
@@ -130,7 +130,7 @@ fn a_missing_receive_stalls_nobody_else_and_holds_a_bounded_amount() {
 }
 
 #[test]
-fn a_message_too_long_for_its_place_is_an_error_and_not_an_overrun() {
+fn a_message_longer_than_its_buffer_is_an_error() {
     for length in [100, 50_000] {
         let mut fabric = pair();
         fabric.memory(0)[..length as usize].fill(9);
@@ -143,7 +143,7 @@ fn a_message_too_long_for_its_place_is_an_error_and_not_an_overrun() {
 }
 
 #[test]
-fn an_unmatched_receive_can_be_cancelled_and_then_takes_nothing() {
+fn a_cancelled_receive_takes_no_message() {
     let mut fabric = pair();
     fabric.command(1, receive(1, None, 0, 0, 10)).unwrap();
     fabric.command(1, Command::Cancel { operation: OperationId(1) }).unwrap();
@@ -159,7 +159,7 @@ fn an_unmatched_receive_can_be_cancelled_and_then_takes_nothing() {
 }
 
 #[test]
-fn messages_survive_loss_and_come_once() {
+fn messages_are_delivered_once_under_loss() {
     for mode in [RetransmissionMode::GoBackN, RetransmissionMode::Selective] {
         let mut fabric = Fabric::up(ring(3), &options(mode));
         let mut any = lossy(50, 4);
@@ -193,13 +193,13 @@ fn the_death_of_either_side_ends_sends_and_receives() {
     assert_eq!(fabric.finish(1), Err(OperationError::Unreachable));
     assert_eq!(fabric.finish(2), Err(OperationError::OutcomeUnknown), "the offer had left");
     fabric.command(1, send(4, 0, 1, 0, 5)).unwrap();
-    assert_eq!(fabric.finish(3), Ok(5), "a receive from anybody lives on");
+    assert_eq!(fabric.finish(3), Ok(5), "a receive from any source stays");
     let refused = fabric.command(0, receive(5, Some(2), 1, 0, 10));
     assert_eq!(refused, Err(CommandRefused::Unreachable(NodeId(2))));
 }
 
 #[test]
-fn receives_from_anybody_end_when_nobody_is_left() {
+fn receives_from_any_source_end_when_no_node_is_left() {
     let mut fabric = Fabric::up(ring(3), &options(RetransmissionMode::Selective));
     fabric.command(2, send(1, 0, 7, 0, 5)).unwrap();
     fabric.finish(1).unwrap();
@@ -216,12 +216,12 @@ fn receives_from_anybody_end_when_nobody_is_left() {
 }
 
 #[test]
-fn a_receive_from_anybody_waits_for_the_first_to_come() {
+fn a_receive_from_any_source_waits_for_the_first_node() {
     let mut fabric = Fabric::new(ring(2), &options(RetransmissionMode::Selective));
     fabric.kill(1);
     fabric.command(0, receive(1, None, 1, 0, 10)).unwrap();
     fabric.run_for(5_000_000);
-    assert_eq!(fabric.outcome(1), None, "nobody was ever met");
+    assert_eq!(fabric.outcome(1), None, "no node was reached before");
     fabric.restart(1, &options(RetransmissionMode::Selective));
     fabric.run_until("both are up", Fabric::everyone_reaches_everyone);
     fabric.command(1, send(2, 0, 1, 0, 5)).unwrap();

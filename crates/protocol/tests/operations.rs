@@ -1,4 +1,4 @@
-//! Every operation, end to end, on a healthy fabric.
+//! Operations of every kind, end to end, on a healthy fabric.
 
 mod harness;
 
@@ -143,7 +143,7 @@ fn a_flush_covers_posted_stores_and_long_puts() {
     fabric.command(0, posted(at(1, 300_000), &[9; 100])).unwrap();
     fabric.command(0, Command::Flush { operation: OperationId(2), target: Some(NodeId(1)) }).unwrap();
     fabric.finish(2).unwrap();
-    assert_eq!(fabric.outcome(1), Some(Ok(0)), "the put has ended too");
+    assert_eq!(fabric.outcome(1), Some(Ok(0)), "the put has ended as well");
     assert!(fabric.memory(1)[..200_000].iter().all(|byte| *byte == 7));
     assert_eq!(fabric.memory(1)[300_000], 9);
 }
@@ -186,7 +186,7 @@ fn small_stores_share_frames() {
 }
 
 #[test]
-fn every_lease_is_given_back() {
+fn every_lease_is_released() {
     let mut fabric = Fabric::up(ring(4), &options(RetransmissionMode::Selective));
     fabric.command(0, put(1, at(2, 0), local(0, 100_000))).unwrap();
     fabric.command(1, get(2, at(3, 0), local(0, 100_000))).unwrap();
@@ -199,7 +199,7 @@ fn every_lease_is_given_back() {
 }
 
 #[test]
-fn a_transit_hop_shows_up_in_the_counters() {
+fn a_transit_hop_is_counted() {
     let mut fabric = Fabric::up(ring(4), &options(RetransmissionMode::Selective));
     fabric.command(0, put(1, at(2, 0), local(0, 40_960))).unwrap();
     fabric.finish(1).unwrap();
@@ -213,7 +213,7 @@ fn a_transit_hop_shows_up_in_the_counters() {
 }
 
 #[test]
-fn star_and_mesh_carry_everything_too() {
+fn star_and_mesh_carry_every_operation() {
     for graph in [star(4, 2), mesh(4)] {
         let mut fabric = Fabric::up(graph, &options(RetransmissionMode::Selective));
         let mut id = 0;

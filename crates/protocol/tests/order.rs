@@ -1,4 +1,5 @@
-//! Order scopes: kept under loss, duplication and reordering, and checked; violated if members do not keep them.
+//! Order scopes: kept under loss, duplication and reordering, and checked; violated if members do not keep
+//! them.
 
 mod harness;
 
@@ -28,7 +29,8 @@ fn broken(fabric: &Fabric) -> Vec<OrderScope> {
     broken.collect()
 }
 
-/// Puts with signals over one another from node 0 to node 1, among stores and fetch-adds. At each signal its data must be there.
+/// Puts with signals to overlapping ranges from node 0 to node 1, among stores and fetch-adds. At each signal
+/// its data must be visible.
 fn work(fabric: &mut Fabric, what: &str) {
     for round in 1..=30u64 {
         let (fill, id) = (round as u8, round * 10);
@@ -74,7 +76,7 @@ fn every_promise_is_kept_under_loss_and_reordering() {
 
 // W-36
 #[test]
-fn a_packet_says_whether_it_has_been_sent_before() {
+fn a_packet_has_a_flag_if_it_was_sent_before() {
     let mut fabric = Fabric::up(star(2, 1), &of(OrderScope::Class, true));
     let seen = std::rc::Rc::new(std::cell::RefCell::new(std::collections::BTreeMap::<u32, Vec<bool>>::new()));
     let (log, mut any) = (seen.clone(), lossy(100, 9));
@@ -96,7 +98,7 @@ fn a_packet_says_whether_it_has_been_sent_before() {
     }
 }
 
-/// Two puts over one another, queued at the same time.
+/// Queues two puts to overlapping ranges at one time.
 fn two_puts_over_one_another(fabric: &mut Fabric) {
     for round in 0..20u64 {
         fabric.memory(0)[..BYTES as usize].fill(1);
@@ -108,7 +110,7 @@ fn two_puts_over_one_another(fabric: &mut Fabric) {
 }
 
 #[test]
-fn the_later_of_two_puts_to_a_place_stays_where_the_region_is_ordered() {
+fn the_later_of_two_overlapping_puts_wins_in_an_ordered_region() {
     for order in [OrderScope::Class, OrderScope::Region] {
         let mut fabric = Fabric::up(star(2, 4), &of(order, true));
         fabric.shuffle = Some(3);
@@ -120,7 +122,7 @@ fn the_later_of_two_puts_to_a_place_stays_where_the_region_is_ordered() {
 
 /// Planted violation: no member keeps the order, and the oracle reports the violated scope.
 #[test]
-fn a_promise_that_nobody_keeps_is_seen_to_be_broken() {
+fn a_violated_order_scope_is_detected() {
     for order in [OrderScope::Pair, OrderScope::Class, OrderScope::Region] {
         let mut fabric = Fabric::up(star(2, 4), &of(order, false));
         fabric.shuffle = Some(3);
@@ -136,9 +138,9 @@ fn a_promise_that_nobody_keeps_is_seen_to_be_broken() {
     assert_eq!(broken(&fabric), [], "nothing was promised");
 }
 
-/// A command that is refused for now violates nothing, however often it is repeated.
+/// A command that is refused for now violates nothing, even if it is repeated.
 #[test]
-fn a_command_that_is_refused_breaks_no_promise() {
+fn a_refused_command_violates_no_order_scope() {
     let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Pair, false));
     fabric.insist(0, put(1, at(1, 0), local(0, BYTES)));
     let mut taken = 0;
@@ -155,7 +157,7 @@ fn a_command_that_is_refused_breaks_no_promise() {
 
 /// Packets on one path stay in order while the path exists.
 #[test]
-fn a_way_that_reorders_breaks_the_promise_per_path() {
+fn a_path_that_reorders_violates_the_order_per_path() {
     let seen = |shuffle| {
         let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Path, true));
         fabric.shuffle = shuffle;
@@ -167,10 +169,10 @@ fn a_way_that_reorders_breaks_the_promise_per_path() {
 }
 
 // W-46
-/// The first packet is lost once, so the last one of its put, which has the signal, waits. The next put takes the
-/// same path.
+/// The first packet is lost once, so the last packet of its put, which has the signal, waits. The next put
+/// takes this path as well.
 #[test]
-fn what_comes_the_same_way_waits_behind_a_signal_that_waits() {
+fn packets_of_one_path_wait_behind_a_waiting_signal() {
     let mut fabric = Fabric::up(star(2, 1), &of(OrderScope::Path, true));
     let mut is_lost = false;
     fabric.filter = Box::new(move |_, _, _, bytes| {
@@ -186,16 +188,16 @@ fn what_comes_the_same_way_waits_behind_a_signal_that_waits() {
     fabric.finish(1).expect("the first put ends well");
     fabric.finish(2).expect("the second put ends well");
     assert_eq!(broken(&fabric), []);
-    // Retransmitted packets have no promised position; the rest of the later put stays.
+    // Retransmitted packets have no promised position. The rest of the later put stays.
     assert!(fabric.memory(1)[8_192..BYTES as usize].iter().all(|byte| *byte == 2), "the later put stays");
 }
 
 // W-35
 #[test]
-fn data_of_puts_is_written_before_its_turn_only_where_the_order_allows() {
+fn data_of_puts_is_written_early_only_if_the_order_scope_allows_it() {
     let written_behind_a_hole = |order| {
         let mut fabric = Fabric::up(star(2, 4), &of(order, true));
-        // The first data frame is lost for as long as is looked at.
+        // The first data frame is lost during the whole observation.
         let mut first = None;
         fabric.filter = Box::new(move |_, _, _, bytes| {
             if FrameKind::peek(bytes) != Some(FrameKind::Data) {
@@ -212,12 +214,12 @@ fn data_of_puts_is_written_before_its_turn_only_where_the_order_allows() {
         memory[..BYTES as usize].iter().filter(|byte| **byte == 7).count() as u64
     };
     assert_eq!(written_behind_a_hole(OrderScope::Class), 0);
-    // All but the packet that is missing and the one that carries the signal.
+    // All packets except the missing one and the one with the signal.
     assert!(written_behind_a_hole(OrderScope::None) >= BYTES - 2 * 4096);
 }
 
 #[test]
-fn puts_to_one_place_go_one_after_the_other_and_others_at_once() {
+fn puts_to_one_range_are_serial_and_other_puts_are_parallel() {
     let took_ns = |offset| {
         let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Region, true));
         let began = fabric.now;

@@ -9,7 +9,7 @@ use rackloom_protocol::*;
 const PLANES: u16 = 4;
 const BLOCK: u64 = 4096;
 const BLOCKS: u64 = 200;
-/// More than the stream that is looked at, and the one packet that begins it: acknowledgements do not count as data.
+/// More packets than those of the observed stream and the first one: acknowledgements do not count as data.
 const PACKETS: u64 = BLOCKS;
 
 fn of(policy: PathPolicy) -> Options {
@@ -28,7 +28,7 @@ fn by_plane(fabric: &mut Fabric) -> Vec<u64> {
 }
 
 #[test]
-fn a_hash_gives_a_stream_one_plane_and_turns_share_them_all_exactly() {
+fn a_hash_uses_one_plane_per_stream_and_round_robin_uses_all_planes_equally() {
     for policy in [PathPolicy::Address, PathPolicy::Flow] {
         let mut planes = by_plane(&mut Fabric::up(star(2, 4), &of(policy)));
         planes.sort_unstable();
@@ -39,7 +39,7 @@ fn a_hash_gives_a_stream_one_plane_and_turns_share_them_all_exactly() {
 }
 
 #[test]
-fn an_address_hash_takes_all_classes_one_way_and_a_flow_hash_need_not() {
+fn an_address_hash_uses_one_path_for_all_classes_and_a_flow_hash_may_use_several() {
     let planes_in_use = |policy| {
         let mut fabric = Fabric::up(star(16, 4), &of(policy));
         let used = (1..16u16).map(|target| {
@@ -71,11 +71,11 @@ fn a_spray_uses_all_planes_about_equally() {
 }
 
 #[test]
-fn the_least_queue_leaves_a_plane_alone_that_gives_no_credits_back() {
+fn the_least_queue_policy_avoids_a_plane_without_credits() {
     let mut options = of(PathPolicy::LeastQueue);
     options.credits.limit = 200;
     let mut fabric = Fabric::up(star(2, 4), &options);
-    // Neither credits nor acknowledgements come back over plane 0; heartbeats do.
+    // Neither credits nor acknowledgements return over plane 0. Heartbeats do.
     fabric.filter = Box::new(|_, edge, forward, bytes| {
         edge != 0
             || forward
@@ -87,7 +87,7 @@ fn the_least_queue_leaves_a_plane_alone_that_gives_no_credits_back() {
 }
 
 #[test]
-fn a_plane_that_goes_takes_nothing_along() {
+fn the_loss_of_a_plane_loses_no_data() {
     for policy in [PathPolicy::RoundRobin, PathPolicy::Spray, PathPolicy::LeastQueue] {
         let mut fabric = Fabric::up(star(2, 4), &of(policy));
         fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(9);
@@ -104,13 +104,13 @@ fn a_plane_that_goes_takes_nothing_along() {
 }
 
 #[test]
-fn a_reorder_window_below_the_sending_window_drops_what_is_too_far_ahead() {
+fn a_reorder_window_below_the_sending_window_drops_early_packets() {
     let beyond = |reorder_packets| {
         let mut options = of(PathPolicy::RoundRobin);
         options.transport.window_packets = 64;
         options.transport.reorder_packets = reorder_packets;
         let mut fabric = Fabric::up(star(2, 4), &options);
-        // The first data frame over plane 0 is lost: everything else waits behind it.
+        // The first data frame over plane 0 is lost. All others wait behind it.
         let mut is_first = true;
         fabric.filter = Box::new(move |_, edge, _, bytes| {
             let is_it = edge == 0 && is_first && FrameKind::peek(bytes) == Some(FrameKind::Data);
@@ -125,7 +125,7 @@ fn a_reorder_window_below_the_sending_window_drops_what_is_too_far_ahead() {
     assert!(beyond(16) > 0);
 }
 
-/// Two nodes, a switch at each, and three switches side by side between those.
+/// Returns a graph of two nodes, a switch at each, and three switches between those.
 fn diamond() -> Graph {
     let edge = |(a, a_port), (b, b_port)| Edge {
         a: NodeId(a),
@@ -152,32 +152,32 @@ fn through_the_middle(policy: PathPolicy, relays_choose: bool) -> (Vec<u64>, u64
     fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
     fabric.finish(1).expect("the put ends well");
     assert!(fabric.memory(1)[..(BLOCKS * BLOCK) as usize].iter().all(|byte| *byte == 7));
-    let ways = (1..4).map(|port| fabric.counters(2, port).data_frames_sent).collect();
-    (ways, fabric.counters(0, 0).retransmitted)
+    let paths = (1..4).map(|port| fabric.counters(2, port).data_frames_sent).collect();
+    (paths, fabric.counters(0, 0).retransmitted)
 }
 
 #[test]
-fn relays_choose_for_each_packet_where_they_are_told_to() {
-    let (mut ways, _) = through_the_middle(PathPolicy::Spray, false);
-    ways.sort_unstable();
-    assert_eq!(ways, [0, 0, PACKETS], "a flow has one way, whatever its source does");
-    let (ways, repeated) = through_the_middle(PathPolicy::RoundRobin, true);
-    assert!(ways.iter().max().unwrap() - ways.iter().min().unwrap() <= 1, "{ways:?}");
-    assert_eq!((ways.iter().sum::<u64>(), repeated), (PACKETS, 0));
-    let (ways, _) = through_the_middle(PathPolicy::Spray, true);
-    // 200 throws at three: a third is 67, with a deviation below 7.
-    assert!(ways.iter().all(|way| (45..90).contains(way)), "{ways:?}");
-    let (ways, _) = through_the_middle(PathPolicy::LeastQueue, true);
-    assert!(ways.iter().all(|way| *way > 50), "nothing waits anywhere, so it is each in turn: {ways:?}");
+fn relays_choose_a_path_per_packet_if_configured() {
+    let (mut paths, _) = through_the_middle(PathPolicy::Spray, false);
+    paths.sort_unstable();
+    assert_eq!(paths, [0, 0, PACKETS], "a flow has one path under any policy of its source");
+    let (paths, repeated) = through_the_middle(PathPolicy::RoundRobin, true);
+    assert!(paths.iter().max().unwrap() - paths.iter().min().unwrap() <= 1, "{paths:?}");
+    assert_eq!((paths.iter().sum::<u64>(), repeated), (PACKETS, 0));
+    let (paths, _) = through_the_middle(PathPolicy::Spray, true);
+    // 200 random choices among three: a third is 67, with a deviation below 7.
+    assert!(paths.iter().all(|path| (45..90).contains(path)), "{paths:?}");
+    let (paths, _) = through_the_middle(PathPolicy::LeastQueue, true);
+    assert!(paths.iter().all(|path| *path > 50), "no queue has frames, so it is round-robin: {paths:?}");
 }
 
 #[test]
-fn what_relays_choose_loses_nothing_when_a_way_goes() {
+fn a_lost_path_of_a_relay_loses_no_data() {
     let mut options = of(PathPolicy::LeastQueue);
     options.paths.relays_choose = true;
     let mut fabric = Fabric::up(diamond(), &options);
     fabric.memory(0)[..400_000].fill(9);
-    // The first switch in the middle falls silent for ever.
+    // The first switch in the middle fails.
     let from = fabric.now.0 + 3_000;
     fabric.filter = Box::new(move |now, edge, _, _| now.0 < from || !matches!(edge, 2 | 3));
     fabric.insist(0, put(1, at(1, 0), local(0, 400_000)));

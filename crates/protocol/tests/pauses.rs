@@ -1,5 +1,5 @@
-//! Pausing links: no loss with sufficient headroom, and progress with losses by the watchdog. Questions of rate
-//! (sufficient headroom, rings that stop) belong to the experiments.
+//! Pausing links: no loss with sufficient headroom, and progress with losses by the watchdog. Questions of
+//! rate (sufficient headroom, rings that stop) belong to the experiments.
 
 mod harness;
 
@@ -28,7 +28,7 @@ const PAUSE: PauseConfig = PauseConfig {
 
 fn pausing(pause: PauseConfig) -> Options {
     let mut options = Options { pause: Some(pause), ..options(RetransmissionMode::Selective) };
-    // Far beyond what a pause takes: what is repeated was lost.
+    // The timeout is far beyond the duration of a pause, so a retransmission means a loss.
     options.transport.timeout_initial_ns = 5_000_000;
     options.transport.timeout_min_ns = 5_000_000;
     options.transport.timeout_max_ns = 20_000_000;
@@ -46,26 +46,26 @@ fn dropped(fabric: &mut Fabric, reason: DropReason) -> u64 {
 
 /// Pause message that the switch receives or sends at its port 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum PauseMessage {
     Data,
     Quanta(u16),
     Other,
 }
 
-type Log = Arc<Mutex<Vec<(u64, bool, Word)>>>;
+type Log = Arc<Mutex<Vec<(u64, bool, PauseMessage)>>>;
 
-/// Note what passes over edge 0: when it left, whether from the node, and what it is.
+/// Records what passes over edge 0: time, direction, and kind.
 fn listen(fabric: &mut Fabric) -> Log {
     let log = Log::default();
-    let heard = Arc::clone(&log);
+    let received = Arc::clone(&log);
     fabric.filter = Box::new(move |now, edge, forward, bytes| {
         if edge == 0 {
-            let word = match FrameKind::peek(bytes) {
-                Some(FrameKind::Data) => Word::Data,
-                Some(FrameKind::Pause) => Word::Quanta(u16_at(bytes, FABRIC)),
-                _ => Word::Other,
+            let message = match FrameKind::peek(bytes) {
+                Some(FrameKind::Data) => PauseMessage::Data,
+                Some(FrameKind::Pause) => PauseMessage::Quanta(u16_at(bytes, FABRIC)),
+                _ => PauseMessage::Other,
             };
-            heard.lock().unwrap().push((now.0, forward, word));
+            received.lock().unwrap().push((now.0, forward, message));
         }
         true
     });
@@ -84,7 +84,7 @@ fn jam(pause: PauseConfig, frames_dropped: bool) -> (Fabric, Log) {
     }
     fabric.run_for(400_000);
     let hub = fabric.counters(3, 0).pause;
-    assert!(hub.tx_pause >= 3, "asked, and asked again: {hub:?}");
+    assert!(hub.tx_pause >= 3, "requested and repeated: {hub:?}");
     fabric.endpoint(2).stop_draining(Class::Bulk, false);
     for id in 0..2 {
         assert_eq!(fabric.finish(id), Ok(0));
@@ -100,46 +100,49 @@ fn jam(pause: PauseConfig, frames_dropped: bool) -> (Fabric, Log) {
 
 // W-70, W-71
 #[test]
-fn a_paused_sender_is_silent_from_the_response_on_until_it_is_let_go_and_nothing_is_lost() {
+fn a_paused_sender_is_silent_from_its_response_until_the_resume_and_nothing_is_lost() {
     let (mut fabric, log) = jam(PAUSE, false);
     let log = log.lock().unwrap();
     let first = |wanted: fn(u16) -> bool| {
-        let is_it = |(_, forward, word): &&(u64, bool, Word)| {
-            !forward && matches!(word, Word::Quanta(quanta) if wanted(*quanta))
+        let is_it = |(_, forward, message): &&(u64, bool, PauseMessage)| {
+            !forward && matches!(message, PauseMessage::Quanta(quanta) if wanted(*quanta))
         };
-        log.iter().find(is_it).expect("a word").0
+        log.iter().find(is_it).expect("a message").0
     };
     let (paused, resumed) = (first(|quanta| quanta > 0), first(|quanta| quanta == 0));
     let silent = (paused + DELAY_NS + RESPONSE_NS, resumed + DELAY_NS);
     assert!(silent.1 > silent.0 + PAUSE_NS, "longer than one pause lasts: {silent:?}");
-    let during = |wanted: Word| {
-        log.iter().any(|(at, forward, word)| *forward && *word == wanted && (silent.0..silent.1).contains(at))
+    let during = |wanted: PauseMessage| {
+        log.iter()
+            .any(|(at, forward, message)| *forward && *message == wanted && (silent.0..silent.1).contains(at))
     };
-    assert!(!during(Word::Data), "no data in the pause");
-    assert!(during(Word::Other), "heartbeats and acknowledgements leave");
+    assert!(!during(PauseMessage::Data), "no data in the pause");
+    assert!(during(PauseMessage::Other), "heartbeats and acknowledgements leave");
     let words: Vec<u64> = log
         .iter()
-        .filter(|(at, forward, word)| !forward && *word == Word::Quanta(1_000) && *at < silent.1)
+        .filter(|(at, forward, message)| {
+            !forward && *message == PauseMessage::Quanta(1_000) && *at < silent.1
+        })
         .map(|(at, ..)| *at)
         .collect();
     let gaps: Vec<u64> = words.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    assert!(!gaps.is_empty() && gaps.iter().all(|gap| *gap == PAUSE_NS / 2), "said again in time: {gaps:?}");
+    assert!(!gaps.is_empty() && gaps.iter().all(|gap| *gap == PAUSE_NS / 2), "repeated in time: {gaps:?}");
     assert_eq!(fabric.counters(0, 0).retransmitted, 0);
     assert!(fabric.counters(0, 0).pause.paused_ns >= silent.1 - silent.0);
 }
 
 // W-72
 #[test]
-fn without_headroom_frames_are_lost_and_the_transport_repeats_them() {
+fn without_headroom_frames_are_lost_and_the_transport_retransmits_them() {
     let (mut fabric, _) = jam(PauseConfig { headroom_bytes: 4_352, ..PAUSE }, true);
     assert!(fabric.counters(0, 0).retransmitted > 0);
-    // Link-level retry has nothing to do with it.
+    // Link-level retry is not involved.
     let lost = |fabric: &mut Fabric| dropped(fabric, DropReason::BufferFull);
     assert!(lost(&mut fabric) > 0);
 }
 
-/// Nodes put to partners that do not drain, so that many ingress links compete for space. Returns the bytes that each
-/// holds.
+/// Nodes put to partners that do not drain, so that many ingress links compete for space. Returns the bytes
+/// that each holds.
 fn share(buffer: SharedBufferConfig, pairs: u16) -> Vec<u64> {
     let mut options = pausing(PauseConfig { headroom_bytes: 0, ..PAUSE });
     options.forwarding.shared_buffer = Some(buffer);
@@ -158,9 +161,9 @@ fn share(buffer: SharedBufferConfig, pairs: u16) -> Vec<u64> {
 
 // W-76
 #[test]
-fn who_comes_later_gets_its_part_of_what_is_left() {
+fn a_later_ingress_gets_its_share_of_the_free_space() {
     let buffer = SharedBufferConfig { bytes: 200_000, alpha_thousandths: 1_000, private_bytes: 5_000 };
-    // Links here have no rate, so one comes after the other: each takes half of what is left.
+    // Links here have no rate, so they fill one after the other: each takes half of the free space.
     for (held, share) in share(buffer, 4).into_iter().zip([100_000, 50_000, 25_000, 12_500]) {
         let most = share + u64::from(buffer.private_bytes);
         assert!(held.abs_diff(most) <= 4_352, "{held}, not {most}");
@@ -169,7 +172,7 @@ fn who_comes_later_gets_its_part_of_what_is_left() {
 
 // W-76
 #[test]
-fn a_larger_alpha_gives_one_alone_more() {
+fn a_larger_alpha_gives_a_single_ingress_more_space() {
     let alone = |alpha_thousandths| {
         share(SharedBufferConfig { bytes: 200_000, alpha_thousandths, private_bytes: 0 }, 1)[0]
     };
@@ -181,7 +184,7 @@ fn a_larger_alpha_gives_one_alone_more() {
 
 // W-70
 #[test]
-fn a_lost_word_costs_time_and_not_the_link() {
+fn a_lost_pause_message_costs_time_and_not_the_link() {
     let mut fabric = Fabric::up(star(3, 1), &pausing(PAUSE));
     // Every resume toward node 0 is lost.
     fabric.filter = Box::new(|_, edge, forward, bytes| {
@@ -201,7 +204,7 @@ fn a_lost_word_costs_time_and_not_the_link() {
 
 // W-70
 #[test]
-fn a_pause_holds_one_channel_and_no_other() {
+fn a_pause_stops_one_channel_and_no_other() {
     let mut options = pausing(PAUSE);
     options.channels = ChannelConfig::by_class();
     let mut fabric = Fabric::up(star(3, 1), &options);
@@ -225,7 +228,7 @@ fn a_pause_holds_one_channel_and_no_other() {
 
 // W-73
 #[test]
-fn a_watchdog_sends_on_in_spite_of_pauses_for_a_while() {
+fn a_watchdog_resumes_sending_despite_pauses_for_a_while() {
     let (mut fabric, _) = jam(PauseConfig { watchdog_ns: 150_000, ..PAUSE }, false);
     let is_defied = |event: &Event| matches!(event, Event::PauseDefied { channel: Channel(0), .. });
     let defied =
@@ -237,11 +240,11 @@ fn a_watchdog_sends_on_in_spite_of_pauses_for_a_while() {
         "much more than a pause would have let in"
     );
     let by_node_2 = fabric.events.iter().any(|(_, node, event)| *node == 2 && is_defied(event));
-    assert!(!by_node_2, "who sends nothing has nothing that waits");
+    assert!(!by_node_2, "a node that sends nothing has no waiting frames");
 }
 
 #[test]
-fn both_ends_must_agree_that_they_pause() {
+fn both_ends_must_agree_on_pausing() {
     let mut fabric = Fabric::new(star(2, 1), &pausing(PAUSE));
     fabric.restart(0, &options(RetransmissionMode::Selective));
     fabric.run_for(1_000_000);
@@ -250,7 +253,7 @@ fn both_ends_must_agree_that_they_pause() {
 }
 
 #[test]
-fn a_pause_means_nothing_to_a_link_that_has_credits() {
+fn a_pause_has_no_effect_on_a_link_with_credits() {
     let mut pausing = Fabric::up(star(3, 1), &pausing(PAUSE));
     let words = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&words);
@@ -263,11 +266,11 @@ fn a_pause_means_nothing_to_a_link_that_has_credits() {
     pausing.endpoint(2).stop_draining(Class::Bulk, true);
     pausing.command(0, put(0, at(2, 0), local(0, 400_000))).unwrap();
     pausing.run_for(200_000);
-    let word = words.lock().unwrap().first().expect("a pause").clone();
-    assert_eq!(word[VERSION_KIND] & 15, FrameKind::Pause as u8);
-    // The members with credits have the same addresses and incarnations.
+    let message = words.lock().unwrap().first().expect("a pause").clone();
+    assert_eq!(message[VERSION_KIND] & 15, FrameKind::Pause as u8);
+    // The members with credits have these addresses and incarnations as well.
     let mut plain = Fabric::up(star(3, 1), &options(RetransmissionMode::Selective));
-    plain.deliver(0, PortId(0), word);
+    plain.deliver(0, PortId(0), message);
     assert_eq!(plain.counters(0, 0).dropped_for(DropReason::Malformed), 1);
     plain.command(0, store(1, at(2, 0), &[1; 64])).unwrap();
     assert_eq!(plain.finish(1), Ok(0));

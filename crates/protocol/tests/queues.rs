@@ -1,8 +1,8 @@
-//! Throughput of a switch with a queue per egress, and with one queue per ingress: slot by slot, every input always
-//! full, every frame to a random output.
+//! Throughput of a switch with a queue per egress, and with one queue per ingress: slot by slot, with inputs
+//! that are always full, and every frame to a random output.
 //!
-//! Reference: Karol, Hluchyj and Morgan, "Input versus output queueing on a space-division packet switch" (1987),
-//! table I.
+//! Reference: Karol, Hluchyj and Morgan, "Input versus output queueing on a space-division packet switch"
+//! (1987), table I.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ mod harness;
 const SLOT_NS: u64 = 1_000;
 const ETHER_TYPE: u16 = 0x88b5;
 const FRAME_BYTES: usize = 256;
-/// Frames of each input that the switch always holds.
+/// Number of frames of each input that the switch always holds.
 const DEPTH: usize = 48;
 
-/// One data frame may leave each port in a slot; control frames take no slot.
+/// Wires with one data frame per port and slot. Control frames take no slot.
 #[derive(Default)]
 struct Slots {
     room: Vec<u8>,
@@ -56,8 +56,8 @@ impl Wires for Slots {
 #[derive(Clone, Copy, Default)]
 struct Neighbour {
     sent: u32,
-    /// Credits that the switch has consumed; all of them are free again at once.
-    heard: u32,
+    /// Credits that the switch has consumed. All of them are free again at once.
+    consumed: u32,
     held: usize,
 }
 
@@ -70,7 +70,7 @@ struct Bench {
     random: u64,
 }
 
-const fn life(member: u16) -> Incarnation {
+const fn incarnation(member: u16) -> Incarnation {
     Incarnation(1_000 + member as u64)
 }
 
@@ -83,7 +83,7 @@ impl Bench {
         options.end_to_end_check = false;
         options.credits = CreditConfig { unit_bytes: 512, overhead_bytes: 0, limit: 1 << 20 };
         options.timers.heartbeat_interval_ns = 10_000_000_000;
-        let config = harness::member_config(&graph, hub, &options, life(ports));
+        let config = harness::member_config(&graph, hub, &options, incarnation(ports));
         let mut bench = Self {
             switch: Switch::new(config),
             slots: Slots {
@@ -111,11 +111,11 @@ impl Bench {
             length: body as u16,
             hop_limit: 64,
             channel: Channel(0),
-            session: life(node).tag() as u16,
+            session: incarnation(node).tag() as u16,
             sequence: neighbour.sent,
             link_ack: 0,
             consumed: neighbour.sent,
-            freed: neighbour.heard,
+            freed: neighbour.consumed,
             has_end_to_end_check: false,
             has_hop_check: !kind.is_routed(),
             hop_check_covers_all: !kind.is_routed(),
@@ -143,8 +143,8 @@ impl Bench {
             plane: Plane(0),
             answer_wanted: false,
             frame_bytes_max: 4_352,
-            incarnation: life(node),
-            heard: life(hub),
+            incarnation: incarnation(node),
+            heard: incarnation(hub),
             options: 0,
         };
         hello.write(&mut frame[FABRIC..]);
@@ -155,10 +155,10 @@ impl Bench {
         let hub = self.neighbours.len() as u16;
         let report = LinkReport {
             origin: NodeId(node),
-            incarnation: life(node),
+            incarnation: incarnation(node),
             number: 1,
             is_departure: false,
-            edges: vec![(node, Some(IncarnationMark::of(life(hub))))],
+            edges: vec![(node, Some(IncarnationMark::of(incarnation(hub))))],
         };
         let mut frame = vec![0; FABRIC + report.encoded_bytes()];
         report.write(&mut frame[FABRIC..]);
@@ -189,7 +189,7 @@ impl Bench {
         self.give(from, FrameKind::Data, frame);
     }
 
-    /// Frames of data that leave.
+    /// Returns the number of data frames that leave.
     fn drain(&mut self) -> usize {
         self.slots.is_taken.fill(false);
         let mut memory = VectorMemory::default();
@@ -198,7 +198,7 @@ impl Bench {
         for (port, frame) in std::mem::take(&mut self.slots.left) {
             if FrameKind::peek(&frame) == Some(FrameKind::Data) {
                 assert!(frame.len() > OPERATIONS - 1 && usize::from(u16_at(&frame, DESTINATION)) == port);
-                self.neighbours[port].heard = u32_at(&frame, CONSUMED);
+                self.neighbours[port].consumed = u32_at(&frame, CONSUMED);
                 self.neighbours[usize::from(u16_at(&frame, SOURCE))].held -= 1;
                 data += 1;
             }
@@ -206,7 +206,8 @@ impl Bench {
         data
     }
 
-    /// The first half of the ports are inputs and the others outputs, because no frame returns to its ingress.
+    /// Runs one slot. The first half of the ports are inputs and the others outputs, because no frame returns
+    /// to its ingress.
     fn slot(&mut self) -> usize {
         let ports = self.width() as u16;
         for node in 0..ports {
@@ -222,12 +223,12 @@ impl Bench {
         self.drain()
     }
 
-    /// Inputs, and as many outputs.
+    /// Returns the number of inputs, and of outputs.
     fn width(&self) -> usize {
         self.neighbours.len() / 2
     }
 
-    /// Frames per output and slot.
+    /// Measures the frames per output and slot.
     fn throughput(&mut self, slots: usize) -> f64 {
         for _ in 0..500 {
             self.slot();
@@ -237,9 +238,10 @@ impl Bench {
     }
 }
 
-/// The choice among inputs that need the same output has no effect: the next frame of either goes to a random output.
+/// The choice among inputs that need one output has no effect: the next frame of either goes to a random
+/// output.
 #[test]
-fn one_line_for_each_way_in_keeps_what_theory_says() {
+fn one_queue_per_ingress_has_the_throughput_of_the_theory() {
     for (ports, theory) in [(2, 0.75), (4, 0.6553), (8, 0.6184)] {
         let measured = Bench::new(2 * ports, true).throughput(20_000);
         assert!((measured - theory).abs() < 0.005, "{ports} ports: {measured}, not {theory}");
@@ -247,14 +249,14 @@ fn one_line_for_each_way_in_keeps_what_theory_says() {
 }
 
 #[test]
-fn a_queue_for_each_way_out_blocks_nobody() {
+fn a_queue_per_egress_has_full_throughput() {
     let measured = Bench::new(2 * 8, false).throughput(4_000);
     assert!(measured > 0.97, "{measured}");
 }
 
-/// Real members of both kinds, which lose frames and links.
+/// Members of both kinds that lose frames and links.
 #[test]
-fn who_stands_in_line_is_never_forgotten() {
+fn every_queued_frame_is_sent() {
     let mut options = harness::options(RetransmissionMode::Selective);
     options.forwarding = ForwardingConfig { in_order: true, ..ForwardingConfig::default() };
     options.credits.limit = 90;
@@ -262,7 +264,7 @@ fn who_stands_in_line_is_never_forgotten() {
     let mut count = 0;
     fabric.filter = Box::new(move |now, edge, _, _| {
         count += 1;
-        // A link that is cut for a while, and loss everywhere.
+        // A link that is cut for a while, and loss on all links.
         !(edge == 1 && (2_000_000..2_600_000).contains(&now.0)) && count % 23 != 0
     });
     for node in 0..6u16 {
@@ -276,7 +278,7 @@ fn who_stands_in_line_is_never_forgotten() {
     }
 }
 
-/// Nodes 0 and 1 put to node 2 through a switch that holds what node 2 does not drain.
+/// Nodes 0 and 1 put to node 2 through a switch that holds the frames that node 2 does not drain.
 fn crowd(mark_above_bytes: Option<u32>) -> harness::Fabric {
     let mut options = harness::options(RetransmissionMode::Selective);
     options.forwarding.mark_above_bytes = mark_above_bytes;
@@ -299,7 +301,7 @@ fn crowd(mark_above_bytes: Option<u32>) -> harness::Fabric {
 
 // W-74, W-75
 #[test]
-fn a_frame_that_joins_a_long_queue_is_marked_and_its_sender_hears_of_it() {
+fn a_frame_that_joins_a_long_queue_is_marked_and_its_sender_is_notified() {
     let mut fabric = crowd(Some(20_000));
     let marked = fabric.counters(3, 2).marks.marked;
     assert!(marked > 3, "{marked} at the port where both meet");
@@ -307,14 +309,14 @@ fn a_frame_that_joins_a_long_queue_is_marked_and_its_sender_hears_of_it() {
     assert_eq!(fabric.counters(2, 0).marks.rx_marked, marked, "every mark arrives");
     let echoes =
         |fabric: &mut harness::Fabric| (0..2).map(|node| fabric.counters(node, 0).marks.rx_echo).sum::<u64>();
-    let told = echoes(&mut fabric);
-    assert!((2..=marked).contains(&told), "{told} of {marked}");
-    // Announcements are not repeated.
+    let echoed = echoes(&mut fabric);
+    assert!((2..=marked).contains(&echoed), "{echoed} of {marked}");
+    // Echoes are not repeated.
     fabric.command(0, harness::store(7, harness::at(2, 900_000), &[1; 64])).unwrap();
     assert_eq!(fabric.finish(7), Ok(0));
     fabric.command(0, harness::put(8, harness::at(2, 0), harness::local(0, 64))).unwrap();
     assert_eq!(fabric.finish(8), Ok(0));
-    assert_eq!((echoes(&mut fabric), fabric.counters(3, 2).marks.marked), (told, marked));
+    assert_eq!((echoes(&mut fabric), fabric.counters(3, 2).marks.marked), (echoed, marked));
 }
 
 // W-74
@@ -328,7 +330,7 @@ fn without_a_limit_nothing_is_marked() {
 
 // W-74
 #[test]
-fn a_mark_is_passed_on_and_only_data_carries_one() {
+fn a_mark_is_forwarded_and_only_data_frames_have_one() {
     let mut options = harness::options(RetransmissionMode::Selective);
     options.forwarding.mark_above_bytes = Some(0);
     let mut fabric = harness::Fabric::up(harness::ring(6), &options);
@@ -338,7 +340,7 @@ fn a_mark_is_passed_on_and_only_data_carries_one() {
         let mut seen = seen.lock().unwrap();
         if bytes[FLAGS] & FLAG_MARKED != 0 {
             assert_eq!(FrameKind::peek(bytes), Some(FrameKind::Data));
-            // The first hop is before any queue, the last two pass on what the second has marked.
+            // The first hop precedes the queues. The last two forward the mark of the second.
             match edge {
                 0 => seen.0 += 1,
                 1 => seen.1 += 1,

@@ -1,4 +1,4 @@
-//! Loss, duplication, reordering and corruption: everything completes, once, with the right bytes.
+//! Loss, duplication, reordering and corruption: every operation completes once, with the right bytes.
 
 mod harness;
 
@@ -23,7 +23,7 @@ fn retransmitted(fabric: &mut Fabric) -> u64 {
         .sum()
 }
 
-/// Counters, puts and gets between all nodes of a ring of three; every result is checked.
+/// Counters, puts and gets between all nodes of a ring of three, with a check of every result.
 fn work(fabric: &mut Fabric, what: &str) {
     let rounds = 60u64;
     let mut id = 0;
@@ -66,7 +66,7 @@ fn loss_at_one_and_at_twenty_percent() {
 }
 
 #[test]
-fn corruption_is_noticed_at_either_check() {
+fn corruption_is_detected_by_either_check() {
     for mode in MODES {
         let mut fabric = Fabric::up(ring(3), &options(mode));
         let mut spare = lossy(50, 11);
@@ -92,7 +92,7 @@ fn corruption_is_noticed_at_either_check() {
 
 // W-21
 #[test]
-fn duplicates_and_reordering() {
+fn duplicated_and_reordered_frames_have_no_effect() {
     for mode in MODES {
         let mut fabric = Fabric::up(ring(3), &options(mode));
         fabric.shuffle = Some(17);
@@ -103,7 +103,7 @@ fn duplicates_and_reordering() {
     }
 }
 
-/// Drop the n-th data frame of a long put whose window is always full.
+/// Drops the n-th data frame of a long put whose window is always full.
 fn drop_one(mode: RetransmissionMode, victim: u64) -> (u64, u64) {
     let mut fabric = Fabric::up(ring(2), &options(mode));
     let mut count = 0;
@@ -122,7 +122,7 @@ fn drop_one(mode: RetransmissionMode, victim: u64) -> (u64, u64) {
 
 // W-22
 #[test]
-fn one_drop_re_sends_one_frame_under_selective_and_the_window_under_go_back_n() {
+fn one_drop_retransmits_one_frame_under_selective_and_the_window_under_go_back_n() {
     let packets = 1_000_000u64.div_ceil(4096);
     assert_eq!(drop_one(RetransmissionMode::Selective, 100), (1, packets + 1));
     // Acknowledgements come every eight packets, so the window reaches 32 beyond packet 104 and 29 beyond packet 99.
@@ -154,7 +154,7 @@ fn a_lost_acknowledgement_costs_no_second_write() {
 }
 
 #[test]
-fn credits_stop_a_sender_and_let_it_go_on() {
+fn credits_stop_and_resume_a_sender() {
     let mut tight = options(RetransmissionMode::Selective);
     tight.credits.limit = 80;
     let mut fabric = Fabric::up(ring(4), &tight);
@@ -175,14 +175,14 @@ fn credits_stop_a_sender_and_let_it_go_on() {
 
 // W-20
 #[test]
-fn credits_come_back_when_their_update_is_lost() {
+fn credits_are_recovered_when_their_update_is_lost() {
     let mut tight = options(RetransmissionMode::Selective);
     tight.credits.limit = 80;
     let mut fabric = Fabric::up(ring(2), &tight);
     fabric.filter = lossy(300, 3);
     fabric.command(0, put(1, at(1, 0), local(0, 500_000))).unwrap();
     let result = fabric.finish(1);
-    // At 30 % of loss, heartbeats included, the link itself may fail; what must not happen is silence.
+    // At 30 % of loss, heartbeats included, the link itself may fail. Silence would be an error.
     assert!(matches!(result, Ok(0) | Err(OperationError::OutcomeUnknown)), "{result:?}");
 }
 
@@ -193,7 +193,8 @@ fn no_link_ever_carries_more_than_its_credits() {
     tight.credits.limit = 90;
     let limit = tight.credits.limit;
     let mut fabric = Fabric::up(ring(4), &tight);
-    // (edge, direction) -> credits freed, as announced in the opposite direction; kept by an independent observer.
+    // Map of (edge, direction) to freed credits, as announced in the opposite direction, kept by an
+    // independent observer.
     let mut freed = std::collections::BTreeMap::new();
     let fullest = std::rc::Rc::new(std::cell::Cell::new(0));
     let record = fullest.clone();

@@ -1,4 +1,4 @@
-//! Links that carry nothing: their heartbeats come rarely, and a death is noticed all the same.
+//! Idle links: their heartbeats are rare, and a death is detected in the usual time.
 
 mod harness;
 
@@ -18,7 +18,7 @@ fn restful() -> Options {
     Options { timers, ..options(RetransmissionMode::Selective) }
 }
 
-/// A ring of four that has come to rest.
+/// Returns a ring of four at rest.
 fn at_rest() -> Fabric {
     let mut fabric = Fabric::up(ring(4), &restful());
     fabric.run_for(5 * REST * INTERVAL_NS);
@@ -70,7 +70,7 @@ fn traffic_ends_the_rest() {
 }
 
 #[test]
-fn a_member_that_dies_while_its_links_rest_is_named_within_the_bound() {
+fn a_member_that_dies_while_its_links_rest_is_reported_within_the_detection_time() {
     for phase in 0..7 {
         let mut fabric = at_rest();
         fabric.run_for(phase * INTERVAL_NS * 3 / 4 + 1234);
@@ -91,7 +91,7 @@ fn a_member_that_dies_while_its_links_rest_is_named_within_the_bound() {
 
 // W-31
 #[test]
-fn a_heartbeat_that_is_lost_at_rest_is_asked_for() {
+fn a_heartbeat_that_is_lost_at_rest_is_requested() {
     let mut fabric = at_rest();
     let suspicions = |fabric: &Fabric| {
         let is_suspect = |event: &Event| matches!(event, Event::LinkChanged { to: LinkState::Suspect, .. });

@@ -1,4 +1,4 @@
-//! Link-level retry between real members: lost frames are replayed on the link, without a retransmission of the
+//! Link-level retry between members: lost frames are replayed on the link, without a retransmission of the
 //! transport.
 
 mod harness;
@@ -11,7 +11,7 @@ use rackloom_protocol::wire::frame::FrameKind;
 use rackloom_protocol::wire::{layout, seal_hop};
 use rackloom_protocol::*;
 
-/// Retry on every link, and a transport that is patient enough to be no help.
+/// Retry on every link, and a transport whose timeout is too long to help.
 fn repeating() -> Options {
     let mut options = options(RetransmissionMode::Selective);
     options.retry = Some(RETRY);
@@ -29,8 +29,8 @@ fn is_data(bytes: &[u8]) -> bool {
     kind(bytes) == FrameKind::Data as u8
 }
 
-/// Hellos, heartbeats and reports: what keeps a link alive.
-fn is_life(bytes: &[u8]) -> bool {
+/// Returns true for Hellos, heartbeats and reports, which keep a link up.
+fn keeps_link_up(bytes: &[u8]) -> bool {
     (FrameKind::Hello as u8..=FrameKind::Report as u8).contains(&kind(bytes))
 }
 
@@ -60,7 +60,7 @@ fn ports(fabric: &Fabric) -> Vec<(usize, u16)> {
         .collect()
 }
 
-/// Puts, gets and counters between three nodes of a ring; every byte is checked.
+/// Puts, gets and counters between three nodes of a ring, with a check of every byte.
 fn work(fabric: &mut Fabric) {
     let mut id = 0;
     for round in 0..20u8 {
@@ -87,18 +87,18 @@ fn work(fabric: &mut Fabric) {
 
 /// A put of 1000 frames whose frame 901 is lost once.
 ///
-/// The oracle: one NACK that names frame 900, one replay, 1000 frames taken, and nothing for the transport to do.
+/// The oracle: one NACK that names frame 900, one replay, 1000 accepted frames, and no retransmission.
 // W-26
 #[test]
-fn one_lost_frame_of_a_thousand_costs_one_refusal_and_one_replay() {
+fn one_lost_frame_of_a_thousand_costs_one_nack_and_one_replay() {
     let mut options = repeating();
     options.frame_bytes_max = 400;
     let mut fabric = Fabric::up(ring(2), &options);
     let refusals = Rc::new(RefCell::new(Vec::new()));
-    let (heard, mut lost) = (Rc::clone(&refusals), false);
+    let (received, mut lost) = (Rc::clone(&refusals), false);
     fabric.filter = Box::new(move |_, _, forward, bytes| {
         if !forward && kind(bytes) == FrameKind::LinkNack as u8 {
-            heard.borrow_mut().push(layout::u32_at(bytes, layout::LINK_ACK));
+            received.borrow_mut().push(layout::u32_at(bytes, layout::LINK_ACK));
         }
         let is_victim = forward && is_data(bytes) && sequence(bytes) == 901 && !lost;
         lost |= is_victim;
@@ -116,15 +116,16 @@ fn one_lost_frame_of_a_thousand_costs_one_refusal_and_one_replay() {
 }
 
 // W-28
-/// Ten frames may be unacknowledged and no acknowledgement of any kind comes back.
+/// Ten frames may be unacknowledged, and no acknowledgement of any kind returns.
 ///
-/// The oracle, for a replay count of 3: 40 frames received, of which 30 had been before, 3 replays, 1 flush.
+/// The oracle, for a replay count of 3: 40 received frames, of which 30 had been received before, 3 replays,
+/// 1 flush.
 #[test]
-fn a_black_hole_for_acknowledgements_flushes_the_link_and_blocks_it_until_it_heals() {
+fn without_acknowledgements_the_link_is_flushed_and_blocked_until_it_recovers() {
     let mut options = repeating();
     options.retry = Some(RetryConfig { outstanding_frames: 10, replay_count_max: 3, ..RETRY });
     let mut fabric = Fabric::up(ring(2), &options);
-    fabric.filter = Box::new(|_, _, forward, bytes| forward || is_life(bytes));
+    fabric.filter = Box::new(|_, _, forward, bytes| forward || keeps_link_up(bytes));
     fabric.command(0, put(1, at(1, 0), local(0, 100_000))).unwrap();
     fabric.run_for(400_000);
     let (sender, receiver) = (fabric.counters(0, 0), fabric.counters(1, 0));
@@ -137,16 +138,16 @@ fn a_black_hole_for_acknowledgements_flushes_the_link_and_blocks_it_until_it_hea
     assert!(fabric.events.iter().any(|(_, node, event)| *node == 0 && *event == flushed));
 
     fabric.filter = Box::new(|_, _, _, _| true);
-    assert_eq!(fabric.finish(1), Ok(0), "both ends agree on numbers again and go on");
+    assert_eq!(fabric.finish(1), Ok(0), "both ends agree on numbers again and continue");
     assert_eq!(fabric.counters(0, 0).retry.flushes, 1);
 }
 
 #[test]
-fn what_links_lose_they_repeat_and_the_transport_sends_nothing_twice() {
+fn links_replay_lost_frames_and_the_transport_retransmits_none() {
     let mut fabric = Fabric::up(ring(3), &repeating());
     let mut any = lossy(50, 5);
     fabric.filter =
-        Box::new(move |now, edge, forward, bytes| is_life(bytes) || any(now, edge, forward, bytes));
+        Box::new(move |now, edge, forward, bytes| keeps_link_up(bytes) || any(now, edge, forward, bytes));
     work(&mut fabric);
     assert_eq!(retransmitted(&mut fabric), 0);
     let repeated = retry_sum(&mut fabric, |retry| retry.tx_replay);
@@ -155,7 +156,7 @@ fn what_links_lose_they_repeat_and_the_transport_sends_nothing_twice() {
 }
 
 #[test]
-fn a_bit_that_turns_over_anywhere_in_a_frame_is_the_links_affair() {
+fn the_link_replays_a_frame_with_a_flipped_bit_at_any_position() {
     let mut fabric = Fabric::up(ring(3), &repeating());
     let mut spare = lossy(50, 11);
     let mut bit = 0;
@@ -172,9 +173,9 @@ fn a_bit_that_turns_over_anywhere_in_a_frame_is_the_links_affair() {
     assert_eq!(retransmitted(&mut fabric), 0);
 }
 
-/// A frame that a switch spoils has a hop check that fits: repeating it would corrupt nothing less.
+/// A frame that a switch corrupts has a valid hop check. A replay would not repair it.
 #[test]
-fn what_a_switch_spoils_is_left_to_the_ends() {
+fn corruption_inside_a_switch_is_detected_end_to_end() {
     let mut options = repeating();
     options.transport.timeout_initial_ns = 100_000;
     options.transport.timeout_min_ns = 50_000;
@@ -200,7 +201,7 @@ fn what_a_switch_spoils_is_left_to_the_ends() {
 }
 
 #[test]
-fn copies_and_shuffled_frames_are_put_in_order_by_the_link() {
+fn the_link_reorders_and_removes_duplicates() {
     let mut fabric = Fabric::up(ring(3), &repeating());
     fabric.shuffle = Some(17);
     work(&mut fabric);
@@ -210,12 +211,12 @@ fn copies_and_shuffled_frames_are_put_in_order_by_the_link() {
 
 // W-27
 #[test]
-fn a_link_that_comes_back_begins_with_fresh_numbers_and_so_does_a_neighbours_new_life() {
+fn a_recovered_link_and_a_restarted_neighbour_begin_with_new_numbers() {
     let options = repeating();
     let mut fabric = Fabric::up(ring(2), &options);
     fabric.command(0, put(1, at(1, 0), local(0, 100_000))).unwrap();
     fabric.finish(1).unwrap();
-    // The wire is cut in the middle of a transfer.
+    // The wire is cut during a transfer.
     fabric.command(0, put(2, at(1, 0), local(0, 800_000))).unwrap();
     fabric.filter = Box::new(|_, _, _, _| false);
     fabric.run_until("departure", |fabric| {
@@ -238,12 +239,16 @@ fn a_link_that_comes_back_begins_with_fresh_numbers_and_so_does_a_neighbours_new
     });
     fabric.command(0, fetch_add(4, at(1, 0), 1)).unwrap();
     assert_eq!(fabric.finish(4), Ok(0));
-    assert_eq!(fabric.counters(1, 0).retry.rx_missing_seq, 0, "the new life is not asked for old frames");
+    assert_eq!(
+        fabric.counters(1, 0).retry.rx_missing_seq,
+        0,
+        "no frames of the earlier incarnation are requested"
+    );
 }
 
 // W-16
 #[test]
-fn neighbours_that_disagree_about_retry_do_not_meet() {
+fn neighbours_with_different_retry_settings_do_not_connect() {
     let mut fabric = Fabric::new(ring(2), &repeating());
     fabric.restart(1, &options(RetransmissionMode::Selective));
     fabric.run_for(1_000_000);
@@ -251,16 +256,16 @@ fn neighbours_that_disagree_about_retry_do_not_meet() {
     assert_eq!(fabric.endpoint(0).link_state(PortId(0)), LinkState::Init);
 }
 
-/// Repeated frames take no credits twice and lost ones lose none.
+/// Replayed frames take no credits twice, and lost frames lose none.
 // W-29
 #[test]
-fn credits_and_repeated_frames_agree() {
+fn replayed_frames_take_their_credits_once() {
     let mut options = repeating();
     options.credits.limit = 80;
     let mut fabric = Fabric::up(ring(4), &options);
     let mut any = lossy(30, 23);
     fabric.filter =
-        Box::new(move |now, edge, forward, bytes| is_life(bytes) || any(now, edge, forward, bytes));
+        Box::new(move |now, edge, forward, bytes| keeps_link_up(bytes) || any(now, edge, forward, bytes));
     for node in 0..4u16 {
         let target = at((node + 2) % 4, 500_000);
         fabric.command(usize::from(node), put(u64::from(node), target, local(0, 200_000))).unwrap();
@@ -275,10 +280,11 @@ fn credits_and_repeated_frames_agree() {
     assert_eq!(retransmitted(&mut fabric), 0);
 }
 
-/// A load whose frames are acknowledged at once: its answer leaves as it comes, and nothing leaves where the answer has come.
+/// A load whose frames are acknowledged at once: the answer leaves as it comes, and a separate
+/// acknowledgement leaves where no frame does.
 // W-45
 #[test]
-fn an_acknowledgement_rides_on_a_frame_that_leaves_and_else_travels_alone_at_once() {
+fn an_acknowledgement_is_piggybacked_or_sent_at_once() {
     let mut options = repeating();
     options.retry = Some(RetryConfig { ack_spacing_bytes: 1, ..RETRY });
     let mut fabric = Fabric::up(ring(2), &options);
@@ -289,5 +295,5 @@ fn an_acknowledgement_rides_on_a_frame_that_leaves_and_else_travels_alone_at_onc
     fabric.finish(1).unwrap();
     let after = alone(&mut fabric);
     assert_eq!([0, 1].map(|node| after[node] - before[node]), [1, 0]);
-    assert_eq!(retry_sum(&mut fabric, |retry| retry.replays), 0, "nobody waits too long");
+    assert_eq!(retry_sum(&mut fabric, |retry| retry.replays), 0, "no wait is too long");
 }

@@ -1,10 +1,10 @@
-//! Fast path: recognised frames have the same outcome as on the general path.
+//! Fast path: recognised frames have the outcome of the general path.
 //!
-//! Each script runs four times with equal timing. In the first run, frames are written in runs and finished on
-//! arrival. In the second, memory is not available when a frame arrives, so that the frame waits for it. In the
-//! third, the wire has room for one frame, and each begins a poll iteration of its own. The fourth is like the third,
-//! and every data frame gets a hop check in flight, so that it must be checked completely. Frames, events, memory and
-//! counters must be equal.
+//! Each script runs four times with equal timing. In the first run, frames are written in runs and finished
+//! on arrival. In the second, memory is not available when a frame arrives, so that the frame waits for it.
+//! In the third, the wire has room for one frame, and each frame begins a poll iteration of its own. The
+//! fourth is like the third, and every data frame gets a hop check in flight, so that it must be checked
+//! completely. Frames, events, memory and counters must be equal.
 
 mod harness;
 
@@ -20,15 +20,15 @@ use rackloom_protocol::*;
 const ROUNDS: u64 = 250;
 const WRONG_KEY: Key = Key(78);
 
-/// Every frame that was sent: when, over which edge, from which end, and its bytes.
+/// Every sent frame: time, edge, end, and bytes.
 type Trace = Vec<(u64, u16, bool, Vec<u8>)>;
 
 /// Path of data frames through the code of both endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum CodePath {
     Short,
     Queued,
-    OneATurn,
+    OnePerPoll,
     General,
 }
 
@@ -50,12 +50,12 @@ fn give_a_hop_check(frame: &mut [u8]) {
 }
 
 /// Records, loses and delays frames by the seed.
-fn filter(way: Way, seed: u64, permille: u64, trace: &Rc<RefCell<Trace>>) -> Filter {
+fn filter(path: CodePath, seed: u64, permille: u64, trace: &Rc<RefCell<Trace>>) -> Filter {
     let (mut lose, trace) = (lossy(permille, seed), Rc::clone(trace));
     Box::new(move |now, edge, forward, bytes| {
         trace.borrow_mut().push((now.0, edge, forward, bytes.clone()));
         let stays = lose(now, edge, forward, bytes);
-        if way == Way::General {
+        if path == CodePath::General {
             give_a_hop_check(bytes);
         }
         stays
@@ -89,7 +89,7 @@ fn some_command(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
     let _ = fabric.command(source, command);
 }
 
-/// All observable results.
+/// Observable results of a run.
 #[derive(PartialEq)]
 struct Outcome {
     trace: Trace,
@@ -98,12 +98,12 @@ struct Outcome {
     counters: Vec<PortCounters>,
 }
 
-fn run(way: Way, seed: u64, options: &Options, permille: u64) -> Outcome {
+fn run(path: CodePath, seed: u64, options: &Options, permille: u64) -> Outcome {
     let (mut dice, trace) = (Dice(seed), Rc::default());
     let mut fabric = Fabric::new(ring(3), options);
-    fabric.filter = filter(way, seed, permille, &trace);
-    fabric.at_once = matches!(way, Way::Short | Way::OneATurn);
-    fabric.one_frame_per_poll = matches!(way, Way::OneATurn | Way::General);
+    fabric.filter = filter(path, seed, permille, &trace);
+    fabric.at_once = matches!(path, CodePath::Short | CodePath::OnePerPoll);
+    fabric.one_frame_per_poll = matches!(path, CodePath::OnePerPoll | CodePath::General);
     fabric.shuffle = (permille > 0).then_some(seed);
     fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
     for id in 0..ROUNDS {
@@ -139,11 +139,11 @@ fn compare(change: impl Fn(&mut Options), permille: u64) {
             let mut options = options(mode);
             options.end_to_end_check = false;
             change(&mut options);
-            let general = run(Way::General, seed, &options, permille);
-            for way in [Way::Short, Way::Queued, Way::OneATurn] {
-                let one = run(way, seed, &options, permille);
+            let general = run(CodePath::General, seed, &options, permille);
+            for path in [CodePath::Short, CodePath::Queued, CodePath::OnePerPoll] {
+                let one = run(path, seed, &options, permille);
                 let is_same = one == general;
-                assert!(is_same, "{way:?}, {mode:?}, seed {seed}: {}", difference(&one, &general));
+                assert!(is_same, "{path:?}, {mode:?}, seed {seed}: {}", difference(&one, &general));
             }
             assert!(general.trace.len() > 1000, "the script sends something");
         }
@@ -151,21 +151,21 @@ fn compare(change: impl Fn(&mut Options), permille: u64) {
 }
 
 #[test]
-fn packed_operations_on_a_quiet_ring() {
+fn packed_operations_have_equal_outcomes_on_all_paths() {
     compare(|_| {}, 0);
 }
 
 #[test]
-fn one_operation_a_frame() {
+fn single_operations_have_equal_outcomes_on_all_paths() {
     compare(|options| options.packing.mode = PackingMode::Off, 0);
 }
 
 #[test]
-fn loss_reordering_and_duplicates() {
+fn lost_reordered_and_duplicated_frames_have_equal_outcomes_on_all_paths() {
     compare(|_| {}, 30);
 }
 
 #[test]
-fn tenants_of_different_nodes() {
+fn frames_of_other_tenants_have_equal_outcomes_on_all_paths() {
     compare(|options| options.tenants = vec![Tenant(0), Tenant(0), Tenant(1)], 5);
 }

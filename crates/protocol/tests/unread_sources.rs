@@ -1,5 +1,5 @@
-//! Unreadable sources: bytes that cannot be read when their frame leaves are never taken for data. The operation ends
-//! in an error, its signal is not executed, and the stream continues.
+//! Unreadable sources: if bytes cannot be read when their frame leaves, the frame carries no data in their
+//! place. The operation ends in an error, its signal is not executed, and the stream continues.
 
 mod harness;
 
@@ -10,7 +10,7 @@ use rackloom_protocol::*;
 
 const BOARD: RegionId = RegionId(2);
 const BOARD_BYTES: usize = 4096;
-/// Several frames.
+/// Length of a put of several frames.
 const BYTES: u64 = 20_000;
 const FAILED: Result<u64, OperationError> = Err(OperationError::SourceFailed);
 
@@ -35,7 +35,7 @@ fn raised(fabric: &mut Fabric, word: u64) -> u8 {
     fabric.memory_of(1, BOARD)[8 * word as usize]
 }
 
-/// The reading with this number fails, counted from 0.
+/// Fails the read with this number, counted from 0.
 fn unread_once(number: u32) -> Unread {
     let mut count = 0;
     Box::new(move |_, _, _| {
@@ -44,9 +44,9 @@ fn unread_once(number: u32) -> Unread {
     })
 }
 
-fn has_told(fabric: &Fabric, node: usize) -> bool {
-    let told = Event::SourceFailed { region: REGION };
-    fabric.events.iter().any(|(_, who, event)| *who == node && *event == told)
+fn has_reported(fabric: &Fabric, node: usize) -> bool {
+    let reported = Event::SourceFailed { region: REGION };
+    fabric.events.iter().any(|(_, at, event)| *at == node && *event == reported)
 }
 
 fn send(id: u64, tag: u64, offset: u64, length: u64) -> Command<'static> {
@@ -60,7 +60,7 @@ fn receive(id: u64, tag: u64, offset: u64, length: u64) -> Command<'static> {
 
 // W-52 W-53
 #[test]
-fn no_part_of_a_put_is_made_up() {
+fn no_unreadable_part_of_a_put_is_written() {
     for (order, one_frame_per_poll) in
         OrderScope::ALL.into_iter().flat_map(|order| [(order, false), (order, true)])
     {
@@ -76,21 +76,21 @@ fn no_part_of_a_put_is_made_up() {
             assert_eq!(fabric.finish(1), FAILED, "{case}");
             assert_eq!(fabric.finish(2), Ok(0), "{case}: the next one is as good as any");
             fabric.run_for(1_000_000);
-            assert!(has_told(&fabric, 0), "{case}");
+            assert!(has_reported(&fabric, 0), "{case}");
             assert_eq!(raised(&mut fabric, 0), 0, "{case}: raised without its data");
             assert_eq!(raised(&mut fabric, 1), 1, "{case}");
             let bytes = &fabric.memory(1)[..BYTES as usize];
-            assert!(bytes.iter().all(|byte| matches!(byte, 3 | 7)), "{case}: bytes that nobody has sent");
+            assert!(bytes.iter().all(|byte| matches!(byte, 3 | 7)), "{case}: bytes that no node has sent");
             assert!(bytes.contains(&3), "{case}: bytes that could not be read have come");
             assert_eq!(fabric.leases_held(1), 0, "{case}");
         }
     }
 }
 
-/// In a run of frames, on links that are known, as well as one by one; with and without checks, credits that are not resynchronised, and
-/// links that repeat what they lose.
+/// Checked for runs of frames and single frames, with and without checks, without credit resynchronisation,
+/// and with link retry.
 #[test]
-fn whatever_the_links_do_the_void_costs_what_its_data_would_have() {
+fn a_void_takes_the_credits_of_its_data() {
     for variant in 0..4 {
         let mut options = options(RetransmissionMode::GoBackN);
         (options.end_to_end_check, options.resync) = (variant == 1, variant != 2);
@@ -122,13 +122,13 @@ fn whatever_the_links_do_the_void_costs_what_its_data_would_have() {
 
 // W-53
 #[test]
-fn what_is_taken_decides_and_not_what_was_sent() {
+fn the_accepted_packet_decides_the_outcome() {
     for (loses_first, expected) in [(true, FAILED), (false, Ok(0))] {
         let mut fabric = fabric(OrderScope::Class);
         fabric.memory(0).fill(7);
         let mut seen = 0;
-        // Either the data or all acknowledgements are lost for a while: in both cases it is retransmitted, and cannot
-        // be read then.
+        // Either the data or all acknowledgements are lost for a while. In both cases the data is
+        // retransmitted, and cannot be read then.
         fabric.filter = Box::new(move |_, _, _, bytes| {
             let kind = FrameKind::peek(bytes);
             let is_data = kind == Some(FrameKind::Data) && bytes[wire::layout::CLASS] == 2;
@@ -149,14 +149,14 @@ fn what_is_taken_decides_and_not_what_was_sent() {
         );
         fabric.insist(0, put_and_raise(1, 0, 64, 0));
         assert_eq!(fabric.finish(1), expected);
-        assert!(has_told(&fabric, 0), "it was sent again");
+        assert!(has_reported(&fabric, 0), "it was retransmitted");
         assert_eq!(raised(&mut fabric, 0), u8::from(expected.is_ok()));
         assert_eq!(fabric.memory(1)[0] == 7, expected.is_ok());
     }
 }
 
 #[test]
-fn a_get_that_cannot_be_answered_says_so() {
+fn a_get_of_unreadable_memory_is_refused() {
     for part in 0..5 {
         let mut fabric = fabric(OrderScope::Class);
         fabric.memory(1).fill(7);
@@ -164,11 +164,11 @@ fn a_get_that_cannot_be_answered_says_so() {
         fabric.fail_sources(1, unread_once(part));
         fabric.insist(0, get(1, at(1, 0), local(0, BYTES)));
         assert_eq!(fabric.finish(1), FAILED, "{part}");
-        assert!(has_told(&fabric, 1));
+        assert!(has_reported(&fabric, 1));
         fabric.run_for(1_000_000);
         assert!(
             fabric.memory(0).iter().all(|byte| matches!(byte, 3 | 7)),
-            "{part}: bytes that nobody has sent"
+            "{part}: bytes that no node has sent"
         );
         fabric.insist(0, get(2, at(1, 0), local(0, BYTES)));
         assert_eq!(fabric.finish(2), Ok(0), "{part}: the next one is as good as any");
@@ -176,7 +176,7 @@ fn a_get_that_cannot_be_answered_says_so() {
 }
 
 #[test]
-fn a_message_that_cannot_be_read_meets_no_receive_and_gives_its_budget_back() {
+fn an_unreadable_message_matches_no_receive_and_releases_its_budget() {
     let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));
     fabric.memory(0).fill(7);
     fabric.command(1, receive(1, 5, 0, 4096)).unwrap();
@@ -191,7 +191,7 @@ fn a_message_that_cannot_be_read_meets_no_receive_and_gives_its_budget_back() {
     fabric.insist(0, send(2, 5, 0, 64));
     assert_eq!(fabric.finish(1), Ok(64));
     assert_eq!(fabric.finish(2), Ok(0));
-    // No receive matches these: only those within the budget end.
+    // No receive matches these messages: only those within the budget end.
     for id in 10..10 + EAGER_BUDGET_BYTES / EAGER_BYTES_MAX {
         fabric.insist(0, send(id, 6, 0, EAGER_BYTES_MAX));
         assert_eq!(fabric.finish(id), Ok(0), "the whole budget is there");
@@ -200,7 +200,7 @@ fn a_message_that_cannot_be_read_meets_no_receive_and_gives_its_budget_back() {
 
 // W-54
 #[test]
-fn of_a_message_on_offer_both_ends_hear_that_it_could_not_be_read() {
+fn both_ends_of_an_unreadable_offered_message_get_an_error() {
     let mut fabric = Fabric::up(ring(2), &options(RetransmissionMode::Selective));
     fabric.memory(0).fill(7);
     fabric.fail_sources(0, unread_once(1));
@@ -213,10 +213,10 @@ fn of_a_message_on_offer_both_ends_hear_that_it_could_not_be_read() {
     assert_eq!((fabric.finish(3), fabric.finish(4)), (Ok(BYTES), Ok(0)));
 }
 
-/// Any read may fail, and frames are lost, duplicated and late: each visible signal has its data, and the initiator
-/// gets the right results.
+/// Any read may fail, and frames are lost, duplicated and late: each visible signal has its data, and the
+/// initiator gets the right results.
 #[test]
-fn signals_and_good_ends_agree_whatever_cannot_be_read() {
+fn signals_and_results_agree_under_read_failures() {
     let mut failed = 0;
     for seed in 0..20 {
         let order = OrderScope::ALL[seed as usize % OrderScope::ALL.len()];
@@ -228,16 +228,16 @@ fn signals_and_good_ends_agree_whatever_cannot_be_read() {
         fabric.fail_sources(0, Box::new(move |_, _, _| is_due()));
         for id in 0..60 {
             let length = [64, 300, 5_000, BYTES][id as usize % 4];
-            let place = id % 40 * 25_000;
-            fabric.memory(1)[place as usize..][..25_000].fill(0);
-            fabric.insist(0, put_and_raise(id, place, length, id));
+            let offset = id % 40 * 25_000;
+            fabric.memory(1)[offset as usize..][..25_000].fill(0);
+            fabric.insist(0, put_and_raise(id, offset, length, id));
             let ended = fabric.finish(id);
             let is_whole =
-                fabric.memory(1)[place as usize..][..length as usize].iter().all(|byte| *byte == 7);
-            let told = (ended, is_whole, raised(&mut fabric, id));
+                fabric.memory(1)[offset as usize..][..length as usize].iter().all(|byte| *byte == 7);
+            let observed = (ended, is_whole, raised(&mut fabric, id));
             assert!(
-                matches!(told, (Ok(0), true, 1) | (FAILED, false, 0)),
-                "{} seed {seed} put {id}: {told:?}",
+                matches!(observed, (Ok(0), true, 1) | (FAILED, false, 0)),
+                "{} seed {seed} put {id}: {observed:?}",
                 order.name()
             );
             failed += u32::from(ended.is_err());

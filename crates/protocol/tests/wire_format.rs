@@ -1,4 +1,4 @@
-//! The law for the bytes (`docs/wire-format.md`): golden frames, and every numbered sentence is kept somewhere.
+//! Golden frames of `docs/wire-format.md`, and a check that code and tests cite every numbered sentence.
 
 mod harness;
 
@@ -20,7 +20,7 @@ fn parse(bytes: &[u8], from: u16, to: u16) -> Result<Frame<'_>, DropReason> {
     Frame::parse(bytes, 0x88b5, mac(NodeId(to), Plane(0)), mac(NodeId(from), Plane(0)), 7)
 }
 
-/// Every frame of a short conversation, as (from the first node, bytes).
+/// Returns every frame of a short exchange, as (from the first node, bytes).
 fn conversation() -> Vec<(bool, Vec<u8>)> {
     let log = Rc::new(RefCell::new(Vec::new()));
     let sink = log.clone();
@@ -28,7 +28,7 @@ fn conversation() -> Vec<(bool, Vec<u8>)> {
     let mut dropped = false;
     fabric.filter = Box::new(move |_, _, forward, bytes| {
         sink.borrow_mut().push((forward, bytes.clone()));
-        // One lost data frame, so that the conversation holds a bitmap and a retransmission.
+        // One data frame is lost, so that the exchange has a bitmap and a retransmission.
         let lose = forward && !dropped && bytes[layout::VERSION_KIND] & 15 == 1 && bytes.len() > 4000;
         dropped |= lose;
         !lose
@@ -51,7 +51,7 @@ fn conversation() -> Vec<(bool, Vec<u8>)> {
 }
 
 #[test]
-fn a_conversation_reads_as_it_always_did() {
+fn the_frames_of_an_exchange_are_unchanged() {
     let lines: Vec<String> = conversation()
         .iter()
         .map(|(forward, bytes)| {
@@ -63,9 +63,9 @@ fn a_conversation_reads_as_it_always_did() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
-/// The first frame of each kind, in hexadecimal: the corpus that mutations start from, and the golden bytes.
+/// Returns the first frame of each kind, in hexadecimal: the corpus of the mutations, and the golden bytes.
 #[test]
-fn the_golden_frames() {
+fn the_golden_frames_are_unchanged() {
     let mut first = BTreeMap::new();
     for (forward, bytes) in
         conversation().into_iter().filter(|(forward, bytes)| *forward && bytes.len() < 400)
@@ -92,7 +92,7 @@ fn corpus() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_corpus_holds_every_kind_that_a_healthy_link_sends() {
+fn the_corpus_has_every_kind_of_frame_of_a_healthy_link() {
     let kinds: Vec<u8> = corpus().iter().map(|bytes| bytes[layout::VERSION_KIND] & 15).collect();
     assert_eq!(kinds, [1, 2, 3, 4, 5]);
     for bytes in corpus() {
@@ -100,7 +100,7 @@ fn the_corpus_holds_every_kind_that_a_healthy_link_sends() {
     }
 }
 
-/// The digest of these reports, (origin, incarnation, number) each, from the page alone.
+/// Computes the digest of reports (origin, incarnation, number) as the page defines it.
 fn digest_of(reports: impl IntoIterator<Item = (u64, u64, u64)>) -> u32 {
     reports.into_iter().fold(0, |digest, (origin, incarnation, number)| {
         let h = incarnation ^ origin << 48 ^ number << 16;
@@ -112,7 +112,7 @@ fn digest_of(reports: impl IntoIterator<Item = (u64, u64, u64)>) -> u32 {
 
 // W-80
 #[test]
-fn a_heartbeat_carries_the_digest_of_the_page() {
+fn a_heartbeat_has_the_digest_that_the_page_defines() {
     let (mut newest, mut digests) = (BTreeMap::new(), Vec::new());
     for (forward, bytes) in conversation() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
@@ -127,14 +127,15 @@ fn a_heartbeat_carries_the_digest_of_the_page() {
         }
     }
     assert_eq!(newest.len(), 2, "both have reported");
-    let expected = digest_of(newest.iter().map(|(origin, (life, number))| (*origin, *life, *number)));
+    let expected =
+        digest_of(newest.iter().map(|(origin, (incarnation, number))| (*origin, *incarnation, *number)));
     assert_eq!(digests.last(), Some(&expected), "{newest:?}");
     assert_eq!(digest_of([]), 0);
 }
 
 // W-81
 #[test]
-fn each_operation_travels_in_the_class_of_the_page() {
+fn each_operation_has_the_class_that_the_page_defines() {
     let mut seen = std::collections::BTreeSet::new();
     for (forward, bytes) in conversation() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
@@ -165,7 +166,7 @@ fn each_operation_travels_in_the_class_of_the_page() {
 
 // W-82
 #[test]
-fn an_acknowledgement_frame_has_no_number_and_its_bitmap_no_padding() {
+fn an_acknowledgement_frame_has_no_number_and_no_padding_of_its_bitmap() {
     let (mut frames, mut bitmaps) = (0, 0);
     for (forward, bytes) in conversation() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
@@ -201,7 +202,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_flipped_bit_anywhere_is_noticed(which in 0usize..5, bit in 0usize..3000) {
+    fn a_flipped_bit_at_any_position_is_detected(which in 0usize..5, bit in 0usize..3000) {
         let frames = corpus();
         let mut bytes = frames[which].clone();
         let bit = bit % (bytes.len() * 8);
@@ -253,9 +254,9 @@ fn every_numbered_sentence_is_cited_by_code_and_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let law = std::fs::read_to_string(root.join("../../docs/wire-format.md")).expect("the law");
     let (mut code, mut tests) = (text_of(&root.join("src")), text_of(&root.join("tests")));
-    // Messages between supervisors belong to the runtime; its tests are beside its code.
+    // Messages between supervisors belong to the runtime. Its tests are beside its code.
     let messages = text_of(&root.join("../runtime/src/supervisor/hosts"));
-    // Authentication is a wrapper of devices, below the core; its tests are beside its code, too.
+    // Authentication is a wrapper of devices, below the core. Its tests are beside its code.
     for beside in [messages, text_of(&root.join("../node/src/seal"))] {
         code.push_str(&beside);
         tests.push_str(&beside);

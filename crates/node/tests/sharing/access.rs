@@ -20,15 +20,15 @@ fn add_here(owner: &mut Owner, offset: u64, width: Width, operand: u64) {
 }
 
 #[test]
-fn what_an_importer_stores_the_owner_sees() {
+fn the_owner_sees_the_stores_of_an_importer() {
     let directory = RunDirectory::new("seen");
     let (mut owner, mut other) = with_friend("writer", &directory);
     owner.memory.write(REGION, 8192, b"of owner").unwrap();
-    assert_eq!(other.hear(&mut owner), "written");
+    assert_eq!(other.next_line(&mut owner), "written");
     let mut bytes = vec![0; 5003];
     owner.memory.read(REGION, 2, &mut bytes).unwrap();
     let expected = [0].into_iter().chain((0..=255).cycle().take(5001)).chain([0]);
-    assert!(bytes.into_iter().eq(expected), "exactly these bytes, and none beside them");
+    assert!(bytes.into_iter().eq(expected), "exactly these bytes and no others");
     assert_eq!(owner.word(LENGTH - 8), 11, "swapped, compared in vain, compared and swapped");
     other.finish(&mut owner);
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
@@ -47,25 +47,25 @@ fn atomics_of_three_processes_add_up_exactly() {
     let (mut owner, mut first) = with_friend("adder", &directory);
     let mut second = Other::start("adder", &directory);
     owner.exporter.seats_mut().occupy(SECOND_FRIEND, second.process());
-    first.tell("1");
-    second.tell("4");
-    assert_eq!(first.hear(&mut owner), "ready");
-    assert_eq!(second.hear(&mut owner), "ready");
-    first.tell("go");
-    second.tell("go");
+    first.send_line("1");
+    second.send_line("4");
+    assert_eq!(first.next_line(&mut owner), "ready");
+    assert_eq!(second.next_line(&mut owner), "ready");
+    first.send_line("go");
+    second.send_line("go");
     for _ in 0..ADDS {
         add_here(&mut owner, 0, Width::Eight, 3);
         add_here(&mut owner, 64, Width::Four, 5);
     }
-    assert_eq!(first.hear(&mut owner), "added");
-    assert_eq!(second.hear(&mut owner), "added");
+    assert_eq!(first.next_line(&mut owner), "added");
+    assert_eq!(second.next_line(&mut owner), "added");
     assert_eq!(owner.word(0), 3 * ADDS * 3);
     assert_eq!(owner.word(64), 3 * ADDS * 5);
     assert_eq!(owner.word(128), 2 * ADDS, "compare and swap, by the importers only");
 }
 
 #[test]
-fn who_sees_the_signal_sees_the_data() {
+fn the_data_is_visible_with_its_signal() {
     let directory = RunDirectory::new("signal");
     let (mut owner, mut other) = with_friend("putter", &directory);
     let mut direct = Direct::default();
@@ -81,7 +81,7 @@ fn who_sees_the_signal_sees_the_data() {
         };
         let mut ended = Vec::new();
         direct.handle_command(&owner.memory, &wait, &mut |event| ended.push(event)).unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while ended.is_empty() {
             owner.serve();
             direct.poll(rackloom_protocol::Instant::ZERO, &owner.memory, &mut |event| ended.push(event));
@@ -94,7 +94,7 @@ fn who_sees_the_signal_sees_the_data() {
         assert!(data.iter().all(|byte| *byte == round as u8), "round {round}");
         owner.memory.write(REGION, ANSWER_AT, &round.to_le_bytes()).unwrap();
     }
-    assert_eq!(other.hear(&mut owner), "put");
+    assert_eq!(other.next_line(&mut owner), "put");
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn two_members_can_import_from_each_other_at_the_same_time() {
     table.occupy(FRIEND, other.process());
     let importer = Importer::new(PARENT_NODE, directory.path(), table);
     let pending = importer.import(FRIEND, REGION, KEY).unwrap();
-    let region = pending.wait(PATIENCE, || owner.serve()).unwrap();
-    assert_eq!(other.hear(&mut owner), "stored");
+    let region = pending.wait(TIMEOUT, || owner.serve()).unwrap();
+    assert_eq!(other.next_line(&mut owner), "stored");
     assert_eq!(owner.word(0), u64::from_le_bytes(*b"partner!"));
     region.store(0, b"parental").unwrap();
     other.finish(&mut owner);
@@ -146,6 +146,6 @@ fn a_signal_wakes_an_owner_that_sleeps() {
     let signaller = std::thread::spawn(move || region.signal(64, SignalKind::Set, 1));
     bell.sleep(20_000_000_000);
     assert!(before.elapsed() < Duration::from_secs(10));
-    assert_eq!(owner.word(64), 1, "the word is there when the bell has rung");
+    assert_eq!(owner.word(64), 1, "the word is visible when the doorbell has rung");
     signaller.join().unwrap().unwrap();
 }

@@ -13,53 +13,53 @@ use super::rig::*;
 const ALONE: &str = "RACKLOOM_TEST_ALONE";
 
 #[test]
-fn an_importer_that_dies_inside_an_access_is_forgotten() {
+fn an_importer_that_dies_inside_an_access_is_removed() {
     let directory = RunDirectory::new("dead-importer");
     let (mut owner, mut other) = with_friend("sleeper", &directory);
-    assert_eq!(other.hear(&mut owner), "inside");
+    assert_eq!(other.next_line(&mut owner), "inside");
     assert_eq!(owner.exporter.inside(REGION), 1);
     other.kill();
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
     let released = ExportEvent::Released { region: REGION, by: FRIEND, was_inside: true };
     assert_eq!(owner.events.last(), Some(&released));
     let successor = imported_here(&mut owner, &directory);
-    assert_eq!(owner.exporter.inside(REGION), 0, "whoever takes its place begins afresh");
+    assert_eq!(owner.exporter.inside(REGION), 0, "a later importer begins anew");
     drop(successor);
-    let outcome = owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+    let outcome = owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
     assert_eq!(outcome, Revoked::Quiet { importers: 0 }, "its count died with it");
 }
 
 #[test]
-fn a_death_ends_the_patience_of_a_revocation() {
+fn a_death_ends_the_wait_of_a_revocation() {
     let directory = RunDirectory::new("dies-late");
     let (mut owner, mut other) = with_friend("sleeper", &directory);
-    assert_eq!(other.hear(&mut owner), "inside");
+    assert_eq!(other.next_line(&mut owner), "inside");
     let process = rustix::process::Pid::from_raw(other.process() as i32).unwrap();
     let begun = Instant::now();
     let killer = std::thread::spawn(move || rustix::process::kill_process(process, Signal::KILL));
-    let outcome = owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+    let outcome = owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
     assert_eq!(outcome, Revoked::Quiet { importers: 0 });
-    assert!(begun.elapsed() < PATIENCE / 2);
+    assert!(begun.elapsed() < TIMEOUT / 2);
     killer.join().unwrap().unwrap();
 }
 
 #[test]
 fn the_death_of_the_owner_is_an_error_at_the_importer() {
-    for place in places() {
+    for kind in memory_kinds() {
         let directory = RunDirectory::new("dead-owner");
-        let mut here = Owner::at(place, PARENT_NODE, directory.path(), seats(std::process::id()));
+        let mut here = Owner::at(kind, PARENT_NODE, directory.path(), seats(std::process::id()));
         let mut command = Other::command("owner", &directory);
-        if place.device.is_some() {
+        if kind.device.is_some() {
             command.env(ON_DEVICE, "5");
         }
         let mut other = Other::spawn(command);
         let mut seats = seats(std::process::id());
         seats.occupy(FRIEND, other.process());
-        assert_eq!(other.hear(&mut here), "listening");
+        assert_eq!(other.next_line(&mut here), "listening");
         // The owner accepts each process that its table contains. The parent's seat is in the table.
         let importer = Importer::new(PARENT_NODE, directory.path(), seats).with_device_of(&here.memory);
-        let import = || importer.import(FRIEND, REGION, KEY).unwrap().wait(PATIENCE, || ()).unwrap();
-        let (asked, used, imported) = (import(), import(), import());
+        let import = || importer.import(FRIEND, REGION, KEY).unwrap().wait(TIMEOUT, || ()).unwrap();
+        let (checked, used, imported) = (import(), import(), import());
         let mut direct = Direct::default();
         direct.add(imported);
         let wait = Command::WaitUntil {
@@ -72,13 +72,17 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
         };
         let mut ended = Vec::new();
         direct.handle_command(&here.memory, &wait, &mut |event| ended.push(event)).unwrap();
-        asked.check().unwrap();
+        checked.check().unwrap();
         used.store(0, &[1]).unwrap();
         other.kill();
-        assert_eq!(asked.check(), Err(AccessError::OwnerGone));
-        assert_eq!(asked.store(0, &[1]), Err(AccessError::OwnerGone), "and from then on without asking");
+        assert_eq!(checked.check(), Err(AccessError::OwnerGone));
+        assert_eq!(
+            checked.store(0, &[1]),
+            Err(AccessError::OwnerGone),
+            "later accesses fail without a check"
+        );
         let accesses = (0..).take_while(|_| used.store(0, &[1]).is_ok()).count();
-        assert!(accesses <= 1024, "an importer that never asks learns it after {accesses} accesses");
+        assert!(accesses <= 1024, "an importer without checks detects it after {accesses} accesses");
         assert_eq!(used.load(0, &mut [0]), Err(AccessError::OwnerGone));
         assert!(ended.is_empty() && !direct.is_lost(FRIEND));
         direct.poll(rackloom_protocol::Instant::ZERO, &here.memory, &mut |event| ended.push(event));
@@ -101,7 +105,7 @@ fn ten_thousand_imports_leave_no_descriptor_and_no_mapping() {
     let directory = RunDirectory::new("cycles");
     let (mut owner, mut other) = with_friend("cycler", &directory);
     let before = held();
-    assert_eq!(other.hear(&mut owner), "cycled");
+    assert_eq!(other.next_line(&mut owner), "cycled");
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
     let released = |event: &&ExportEvent| matches!(event, ExportEvent::Released { was_inside: false, .. });
     assert_eq!(owner.events.iter().filter(released).count(), CYCLES + 1);

@@ -2,7 +2,7 @@
 //! the wire.
 
 use rackloom::memory::MemoryOptions;
-use rackloom::sharing::{Cut, Direct, Taken};
+use rackloom::sharing::{CommandPath, Cut, Direct};
 use rackloom_protocol::{
     Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Event, Key, LocalRange,
     Memory, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind, Width,
@@ -22,12 +22,12 @@ struct Bench {
 }
 
 impl Bench {
-    fn new(place: MemoryOptions, name: &str, access: Access) -> Self {
+    fn new(kind: MemoryOptions, name: &str, access: Access) -> Self {
         let directory = RunDirectory::new(name);
-        let mut owner = Owner::at(place, PARENT_NODE, directory.path(), seats(0));
+        let mut owner = Owner::at(kind, PARENT_NODE, directory.path(), seats(0));
         owner.exporter.export(&mut owner.memory, config(access)).unwrap();
         let mut memory = rackloom::HostMemory::default();
-        memory.allocate_with(OWN.region, OWN.length, place).unwrap();
+        memory.allocate_with(OWN.region, OWN.length, kind).unwrap();
         let mut direct = Direct::default();
         direct.add(imported_by(&memory, &mut owner, &directory).unwrap());
         Self { _directory: directory, owner, direct, memory }
@@ -36,19 +36,19 @@ impl Bench {
     /// Returns the result of the command, if it ended within the call.
     fn run(&mut self, command: Command<'_>) -> Option<Result<u64, OperationError>> {
         let mut ended = None;
-        let mut hear = |event| match event {
+        let mut collect = |event| match event {
             Event::Completed { operation: OPERATION, result } => ended = Some(result),
             other => panic!("{other:?}"),
         };
-        let taken = self.direct.handle_command(&self.memory, &command, &mut hear).unwrap();
-        assert_eq!(taken, Taken::Here);
+        let handled = self.direct.handle_command(&self.memory, &command, &mut collect).unwrap();
+        assert_eq!(handled, CommandPath::Direct);
         ended
     }
 
     /// Returns whether the command is left to the wire.
     fn leaves(&mut self, command: Command<'_>) -> bool {
-        let taken = self.direct.handle_command(&self.memory, &command, &mut |event| panic!("{event:?}"));
-        taken == Ok(Taken::NotHere)
+        let handled = self.direct.handle_command(&self.memory, &command, &mut |event| panic!("{event:?}"));
+        handled == Ok(CommandPath::Frames)
     }
 }
 
@@ -67,8 +67,8 @@ fn wait(value: u64, depends_on: Option<NodeId>) -> Command<'static> {
 
 #[test]
 fn every_kind_of_operation_does_what_it_does_on_the_wire() {
-    for place in places() {
-        let mut bench = Bench::new(place, "kinds", Access::ALL);
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "kinds", Access::ALL);
         assert_eq!(bench.run(store(16, b"stored", Completion::Visible)), Some(Ok(0)));
         assert_eq!(bench.run(store(22, b" and posted", Completion::Accepted)), None);
         let into = LocalRange { offset: 100, length: 17, ..OWN };
@@ -110,8 +110,8 @@ fn every_kind_of_operation_does_what_it_does_on_the_wire() {
 
 #[test]
 fn bad_accesses_end_as_on_the_wire_and_change_nothing() {
-    for place in places() {
-        let mut bench = Bench::new(place, "bad", Access::ALL);
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "bad", Access::ALL);
         let outside = Some(Err(OperationError::OutOfBounds));
         assert_eq!(bench.run(store(LENGTH - 1, b"ab", Completion::Visible)), outside);
         let atomic = Atomic { kind: AtomicKind::Swap, width: Width::Eight, operand: 1, compare: 0 };
@@ -128,7 +128,7 @@ fn bad_accesses_end_as_on_the_wire_and_change_nothing() {
         let get = Command::Get { operation: OPERATION, target: at(0), into: too_long };
         let refused = bench.direct.handle_command(&bench.memory, &get, &mut |event| panic!("{event:?}"));
         assert!(matches!(refused, Err(CommandRefused::Invalid(_))));
-        let mut read_only = Bench::new(place, "bad-write", Access::READ);
+        let mut read_only = Bench::new(kind, "bad-write", Access::READ);
         let denied = Some(Err(OperationError::PermissionDenied));
         assert_eq!(read_only.run(store(0, b"a", Completion::Visible)), denied);
     }
@@ -136,8 +136,8 @@ fn bad_accesses_end_as_on_the_wire_and_change_nothing() {
 
 #[test]
 fn what_is_not_imported_is_left_to_the_wire() {
-    for place in places() {
-        let mut bench = Bench::new(place, "wire", Access::ALL);
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "wire", Access::ALL);
         let data = &b"x"[..];
         for target in [
             RemoteAddress { node: FRIEND, ..at(0) },
@@ -167,8 +167,8 @@ fn what_is_not_imported_is_left_to_the_wire() {
 
 #[test]
 fn a_posted_store_that_fails_makes_the_next_flush_fail() {
-    for place in places() {
-        let mut bench = Bench::new(place, "posted", Access::ALL);
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "posted", Access::ALL);
         assert_eq!(bench.run(store(LENGTH, b"a", Completion::Accepted)), None);
         assert!(bench.leaves(Command::Flush { operation: OPERATION, target: Some(FRIEND) }));
         let flush = Command::Flush { operation: OPERATION, target: Some(PARENT_NODE) };
@@ -179,8 +179,8 @@ fn a_posted_store_that_fails_makes_the_next_flush_fail() {
 
 #[test]
 fn waits_end_by_their_word_by_a_cancel_or_by_a_loss() {
-    for place in places() {
-        let mut bench = Bench::new(place, "waits", Access::ALL);
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "waits", Access::ALL);
         bench.memory.write(OWN.region, 8, &4_u64.to_le_bytes()).unwrap();
         assert_eq!(bench.run(wait(4, None)), Some(Ok(4)), "true already");
         assert_eq!(bench.run(wait(5, None)), None);
@@ -207,9 +207,9 @@ fn waits_end_by_their_word_by_a_cancel_or_by_a_loss() {
 
 #[test]
 fn operations_on_a_revoked_region_end_as_revoked() {
-    for place in places() {
-        let mut bench = Bench::new(place, "revoked", Access::ALL);
-        bench.owner.exporter.revoke(&mut bench.owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "revoked", Access::ALL);
+        bench.owner.exporter.revoke(&mut bench.owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
         let revoked = Some(Err(OperationError::Revoked));
         assert_eq!(bench.run(store(0, b"late", Completion::Visible)), revoked);
         assert_eq!(bench.owner.word(0), 0);
@@ -217,9 +217,9 @@ fn operations_on_a_revoked_region_end_as_revoked() {
 }
 
 #[test]
-fn what_an_owner_withholds_is_asked_for_in_frames_and_stays_with_them() {
-    for place in places() {
-        let mut bench = Bench::new(place, "withheld", Access::ALL);
+fn withheld_memory_is_accessed_in_frames_from_then_on() {
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "withheld", Access::ALL);
         assert_eq!(bench.run(store(16, b"before", Completion::Visible)), Some(Ok(0)));
         bench.owner.exporter.withhold(true);
         assert!(
@@ -230,7 +230,7 @@ fn what_an_owner_withholds_is_asked_for_in_frames_and_stays_with_them() {
         bench.owner.exporter.withhold(false);
         assert!(
             bench.leaves(store(16, b"after!", Completion::Visible)),
-            "a store in a frame may be under way"
+            "a store in a frame may be in flight"
         );
         bench.direct.forget(PARENT_NODE);
         assert!(!bench.direct.is_withheld(PARENT_NODE));
@@ -238,9 +238,9 @@ fn what_an_owner_withholds_is_asked_for_in_frames_and_stays_with_them() {
 }
 
 #[test]
-fn who_has_not_touched_anything_while_it_was_withheld_goes_on_and_revoked_is_more_than_withheld() {
-    for place in places() {
-        let mut bench = Bench::new(place, "withheld-unseen", Access::ALL);
+fn an_importer_without_accesses_while_memory_was_withheld_continues() {
+    for kind in memory_kinds() {
+        let mut bench = Bench::new(kind, "withheld-unseen", Access::ALL);
         bench.owner.exporter.withhold(true);
         bench.owner.exporter.withhold(false);
         assert_eq!(bench.run(store(16, b"direct", Completion::Visible)), Some(Ok(0)));

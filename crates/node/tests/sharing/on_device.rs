@@ -23,20 +23,20 @@ fn exporting(directory: &RunDirectory) -> Owner {
     exporting_from(on(3), directory)
 }
 
-fn exporting_from(place: MemoryOptions, directory: &RunDirectory) -> Owner {
-    let mut owner = Owner::at(place, PARENT_NODE, directory.path(), seats(0));
+fn exporting_from(kind: MemoryOptions, directory: &RunDirectory) -> Owner {
+    let mut owner = Owner::at(kind, PARENT_NODE, directory.path(), seats(0));
     owner.exporter.export(&mut owner.memory, config(Access::ALL)).unwrap();
     owner
 }
 
-fn memory(place: MemoryOptions) -> HostMemory {
+fn memory(kind: MemoryOptions) -> HostMemory {
     let mut memory = HostMemory::default();
-    memory.allocate_with(OWN, BYTES, place).unwrap();
+    memory.allocate_with(OWN, BYTES, kind).unwrap();
     memory
 }
 
 #[test]
-fn what_is_stored_loaded_and_copied_is_seen_by_both_whatever_the_seed() {
+fn stores_loads_and_copies_are_visible_to_both_with_every_seed() {
     for seed in 20..30 {
         let directory = RunDirectory::new(&format!("device-{seed}"));
         let mut owner = exporting_from(on(3).pool(seed % 2 == 0), &directory);
@@ -64,7 +64,7 @@ fn what_is_stored_loaded_and_copied_is_seen_by_both_whatever_the_seed() {
 }
 
 #[test]
-fn bytes_go_between_pages_and_a_device_through_a_buffer() {
+fn bytes_move_between_pages_and_a_device_through_a_buffer() {
     let directory = RunDirectory::new("mixed");
     let mut owner = exporting(&directory);
     // The importer has a region on its device and one in pages.
@@ -84,7 +84,7 @@ fn bytes_go_between_pages_and_a_device_through_a_buffer() {
 }
 
 #[test]
-fn an_importer_without_a_device_is_told_what_to_do() {
+fn an_importer_without_a_device_gets_a_hint() {
     let directory = RunDirectory::new("no-device");
     let mut owner = exporting(&directory);
     let error = imported_by(&HostMemory::default(), &mut owner, &directory).unwrap_err();
@@ -104,9 +104,9 @@ fn importers_close_before_the_owner_frees_and_revocation_is_cooperative() {
     let outcome = owner.exporter.revoke(&mut owner.memory, REGION, Duration::from_millis(5), Cut::IfSilent);
     assert!(matches!(outcome, Err(ExportError::System { .. })), "{outcome:?}");
     assert!(outcome.unwrap_err().to_string().contains("cooperative"));
-    assert_eq!(inside.store(0, &[1]), Err(AccessError::Revoked), "no new access begins all the same");
+    assert_eq!(inside.store(0, &[1]), Err(AccessError::Revoked), "no new access begins");
     drop(inside);
-    let outcome = owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+    let outcome = owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
     assert_eq!(outcome, Revoked::Quiet { importers: 1 });
     let refused = owner.exporter.withdraw(&mut owner.memory, REGION);
     assert!(matches!(refused, Err(ExportError::StillImported { importers: 1, .. })));
@@ -117,7 +117,7 @@ fn importers_close_before_the_owner_frees_and_revocation_is_cooperative() {
 }
 
 #[test]
-fn regions_of_a_pool_are_parts_of_it_that_are_opened_apart() {
+fn regions_of_a_pool_are_opened_separately() {
     let directory = RunDirectory::new("device-pool");
     let mut owner = exporting_from(on(4).pool(true), &directory);
     let other = RegionId(9);
@@ -126,7 +126,7 @@ fn regions_of_a_pool_are_parts_of_it_that_are_opened_apart() {
     let own = memory(on(5));
     let first = imported_by(&own, &mut owner, &directory).unwrap();
     let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id())).with_device_of(&own);
-    let second = importer.import(PARENT_NODE, other, KEY).unwrap().wait(PATIENCE, || owner.serve()).unwrap();
+    let second = importer.import(PARENT_NODE, other, KEY).unwrap().wait(TIMEOUT, || owner.serve()).unwrap();
     first.store(LENGTH - 8, &[1; 8]).unwrap();
     second.store(0, &[2; 8]).unwrap();
     let mut found = [0; 8];
@@ -144,5 +144,5 @@ fn regions_of_a_pool_are_parts_of_it_that_are_opened_apart() {
     assert_eq!((pool.used.current, pool.used.high), (LENGTH, 2 * LENGTH));
     first.load(LENGTH - 8, &mut found).unwrap();
     assert_eq!(found, [1; 8]);
-    assert_eq!(own.pool(), None, "who only opens has none");
+    assert_eq!(own.pool(), None, "an importer has none");
 }

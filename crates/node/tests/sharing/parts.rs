@@ -12,7 +12,7 @@ use rustix::net::{
 
 use super::rig::{
     ELSEWHERE, FRIEND, KEY, LENGTH, Owner, PARENT_NODE, REGION, STRANGER, child_directory, child_seats, held,
-    import, say, told,
+    import, next_line, send_line,
 };
 
 /// Number of additions that each process makes in the contest.
@@ -34,7 +34,7 @@ pub(crate) fn play(part: &str) {
         "worker" => work(),
         "sleeper" => sleep(),
         "scribbler" => scribble(),
-        "asker" => ask(),
+        "asker" => request_imports(),
         "trespasser" => trespass(),
         "cycler" => cycle(),
         "holder" => hold(),
@@ -62,14 +62,14 @@ fn write() {
     let mut word = [0; 8];
     region.load(8192, &mut word).unwrap();
     assert_eq!(word, *b"of owner");
-    say("written");
-    told();
+    send_line("written");
+    next_line();
 }
 
 fn add() {
     let region = import(node_of_part(), REGION, KEY).unwrap();
-    say("ready");
-    told();
+    send_line("ready");
+    next_line();
     for _ in 0..ADDS {
         region.fetch_add(0, Width::Eight, 3).unwrap();
         region.fetch_add(64, Width::Four, 5).unwrap();
@@ -82,12 +82,12 @@ fn add() {
             }
         }
     }
-    say("added");
-    told();
+    send_line("added");
+    next_line();
 }
 
 fn node_of_part() -> NodeId {
-    NodeId(told().parse().unwrap())
+    NodeId(next_line().parse().unwrap())
 }
 
 /// Performs a put with its signal per round, through the commands of the wire, and waits for the owner's answer.
@@ -118,14 +118,14 @@ fn put() {
         }
     }
     assert!(completed.iter().all(|event| matches!(event, Event::Completed { result: Ok(0), .. })));
-    say("put");
-    told();
+    send_line("put");
+    next_line();
 }
 
 /// Stores until the region is revoked, and not once after that.
 fn work() {
     let region = import(FRIEND, REGION, KEY).unwrap();
-    say("working");
+    send_line("working");
     let mut stored = 0_u64;
     let error = loop {
         match region.store(0, &(stored + 1).to_le_bytes()) {
@@ -133,12 +133,12 @@ fn work() {
             Err(error) => break error,
         }
     };
-    say(&format!("{error:?}"));
-    told();
+    send_line(&format!("{error:?}"));
+    next_line();
     assert_eq!(region.check(), Err(AccessError::Revoked));
     drop(region);
-    say("dropped");
-    told();
+    send_line("dropped");
+    next_line();
 }
 
 /// Stays inside an access and sends nothing.
@@ -146,16 +146,16 @@ fn sleep() {
     let region = import(FRIEND, REGION, KEY).unwrap();
     let inside = region.enter().unwrap();
     inside.store(0, &1_u64.to_le_bytes()).unwrap();
-    say("inside");
-    told();
-    say(&format!("{:?}", inside.store(0, &666_u64.to_le_bytes()).unwrap_err()));
-    told();
+    send_line("inside");
+    next_line();
+    send_line(&format!("{:?}", inside.store(0, &666_u64.to_le_bytes()).unwrap_err()));
+    next_line();
 }
 
 /// Writes into the mapped pages without any check, as every process with the descriptor can.
 fn scribble() {
     let _region = import(FRIEND, REGION, KEY).unwrap();
-    let path = told();
+    let path = next_line();
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     // SAFETY: a fresh mapping at an address of the kernel's choice.
     let pages = unsafe {
@@ -168,42 +168,42 @@ fn scribble() {
             .store(value, std::sync::atomic::Ordering::SeqCst);
     };
     scribble(1);
-    say("scribbled");
-    told();
+    send_line("scribbled");
+    next_line();
     scribble(2);
-    say("scribbled again");
-    told();
+    send_line("scribbled again");
+    next_line();
 }
 
 /// Requests the imports that the parent names, and reports the answers.
-fn ask() {
+fn request_imports() {
     loop {
-        let line = told();
+        let line = next_line();
         let words: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
         let [region, key] = words[..] else { return };
         // This process uses a false seat in its own table, so that the owner has to detect it.
         let answer = import(FRIEND, RegionId(region as u32), rackloom_protocol::Key(key));
         match answer {
-            Ok(_) => say("granted"),
-            Err(error) => say(&error.to_string()),
+            Ok(_) => send_line("granted"),
+            Err(error) => send_line(&error.to_string()),
         }
     }
 }
 
-/// Sends a request by hand, without checking which process listens.
+/// Sends a request by hand, without a check of the listening process.
 fn trespass() {
     let name = SocketAddrUnix::new(child_directory().join("memory-0.sock")).unwrap();
     let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     connect(&socket, &name).unwrap();
-    send(&socket, &question(REGION, KEY), SendFlags::empty()).unwrap();
+    send(&socket, &request_bytes(REGION, KEY), SendFlags::empty()).unwrap();
     let mut answer = [0; 128];
     let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
-    say(&format!("{:?}", &answer[4..length.min(8)]));
-    told();
+    send_line(&format!("{:?}", &answer[4..length.min(8)]));
+    next_line();
 }
 
 /// Returns a request, byte by byte.
-pub(crate) fn question(region: RegionId, key: Key) -> Vec<u8> {
+pub(crate) fn request_bytes(region: RegionId, key: Key) -> Vec<u8> {
     let mut bytes = b"RLMI".to_vec();
     bytes.extend([3, 0, 0, 0]);
     bytes.extend(region.0.to_le_bytes());
@@ -221,17 +221,17 @@ fn cycle() {
         region.store(0, &number.to_le_bytes()).unwrap();
     }
     assert_eq!(held(), before);
-    say("cycled");
-    told();
+    send_line("cycled");
+    next_line();
 }
 
 fn hold() {
     let region = import(FRIEND, REGION, KEY).unwrap();
-    say("holding");
-    told();
+    send_line("holding");
+    next_line();
     drop(region);
-    say("let go");
-    told();
+    send_line("let go");
+    next_line();
 }
 
 /// Exports until killed.
@@ -239,7 +239,7 @@ fn own() {
     let mut seats = child_seats();
     seats.occupy(FRIEND, std::process::id());
     let mut owner = Owner::exporting(FRIEND, &child_directory(), seats);
-    say("listening");
+    send_line("listening");
     owner.serve_until(|_| false);
 }
 
@@ -250,13 +250,13 @@ fn partner() {
     let mut owner = Owner::exporting(FRIEND, &child_directory(), seats.clone());
     let importer = Importer::new(FRIEND, &child_directory(), seats);
     let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
-    let region = pending.wait(super::rig::PATIENCE, || owner.serve()).unwrap();
+    let region = pending.wait(super::rig::TIMEOUT, || owner.serve()).unwrap();
     region.store(0, b"partner!").unwrap();
-    say("stored");
+    send_line("stored");
     owner.serve_until(|owner| owner.word(0) == u64::from_le_bytes(*b"parental"));
     assert_eq!(
         importer.import(ELSEWHERE, REGION, KEY).unwrap_err().to_string().split(' ').next(),
         Some("m3")
     );
-    assert!(importer.import(STRANGER, REGION, KEY).is_ok(), "asking is for free");
+    assert!(importer.import(STRANGER, REGION, KEY).is_ok(), "a request needs no permission");
 }

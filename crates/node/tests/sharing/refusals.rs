@@ -9,27 +9,27 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, bind, connect, recv, send, socket,
 };
 
-use super::parts::question;
+use super::parts::request_bytes;
 use super::rig::*;
 
 #[test]
-fn every_way_to_be_refused() {
+fn every_reason_of_a_refusal_is_reported() {
     let directory = RunDirectory::new("refused");
     let (mut owner, mut other) = with_friend("asker", &directory);
     let (region, key) = (u64::from(REGION.0), KEY.0);
-    let mut ask = |owner: &mut Owner, region: u64, key: u64| {
-        other.tell(&format!("{region} {key}"));
-        other.hear(owner)
+    let mut request = |owner: &mut Owner, region: u64, key: u64| {
+        other.send_line(&format!("{region} {key}"));
+        other.next_line(owner)
     };
-    assert_eq!(ask(&mut owner, region, key), "granted");
+    assert_eq!(request(&mut owner, region, key), "granted");
     let process = |owner: &mut Owner, node: Option<NodeId>, process| match node {
         Some(node) => assert!(owner.exporter.seats_mut().occupy(node, process)),
         None => assert!(owner.exporter.seats_mut().vacate(ELSEWHERE)),
     };
     let child = owner.exporter.seats_mut().seat(FRIEND).unwrap().process.unwrap();
     let mut refused = |owner: &mut Owner, region: u64, key: u64, reason: Refusal| {
-        let said = ask(owner, region, key);
-        assert!(said.ends_with(&reason.to_string()), "{said} instead of {reason}");
+        let answer = request(owner, region, key);
+        assert!(answer.ends_with(&reason.to_string()), "{answer} instead of {reason}");
         let event = ExportEvent::Refused { process: child, region: Some(RegionId(region as u32)), reason };
         assert_eq!(owner.events.last(), Some(&event));
     };
@@ -43,7 +43,7 @@ fn every_way_to_be_refused() {
     refused(&mut owner, region, key, Refusal::NoSeat);
     refused(&mut owner, region + 1, key, Refusal::NoSeat);
     process(&mut owner, Some(FRIEND), child);
-    owner.exporter.revoke(&mut owner.memory, REGION, PATIENCE, Cut::IfSilent).unwrap();
+    owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
     refused(&mut owner, region, key, Refusal::Revoked);
     refused(&mut owner, region, key + 1, Refusal::BadKey);
 }
@@ -67,10 +67,10 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     command.uid(65_534);
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(FRIEND, other.process());
-    other.tell(&format!("{} {}", REGION.0, KEY.0));
+    other.send_line(&format!("{} {}", REGION.0, KEY.0));
     // The importer detects first that the listening process belongs to another user.
-    let said = other.hear(&mut owner);
-    assert!(said.contains("of user 0 listens in the place of m0"), "{said}");
+    let error = other.next_line(&mut owner);
+    assert!(error.contains("of user 0 listens in the place of m0"), "{error}");
     drop(other);
     // An importer that does not check is refused by the owner.
     owner.events.clear();
@@ -78,13 +78,13 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     command.uid(65_534);
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(FRIEND, other.process());
-    assert_eq!(other.hear(&mut owner), "[3, 0, 1, 0]", "version 3, first refusal");
+    assert_eq!(other.next_line(&mut owner), "[3, 0, 1, 0]", "version 3, first refusal");
     let (process, reason) = (other.process(), Refusal::WrongUser);
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
 }
 
-/// Opens a connection by hand.
-fn knock(directory: &RunDirectory) -> OwnedFd {
+/// Opens a connection without a request.
+fn open_connection(directory: &RunDirectory) -> OwnedFd {
     let name = SocketAddrUnix::new(directory.path().join("memory-0.sock")).unwrap();
     let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     connect(&socket, &name).unwrap();
@@ -92,35 +92,35 @@ fn knock(directory: &RunDirectory) -> OwnedFd {
 }
 
 #[test]
-fn nonsense_is_answered_and_silence_is_shown_the_door() {
+fn malformed_requests_are_answered_and_silent_connections_closed() {
     let directory = RunDirectory::new("nonsense");
     let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(0));
     owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
-    let whole = question(REGION, KEY);
+    let whole = request_bytes(REGION, KEY);
     let mut longer = whole.clone();
     longer.push(0);
     for nonsense in [&[][..], &[0], &whole[..23], &longer, &[0xff; 24], &[7; 5000]] {
-        let socket = knock(&directory);
+        let socket = open_connection(&directory);
         send(&socket, nonsense, SendFlags::empty()).unwrap();
         owner.serve_until(|owner| owner.events.pop().is_some());
         let mut answer = [0; 128];
         let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
         assert_eq!((length, answer[6]), (96, 9), "{nonsense:?}");
     }
-    let silent = knock(&directory);
+    let silent = open_connection(&directory);
     owner.serve();
     assert_eq!(owner.exporter.connections_open(), 1);
     owner.serve_at(2_000_000_000_000);
     assert_eq!(owner.exporter.connections_open(), 0);
     assert_eq!(recv(&silent, &mut [0; 8], RecvFlags::empty()).unwrap().0, 0);
-    drop(knock(&directory));
+    drop(open_connection(&directory));
     owner.serve();
     owner.serve();
-    assert_eq!(owner.exporter.connections_open(), 0, "who only knocks is forgotten");
+    assert_eq!(owner.exporter.connections_open(), 0, "a connection without a request is closed");
 }
 
 #[test]
-fn what_a_dead_owner_left_is_swept_and_a_living_one_stays() {
+fn the_files_of_a_dead_owner_are_removed_and_those_of_a_live_owner_stay() {
     let directory = RunDirectory::new("swept");
     let path = directory.path().join("memory-0.sock");
     let left = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
@@ -131,20 +131,20 @@ fn what_a_dead_owner_left_is_swept_and_a_living_one_stays() {
     let second = Exporter::listen(PARENT_NODE, directory.path(), seats(0), None);
     assert_eq!(second.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     drop(owner);
-    assert!(!path.exists(), "a living owner takes its name with it");
+    assert!(!path.exists(), "a live owner removes its name at its end");
     let long = directory.path().join("x".repeat(200));
     let error = Exporter::listen(PARENT_NODE, &long, seats(0), None).unwrap_err().to_string();
     assert!(error.contains("hint: "), "{error}");
 }
 
 #[test]
-fn somebody_else_in_the_place_of_an_owner_is_found_out() {
+fn another_process_in_an_owners_seat_is_detected() {
     let directory = RunDirectory::new("impostor");
     let _impostor = Owner::exporting(FRIEND, directory.path(), seats(std::process::id()));
     let mut table = seats(std::process::id());
     table.occupy(FRIEND, 1);
     let importer = Importer::new(PARENT_NODE, directory.path(), table);
-    let error = importer.import(FRIEND, REGION, KEY).unwrap().wait(PATIENCE, || ()).unwrap_err();
+    let error = importer.import(FRIEND, REGION, KEY).unwrap().wait(TIMEOUT, || ()).unwrap_err();
     assert!(
         matches!(error, ImportError::Impostor { owner: FRIEND, process, .. } if process == std::process::id())
     );

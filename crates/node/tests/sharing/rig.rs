@@ -19,7 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub(crate) const REGION: RegionId = RegionId(1);
 pub(crate) const KEY: Key = Key(0x0bad_cafe);
 pub(crate) const LENGTH: u64 = 256 << 10;
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const PART: &str = "RACKLOOM_TEST_PART";
 const DIRECTORY: &str = "RACKLOOM_TEST_DIRECTORY";
 const PARENT: &str = "RACKLOOM_TEST_PARENT";
@@ -27,15 +27,15 @@ const PARENT: &str = "RACKLOOM_TEST_PARENT";
 pub(crate) const ON_DEVICE: &str = "RACKLOOM_TEST_ON_DEVICE";
 
 /// Returns the kinds of memory in a test: host memory, and fake devices with two seeds, one without and one with a pool.
-pub(crate) fn places() -> Vec<MemoryOptions> {
+pub(crate) fn memory_kinds() -> Vec<MemoryOptions> {
     let on = |seed| MemoryOptions::default().device(Some(DeviceChoice::Fake(seed)));
-    let mut places = vec![MemoryOptions::default()];
-    places.extend(cfg!(feature = "gpu").then(|| [on(3), on(11).pool(true)]).into_iter().flatten());
-    places
+    let mut kinds = vec![MemoryOptions::default()];
+    kinds.extend(cfg!(feature = "gpu").then(|| [on(3), on(11).pool(true)]).into_iter().flatten());
+    kinds
 }
 
 /// Returns the kind of memory of a child.
-fn place_of_child() -> MemoryOptions {
+fn memory_of_child() -> MemoryOptions {
     let seed = std::env::var(ON_DEVICE).ok().and_then(|seed| seed.parse().ok());
     MemoryOptions::default().device(seed.map(DeviceChoice::Fake))
 }
@@ -101,12 +101,12 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn new(node: NodeId, directory: &Path, seats: Seats) -> Self {
-        Self::at(place_of_child(), node, directory, seats)
+        Self::at(memory_of_child(), node, directory, seats)
     }
 
-    pub(crate) fn at(place: MemoryOptions, node: NodeId, directory: &Path, seats: Seats) -> Self {
+    pub(crate) fn at(kind: MemoryOptions, node: NodeId, directory: &Path, seats: Seats) -> Self {
         let mut memory = HostMemory::default();
-        memory.allocate_with(REGION, LENGTH, place).unwrap();
+        memory.allocate_with(REGION, LENGTH, kind).unwrap();
         let exporter = Exporter::listen(node, directory, seats, None).unwrap();
         Self { exporter, memory, events: Vec::new(), begun: Instant::now() }
     }
@@ -135,7 +135,7 @@ impl Owner {
     }
 
     pub(crate) fn serve_until(&mut self, mut done: impl FnMut(&mut Self) -> bool) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !done(self) {
             assert!(Instant::now() < deadline, "nothing more happened after {:?}", self.events);
             self.serve_a_while();
@@ -192,19 +192,19 @@ impl Other {
     }
 
     /// Returns the next line of the other process, and serves `owner` meanwhile.
-    pub(crate) fn hear(&mut self, owner: &mut Owner) -> String {
-        let deadline = Instant::now() + PATIENCE;
+    pub(crate) fn next_line(&mut self, owner: &mut Owner) -> String {
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             match self.lines.try_recv() {
                 Ok(line) => return line,
                 Err(TryRecvError::Disconnected) => panic!("the other process ended early"),
-                Err(TryRecvError::Empty) => assert!(Instant::now() < deadline, "nothing was said"),
+                Err(TryRecvError::Empty) => assert!(Instant::now() < deadline, "no line arrived"),
             }
             owner.serve_a_while();
         }
     }
 
-    pub(crate) fn tell(&mut self, line: &str) {
+    pub(crate) fn send_line(&mut self, line: &str) {
         writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
     }
 
@@ -225,7 +225,7 @@ impl Other {
     /// Waits until the other process ends by itself and without an error.
     pub(crate) fn finish(mut self, owner: &mut Owner) {
         drop(self.input.take());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return assert!(status.success(), "the other process failed");
@@ -264,16 +264,16 @@ pub(crate) fn imported_by(
 ) -> Result<ImportedRegion, ImportError> {
     owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
     let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id())).with_device_of(memory);
-    importer.import(PARENT_NODE, REGION, KEY)?.wait(PATIENCE, || owner.serve())
+    importer.import(PARENT_NODE, REGION, KEY)?.wait(TIMEOUT, || owner.serve())
 }
 
 /// Sends a line from a child to its parent.
-pub(crate) fn say(line: &str) {
+pub(crate) fn send_line(line: &str) {
     println!("> {line}");
 }
 
 /// Returns the next line that a child receives from its parent. Empty after the last line.
-pub(crate) fn told() -> String {
+pub(crate) fn next_line() -> String {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).unwrap();
     line.trim().to_owned()
@@ -290,7 +290,7 @@ pub(crate) fn child_seats() -> Seats {
 /// Imports a region of the parent into a child.
 pub(crate) fn import(node: NodeId, region: RegionId, key: Key) -> Result<ImportedRegion, ImportError> {
     let importer = Importer::new(node, &child_directory(), child_seats());
-    importer.import(PARENT_NODE, region, key)?.wait(PATIENCE, || ())
+    importer.import(PARENT_NODE, region, key)?.wait(TIMEOUT, || ())
 }
 
 /// Returns the number of open descriptors, and of mappings of shared files, of this process.

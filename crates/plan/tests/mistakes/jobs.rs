@@ -69,7 +69,7 @@ fn one_job_with_sizes_that_ascend_and_hold_whole_elements() {
 }
 
 #[test]
-fn a_key_that_means_nothing_to_the_collective_is_refused() {
+fn a_key_without_effect_on_the_collective_is_refused() {
     let job = |settings: &str| format!("job: {{collective: {{{settings}}}}}");
     for collective in ["all-gather", "broadcast", "all-to-all", "gather", "scatter"] {
         let message = format!("`job.collective.op` means nothing to {collective}");
@@ -107,7 +107,7 @@ fn a_list_of_algorithms_names_each_once_and_no_auto() {
 }
 
 #[test]
-fn segments_belong_to_the_algorithm_that_cuts() {
+fn segments_belong_to_the_pipelined_algorithm() {
     let job = |settings: &str| format!("job: {{collective: {{{settings}, segments: 4}}}}");
     for (settings, algorithm) in
         [("collective: barrier", "auto"), ("algorithm: ring", "ring"), ("collective: broadcast", "auto")]
@@ -147,14 +147,14 @@ fn a_judge_of_a_job_with_wrong_numbers_objects_only_independently_of_them() {
         let error = Plan::parse_judged(&text, "rack.yaml", judge).expect_err("the judge objects");
         error.mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>()
     };
-    let said = |messages: &[String], word: &str| messages.iter().any(|message| message == word);
+    let has = |messages: &[String], text: &str| messages.iter().any(|message| message == text);
     let whole = found("algorithm: ring");
     assert_eq!(whole.len(), 4, "{whole:?}");
     let broken = found("algorithm: ring, repetitions: 0, bytes: 5 parsecs");
     assert_eq!(broken.len(), 4, "{broken:?}");
-    assert!(said(&broken, "Algorithm") && said(&broken, "Tenants") && !said(&broken, "Memory"), "{broken:?}");
+    assert!(has(&broken, "Algorithm") && has(&broken, "Tenants") && !has(&broken, "Memory"), "{broken:?}");
     let unknown = found("algorithm: rign, repetitions: 0");
-    assert!(!said(&unknown, "Algorithm") && said(&unknown, "Tenants"), "{unknown:?}");
+    assert!(!has(&unknown, "Algorithm") && has(&unknown, "Tenants"), "{unknown:?}");
 }
 
 #[test]

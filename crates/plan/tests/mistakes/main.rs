@@ -108,7 +108,7 @@ fn a_value_that_cannot_be_read_is_reported_once() {
 }
 
 #[test]
-fn text_of_the_file_does_no_harm_to_a_terminal() {
+fn control_characters_of_the_file_are_not_printed() {
     let shown = wrong("name: \"\\e[31mred\"\nshape: {ring: {nodes: 4}}\n\"\\e[2J\": 1\n").to_string();
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }

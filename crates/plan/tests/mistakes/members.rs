@@ -65,7 +65,7 @@ defaults: {tenant: 1, memory: {bytes: 8MiB, hugepages: true, locked: maybe}}
 groups:
   left: {nodes: [n0, n1, n4], tenant: 1, server: box}
   right: {nodes: [n1, n2], memory: {numa_node: 5000}}
-  nobody: {tenant: 2}
+  unknown: {tenant: 2}
   bad--name: {nodes: [n3], server: a b}
 nodes:
   n2: {memory: {bytes: 1KiB}, server: attic}

@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::Value;
 
 /// Returns the errors of `instance`, by path. Empty if it is valid.
-pub(crate) fn complaints(schema: &Value, instance: &Value) -> Vec<String> {
+pub(crate) fn errors(schema: &Value, instance: &Value) -> Vec<String> {
     let mut found = Vec::new();
     judge(schema, schema, instance, "", &mut found);
     found

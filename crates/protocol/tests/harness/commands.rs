@@ -1,4 +1,4 @@
-//! Commands in short.
+//! Constructors of commands.
 
 use rackloom_protocol::*;
 

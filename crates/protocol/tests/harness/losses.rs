@@ -4,7 +4,7 @@ use rackloom_protocol::wire::frame::FrameKind;
 
 use super::Filter;
 
-/// A reproducible filter that drops, with probability `permille` / 1000.
+/// Returns a reproducible filter that drops frames with probability `permille` / 1000.
 pub fn lossy(permille: u64, seed: u64) -> Filter {
     let mut state = seed;
     Box::new(move |_, _, _, _| {
@@ -15,7 +15,8 @@ pub fn lossy(permille: u64, seed: u64) -> Filter {
     })
 }
 
-/// Loses so many per mille of what is routed from end to end, and nothing that belongs to a link.
+/// Returns a reproducible filter that drops frames of the transport, with probability `permille` / 1000, and
+/// no frame of a link.
 pub fn lossy_data_and_acks(permille: u64, seed: u64) -> Filter {
     let mut any = lossy(permille, seed);
     Box::new(move |now, edge, forward, bytes| match FrameKind::peek(bytes) {

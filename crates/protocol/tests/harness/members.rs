@@ -28,7 +28,7 @@ pub(super) struct TestWires {
     pub(super) sent: Vec<(PortId, Vec<u8>)>,
     pub(super) leases: BTreeMap<u32, Vec<u8>>,
     pub(super) next_lease: u32,
-    /// There is room for one frame until it is taken away.
+    /// Room for one frame at a time.
     pub(super) holds_one: bool,
 }
 
@@ -60,10 +60,10 @@ impl Wires for TestWires {
     }
 }
 
-/// Says of a request whether memory fails to carry it out.
+/// Function that returns true if memory fails to execute a request.
 pub type Fails = Box<dyn FnMut(&MemoryRequest<'_>) -> bool>;
 
-/// Says of bytes that are about to leave whether they cannot be read: their region, offset and number.
+/// Function that returns true if bytes cannot be read for transmission: region, offset and length.
 pub type Unread = Box<dyn FnMut(RegionId, u64, usize) -> bool>;
 
 /// Memory that may fail.
@@ -98,7 +98,7 @@ impl Memory for TestMemory {
         _: Following,
     ) -> Result<(), MemoryFault> {
         if self.unread.as_mut().is_some_and(|unread| unread(region, offset, out.len())) {
-            // Half of them have been read when that is found out.
+            // Half of the bytes have been read when the failure is detected.
             let half = out.len() / 2;
             self.bytes.read(region, offset, &mut out[..half])?;
             return Err(MemoryFault::Device);

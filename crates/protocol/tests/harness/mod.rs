@@ -1,5 +1,5 @@
-//! A few members joined by links with a fixed delay and a filter that may drop frames. Far simpler than the
-//! simulator on purpose: it is here to drive the core, not to model anything.
+//! Fabric of a few members, joined by links with a fixed delay and a filter that may drop frames. It drives
+//! the core and is much simpler than the simulator.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of the harness")]
 #![allow(unreachable_pub, reason = "a module of test targets")]
 
@@ -34,9 +34,9 @@ pub struct Fabric {
     pub graph: Graph,
     pub events: Vec<(Instant, usize, Event)>,
     pub filter: Filter,
-    /// With a seed: data frames are delayed by up to three delays and sometimes sent twice.
+    /// Seed, if data frames are delayed by up to three delays and sometimes sent twice.
     pub shuffle: Option<u64>,
-    /// Memory is at hand when a frame comes in.
+    /// True if memory is available when a frame arrives.
     pub at_once: bool,
     /// True if each poll iteration sends at most one frame, so that no frame is part of a run.
     pub one_frame_per_poll: bool,
@@ -64,7 +64,7 @@ impl Fabric {
         }
     }
 
-    /// A fabric whose endpoints all reach each other.
+    /// Returns a fabric whose endpoints all reach each other.
     pub fn up(graph: Graph, options: &Options) -> Self {
         let mut fabric = Self::new(graph, options);
         fabric.run_until("bring-up", |fabric| fabric.everyone_reaches_everyone());
@@ -165,8 +165,8 @@ impl Fabric {
 
     /// Restarts a killed member with a new incarnation.
     pub fn restart(&mut self, node: usize, options: &Options) {
-        let life = Incarnation(5000 + self.now.0);
-        self.seats[node] = Seat::new(&self.graph, NodeId(node as u16), options, life);
+        let incarnation = Incarnation(5000 + self.now.0);
+        self.seats[node] = Seat::new(&self.graph, NodeId(node as u16), options, incarnation);
     }
 
     pub fn command(&mut self, node: usize, command: Command<'_>) -> Result<(), CommandRefused> {
@@ -176,7 +176,7 @@ impl Fabric {
         result
     }
 
-    /// Issue a command, letting time pass while the queue is full.
+    /// Issues a command. Lets time pass while the queue is full.
     pub fn insist(&mut self, node: usize, command: Command<'_>) {
         for _ in 0..100_000 {
             match self.command(node, command) {
@@ -231,7 +231,7 @@ impl Fabric {
             .fold(flight, Instant::min)
     }
 
-    /// Go to the next moment at which something happens.
+    /// Advances to the next time at which something happens.
     pub fn step(&mut self) {
         let next = self.next_time();
         assert!(next != Instant::NEVER, "nothing will ever happen");
@@ -254,7 +254,7 @@ impl Fabric {
         }
     }
 
-    /// Give a member a frame.
+    /// Delivers a frame to a member.
     pub fn deliver(&mut self, node: usize, port: PortId, bytes: Vec<u8>) {
         let now = self.now;
         let seat = &mut self.seats[node];
@@ -274,7 +274,7 @@ impl Fabric {
         self.drain(node);
     }
 
-    /// Extra delay of the next frame, and whether it is sent twice.
+    /// Returns an extra delay of the next frame, and true if it is sent twice.
     fn shuffled(&mut self) -> (u64, bool) {
         let Some(state) = &mut self.shuffle else { return (0, false) };
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

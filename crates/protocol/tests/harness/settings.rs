@@ -18,7 +18,7 @@ pub struct Options {
     pub update_spacing: Option<u32>,
     pub channels: ChannelConfig,
     pub datelines: Vec<u16>,
-    /// Links that divide nothing among the channels, by edge.
+    /// Undivided links, by edge.
     pub undivided: Vec<u16>,
     pub frame_bytes_max: u16,
     pub timers: LinkTimers,

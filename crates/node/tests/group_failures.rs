@@ -1,5 +1,5 @@
-//! Tests of groups whose members are not where the others expect them: not joined yet, never joined, gone, or in another collective. No member waits
-//! for ever in any of these cases.
+//! Tests of groups with missing members: not joined yet, never joined, gone, or in another collective. No
+//! member waits without end in any of these cases.
 
 #[path = "fabric/rig.rs"]
 mod rig;
@@ -31,16 +31,16 @@ fn groups(nodes: &[Node], members: &[NodeId], options: GroupOptions) -> Vec<Grou
 
 /// Returns the result of `act`. A hang fails the test instead of stopping it.
 fn in_time<T: Send + 'static>(act: impl FnOnce() -> T + Send + 'static) -> T {
-    let (tell, told) = mpsc::channel();
-    let thread = thread::spawn(move || tell.send(act()));
-    let result = told.recv_timeout(BOUND);
+    let (send, receive) = mpsc::channel();
+    let thread = thread::spawn(move || send.send(act()));
+    let result = receive.recv_timeout(BOUND);
     if !matches!(result, Err(mpsc::RecvTimeoutError::Timeout)) {
-        thread.join().expect("what was done has not panicked").expect("somebody hears");
+        thread.join().expect("the action has not panicked").expect("the receiver exists");
     }
     result.expect("it ends")
 }
 
-/// Runs `act` for each member in a thread of its own. No member leaves before all are through.
+/// Runs `act` for each member in a thread. No member leaves before all are through.
 fn each<T: Send>(groups: Vec<Group>, act: impl Fn(&Group) -> T + Sync) -> Vec<T> {
     let act = &act;
     thread::scope(|scope| {
@@ -54,13 +54,13 @@ fn poll_once(request: std::pin::Pin<&mut GroupRequest<'_>>) -> Poll<Result<(), E
 }
 
 #[test]
-fn who_joins_after_another_gave_up_is_told() {
+fn a_member_that_joins_a_broken_group_gets_an_error() {
     let error = in_time(|| {
         let (nodes, members) = ring(2);
         let early = Group::join(&nodes[0], GroupOptions::new(9, KEY), &members).unwrap();
         assert!(poll_once(pin!(early.barrier())).is_pending());
-        // The dropped call breaks the group, and no other member has joined yet to be notified. The flush waits until the notification has been
-        // refused, before the other member joins.
+        // The dropped call breaks the group, and no other member has joined yet to be notified. The flush
+        // waits until the notification has been refused, before the other member joins.
         let _ = nodes[0].flush(Some(NodeId(1))).wait();
         let late = Group::join(&nodes[1], GroupOptions::new(9, KEY), &members).unwrap();
         late.barrier().wait().unwrap_err()
@@ -69,7 +69,7 @@ fn who_joins_after_another_gave_up_is_told() {
 }
 
 #[test]
-fn a_root_that_never_joins_is_waited_for_as_long_as_patience_lasts() {
+fn a_root_that_never_joins_is_waited_for_until_the_timeout() {
     let errors = in_time(|| {
         let (nodes, members) = ring(3);
         let options = GroupOptions::new(9, KEY).patience(Duration::from_millis(200));
@@ -82,12 +82,12 @@ fn a_root_that_never_joins_is_waited_for_as_long_as_patience_lasts() {
     });
     let is_named = |error: &Error| matches!(error, Error::NotJoined { peer: NodeId(0), waited_ms: 200 });
     assert!(errors.iter().any(is_named), "{errors:?}");
-    let is_told = |error: &Error| is_named(error) || matches!(error, Error::GroupBroken { .. });
-    assert!(errors.iter().all(is_told), "{errors:?}");
+    let is_expected = |error: &Error| is_named(error) || matches!(error, Error::GroupBroken { .. });
+    assert!(errors.iter().all(is_expected), "{errors:?}");
 }
 
 #[test]
-fn members_in_different_collectives_are_all_told() {
+fn members_in_different_collectives_all_get_an_error() {
     for met_before in [false, true] {
         for awaited in [false, true] {
             let errors = in_time(move || {
@@ -111,11 +111,11 @@ fn members_in_different_collectives_are_all_told() {
 }
 
 #[test]
-fn a_member_whose_group_is_gone_is_not_waited_for() {
+fn a_member_that_dropped_its_group_is_not_waited_for() {
     let error = in_time(|| {
         let (nodes, members) = ring(2);
         let mut groups = each_keeps(groups(&nodes, &members, GroupOptions::new(9, KEY)));
-        // The node remains, its group does not.
+        // The node remains, but its group is dropped.
         drop(groups.pop());
         groups[0].broadcast(&mut [0_u8; 4], NodeId(1)).wait().unwrap_err()
     });
@@ -139,7 +139,7 @@ fn each_keeps(groups: Vec<Group>) -> Vec<Group> {
 }
 
 #[test]
-fn who_has_done_its_part_may_leave() {
+fn a_member_that_has_done_its_part_may_leave() {
     let (nodes, members) = ring(3);
     let options = GroupOptions::new(9, KEY).algorithm(Algorithm::Ring);
     let groups = each_keeps(groups(&nodes, &members, options));
@@ -161,10 +161,10 @@ fn who_has_done_its_part_may_leave() {
         let mut open = [Some(first.as_mut()), Some(second.as_mut())];
         while open.iter().any(Option::is_some) {
             assert!(begun.elapsed() < BOUND, "the broadcast ends");
-            for place in &mut open {
-                if let Some(Poll::Ready(result)) = place.as_mut().map(|request| poll_once(request.as_mut())) {
+            for slot in &mut open {
+                if let Some(Poll::Ready(result)) = slot.as_mut().map(|request| poll_once(request.as_mut())) {
                     result.unwrap();
-                    *place = None;
+                    *slot = None;
                 }
             }
         }
@@ -178,15 +178,15 @@ fn who_has_done_its_part_may_leave() {
 }
 
 #[test]
-fn a_collective_may_be_waited_for_bit_by_bit_and_is_given_up_only_when_it_is_dropped() {
+fn a_collective_continues_after_a_timeout_until_it_is_dropped() {
     let (nodes, members) = ring(2);
     let mut joined = groups(&nodes, &members, GroupOptions::new(9, KEY));
     let (theirs, mine) = (joined.pop().unwrap(), joined.pop().unwrap());
     let mut values = [1_i64; 100];
     let mut call = mine.all_reduce(&mut values, ReduceOperation::Sum);
     for _ in 0..3 {
-        let nobody = call.wait_for(Duration::from_millis(5));
-        let Err(Error::TimedOut { peer, goes_on: true, .. }) = nobody else { panic!("{nobody:?}") };
+        let timed_out = call.wait_for(Duration::from_millis(5));
+        let Err(Error::TimedOut { peer, goes_on: true, .. }) = timed_out else { panic!("{timed_out:?}") };
         assert!(peer.is_none_or(|peer| peer == members[1]), "{peer:?}");
     }
     let other = thread::spawn(move || {
@@ -216,7 +216,7 @@ fn a_member_that_the_plan_does_not_have_is_refused_at_once() {
 }
 
 #[test]
-fn members_that_do_not_agree_about_the_group_are_told_and_compute_nothing() {
+fn members_that_disagree_about_the_group_get_an_error() {
     let order = |rank: usize| match rank {
         0 => vec![NodeId(0), NodeId(1), NodeId(2)],
         _ => vec![NodeId(0), NodeId(2), NodeId(1)],
@@ -242,13 +242,13 @@ fn members_that_do_not_agree_about_the_group_are_told_and_compute_nothing() {
             let gathered = group.all_gather(&mine, &mut values).wait_for(BOUND);
             gathered.map(|()| values[0])
         });
-        let are_told = results.iter().all(|result| matches!(result, Err(Error::GroupBroken { .. })));
-        assert!(are_told, "{what}: {results:?}");
+        let all_failed = results.iter().all(|result| matches!(result, Err(Error::GroupBroken { .. })));
+        assert!(all_failed, "{what}: {results:?}");
     }
 }
 
 #[test]
-fn a_group_says_of_a_member_that_left_in_order_that_it_left() {
+fn a_group_reports_a_departed_member_as_departed() {
     let (nodes, members) = ring(3);
     let groups = each_keeps(groups(&nodes, &members, GroupOptions::new(9, KEY)));
     nodes[2].leave_in_order(BOUND).unwrap();

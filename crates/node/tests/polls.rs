@@ -30,7 +30,7 @@ fn log(runtime: &mut Runtime<Relay>) -> Vec<String> {
 }
 
 #[test]
-fn a_turn_is_frames_by_port_then_commands_then_timeout_then_one_drain() {
+fn a_poll_handles_frames_by_port_then_commands_then_the_timeout_then_drains_once() {
     let (mut runtime, mut left, mut right) = relay_between();
     send(&mut right, 80);
     send(&mut left, 60);
@@ -38,7 +38,7 @@ fn a_turn_is_frames_by_port_then_commands_then_timeout_then_one_drain() {
     runtime.member_mut().timeout = Some(Instant(50));
     let flush = Command::Flush { operation: Default::default(), target: None };
     let command = |now, member: &mut Relay, _: &mut HostMemory| member.handle_command(now, flush).is_ok();
-    let (progress, accepted) = runtime.turn_with(Instant(50), command, &mut |_| {});
+    let (progress, accepted) = runtime.poll_with(Instant(50), command, &mut |_| {});
     assert!(progress && accepted);
     let expected = [
         "frame of 60 at port0",
@@ -53,45 +53,45 @@ fn a_turn_is_frames_by_port_then_commands_then_timeout_then_one_drain() {
     assert_eq!(log(&mut runtime), expected);
     let lease = left.receive().unwrap();
     assert_eq!(left.leased(lease), [9; 80]);
-    assert!(!runtime.turn(Instant(51), &mut |_| {}), "nothing is left to do");
+    assert!(!runtime.poll(Instant(51), &mut |_| {}), "nothing is left to do");
 }
 
 #[test]
-fn how_late_a_timer_was_served_is_remembered_and_what_had_no_room_was_not_late() {
+fn the_lateness_of_a_timer_is_recorded_except_without_room() {
     let (mut runtime, _left, _right) = relay_between();
     assert_eq!(runtime.timer_late_max_ns(), 0);
     let mut late_at_most = |due: u64, served: u64| {
         runtime.member_mut().timeout = Some(Instant(due));
-        runtime.turn(Instant(served), &mut |_| {});
+        runtime.poll(Instant(served), &mut |_| {});
         runtime.timer_late_max_ns()
     };
     assert_eq!(late_at_most(50, 57), 7);
     assert_eq!(late_at_most(90, 93), 7, "the latest of all");
-    assert_eq!(late_at_most(80, 200), 7, "due at a turn before: that one could not do it");
+    assert_eq!(late_at_most(80, 200), 7, "due at an earlier poll without room");
     assert_eq!(late_at_most(300, 300), 7);
     assert_eq!(late_at_most(400, 408), 8);
 }
 
 #[test]
-fn a_timeout_is_told_when_due_and_not_before() {
+fn a_timeout_is_reported_when_it_is_due() {
     let (mut runtime, _left, _right) = relay_between();
     runtime.member_mut().timeout = Some(Instant(100));
-    runtime.turn(Instant(99), &mut |_| {});
+    runtime.poll(Instant(99), &mut |_| {});
     assert!(log(&mut runtime).is_empty());
-    runtime.turn(Instant(100), &mut |_| {});
+    runtime.poll(Instant(100), &mut |_| {});
     assert_eq!(log(&mut runtime), ["timeout at 100"]);
 }
 
 #[test]
-fn a_neighbours_last_frames_come_before_the_loss_of_its_carrier() {
+fn the_last_frames_of_a_neighbour_precede_the_loss_of_its_carrier() {
     let (mut runtime, mut left, _right) = relay_between();
     for _ in 0..100 {
         send(&mut left, 64);
     }
     drop(left);
     let mut seen = Vec::new();
-    for turn in 0..4 {
-        runtime.turn(Instant(turn * 1_000_000_000), &mut |_| {});
+    for poll in 0..4 {
+        runtime.poll(Instant(poll * 1_000_000_000), &mut |_| {});
         seen.extend(log(&mut runtime).into_iter().filter(|line| !line.starts_with("transmit")));
     }
     assert_eq!(seen.iter().filter(|line| *line == "frame of 64 at port0").count(), 100);
@@ -107,7 +107,7 @@ fn a_wait_ends_with_the_members_own_timer() {
     while runtime.now() < due {
         runtime.wait(Instant::NEVER);
     }
-    runtime.turn(runtime.now(), &mut |_| {});
+    runtime.poll(runtime.now(), &mut |_| {});
     assert_eq!(log(&mut runtime).len(), 1);
 }
 
@@ -119,7 +119,7 @@ fn a_wait_ends_with_a_frame() {
         send(&mut left, 64);
         left
     });
-    while !runtime.turn(runtime.now(), &mut |_| {}) {
+    while !runtime.poll(runtime.now(), &mut |_| {}) {
         runtime.wait(Instant::NEVER);
     }
     assert!(clock.now() < Instant(5_000_000_000));
