@@ -16,11 +16,11 @@ frames rackloom-fuzz --test=targets frames_are_read_and_written_alike
 operations rackloom-fuzz --test=targets operations_are_read_and_written_alike
 racks rackloom-fuzz --test=targets rack_files_become_plans_or_mistakes
 traces rackloom-fuzz --test=targets traces_are_read_and_written_alike
-control rackloom-runtime --lib requests_and_answers_are_read_and_written_alike
-seats rackloom-runtime --lib orders_and_notices_are_read_and_written_alike
+control rackloom-runtime --lib requests_and_answers_survive_a_write_and_a_read
+seats rackloom-runtime --lib orders_and_notices_survive_a_write_and_a_read
 lines rackloom-runtime --lib lines_are_bounded_and_equal_in_any_pieces
-hosts rackloom-runtime --lib messages_of_hosts_are_read_and_written_alike
-fabric rackloom-protocol --test=fuzz spoilt_frames_change_nothing_and_forged_ones_are_survived
+hosts rackloom-runtime --lib messages_of_hosts_survive_a_write_and_a_read
+fabric rackloom-protocol --test=fuzz corrupted_frames_change_nothing_and_forged_frames_cause_no_panic
 LIST
 }
 

@@ -187,7 +187,7 @@ fn the_report_of_a_standing_rack_has_the_rows_as_well() {
     };
     within(TIMEOUT, "a pass of the job", || (verdict() == "pass").then_some(()));
     let json = scratch("down.json");
-    let printed = printed_at(&["down", "several", "--json", text(&json)]);
+    let printed = printed(&["down", "several", "--json", text(&json)]);
     let report = std::fs::read_to_string(json).expect("a report");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     assert_eq!(order(&report), expected(&["one-shot", "ring"], &[4096]));

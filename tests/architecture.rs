@@ -228,7 +228,7 @@ fn each_path_that_the_documents_name_exists() {
         let folder = document.parent().expect("a document lies in a folder");
         for span in code_spans(&text).into_iter().filter(|span| names_a_path(span)) {
             named += 1;
-            if !root().join(&span).exists() && !beside.join(&span).exists() {
+            if !root().join(&span).exists() && !folder.join(&span).exists() {
                 missing.push(format!("{} names `{span}`", document.display()));
             }
         }

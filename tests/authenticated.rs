@@ -333,7 +333,7 @@ fn a_forger_on_the_segment_changes_nothing() {
 
 #[test]
 fn a_forger_changes_nothing_on_links_with_retry() {
-    in_namespaces("a_forger_changes_nothing_on_links_that_repeat_what_is_lost", || {
+    in_namespaces("a_forger_changes_nothing_on_links_with_retry", || {
         passes_beside_a_forger(
             "link: {llr: on, loss: 1%}\n",
             &[0, 0x11, 0x14, 0x15, 0x17, 0x18, 0x19, 0x1a, 0x2c],
@@ -539,15 +539,12 @@ fn check_reports_missing_authentication_and_virtual_time_ignores_keys() {
     let [open, keyed] = [None, Some(key_file(7))].map(|key| rack(key.as_deref(), 2));
     let [open, keyed] = [&open, &keyed].map(|file| file.to_str().expect("a plain path"));
     assert!(printed(&["check", open]).contains("note: unauthenticated"));
-    let printed = printed(&["check", keyed]);
-    assert!(
-        printed.contains("no effect in virtual time") && !printed.contains("unauthenticated"),
-        "{printed}"
-    );
+    let shown = printed(&["check", keyed]);
+    assert!(shown.contains("no effect in virtual time") && !shown.contains("unauthenticated"), "{shown}");
     let hashes = [open, keyed].map(|file| {
         let json = scratch("report.json");
-        let printed = printed(&["sim", file, "--json", json.to_str().expect("a plain path")]);
-        assert_eq!(printed.contains("has no effect in virtual time"), file == keyed, "{printed}");
+        let shown = printed(&["sim", file, "--json", json.to_str().expect("a plain path")]);
+        assert_eq!(shown.contains("has no effect in virtual time"), file == keyed, "{shown}");
         let report: Value =
             serde_json::from_slice(&std::fs::read(&json).expect("it was written")).expect("JSON");
         (report["trace_hash"].clone(), report["config_hash"].clone())

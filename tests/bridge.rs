@@ -78,7 +78,7 @@ fn assert_no_overflow(report: &Value, what: &str) {
 /// Every node sends to every other node through one port.
 #[test]
 fn an_all_to_all_through_a_bridge_overflows_no_ring() {
-    if !has_packet_wire("an_all_to_all_through_a_bridge_finds_room") {
+    if !has_packet_wire("an_all_to_all_through_a_bridge_overflows_no_ring") {
         return;
     }
     let file = rack_file(
@@ -94,7 +94,7 @@ fn an_all_to_all_through_a_bridge_overflows_no_ring() {
 
 #[test]
 fn a_node_killed_at_a_bridge_is_reported_by_every_other() {
-    if !has_packet_wire("a_node_killed_at_a_bridge_is_named_by_every_other") {
+    if !has_packet_wire("a_node_killed_at_a_bridge_is_reported_by_every_other") {
         return;
     }
     let mut rack =

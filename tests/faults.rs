@@ -198,7 +198,7 @@ const ON_SOCKETS: [&str; 9] = [
 fn a_selection_of_scenarios_holds_on_wires_of_sockets() {
     let chosen: Vec<_> =
         ON_SOCKETS.iter().map(|name| scenario(root().join(format!("scripts/faults/{name}.yaml")))).collect();
-    for wire in wires("a_choice_of_scenarios_holds_on_wires_of_sockets") {
+    for wire in wires("a_selection_of_scenarios_holds_on_wires_of_sockets") {
         if wire != "shared-memory" {
             chosen.iter().for_each(|scenario| drop(scenario.on_wire(wire)));
         }

@@ -69,7 +69,7 @@ fn an_all_reduce_passes_across_two_hosts() {
 /// Links that leave the host have their other end elsewhere.
 #[test]
 fn after_faults_on_both_hosts_each_host_comes_to_rest() {
-    in_namespaces("after_faults_on_both_hosts_each_one_comes_to_rest", || {
+    in_namespaces("after_faults_on_both_hosts_each_host_comes_to_rest", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let faults = support::rack_file(
@@ -223,7 +223,7 @@ fn a_segment_that_loses_long_frames_is_reported() {
 
 #[test]
 fn the_death_of_a_host_is_detected_by_the_other() {
-    in_namespaces("the_death_of_a_host_is_noticed_by_the_other", || {
+    in_namespaces("the_death_of_a_host_is_detected_by_the_other", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let job = [

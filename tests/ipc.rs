@@ -177,7 +177,7 @@ fn start_busy(wire: &str, into_the_job: Duration) -> (Running, Members) {
 
 #[test]
 fn the_death_of_a_node_with_mapped_memory_is_detected_as_any_other() {
-    for wire in wires("a_node_whose_memory_is_mapped_dies_as_one_that_is_only_linked") {
+    for wire in wires("the_death_of_a_node_with_mapped_memory_is_detected_as_any_other") {
         for into_the_job_ms in [0, 3, 30, 200] {
             let (rack, members) = start_busy(wire, Duration::from_millis(into_the_job_ms));
             let killed_at_ns = monotonic_ns();

@@ -69,7 +69,7 @@ fn all_detected(ended: &Ended, members: &Members, dead: &str, killed_at_ns: u64)
 
 #[test]
 fn a_node_killed_at_any_time_is_reported_by_every_other() {
-    for stage in stages("a_killed_node_is_named_by_every_other_at_any_moment") {
+    for stage in stages("a_node_killed_at_any_time_is_reported_by_every_other") {
         for into_the_job_ms in [0, 1, 3, 10, 30, 100, 300] {
             let (rack, members) = start(RING, stage, Duration::from_millis(into_the_job_ms));
             let killed_at_ns = monotonic_ns();
@@ -81,7 +81,7 @@ fn a_node_killed_at_any_time_is_reported_by_every_other() {
 
 #[test]
 fn a_node_killed_behind_switches_is_reported_by_every_other() {
-    for stage in stages("a_node_killed_behind_switches_is_named_as_well") {
+    for stage in stages("a_node_killed_behind_switches_is_reported_by_every_other") {
         let (rack, members) = start(STAR, stage, Duration::from_millis(20));
         let killed_at_ns = monotonic_ns();
         send(members.pid("n2"), Signal::KILL);
@@ -151,7 +151,7 @@ fn with_a_switch_killed(stage: Stage, shape: &str, into_the_job: Duration) -> Va
 
 #[test]
 fn a_node_that_hangs_is_lost_and_not_waited_for() {
-    for stage in stages("a_node_that_hangs_for_good_is_lost_and_not_waited_for") {
+    for stage in stages("a_node_that_hangs_is_lost_and_not_waited_for") {
         let (rack, members) = start(RING, stage, Duration::from_millis(20));
         send(members.pid("n2"), Signal::STOP);
         let begun = std::time::Instant::now();

@@ -74,7 +74,7 @@ fn text(path: &Path) -> &str {
 fn racks_that_start_and_end_leave_nothing() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
-    let wires = wires("coming_and_going_leaves_nothing");
+    let wires = wires("racks_that_start_and_end_leave_nothing");
     let session = Session::begin();
     let before = Footprint::of(&session.0);
     assert_eq!(before.process_count(), 0);
@@ -99,7 +99,7 @@ fn racks_that_start_and_end_leave_nothing() {
 #[test]
 fn a_run_does_not_disturb_a_standing_rack() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
-    let wires = wires("a_run_beside_a_rack_that_is_up_is_not_noticed");
+    let wires = wires("a_run_does_not_disturb_a_standing_rack");
     let session = Session::begin();
     let before = Footprint::of(&session.0);
     let file =

@@ -43,7 +43,7 @@ fn every_shape_passes_in_virtual_time_and_repeats_to_the_bit() {
 /// for each processor both sent a quarter. A test in virtual time shows that links leave nothing at all.
 #[test]
 fn links_replay_lost_frames_on_every_wire() {
-    for wire in wires("links_repeat_what_they_lose_on_every_wire") {
+    for wire in wires("links_replay_lost_frames_on_every_wire") {
         let options = |llr| ["--wire", wire, "--loss", "2%", "--llr", llr];
         let alone = run(&rack_file(SMALL_RING)).with(&options("off")).finish().passed();
         let helped = run(&rack_file(SMALL_RING)).with(&options("on")).finish().passed();
@@ -93,7 +93,7 @@ fn links_with_own_channels_and_credits_carry_everything_on_every_wire() {
     for llr in ["off", "on"] {
         let options = ["--loss", "1%", "--llr", llr];
         sim(&file()).with(&options).finish().passed();
-        for wire in wires("links_with_channels_and_credits_of_their_own_carry_everything_on_every_wire") {
+        for wire in wires("links_with_own_channels_and_credits_carry_everything_on_every_wire") {
             run(&file()).with(&options).with(&["--wire", wire]).finish().passed();
         }
     }

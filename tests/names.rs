@@ -91,7 +91,7 @@ fn namespaces_have_names_while_their_members_run() {
 
 #[test]
 fn names_are_removed_even_if_the_supervisor_is_killed() {
-    if !may_name("names_go_though_the_supervisor_is_killed") {
+    if !may_name("names_are_removed_even_if_the_supervisor_is_killed") {
         return;
     }
     let (dead, file) = rack("killed");
@@ -120,7 +120,7 @@ fn sweeper_of(supervisor: Pid) -> Pid {
 
 #[test]
 fn names_of_a_killed_rack_are_removed_by_the_next_one() {
-    if !may_name("names_that_the_killed_left_are_swept_by_the_next_one") {
+    if !may_name("names_of_a_killed_rack_are_removed_by_the_next_one") {
         return;
     }
     let ((dead, file), (other, other_file)) = (rack("dead"), rack("running"));

@@ -115,7 +115,7 @@ fn a_node_written_from_the_page_passes_a_litmus() {
 #[test]
 fn a_node_written_from_the_page_passes_a_litmus_under_loss_in_both_directions() {
     passes(
-        "a_node_written_from_the_page_passes_a_litmus_under_loss_both_ways",
+        "a_node_written_from_the_page_passes_a_litmus_under_loss_in_both_directions",
         &Case { number: 1, keys: "link: {loss: 3%}\n", peer: &["--loss", "0.03"] },
     );
 }

@@ -74,7 +74,7 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
 /// Switches forwarding of a router on or off. (The end of a router's process would remove its interfaces at
 /// some later time, and with them the addresses at their other ends.)
 fn forwards(router: &Machine, is_on: bool) {
-    let setting = u8::from(passes_on).to_string();
+    let setting = u8::from(is_on).to_string();
     on(router, || std::fs::write("/proc/sys/net/ipv4/ip_forward", setting).expect("the setting is writable"));
 }
 

@@ -121,7 +121,7 @@ fn attempt(wire: &str, rate: &str) -> Attempt {
 
 #[test]
 fn real_processes_on_slow_links_replay_little_and_lose_no_node() {
-    for wire in wires("real_processes_on_slow_links_repeat_little_and_lose_no_node") {
+    for wire in wires("real_processes_on_slow_links_replay_little_and_lose_no_node") {
         for rate in ["20Mbit/s", "100Mbit/s", "1Gbit/s"] {
             let mut late_min_ns = u64::MAX;
             let is_met = (0..ATTEMPTS).map(|_| attempt(wire, rate)).any(|attempt| {

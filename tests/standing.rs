@@ -251,7 +251,7 @@ fn a_name_is_unique_and_free_again_afterwards() {
 #[test]
 fn members_end_with_a_killed_supervisor_and_the_next_start_removes_its_files() {
     let session = Session::begin();
-    for wire in wires("a_killed_supervisor_takes_its_members_along") {
+    for wire in wires("members_end_with_a_killed_supervisor_and_the_next_start_removes_its_files") {
         session.up(&topology("star-4.yaml"), &["--wire", wire]);
         let rack = session.rack("star-4");
         send(Pid::from_raw(rack["pid"].as_i64().expect("a pid") as i32).expect("no zero"), Signal::KILL);
@@ -492,7 +492,7 @@ fn each_member_logs_to_its_own_file() {
 fn racks_that_start_and_end_leave_nothing() {
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let session = Session::begin();
-    let wires = wires("coming_and_going_leaves_nothing");
+    let wires = wires("racks_that_start_and_end_leave_nothing");
     for cycle in 0..cycles {
         let wire = wires[cycle % wires.len()];
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);

@@ -143,7 +143,7 @@ fn a_node_killed_at_every_step_leaves_right_sums_or_errors_that_name_it() {
 
 #[test]
 fn a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_errors_that_name_it() {
-    for wire in wires("a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_its_name") {
+    for wire in wires("a_node_killed_at_a_step_on_any_wire_leaves_right_sums_or_errors_that_name_it") {
         let steps = if wire == "packet" { (2..=STEPS).collect() } else { vec![2, RANKS, STEPS] };
         for step in steps {
             killed_at(&format!("step {step} of {STEPS},"), wire);
@@ -173,7 +173,7 @@ fn cut_at(step: usize, what: &str, wire: &str) {
 /// The second kind of failure at a step. A pulled link is reported at once; a cut one is detected by its missing heartbeats only.
 #[test]
 fn a_link_lost_at_every_step_leaves_right_sums() {
-    for wire in wires("a_link_that_goes_at_every_step_leaves_right_sums") {
+    for wire in wires("a_link_lost_at_every_step_leaves_right_sums") {
         (1..=STEPS).for_each(|step| cut_at(step, "unplug", wire));
         [2, RANKS, STEPS].into_iter().for_each(|step| cut_at(step, "down", wire));
     }

@@ -211,7 +211,7 @@ fn a_process_that_leaves_announces_its_departure_and_frees_the_seat() {
 
 #[test]
 fn two_dead_neighbours_reconnect_after_their_replacement() {
-    for wire in wires("neighbours_that_both_died_find_each_other_again") {
+    for wire in wires("two_dead_neighbours_reconnect_after_their_replacement") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let rack = session.rack();
@@ -257,7 +257,7 @@ fn vacant_seats_are_filled_on_any_wire_and_the_job_is_right() {
 /// The rack itself replaces a node that an injected fault kills for a time.
 #[test]
 fn a_node_that_is_killed_for_a_time_gets_a_successor_in_a_standing_rack() {
-    for wire in wires("a_node_that_is_killed_for_a_time_is_followed_in_a_rack_that_stays") {
+    for wire in wires("a_node_that_is_killed_for_a_time_gets_a_successor_in_a_standing_rack") {
         let session = Session::begin();
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);
         let first = pid(&session.rack(), "n1");
@@ -301,7 +301,7 @@ fn a_plane_is_added_to_a_rack_that_is_up_and_a_member_leaves_in_order() {
 /// The new process gets an interface at the bridge, and its neighbours open theirs for one more link.
 #[test]
 fn a_seat_at_a_bridge_is_taken_twice() {
-    if !has_packet_wire("a_seat_at_a_bridge_is_taken_and_taken_again") {
+    if !has_packet_wire("a_seat_at_a_bridge_is_taken_twice") {
         return;
     }
     let session = Session::begin();

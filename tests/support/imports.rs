@@ -3,7 +3,7 @@
 //! An edge leads from a file that names an item to the file that defines it. The rules:
 //! - `mod child;` is no edge. A re-export (`pub use`, with any restriction) is no edge either; an import through
 //!   a re-export leads to the file that defines the item.
-//! An import of a private `use` of another module leads to the definition as well.
+//! - An import of a private `use` of another module leads to the definition as well.
 //! - Paths in code count like `use`. In macro calls, sequences of identifiers joined by `::` count.
 //! - Code under `#[cfg(test)]` does not count.
 //!

@@ -97,7 +97,7 @@ fn a_region_on_a_device_and_one_of_the_host_reach_each_other() {
 
 #[test]
 fn memory_of_the_caller_is_registered_and_returned() {
-    on_every_device("memory_of_the_caller_s_own_is_registered_and_given_back", |device| {
+    on_every_device("memory_of_the_caller_is_registered_and_returned", |device| {
         let fabric = pair();
         let [initiator, owner] = fabric.nodes() else { unreachable!() };
         let target = initiator.allocate(options(1), 4096).unwrap();
@@ -126,7 +126,7 @@ fn memory_of_the_caller_is_registered_and_returned() {
 
 #[test]
 fn collectives_on_slices_of_a_device_match_those_of_the_host() {
-    on_every_device("collectives_on_slices_of_a_device_are_those_of_the_host", |device| {
+    on_every_device("collectives_on_slices_of_a_device_match_those_of_the_host", |device| {
         let plan = Plan::parse("name: four\nshape: {full-mesh: {nodes: 4}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let members: Vec<NodeId> = fabric.nodes().iter().map(Node::id).collect();

@@ -276,8 +276,7 @@ fn kernels_of_a_gpu_do_every_operation() {
 fn kernels_of_two_nodes_pass_a_barrier_of_many_blocks() {
     const ROUNDS: u64 = 50;
     const BLOCKS: u32 = 16;
-    let Some((mut cuda, program, stream)) = gpu("kernels_of_two_nodes_meet_in_a_barrier_of_many_blocks")
-    else {
+    let Some((mut cuda, program, stream)) = gpu("kernels_of_two_nodes_pass_a_barrier_of_many_blocks") else {
         return;
     };
     let rig = Rig::new(DeviceChoice::Cuda(0));
@@ -338,7 +337,7 @@ fn median_ns(times: &rackloom::gpu::Pinned, count: usize, all_ms: f32) -> f64 {
 #[test]
 fn a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host() {
     const COUNT: usize = 2000;
-    let name = "how_long_a_store_of_a_kernel_takes_beside_a_bare_loop_with_the_host";
+    let name = "a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host";
     let Some((mut cuda, program, stream)) = gpu(name) else { return };
     let rig = Rig::new(DeviceChoice::Cuda(0));
     let queue = rig.queue(0);

@@ -79,7 +79,7 @@ fn the_golden_frames_are_unchanged() {
 }
 
 fn corpus() -> Vec<Vec<u8>> {
-    include_str!("snapshots/wire_format__the_golden_frames.snap")
+    include_str!("snapshots/wire_format__the_golden_frames_are_unchanged.snap")
         .lines()
         .filter_map(|line| line.split_once(' '))
         .filter(|(kind, hex)| kind.parse::<u8>().is_ok() && hex.len().is_multiple_of(2))
