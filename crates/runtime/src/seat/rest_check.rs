@@ -10,8 +10,8 @@ use rackloom_jobs::report::MemberReport;
 use rackloom_jobs::rest::{self, LinkEnd, Rest};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Command, Endpoint, Event, Inspect, Instant, LocalRange, Member, MemberRole, NodeId, OperationError, OperationId,
-    RegionConfig, RemoteAddress,
+    Command, Endpoint, Event, Inspect, Instant, LocalRange, Member, MemberRole, NodeId, OperationError,
+    OperationId, RegionConfig, RemoteAddress,
 };
 
 /// First identity of these reads. Jobs use smaller ones.
