@@ -2,8 +2,9 @@
 //!
 //! A measurement of one pair of ranks does not predict a collective: other ranks share links and processors, some peers
 //! are reached through mapped memory and some in frames, and operands are reduced at the sizes and in the memory of the
-//! schedule. A trial run contains all of that. The trials cover the job's own sizes, one in each factor of eight, as
-//! far as a run moves no more than [`TRIAL_BYTES_MAX`]. Times of other sizes follow from [`Curve`].
+//! schedule. A trial run contains all of that. The trials cover the job's own sizes, one in each factor of eight and
+//! the largest, as far as a run moves no more than [`TRIAL_BYTES_MAX`] and is expected to take no longer than
+//! [`TRIAL_NS_MAX`]. Runs that move more than [`SHORT_BYTES_MAX`] are repeated less often. Times of other sizes follow from [`Curve`].
 //!
 //! A rank's time of a trial is the median of its runs after one run of warm-up; the slowest rank counts. Rank 0 collects the times and
 //! puts the maxima into the memory of all ranks, so all ranks choose by the same numbers.
@@ -22,15 +23,23 @@ use crate::crew::ensemble::Turn;
 use crate::crew::request::{Body, Request, Tag};
 
 /// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
-const TRIAL_BYTES_MAX: usize = 128 << 20;
+const TRIAL_BYTES_MAX: usize = 4 << 30;
+/// Maximum time that the closed forms expect of a trial run that moves more than [`SHORT_BYTES_MAX`], in nanoseconds.
+const TRIAL_NS_MAX: f64 = 500e6;
+/// Maximum number of bytes that all ranks together move in a short run.
+const SHORT_BYTES_MAX: usize = 128 << 20;
 /// Maximum number of transfers of a schedule that is tried. Larger ones are not chosen either.
 const TRANSFERS_MAX: usize = 16_384;
 /// Smallest factor between two sizes that are tried, except for the last one.
 const SPACING: usize = 8;
 /// Number of warm-up runs per trial.
 const WARM_UP: usize = 1;
-/// Number of measured runs per trial, among few ranks and among many.
-const RUNS: (usize, usize) = (5, 1);
+/// Number of measured runs per trial among few ranks, if the runs are short.
+const SHORT_RUNS: usize = 5;
+/// Number of measured runs per trial among few ranks, if the runs are long.
+const LONG_RUNS: usize = 3;
+/// Number of measured runs per trial among many ranks.
+const CROWDED_RUNS: usize = 1;
 /// Largest number of ranks that counts as few.
 const FEW_RANKS: usize = 16;
 const WORD_BYTES: usize = 8;
@@ -99,14 +108,14 @@ fn time_of(choice: &Choice, name: &str) -> f64 {
 struct Trial {
     algorithm: Algorithm,
     elements: usize,
+    /// Number of measured runs.
+    runs: usize,
 }
 
 /// The trials of one rank, from the first run to the agreed times.
 #[derive(Debug)]
 pub(crate) struct Trials {
     list: Vec<Trial>,
-    /// Runs per trial, with the warm-up.
-    runs_each: usize,
     /// Number of completed runs.
     done: usize,
     schedule: Option<Schedule>,
@@ -133,10 +142,8 @@ impl Trials {
         if list.is_empty() || list.len() * WORD_BYTES * ranks > PROBE_BYTES as usize {
             return Ok(None);
         }
-        let counted = if ranks <= FEW_RANKS { RUNS.0 } else { RUNS.1 };
         let mut trials = Self {
             list,
-            runs_each: WARM_UP + counted,
             done: 0,
             schedule: None,
             times_ns: Vec::new(),
@@ -166,7 +173,8 @@ impl Trials {
     ) -> Result<bool, String> {
         self.done += 1;
         self.times_ns.push(time_ns);
-        if self.times_ns.len() == self.runs_each {
+        let runs = self.list.get(self.medians_ns.len()).map_or(1, |trial| trial.runs);
+        if self.times_ns.len() == WARM_UP + runs {
             let mut counted = self.times_ns.split_off(WARM_UP);
             counted.sort_unstable();
             self.medians_ns.push(counted[counted.len() / 2]);
@@ -178,7 +186,7 @@ impl Trials {
 
     fn prepare(&mut self, settings: &CollectiveSettings, ranks: usize) -> Result<(), String> {
         self.schedule = match self.list.get(self.medians_ns.len()) {
-            Some(trial) => Some(schedule(settings, ranks, *trial)?),
+            Some(trial) => Some(schedule(settings, ranks, trial.algorithm, trial.elements)?),
             None => None,
         };
         Ok(())
@@ -271,10 +279,21 @@ fn trials_of(
             .map_err(|refused| refused.to_string())?;
         // The choice determines the number of segments of a pipeline at this size.
         let named = choice.estimates.iter().find(|estimate| estimate.algorithm.name() == algorithm.name());
-        let trial = Trial { algorithm: named.map_or(algorithm, |one| one.algorithm), elements };
-        if !is_small_enough(settings, &schedule(settings, ranks, trial)?, trials.is_empty()) {
+        let algorithm = named.map_or(algorithm, |one| one.algorithm);
+        let schedule = schedule(settings, ranks, algorithm, elements)?;
+        let expected_ns = named.map_or(0.0, |one| one.time_ns);
+        let bytes = bytes_moved(settings, &schedule);
+        let is_short = bytes <= SHORT_BYTES_MAX;
+        let is_small_enough = is_short || (bytes <= TRIAL_BYTES_MAX && expected_ns <= TRIAL_NS_MAX);
+        if schedule.transfers.len() > TRANSFERS_MAX || !(is_small_enough || trials.is_empty()) {
             break;
         }
+        let runs = match (ranks <= FEW_RANKS, is_short) {
+            (false, _) => CROWDED_RUNS,
+            (true, true) => SHORT_RUNS,
+            (true, false) => LONG_RUNS,
+        };
+        let trial = Trial { algorithm, elements, runs };
         let is_due = trials.last().is_none_or(|last| elements >= last.elements.saturating_mul(SPACING));
         last_skipped = if is_due { None } else { Some(trial) };
         trials.extend(is_due.then_some(trial));
@@ -283,15 +302,19 @@ fn trials_of(
     Ok(trials)
 }
 
-fn is_small_enough(settings: &CollectiveSettings, schedule: &Schedule, is_first: bool) -> bool {
+/// Returns the number of bytes that all ranks together move in a schedule.
+fn bytes_moved(settings: &CollectiveSettings, schedule: &Schedule) -> usize {
     let elements: usize = schedule.transfers.iter().map(|transfer| transfer.source.length).sum();
-    let bytes = elements.saturating_mul(settings.element.bytes());
-    schedule.transfers.len() <= TRANSFERS_MAX && (is_first || bytes <= TRIAL_BYTES_MAX)
+    elements.saturating_mul(settings.element.bytes())
 }
 
-fn schedule(settings: &CollectiveSettings, ranks: usize, trial: Trial) -> Result<Schedule, String> {
-    build(&room::request(settings, ranks, trial.elements), trial.algorithm)
-        .map_err(|refused| refused.to_string())
+fn schedule(
+    settings: &CollectiveSettings,
+    ranks: usize,
+    algorithm: Algorithm,
+    elements: usize,
+) -> Result<Schedule, String> {
+    build(&room::request(settings, ranks, elements), algorithm).map_err(|refused| refused.to_string())
 }
 
 #[cfg(test)]
@@ -321,10 +344,25 @@ mod tests {
     #[test]
     fn one_size_in_each_factor_of_eight_is_tried_and_the_largest_that_is_small_enough() {
         assert_eq!(sizes(&[64, 2, 4, 8, 16, 32], 2), [2, 16, 64]);
-        // Two ranks move 8 bytes per element: 16 Mi elements are 128 MiB.
-        assert_eq!(sizes(&[2, 1 << 23, 1 << 24, 1 << 25], 2), [2, 1 << 23, 1 << 24]);
-        assert_eq!(sizes(&[1 << 25], 2), [1 << 25], "the smallest in any case");
+        // Two ranks move 8 bytes per element: 512 Mi elements are 4 GiB.
+        assert_eq!(sizes(&[2, 1 << 23, 1 << 25, 1 << 30], 2), [2, 1 << 23, 1 << 25]);
+        assert_eq!(sizes(&[1 << 30], 2), [1 << 30], "the smallest in any case");
         assert_eq!(sizes(&[2], 200), [0; 0], "with 39800 transfers it is not tried");
+    }
+
+    #[test]
+    fn large_sizes_are_tried_less_often_and_not_if_they_are_expected_to_take_long() {
+        let trials = |sizes: &[usize], ranks, fabric: &Fabric| {
+            let trials = trials_of(&settings(sizes), ranks, Algorithm::OneShot, fabric).unwrap();
+            trials.into_iter().map(|trial| (trial.elements, trial.runs)).collect::<Vec<_>>()
+        };
+        // Two ranks move 8 bytes per element: 64 Mi elements are 512 MiB, and 256 MiB per rank.
+        let (small, large) = (1 << 20, 1 << 26);
+        let fast = Fabric { link_ns_per_byte: 0.1, reduce_ns_per_byte: 0.1, ..FABRIC };
+        assert_eq!(trials(&[small, large], 2, &fast), [(small, SHORT_RUNS), (large, LONG_RUNS)]);
+        let slow = Fabric { link_ns_per_byte: 2.0, ..FABRIC };
+        assert_eq!(trials(&[small, large], 2, &slow), [(small, SHORT_RUNS)], "537 ms on the link alone");
+        assert_eq!(trials(&[small], FEW_RANKS + 1, &fast), [(small, CROWDED_RUNS)]);
     }
 
     #[test]
