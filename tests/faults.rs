@@ -666,7 +666,7 @@ fn a_failing_script_is_minimised_and_written_with_its_command() {
     let ended =
         rackloom(&["campaign", rack, "--runs", "40", "--failures-max", "1", "--export", export]).finish();
     assert_eq!(ended.code, Some(1), "{}\n{}", ended.stdout, ended.stderr);
-    let command = ended.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat it:  rackloom "));
+    let command = ended.stdout.lines().find_map(|line| line.trim().strip_prefix("repeat it:     rackloom "));
     let command = command.unwrap_or_else(|| panic!("no command in\n{}", ended.stdout));
     let again = rackloom(&command.split_whitespace().collect::<Vec<_>>()).finish();
     assert_ne!(again.code, Some(0), "{command} passes\n{}", again.stdout);

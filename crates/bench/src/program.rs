@@ -42,7 +42,7 @@ pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<St
     started(bench, on, arguments, |_| {})
 }
 
-/// Runs `rackloom` as [`rackloom`] does, and calls `begun` with the process id once it has started.
+/// Runs `rackloom` as [`rackloom()`] does, and calls `begun` with the process id once it has started.
 pub(super) fn started(
     bench: &Bench,
     on: On,

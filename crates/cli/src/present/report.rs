@@ -57,8 +57,8 @@ fn oracles(report: &Report) -> String {
 }
 
 /// Note below the operations of a litmus, which has no goodput column.
-const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing behind other operations and are no benchmark; for a benchmark use, \
-                            --job latency or --job bandwidth";
+const NO_BENCHMARK: &str = "a litmus checks bytes: its times include queueing behind other operations and are no benchmark; for a benchmark, \
+                            use --job latency or --job bandwidth";
 
 fn operations(operations: &[OperationReport], job: &str) -> String {
     let is_litmus = job == "litmus";

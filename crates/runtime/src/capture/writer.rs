@@ -23,7 +23,7 @@ const URGENT_BYTES: usize = 256 << 10;
 /// Maximum number of waiting bytes of one link.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// Behaviour when a link has [`WAITING_BYTES_MAX`] waiting bytes.
+/// Behaviour when a link has the maximum number of waiting bytes, 16 MiB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
     /// Leave frames out and count them.
