@@ -380,7 +380,8 @@ fn faults_of_memory_are_performed_by_the_program_that_holds_the_seat() {
 
 #[test]
 fn a_program_on_a_seat_is_paused_and_killed_by_faults() {
-    let rack = Rack::up(&["--vacant", "n1"]);
+    // The pause must end before neighbours detect a death, also on a link that is not yet idle.
+    let rack = Rack::up_with("timers: {heartbeat_interval: 1s}\n", &["--vacant", "n1"]);
     let mut holder = seat_holder(&rack, "n1");
     rack.wait_for("n1", "up");
     let pid = holder.id();

@@ -27,6 +27,9 @@ use serde_json::Value;
 
 /// Time that no rack of these tests needs, on a slow machine with both processors busy.
 const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Time within which an interrupted command ends.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 static ONE_RACK_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -95,6 +98,8 @@ pub(crate) struct Ended {
 
 /// Running rack.
 pub(crate) struct Running {
+    /// The command line, for messages.
+    shown: String,
     child: Child,
     printed: [Printed; 2],
     json: PathBuf,
@@ -198,6 +203,7 @@ impl Rackloom {
     pub(crate) fn start(mut self) -> Running {
         // A test that failed while it held the lock has taken its rack down.
         let alone = ONE_RACK_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = format!("{:?}", self.command);
         let mut child = self
             .command
             .stdin(Stdio::null())
@@ -207,7 +213,7 @@ impl Rackloom {
             .expect("the binary starts");
         drop(self.binary.take());
         let printed = [Printed::collect(child.stdout.take()), Printed::collect(child.stderr.take())];
-        Running { child, printed, json: self.json, pids: self.pids, _alone: alone }
+        Running { shown, child, printed, json: self.json, pids: self.pids, _alone: alone }
     }
 
     /// Starts it and waits for its end.
@@ -240,11 +246,24 @@ impl Running {
         }
     }
 
-    /// Waits for the end.
+    /// Waits for the end. A run that takes too long is interrupted, so that the panic shows what it was doing.
     pub(crate) fn finish(mut self) -> Ended {
-        let status =
-            within(TIMEOUT, "the end of the run", || self.child.try_wait().expect("it can be waited for"));
+        let deadline = Instant::now() + TIMEOUT;
+        let mut is_late = false;
+        let status = loop {
+            match self.child.try_wait().expect("it can be waited for") {
+                Some(status) => break status,
+                None if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
+                None if !is_late => {
+                    is_late = true;
+                    kill_process(self.supervisor(), Signal::INT).expect("it still runs");
+                }
+                None if Instant::now() < deadline + INTERRUPT_TIMEOUT => std::thread::sleep(POLL_INTERVAL),
+                None => panic!("{} runs after {TIMEOUT:?}, also after an interrupt", self.shown),
+            }
+        };
         let [stdout, stderr] = std::mem::take(&mut self.printed).map(Printed::read);
+        assert!(!is_late, "{} ran for {TIMEOUT:?}; when interrupted:\n{stdout}\n{stderr}", self.shown);
         Ended { code: status.code(), stdout, stderr, json: self.json.clone() }
     }
 }

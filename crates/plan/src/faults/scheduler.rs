@@ -273,7 +273,7 @@ impl FaultScheduler {
         self.actions.pop_front()
     }
 
-    /// Returns the time of the next call of [`FaultScheduler::look`], if no other event comes first.
+    /// Returns the time of the next call of [`FaultScheduler::advance`], if no other event comes first.
     #[must_use]
     pub fn next_due(&self, now: Instant) -> Instant {
         let due = |part: &Part| match (part.since, part.event.trigger, part.origin.or(self.links_up_at)) {
