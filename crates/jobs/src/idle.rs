@@ -48,7 +48,7 @@ impl Idle {
         Self { failure: Some(failure), ..Self::new(Vec::new(), 0) }
     }
 
-    fn turn(&mut self, now: Instant, is_reachable: impl Fn(NodeId) -> bool) -> Progress {
+    fn poll(&mut self, now: Instant, is_reachable: impl Fn(NodeId) -> bool) -> Progress {
         if now >= self.next_look {
             self.next_look = now + INTERVAL_NS;
             self.others.retain(|node, _| !is_reachable(*node));
@@ -78,7 +78,7 @@ impl Job for Idle {
     }
 
     fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
-        self.turn(now, |node| seat.is_reachable(node))
+        self.poll(now, |node| seat.is_reachable(node))
     }
 
     fn waiting_for(&self) -> String {
@@ -109,38 +109,38 @@ mod tests {
     #[test]
     fn it_passes_once_every_rank_was_reached() {
         let mut job = idle();
-        assert_ne!(job.turn(Instant(0), |node| node.0 == 1), Progress::Finished);
+        assert_ne!(job.poll(Instant(0), |node| node.0 == 1), Progress::Finished);
         assert_eq!(job.waiting_for(), "a path to n2");
         assert_ne!(
-            job.turn(Instant(1), |node| node.0 == 2),
+            job.poll(Instant(1), |node| node.0 == 2),
             Progress::Finished,
-            "it does not look at every turn"
+            "it does not look at every poll"
         );
         job.handle_event(Instant(2), &Event::NodeReached { node: NodeId(2) });
-        assert_eq!(job.turn(Instant(2), |_| false), Progress::Finished);
+        assert_eq!(job.poll(Instant(2), |_| false), Progress::Finished);
         assert!(job.result().is_pass());
     }
 
     #[test]
     fn who_was_reached_before_it_began_is_found_by_looking() {
         let mut job = idle();
-        assert_ne!(job.turn(Instant(0), |_| false), Progress::Finished);
-        assert_eq!(job.turn(Instant(INTERVAL_NS), |_| true), Progress::Finished);
+        assert_ne!(job.poll(Instant(0), |_| false), Progress::Finished);
+        assert_eq!(job.poll(Instant(INTERVAL_NS), |_| true), Progress::Finished);
         assert!(job.result().is_pass());
     }
 
     #[test]
     fn it_does_not_wait_for_ever() {
         let mut job = idle();
-        job.turn(Instant(0), |node| node.0 == 1);
-        assert_eq!(job.turn(Instant(5_000_000), |_| false), Progress::Finished);
+        job.poll(Instant(0), |node| node.0 == 1);
+        assert_eq!(job.poll(Instant(5_000_000), |_| false), Progress::Finished);
         assert_eq!(job.result().failures, ["never reached: n2"]);
     }
 
     #[test]
     fn a_job_that_cannot_begin_ends_at_once_and_fails() {
         let mut job = Idle::failed("too large".into());
-        assert_eq!(job.turn(Instant(0), |_| false), Progress::Finished);
+        assert_eq!(job.poll(Instant(0), |_| false), Progress::Finished);
         assert!(!job.result().is_pass());
     }
 }

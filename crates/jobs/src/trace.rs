@@ -11,7 +11,7 @@ use rackloom_protocol::{
 };
 use thiserror::Error;
 
-use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
@@ -88,13 +88,13 @@ pub fn trace(
     if ranks.iter().any(|other| other.tenant != ranks[0].tenant) {
         return Err(TraceError::SeveralTenants);
     }
-    let patience = Patience {
+    let limits = Limits {
         start_timeout_ns: settings.start_timeout_ns,
         drain_timeout_ns: settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
     let play = Trace::new(rank, ranks.len(), settings.seed, bytes, lines);
-    Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, limits, play)))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,18 +180,18 @@ impl Trace {
         Pattern::new(self.seed, &[PURPOSE, rank.into()]).bytes(0, bytes)
     }
 
-    fn play(&mut self, turn: &mut Turn<'_>) -> Step {
+    fn play(&mut self, poll: &mut Poll<'_>) -> Step {
         while let Some(line) = self.lines.get(self.issued).copied() {
             let due = self.origin + line.at_ns;
-            if due > turn.now {
+            if due > poll.now {
                 return Step::Until(due);
             }
-            if !turn.issuer.has_room() {
+            if !poll.issuer.has_room() {
                 return Step::Waiting;
             }
-            self.began = self.began.or(Some(turn.now));
-            let body = self.operation(turn.crew, line);
-            turn.issuer.submit(Request::new(
+            self.began = self.began.or(Some(poll.now));
+            let body = self.operation(poll.crew, line);
+            poll.issuer.submit(Request::new(
                 Tag::Phase { peer: line.destination.0, item: self.issued as u32 },
                 body,
             ));
@@ -232,20 +232,20 @@ impl Trace {
         }
     }
 
-    fn check(&mut self, turn: &mut Turn<'_>) -> Result<(), String> {
+    fn check(&mut self, poll: &mut Poll<'_>) -> Result<(), String> {
         for other in 0..self.dealings.len() as u16 {
             let Dealings { written_bytes, read_bytes, puts, additions } = self.dealings[usize::from(other)];
             for (region, bytes) in [(INBOX, written_bytes), (LANDING, read_bytes)] {
-                self.compare(turn, region, other, bytes)?;
+                self.compare(poll, region, other, bytes)?;
             }
             for (place, expected, what) in [(0, puts, "puts"), (8, additions, "additions")] {
                 let mut word = [0; 8];
                 let offset = 16 * u64::from(other) + place;
-                let read = turn.memory.read(COUNTS, offset, &mut word);
+                let read = poll.memory.read(COUNTS, offset, &mut word);
                 read.map_err(|fault| format!("own memory failed: {fault:?}"))?;
                 let counted = u64::from_le_bytes(word);
                 if counted != expected {
-                    let name = turn.crew.name(other);
+                    let name = poll.crew.name(other);
                     return Err(format!("{counted} {what} of {name} were counted, the trace has {expected}"));
                 }
             }
@@ -256,7 +256,7 @@ impl Trace {
     /// Compares a slot with the data of the other rank.
     fn compare(
         &mut self,
-        turn: &mut Turn<'_>,
+        poll: &mut Poll<'_>,
         region: RegionId,
         other: u16,
         bytes: u64,
@@ -266,7 +266,7 @@ impl Trace {
         }
         let (wanted, mut found) = (self.data(other, bytes), vec![0; bytes as usize]);
         let slot = self.slot_bytes * u64::from(other);
-        let compared = turn.memory.compare(region, slot, &wanted, &mut found);
+        let compared = poll.memory.compare(region, slot, &wanted, &mut found);
         match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
             Comparison::Same => self.verified_bytes += bytes,
             Comparison::NotKept => {}
@@ -277,7 +277,7 @@ impl Trace {
                     offset: slot + at as u64,
                     expected: wanted[at],
                     found: found[at],
-                    place: format!("bytes of {}", turn.crew.name(other)),
+                    place: format!("bytes of {}", poll.crew.name(other)),
                 });
             }
         }
@@ -298,20 +298,20 @@ impl Play for Trace {
         ]
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+    fn advance(&mut self, poll: &mut Poll<'_>) -> Step {
         match self.stage {
             Stage::Fill => {
-                if let Err(fault) = turn.memory.write(SOURCE, 0, &self.data(self.rank, self.slot_bytes)) {
+                if let Err(fault) = poll.memory.write(SOURCE, 0, &self.data(self.rank, self.slot_bytes)) {
                     return Step::Broken(format!("own memory failed: {fault:?}"));
                 }
                 self.stage = Stage::BeforePlaying;
                 Step::Meet
             }
             Stage::BeforePlaying | Stage::BeforeCheck => Step::Meet,
-            Stage::Playing => self.play(turn),
+            Stage::Playing => self.play(poll),
             Stage::Check => {
                 self.stage = Stage::Over;
-                self.check(turn).map_or_else(Step::Broken, |()| Step::Done)
+                self.check(poll).map_or_else(Step::Broken, |()| Step::Done)
             }
             Stage::Over => Step::Done,
         }
@@ -328,9 +328,9 @@ impl Play for Trace {
         };
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, _value: u64) -> Result<(), String> {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, _value: u64) -> Result<(), String> {
         self.over += 1;
-        self.ended = Some(turn.now);
+        self.ended = Some(poll.now);
         if let Tag::Phase { item, .. } = outcome.tag {
             self.bytes_over += self.lines.get(item as usize).map_or(0, |line| line.bytes);
         }

@@ -16,7 +16,7 @@ use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
 use super::trials::{Trials, Tried};
-use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
 use crate::crew::request::Outcome;
 use crate::crew::{Crew, Rank};
 use crate::job::{Job, Output, Portion};
@@ -40,13 +40,13 @@ pub(super) fn alone(
     checkpoints: Checkpoints,
 ) -> Result<Box<dyn Job>, CollectiveError> {
     let play = Performance::new(rank.index(), &ranks, settings, checkpoints)?;
-    let patience = Patience {
+    let limits = Limits {
         start_timeout_ns: play.settings.start_timeout_ns,
         drain_timeout_ns: play.settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
     let key_seed = play.settings.key_seed;
-    Ok(Box::new(Ensemble::new(rank, ranks, key_seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, key_seed, limits, play)))
 }
 
 /// Stage of a rank.
@@ -185,46 +185,46 @@ impl Performance {
     }
 
     /// Continues the current stage. Returns `None` if the stage has changed.
-    fn step(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn step(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         match &mut self.stage {
-            Stage::Restore(_) => return self.restore(turn),
-            Stage::Fill { .. } => return self.fill(turn),
+            Stage::Restore(_) => return self.restore(poll),
+            Stage::Fill { .. } => return self.fill(poll),
             Stage::BeforeProbe
             | Stage::BeforeTrial
             | Stage::BeforeSpread
             | Stage::BeforeAgreed
             | Stage::BeforeRun
             | Stage::BeforeSave => return Ok(Some(Step::Meet)),
-            Stage::Trial(_) | Stage::Publish | Stage::Spread | Stage::Agreed => return self.try_on(turn),
+            Stage::Trial(_) | Stage::Publish | Stage::Spread | Stage::Agreed => return self.try_on(poll),
             Stage::Probe(probe) => {
-                let measured = match probe.advance(turn, &mut self.blocks)? {
+                let measured = match probe.advance(poll, &mut self.blocks)? {
                     Probed::Waiting => return Ok(Some(Step::Waiting)),
                     Probed::Again => return Ok(Some(Step::Again)),
                     Probed::Agreed(measured) => measured,
                 };
                 self.fabric = Some(measured);
-                self.note_fabric(turn.crew, measured);
+                self.note_fabric(poll.crew, measured);
                 self.begin_trials(measured)?;
             }
             Stage::NextLeg => self.begin_leg()?,
-            Stage::Spoil { .. } => return self.spoil(turn),
-            Stage::Run(_) => return self.run(turn),
-            Stage::Check(_) => return self.check(turn),
-            Stage::Save(_) => return self.save(turn),
+            Stage::Spoil { .. } => return self.spoil(poll),
+            Stage::Run(_) => return self.run(poll),
+            Stage::Check(_) => return self.check(poll),
+            Stage::Save(_) => return self.save(poll),
             Stage::Failed(why) => return Err(std::mem::take(why)),
             Stage::Over => return Ok(Some(Step::Done)),
         }
         Ok(None)
     }
 
-    fn fill(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn fill(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
         let total = self.room.needs[self.rank].input_bytes as usize;
         let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks.left[..BLOCK_BYTES.min(end - *done)];
             self.given.read(self.rank, *done as u64, block)?;
-            write(turn.memory, INPUT, *done, block)?;
+            write(poll.memory, INPUT, *done, block)?;
             *done += block.len();
         }
         if *done < total {
@@ -290,7 +290,7 @@ impl Performance {
         Ok((taken, fitting.map(|estimate| estimate.time_ns)))
     }
 
-    fn spoil(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn spoil(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let (Stage::Spoil { done }, Some(current)) = (&mut self.stage, &self.current) else {
             return Ok(None);
         };
@@ -299,7 +299,7 @@ impl Performance {
         self.blocks.left.fill(SPOILED ^ self.runs as u8);
         while *done < end {
             let block = &self.blocks.left[..BLOCK_BYTES.min(end - *done)];
-            write(turn.memory, OUTPUT, *done, block)?;
+            write(poll.memory, OUTPUT, *done, block)?;
             *done += block.len();
         }
         if *done < total {
@@ -309,16 +309,16 @@ impl Performance {
         Ok(None)
     }
 
-    fn run(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn run(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let (Stage::Run(run), Some(current)) = (&mut self.stage, &mut self.current) else { return Ok(None) };
-        match run.advance(turn, &current.schedule, self.settings.element, &mut self.blocks) {
+        match run.advance(poll, &current.schedule, self.settings.element, &mut self.blocks) {
             RunState::Waiting => return Ok(Some(Step::Waiting)),
             RunState::Again => return Ok(Some(Step::Again)),
             RunState::Failed(fault) => return Err(fault.0),
             RunState::Through => {}
         }
         if current.runs >= self.settings.warm_up {
-            let time_ns = turn.now.since(run.begun);
+            let time_ns = poll.now.since(run.begun);
             current.measured_ns += time_ns;
             if current.times_ns.len() < TIMES_MAX {
                 current.times_ns.push(time_ns);
@@ -329,12 +329,12 @@ impl Performance {
         Ok(None)
     }
 
-    fn check(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn check(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let (Stage::Check(check), Some(current)) = (&mut self.stage, &mut self.current) else {
             return Ok(None);
         };
         let is_over = check.advance(
-            turn.memory,
+            poll.memory,
             self.rank,
             (&current.schedule, &self.given),
             &mut current.reference,
@@ -369,10 +369,10 @@ impl Performance {
         self.stage = if self.is_leg_over() { Stage::NextLeg } else { Stage::Spoil { done: 0 } };
     }
 
-    fn save(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn save(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Save(cursor) = &mut self.stage else { return Ok(None) };
         let Some((_, vault)) = &mut self.checkpoints.save else { return Ok(None) };
-        if !cursor.save(turn.memory, &mut **vault, &mut self.blocks.left)? {
+        if !cursor.save(poll.memory, &mut **vault, &mut self.blocks.left)? {
             return Ok(Some(Step::Again));
         }
         vault.seal()?;
@@ -409,13 +409,13 @@ impl Performance {
     }
 
     /// Restores a snapshot, then continues at the rank's saved position.
-    fn restore(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn restore(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Restore(cursor) = &mut self.stage else { return Ok(None) };
         let Some(saved) = &mut self.checkpoints.resume else { return Ok(None) };
         if saved.head().regions != Cursor::new(&self.room.needs[self.rank]).regions() {
             return Err("the snapshot is of buffers of other sizes".to_owned());
         }
-        if !cursor.restore(turn.memory, &mut **saved, &mut self.blocks.left)? {
+        if !cursor.restore(poll.memory, &mut **saved, &mut self.blocks.left)? {
             return Ok(Some(Step::Again));
         }
         let progress = saved.head().progress.clone();
@@ -517,9 +517,9 @@ impl Play for Performance {
         self.room.needs[self.rank].regions(crew, self.is_chosen())
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+    fn advance(&mut self, poll: &mut Poll<'_>) -> Step {
         loop {
-            match self.step(turn) {
+            match self.step(poll) {
                 Ok(None) => {}
                 Ok(Some(step)) => return step,
                 Err(reason) => return Step::Broken(reason),
@@ -547,9 +547,9 @@ impl Play for Performance {
         }
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
         match &mut self.stage {
-            Stage::Probe(probe) => probe.succeeded(turn.now, outcome),
+            Stage::Probe(probe) => probe.succeeded(poll.now, outcome),
             Stage::Run(run) | Stage::Trial(run) if outcome.kind == OperationKind::WaitUntil => {
                 return run.arrived(value);
             }

@@ -14,7 +14,7 @@ use rackloom_protocol::{
 
 use super::room::{PROBE, PROBE_BYTES};
 use super::work::{Blocks, WORKED_BYTES_MAX, combine, read, write};
-use crate::crew::ensemble::Turn;
+use crate::crew::ensemble::Poll;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL, Crew, NOTHING};
 use crate::measure::OperationKind;
@@ -94,7 +94,7 @@ pub(crate) struct Probe {
     is_reducing: bool,
     how: Option<(Arithmetic, Number)>,
     is_asked: bool,
-    has_heard: bool,
+    has_received: bool,
     is_told: bool,
 }
 
@@ -118,28 +118,28 @@ impl Probe {
             is_reducing: false,
             how,
             is_asked: false,
-            has_heard: false,
+            has_received: false,
             is_told: false,
         }
     }
 
     /// Continues the measurement. Returns the numbers once this rank has them.
-    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
-        match turn.crew.rank {
-            0 if self.pings < PINGS || self.is_asked => self.ping(turn),
-            0 if self.reduced_ns.len() < REDUCTIONS => return self.reduce(turn, blocks),
-            0 => return self.tell(turn),
-            rank if rank == self.partner && self.pings < PINGS => self.echo(turn),
-            _ => return self.hear(turn),
+    pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
+        match poll.crew.rank {
+            0 if self.pings < PINGS || self.is_asked => self.ping(poll),
+            0 if self.reduced_ns.len() < REDUCTIONS => return self.reduce(poll, blocks),
+            0 => return self.tell(poll),
+            rank if rank == self.partner && self.pings < PINGS => self.echo(poll),
+            _ => return self.hear(poll),
         }
         // The first poll after the last round trip begins to reduce.
-        Ok(if turn.crew.rank == 0 && !self.is_asked { Probed::Again } else { Probed::Waiting })
+        Ok(if poll.crew.rank == 0 && !self.is_asked { Probed::Again } else { Probed::Waiting })
     }
 
     /// Records that a wait or a put succeeded.
     pub(crate) fn succeeded(&mut self, now: Instant, outcome: &Outcome) {
         if outcome.kind == OperationKind::WaitUntil {
-            self.has_heard = true;
+            self.has_received = true;
             self.round_trips_ns.push(now.since(self.begun));
         }
     }
@@ -148,8 +148,8 @@ impl Probe {
         format!("measuring the fabric, {} of {PINGS} round trips", self.pings)
     }
 
-    fn ping(&mut self, turn: &mut Turn<'_>) {
-        if self.is_asked && !std::mem::take(&mut self.has_heard) {
+    fn ping(&mut self, poll: &mut Poll<'_>) {
+        if self.is_asked && !std::mem::take(&mut self.has_received) {
             return;
         }
         self.is_asked = self.pings < PINGS;
@@ -157,113 +157,113 @@ impl Probe {
             return;
         }
         self.pings += 1;
-        self.begun = turn.now;
+        self.begun = poll.now;
         let is_large = self.pings > SMALL_PINGS;
         let source =
             if is_large { LocalRange { region: PROBE, offset: 0, length: PROBE_BYTES } } else { NOTHING };
-        self.signal(turn, self.partner, source, PROBE);
-        self.wait(turn, PING, self.pings, self.partner);
+        self.signal(poll, self.partner, source, PROBE);
+        self.wait(poll, PING, self.pings, self.partner);
     }
 
-    fn echo(&mut self, turn: &mut Turn<'_>) {
-        if std::mem::take(&mut self.has_heard) {
+    fn echo(&mut self, poll: &mut Poll<'_>) {
+        if std::mem::take(&mut self.has_received) {
             self.is_asked = false;
             self.pings += 1;
-            self.signal(turn, 0, NOTHING, CONTROL);
+            self.signal(poll, 0, NOTHING, CONTROL);
         }
         if !self.is_asked && self.pings < PINGS {
             self.is_asked = true;
-            self.wait(turn, PING, self.pings + 1, 0);
+            self.wait(poll, PING, self.pings + 1, 0);
         }
     }
 
     /// Puts the number of pings into a peer's word, after the source's bytes.
     fn signal(
         &self,
-        turn: &mut Turn<'_>,
+        poll: &mut Poll<'_>,
         peer: u16,
         source: LocalRange,
         region: rackloom_protocol::RegionId,
     ) {
-        let word = turn.crew.address(peer, CONTROL, PING);
-        let target = if source.length == 0 { word } else { turn.crew.address(peer, region, 0) };
+        let word = poll.crew.address(peer, CONTROL, PING);
+        let target = if source.length == 0 { word } else { poll.crew.address(peer, region, 0) };
         let signal = set(word.offset, word.key, self.pings);
         let body = Body::Put { target, source, signal: Some(signal) };
-        turn.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+        poll.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
     }
 
-    fn wait(&self, turn: &mut Turn<'_>, offset: u64, value: u64, peer: u16) {
+    fn wait(&self, poll: &mut Poll<'_>, offset: u64, value: u64, peer: u16) {
         let depends_on = Some(NodeId(peer));
         let condition = Condition::AtLeast;
         let body = Body::WaitUntil { region: CONTROL, offset, condition, value, depends_on };
-        turn.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
+        poll.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
     }
 
     /// Reduces the probe's memory into itself, once per poll.
-    fn reduce(&mut self, turn: &mut Turn<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
-        if turn.memory.is_busy() {
+    fn reduce(&mut self, poll: &mut Poll<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
+        if poll.memory.is_busy() {
             return Ok(Probed::Again);
         }
         if self.is_reducing {
-            self.reduced_ns.push(turn.now.since(self.begun));
+            self.reduced_ns.push(poll.now.since(self.begun));
         }
-        (self.is_reducing, self.begun) = (true, turn.now);
-        if self.is_combined(turn)? {
+        (self.is_reducing, self.begun) = (true, poll.now);
+        if self.is_combined(poll)? {
             return Ok(Probed::Again);
         }
         for offset in (0..PROBE_BYTES as usize).step_by(WORKED_BYTES_MAX) {
-            read(turn.memory, PROBE, offset, &mut blocks.right[..WORKED_BYTES_MAX])?;
-            read(turn.memory, PROBE, offset, &mut blocks.left[..WORKED_BYTES_MAX])?;
+            read(poll.memory, PROBE, offset, &mut blocks.right[..WORKED_BYTES_MAX])?;
+            read(poll.memory, PROBE, offset, &mut blocks.left[..WORKED_BYTES_MAX])?;
             let reduced = blocks.reduce(WORKED_BYTES_MAX).map_err(|error| error.to_string())?;
-            write(turn.memory, PROBE, offset, reduced)?;
+            write(poll.memory, PROBE, offset, reduced)?;
         }
         Ok(Probed::Again)
     }
 
     /// Lets memory reduce each half of the probe's region into the other one, as it would reduce the operands of a run.
     /// Returns `false` if memory leaves that to the host.
-    fn is_combined(&self, turn: &mut Turn<'_>) -> Result<bool, String> {
+    fn is_combined(&self, poll: &mut Poll<'_>) -> Result<bool, String> {
         const HALF: u64 = PROBE_BYTES / 2;
         let Some(how) = self.how else { return Ok(false) };
         for (target, source) in [(0, HALF), (HALF, 0)] {
             let what =
                 Combine { target: (PROBE, target), source: (PROBE, source), length: HALF, how: Some(how) };
-            if !combine(turn.memory, &what)? {
+            if !combine(poll.memory, &what)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    fn tell(&mut self, turn: &mut Turn<'_>) -> Result<Probed, String> {
+    fn tell(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
         let small = self.round_trips_ns[WARM_UP as usize..SMALL_PINGS as usize].to_vec();
         let large = self.round_trips_ns[SMALL_PINGS as usize..].to_vec();
         let measured = Measured::of(small, large, self.reduced_ns[WARM_UP as usize..].to_vec());
         if !self.is_told {
             self.is_told = true;
-            write(turn.memory, CONTROL, NUMBERS as usize, &measured.to_bytes())?;
+            write(poll.memory, CONTROL, NUMBERS as usize, &measured.to_bytes())?;
             let source = LocalRange { region: CONTROL, offset: NUMBERS, length: NUMBERS_BYTES as u64 };
-            for peer in turn.crew.others() {
-                let target = turn.crew.address(peer, CONTROL, NUMBERS);
+            for peer in poll.crew.others() {
+                let target = poll.crew.address(peer, CONTROL, NUMBERS);
                 let signal = Some(set(AGREED, target.key, 1));
                 let body = Body::Put { target, source, signal };
-                turn.issuer.submit(Request::new(Tag::Phase { peer, item: 2 }, body));
+                poll.issuer.submit(Request::new(Tag::Phase { peer, item: 2 }, body));
             }
         }
-        Ok(if turn.issuer.is_idle() { Probed::Agreed(measured) } else { Probed::Waiting })
+        Ok(if poll.issuer.is_idle() { Probed::Agreed(measured) } else { Probed::Waiting })
     }
 
-    fn hear(&mut self, turn: &mut Turn<'_>) -> Result<Probed, String> {
+    fn hear(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
         if !self.is_told {
             self.is_told = true;
-            self.has_heard = false;
-            self.wait(turn, AGREED, 1, 0);
+            self.has_received = false;
+            self.wait(poll, AGREED, 1, 0);
         }
-        if !self.has_heard || !turn.issuer.is_idle() {
+        if !self.has_received || !poll.issuer.is_idle() {
             return Ok(Probed::Waiting);
         }
         let mut bytes = [0; NUMBERS_BYTES];
-        read(turn.memory, CONTROL, NUMBERS as usize, &mut bytes)?;
+        read(poll.memory, CONTROL, NUMBERS as usize, &mut bytes)?;
         let measured = Measured::from_bytes(bytes);
         measured.map(Probed::Agreed).ok_or_else(|| format!("alpha, beta and gamma came as {bytes:02x?}"))
     }

@@ -15,7 +15,7 @@ use rackloom_protocol::{
 use super::room::SIGNALS;
 use super::work::{Blocks, combine, read, region_of, write};
 use crate::crew::NOTHING;
-use crate::crew::ensemble::Turn;
+use crate::crew::ensemble::Poll;
 use crate::crew::request::{Body, Request, Tag};
 
 /// Result of one poll of a run.
@@ -71,36 +71,36 @@ impl Run {
 
     pub(crate) fn advance(
         &mut self,
-        turn: &mut Turn<'_>,
+        poll: &mut Poll<'_>,
         schedule: &Schedule,
         element: ElementType,
         blocks: &mut Blocks,
     ) -> RunState {
-        let mut around = OnTurn { turn, element };
+        let mut around = OnPoll { poll, element };
         self.inner.advance(&mut around, schedule, blocks)
     }
 }
 
 /// Resources that a poll of the job gives to a run.
-struct OnTurn<'t, 'a> {
-    turn: &'t mut Turn<'a>,
+struct OnPoll<'t, 'a> {
+    poll: &'t mut Poll<'a>,
     element: ElementType,
 }
 
-impl Surroundings for OnTurn<'_, '_> {
+impl Surroundings for OnPoll<'_, '_> {
     type Fault = Fault;
 
     fn has_room(&self) -> bool {
-        self.turn.issuer.has_room()
+        self.poll.issuer.has_room()
     }
 
     fn is_idle(&self) -> bool {
-        self.turn.issuer.is_idle() && !self.turn.memory.is_busy()
+        self.poll.issuer.is_idle() && !self.poll.memory.is_busy()
     }
 
     fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Fault> {
         let owner = transfer.to as u16;
-        let crew = self.turn.crew;
+        let crew = self.poll.crew;
         let word = crew.address(owner, SIGNALS, signal_offset(transfer.arrival));
         let signal = Signal {
             region: word.region,
@@ -119,7 +119,7 @@ impl Surroundings for OnTurn<'_, '_> {
             (crew.address(owner, region, bytes.start as u64), source)
         };
         let body = Body::Put { target, source, signal: Some(signal) };
-        self.turn.issuer.submit(Request::new(tag(transfer.to, id), body));
+        self.poll.issuer.submit(Request::new(tag(transfer.to, id), body));
         Ok(())
     }
 
@@ -131,12 +131,12 @@ impl Surroundings for OnTurn<'_, '_> {
             value: number,
             depends_on: Some(NodeId(transfer.from as u16)),
         };
-        self.turn.issuer.submit_urgent(Request::new(tag(transfer.from, id), body));
+        self.poll.issuer.submit_urgent(Request::new(tag(transfer.from, id), body));
         Ok(None)
     }
 
     fn read(&mut self, buffer: Buffer, offset: usize, out: &mut [u8]) -> Result<(), Fault> {
-        Ok(read(self.turn.memory, region_of(buffer), offset, out)?)
+        Ok(read(self.poll.memory, region_of(buffer), offset, out)?)
     }
 
     fn combine(
@@ -154,11 +154,11 @@ impl Surroundings for OnTurn<'_, '_> {
         };
         let place = |(buffer, offset): (Buffer, usize)| (region_of(buffer), offset as u64);
         let (target, source, length) = (place(target), place(source), length as u64);
-        combine(self.turn.memory, &Combine { target, source, length, how }).map_err(Fault)
+        combine(self.poll.memory, &Combine { target, source, length, how }).map_err(Fault)
     }
 
     fn write(&mut self, buffer: Buffer, offset: usize, bytes: &[u8]) -> Result<(), Fault> {
-        Ok(write(self.turn.memory, region_of(buffer), offset, bytes)?)
+        Ok(write(self.poll.memory, region_of(buffer), offset, bytes)?)
     }
 }
 

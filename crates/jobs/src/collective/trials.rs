@@ -19,7 +19,7 @@ use rackloom_protocol::LocalRange;
 use super::room::{self, PROBE, PROBE_BYTES};
 use super::settings::CollectiveSettings;
 use super::work::{read, write};
-use crate::crew::ensemble::Turn;
+use crate::crew::ensemble::Poll;
 use crate::crew::request::{Body, Request, Tag};
 
 /// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
@@ -204,35 +204,35 @@ impl Trials {
     }
 
     /// Puts this rank's times into rank 0's memory. Returns whether they are visible there.
-    pub(crate) fn publish(&mut self, turn: &mut Turn<'_>) -> Result<bool, String> {
-        let rank = turn.crew.rank;
+    pub(crate) fn publish(&mut self, poll: &mut Poll<'_>) -> Result<bool, String> {
+        let rank = poll.crew.rank;
         if rank != 0 && !std::mem::replace(&mut self.is_sent, true) {
-            self.write(turn)?;
-            self.put(turn, 0, usize::from(rank) * self.bytes());
+            self.write(poll)?;
+            self.put(poll, 0, usize::from(rank) * self.bytes());
         }
-        Ok(turn.issuer.is_idle())
+        Ok(poll.issuer.is_idle())
     }
 
     /// Rank 0 puts the times of the slowest rank into the memory of all others. Returns whether they are visible there.
-    pub(crate) fn spread(&mut self, turn: &mut Turn<'_>) -> Result<bool, String> {
-        if turn.crew.rank == 0 && !std::mem::replace(&mut self.is_sent, true) {
-            for rank in 1..turn.crew.ranks.len() {
-                let theirs = self.read(turn, rank * self.bytes())?;
+    pub(crate) fn spread(&mut self, poll: &mut Poll<'_>) -> Result<bool, String> {
+        if poll.crew.rank == 0 && !std::mem::replace(&mut self.is_sent, true) {
+            for rank in 1..poll.crew.ranks.len() {
+                let theirs = self.read(poll, rank * self.bytes())?;
                 for (slowest, time_ns) in self.medians_ns.iter_mut().zip(theirs) {
                     *slowest = time_ns.max(*slowest);
                 }
             }
-            self.write(turn)?;
-            for peer in turn.crew.others() {
-                self.put(turn, peer, 0);
+            self.write(poll)?;
+            for peer in poll.crew.others() {
+                self.put(poll, peer, 0);
             }
         }
-        Ok(turn.issuer.is_idle())
+        Ok(poll.issuer.is_idle())
     }
 
     /// Returns the times that all ranks have, once rank 0 has sent them.
-    pub(crate) fn agreed(&self, turn: &mut Turn<'_>) -> Result<Tried, String> {
-        let times_ns = self.read(turn, 0)?;
+    pub(crate) fn agreed(&self, poll: &mut Poll<'_>) -> Result<Tried, String> {
+        let times_ns = self.read(poll, 0)?;
         let point = |(trial, time_ns): (&Trial, u64)| Point {
             algorithm: trial.algorithm.name().to_owned(),
             elements: trial.elements,
@@ -242,22 +242,22 @@ impl Trials {
         Ok(Tried { points, runs: self.done as u64 })
     }
 
-    fn write(&self, turn: &mut Turn<'_>) -> Result<(), String> {
+    fn write(&self, poll: &mut Poll<'_>) -> Result<(), String> {
         let bytes: Vec<u8> = self.medians_ns.iter().flat_map(|time_ns| time_ns.to_le_bytes()).collect();
-        write(turn.memory, PROBE, 0, &bytes)
+        write(poll.memory, PROBE, 0, &bytes)
     }
 
-    fn read(&self, turn: &mut Turn<'_>, offset: usize) -> Result<Vec<u64>, String> {
+    fn read(&self, poll: &mut Poll<'_>, offset: usize) -> Result<Vec<u64>, String> {
         let mut bytes = vec![0; self.bytes()];
-        read(turn.memory, PROBE, offset, &mut bytes)?;
+        read(poll.memory, PROBE, offset, &mut bytes)?;
         Ok(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    fn put(&self, turn: &mut Turn<'_>, peer: u16, offset: usize) {
+    fn put(&self, poll: &mut Poll<'_>, peer: u16, offset: usize) {
         let source = LocalRange { region: PROBE, offset: 0, length: self.bytes() as u64 };
-        let target = turn.crew.address(peer, PROBE, offset as u64);
+        let target = poll.crew.address(peer, PROBE, offset as u64);
         let body = Body::Put { target, source, signal: None };
-        turn.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+        poll.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Step {
 }
 
 /// Resources of a play during one poll.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Poll<'a> {
     pub(crate) now: Instant,
     pub(crate) crew: &'a Crew,
     pub(crate) issuer: &'a mut Issuer,
@@ -55,11 +55,11 @@ pub(crate) trait Play: Send {
     /// Returns the regions beside [`CONTROL`].
     fn regions(&self, crew: &Crew) -> Vec<RegionConfig>;
     /// Advances as far as possible without waiting, or as far as one poll may take.
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Step;
+    fn advance(&mut self, poll: &mut Poll<'_>) -> Step;
     /// Records that all ranks have met.
     fn met(&mut self, now: Instant);
     /// Records that a request of the play succeeded with `value`. An error ends the play.
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String>;
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, value: u64) -> Result<(), String>;
     /// Returns a description of the point that the rank has reached in the program.
     fn place(&self, crew: &Crew) -> String;
     /// Adds the findings and measurements to `result`.
@@ -76,7 +76,7 @@ pub(crate) trait Play: Send {
 
 /// Timeouts and limits of an ensemble.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct Limits {
     /// Longest time at the start without another rank that can be reached, in nanoseconds.
     pub(crate) start_timeout_ns: u64,
     /// Time to wait for outstanding operations after a break-off, in nanoseconds.
@@ -103,7 +103,7 @@ pub(crate) struct Ensemble<P> {
     play: P,
     barrier: Barrier,
     stage: Stage,
-    patience: Patience,
+    limits: Limits,
     lost: BTreeSet<u16>,
     /// Ranks that could not be notified that this rank has broken off.
     untold: BTreeSet<u16>,
@@ -121,16 +121,16 @@ pub(crate) struct Ensemble<P> {
 }
 
 impl<P: Play> Ensemble<P> {
-    pub(crate) fn new(rank: NodeId, ranks: Vec<Rank>, key_seed: u64, patience: Patience, play: P) -> Self {
-        let issuer = Issuer::new(patience.outstanding_max, patience.start_timeout_ns);
+    pub(crate) fn new(rank: NodeId, ranks: Vec<Rank>, key_seed: u64, limits: Limits, play: P) -> Self {
+        let issuer = Issuer::new(limits.outstanding_max, limits.start_timeout_ns);
         let barrier = Barrier::new((0..ranks.len() as u16).collect(), rank.0);
         Self {
             crew: Crew::new(rank.0, ranks, key_seed),
             issuer,
             play,
             barrier,
-            stage: Stage::Gather(StartWait::new(patience.start_timeout_ns)),
-            patience,
+            stage: Stage::Gather(StartWait::new(limits.start_timeout_ns)),
+            limits,
             lost: BTreeSet::new(),
             untold: BTreeSet::new(),
             notices_repeated: 0,
@@ -145,7 +145,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Polls the job once, on any seat.
-    pub(crate) fn turn(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    pub(crate) fn poll(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         let mut is_busy = false;
         loop {
             let before = self.progress();
@@ -230,8 +230,8 @@ impl<P: Play> Ensemble<P> {
     }
 
     fn play_on(&mut self, now: Instant, memory: &mut dyn Memory) -> bool {
-        let mut turn = Turn { now, crew: &self.crew, issuer: &mut self.issuer, memory };
-        match self.play.advance(&mut turn) {
+        let mut poll = Poll { now, crew: &self.crew, issuer: &mut self.issuer, memory };
+        match self.play.advance(&mut poll) {
             Step::Waiting => self.wake_at = None,
             Step::Until(at) => self.wake_at = Some(at),
             Step::Again => {
@@ -263,14 +263,14 @@ impl<P: Play> Ensemble<P> {
     /// Processes the result of a request.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.hear_untold(now, peer, failure);
+            self.handle_untold(now, peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
         match (outcome.result, outcome.tag) {
-            (Err(failure), _) => self.hear_failure(now, outcome, failure),
-            (Ok(notice), Tag::AbortWait) => self.hear_abort(now, notice),
+            (Err(failure), _) => self.handle_failure(now, outcome, failure),
+            (Ok(notice), Tag::AbortWait) => self.handle_abort(now, notice),
             (Ok(value), Tag::BarrierSignal | Tag::BarrierWait) => {
                 if !self.barrier.is_right(outcome, value) {
                     let what = outcome.kind.name();
@@ -280,15 +280,15 @@ impl<P: Play> Ensemble<P> {
             }
             (Ok(_), Tag::AbortNotice) => {}
             (Ok(value), Tag::Phase { .. }) => {
-                let mut turn = Turn { now, crew: &self.crew, issuer: &mut self.issuer, memory };
-                if let Err(reason) = self.play.succeeded(&mut turn, outcome, value) {
+                let mut poll = Poll { now, crew: &self.crew, issuer: &mut self.issuer, memory };
+                if let Err(reason) = self.play.succeeded(&mut poll, outcome, value) {
                     self.break_off(now, Why::Fault(reason));
                 }
             }
         }
     }
 
-    fn hear_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
+    fn handle_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
         match outcome.target {
             Some(node) if failure.is_loss() => {
                 self.lose(node.0);
@@ -305,7 +305,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Processes the notice of another rank that broke off. The notice may name a lost rank.
-    fn hear_abort(&mut self, now: Instant, notice: u64) {
+    fn handle_abort(&mut self, now: Instant, notice: u64) {
         let (sender, lost) = (notice as u16, (notice >> 16) as u16);
         if let Some(lost) = lost.checked_sub(1) {
             self.lose(lost);
@@ -314,7 +314,7 @@ impl<P: Play> Ensemble<P> {
         self.break_off(now, Why::Loss(format!("{sender} broke off")));
     }
 
-    fn hear_loss(&mut self, now: Instant, node: NodeId) {
+    fn handle_loss(&mut self, now: Instant, node: NodeId) {
         let is_rank = node.index() < self.crew.ranks.len();
         if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
             self.lose(node.0);
@@ -343,7 +343,7 @@ impl<P: Play> Ensemble<P> {
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
         self.crew.others().for_each(|peer| self.tell(peer));
-        let until = now + self.patience.drain_timeout_ns;
+        let until = now + self.limits.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
 
@@ -359,9 +359,9 @@ impl<P: Play> Ensemble<P> {
 
     /// Handles a notice that did not arrive. Memory that fails intermittently may accept the next notice, and a lost
     /// rank may return. A notice is not repeated so late that it could not complete before the drain deadline.
-    fn hear_untold(&mut self, now: Instant, peer: NodeId, failure: Failure) {
+    fn handle_untold(&mut self, now: Instant, peer: NodeId, failure: Failure) {
         let ends_in_time = match self.stage {
-            Stage::BreakOff { until } => now + self.patience.drain_timeout_ns / 2 < until,
+            Stage::BreakOff { until } => now + self.limits.drain_timeout_ns / 2 < until,
             _ => true,
         };
         if failure.may_pass() && ends_in_time && self.notices_repeated < NOTICES_REPEATED_MAX {
@@ -374,7 +374,7 @@ impl<P: Play> Ensemble<P> {
 
     /// Handles a node that is reachable again. The node may not have noticed the loss, and may wait for work that this
     /// rank has given up.
-    fn hear_reached(&mut self, node: NodeId) {
+    fn handle_reached(&mut self, node: NodeId) {
         if self.untold.remove(&node.0) {
             self.tell(node.0);
         }
@@ -437,16 +437,16 @@ impl<P: Play> Job for Ensemble<P> {
         match *event {
             Event::Completed { operation, result } => self.issuer.completed(now, operation, result),
             Event::NodeLost { node } | Event::NodeRestarted { node } => {
-                self.issuer.told_lost(node);
-                self.hear_loss(now, node);
+                self.issuer.known_lost(node);
+                self.handle_loss(now, node);
             }
-            Event::NodeReached { node } => self.hear_reached(node),
+            Event::NodeReached { node } => self.handle_reached(node),
             _ => {}
         }
     }
 
     fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
-        self.turn(now, seat, memory)
+        self.poll(now, seat, memory)
     }
 
     fn waiting_for(&self) -> String {

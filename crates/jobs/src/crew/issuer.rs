@@ -67,7 +67,7 @@ pub(crate) struct Issuer {
     /// True if some tickets were discarded, so that their completions are unknown.
     has_forgotten: bool,
     /// Nodes that the endpoint has reported as lost, or as a new incarnation.
-    told_lost: BTreeSet<NodeId>,
+    known_lost: BTreeSet<NodeId>,
     /// Number of operations with an unknown outcome, by target.
     unknown: BTreeMap<NodeId, u64>,
     verdicts: Verdicts,
@@ -91,7 +91,7 @@ impl Issuer {
             is_blocked: false,
             progress: 0,
             has_forgotten: false,
-            told_lost: BTreeSet::new(),
+            known_lost: BTreeSet::new(),
             unknown: BTreeMap::new(),
             verdicts: Verdicts::default(),
             measurements: Measurements::default(),
@@ -348,8 +348,8 @@ impl Issuer {
     }
 
     /// Records that the endpoint reported a node as lost, or as a new incarnation.
-    pub(crate) fn told_lost(&mut self, node: NodeId) {
-        self.told_lost.insert(node);
+    pub(crate) fn known_lost(&mut self, node: NodeId) {
+        self.known_lost.insert(node);
     }
 
     /// Returns the oracle's verdicts about completions. Call this only at the end: a completion may be reported before
@@ -357,7 +357,7 @@ impl Issuer {
     pub(crate) fn verdicts(&self, name: impl Fn(NodeId) -> String) -> Verdicts {
         let mut verdicts = self.verdicts.clone();
         for (node, count) in &self.unknown {
-            if self.told_lost.contains(node) {
+            if self.known_lost.contains(node) {
                 verdicts.hold_times(Oracle::UnknownIfTrue, *count);
             } else {
                 let what = || {

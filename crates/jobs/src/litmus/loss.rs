@@ -15,7 +15,7 @@ use crate::crew::{NOTICES_REPEATED_MAX, Why};
 use crate::measure::OperationKind;
 
 impl Litmus {
-    pub(super) fn hear_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
+    pub(super) fn handle_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
         let target =
             outcome.target.map_or_else(|| "all".to_owned(), |node| self.scene.name(node.0).to_owned());
         let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
@@ -35,7 +35,7 @@ impl Litmus {
     }
 
     /// Processes the notice of another rank that broke off. The notice may name a lost rank.
-    pub(super) fn hear_abort(&mut self, now: Instant, memory: &mut dyn Memory) {
+    pub(super) fn handle_abort(&mut self, now: Instant, memory: &mut dyn Memory) {
         let notice = read_word(memory, CONTROL, self.scene.layout.abort_offset(), 8);
         let (sender, lost) = (notice as u16, (notice >> 16) as u16);
         if let Some(lost) = lost.checked_sub(1).filter(|lost| *lost != self.scene.rank) {
@@ -45,7 +45,7 @@ impl Litmus {
         self.break_off(now, Why::Loss(format!("{sender} broke off")));
     }
 
-    pub(super) fn hear_loss(&mut self, now: Instant, node: NodeId) {
+    pub(super) fn handle_loss(&mut self, now: Instant, node: NodeId) {
         let is_rank = node.index() < self.scene.ranks.len();
         if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
             self.lose(node.0);
@@ -92,7 +92,7 @@ impl Litmus {
 
     /// Handles a notice that did not arrive. Memory that fails intermittently may accept the next notice, and a lost
     /// rank may return.
-    pub(super) fn hear_untold(&mut self, peer: NodeId, failure: Failure) {
+    pub(super) fn handle_untold(&mut self, peer: NodeId, failure: Failure) {
         if failure.is_refusal() && self.notices_repeated < NOTICES_REPEATED_MAX {
             self.notices_repeated += 1;
             self.tell(peer.0);
@@ -103,7 +103,7 @@ impl Litmus {
 
     /// Handles a node that is reachable again. The node may not have noticed the loss, and may wait for work that this
     /// rank has given up.
-    pub(super) fn hear_reached(&mut self, node: NodeId) {
+    pub(super) fn handle_reached(&mut self, node: NodeId) {
         if self.untold.remove(&node.0) {
             self.tell(node.0);
         }

@@ -31,7 +31,7 @@ use self::findings::Findings;
 use self::lanes::Lanes;
 use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
-use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Reads, Turn, Writes};
+use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Reads, Poll, Writes};
 use self::scene::Scene;
 use crate::crew::Rank;
 use crate::crew::Why;
@@ -133,7 +133,7 @@ impl Litmus {
     }
 
     /// Polls the job once, on any seat.
-    fn turn(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn poll(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
         loop {
             let before = self.progress();
             while let Some(outcome) = self.issuer.pop_outcome() {
@@ -179,15 +179,15 @@ impl Litmus {
             }
             Stage::Phase(number, phase) => {
                 let next = *number + 1;
-                let mut turn = Turn {
+                let mut poll = Poll {
                     scene: &self.scene,
                     memory,
                     issuer: &mut self.issuer,
                     lanes: &mut self.lanes,
                     findings: &mut self.findings,
                 };
-                let is_submitted = phase.submit(&mut turn);
-                let has_seen_all = phase.look(&mut turn);
+                let is_submitted = phase.submit(&mut poll);
+                let has_seen_all = phase.look(&mut poll);
                 if is_submitted && has_seen_all && self.issuer.is_idle() {
                     match next {
                         1 => self.enter_barrier(now, After::Writes),
@@ -283,14 +283,14 @@ impl Litmus {
     /// Processes the result of a request.
     fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.hear_untold(peer, failure);
+            self.handle_untold(peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
         match (outcome.result, outcome.tag) {
-            (Err(failure), _) => self.hear_failure(now, outcome, failure),
-            (Ok(_), Tag::AbortWait) => self.hear_abort(now, memory),
+            (Err(failure), _) => self.handle_failure(now, outcome, failure),
+            (Ok(_), Tag::AbortWait) => self.handle_abort(now, memory),
             (Ok(value), Tag::BarrierSignal | Tag::BarrierWait) => {
                 if !self.barrier.is_right(outcome, value) {
                     let what = outcome.kind.name();
@@ -301,14 +301,14 @@ impl Litmus {
             (Ok(_), Tag::AbortNotice) => {}
             (Ok(_), Tag::Phase { peer, item }) => {
                 if let Stage::Phase(_, phase) = &mut self.stage {
-                    let mut turn = Turn {
+                    let mut poll = Poll {
                         scene: &self.scene,
                         memory,
                         issuer: &mut self.issuer,
                         lanes: &mut self.lanes,
                         findings: &mut self.findings,
                     };
-                    phase.succeeded(&mut turn, outcome, peer, item);
+                    phase.succeeded(&mut poll, outcome, peer, item);
                 }
             }
         }
@@ -352,17 +352,17 @@ impl Job for Litmus {
                 self.issuer.matched(operation, Matched { source, tag });
             }
             Event::NodeLost { node } | Event::NodeRestarted { node } => {
-                self.issuer.told_lost(node);
-                self.hear_loss(now, node);
+                self.issuer.known_lost(node);
+                self.handle_loss(now, node);
             }
-            Event::NodeReached { node } => self.hear_reached(node),
+            Event::NodeReached { node } => self.handle_reached(node),
             Event::AccessRefused { source, error, .. } => self.findings.refused(source, error),
             _ => {}
         }
     }
 
     fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
-        self.turn(now, seat, memory)
+        self.poll(now, seat, memory)
     }
 
     fn waiting_for(&self) -> String {

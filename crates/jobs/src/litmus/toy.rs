@@ -133,7 +133,7 @@ impl Toy {
             }
             self.now = self.now + 100;
             let rank = self.fabric.random(self.jobs.len());
-            self.turn(rank);
+            self.poll(rank);
             for _ in 0..4 {
                 self.fabric.deliver_one();
             }
@@ -151,7 +151,7 @@ impl Toy {
         self.finished.iter().zip(&self.fabric.seats).all(|(finished, seat)| *finished || seat.is_dead)
     }
 
-    fn turn(&mut self, rank: usize) {
+    fn poll(&mut self, rank: usize) {
         if self.fabric.seats[rank].is_dead {
             return;
         }
@@ -161,7 +161,7 @@ impl Toy {
         }
         // Commands are only queued. Only the job accesses memory during its poll.
         let mut memory = std::mem::take(&mut self.fabric.seats[rank].memory);
-        let progress = job.turn(self.now, &mut ToySeat { fabric: &mut self.fabric, rank }, &mut memory);
+        let progress = job.poll(self.now, &mut ToySeat { fabric: &mut self.fabric, rank }, &mut memory);
         self.fabric.seats[rank].memory = memory;
         self.finished[rank] = progress == Progress::Finished;
         self.fabric.match_messages(rank);

@@ -6,7 +6,7 @@
 use rackloom_protocol::{Completion, Condition, Instant, LocalRange, NodeId, RegionId, Signal, SignalKind};
 
 use super::settings::{Measure, PairOperation};
-use crate::crew::ensemble::Turn;
+use crate::crew::ensemble::Poll;
 use crate::crew::pattern::Pattern;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL, Crew, NOTHING};
@@ -93,22 +93,22 @@ impl Exchange {
     }
 
     /// Advances the case. Returns whether this rank's part is over.
-    pub(crate) fn advance(&mut self, turn: &mut Turn<'_>, pattern: Pattern) -> bool {
-        let is_answering = self.case.operation == PairOperation::Send && turn.crew.rank == self.case.to;
+    pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, pattern: Pattern) -> bool {
+        let is_answering = self.case.operation == PairOperation::Send && poll.crew.rank == self.case.to;
         if is_answering {
             if !self.is_waiting && self.over < self.messages {
-                self.wait(turn, self.case.from, self.over + 1);
+                self.wait(poll, self.case.from, self.over + 1);
             }
-        } else if turn.crew.rank == self.case.from {
-            self.begin(turn.now);
-            while self.may_issue(turn) {
-                self.issue(turn, pattern);
+        } else if poll.crew.rank == self.case.from {
+            self.begin(poll.now);
+            while self.may_issue(poll) {
+                self.issue(poll, pattern);
                 self.issued += 1;
             }
         } else {
             return true;
         }
-        self.over >= self.messages && turn.issuer.is_idle()
+        self.over >= self.messages && poll.issuer.is_idle()
     }
 
     fn begin(&mut self, now: Instant) {
@@ -117,17 +117,17 @@ impl Exchange {
         }
     }
 
-    fn may_issue(&self, turn: &Turn<'_>) -> bool {
+    fn may_issue(&self, poll: &Poll<'_>) -> bool {
         let last = if self.begun.is_some() { self.messages } else { self.warm_up };
         let has_room = match self.measure {
             Measure::Latency => self.issued == self.over,
-            Measure::Bandwidth => turn.issuer.has_room(),
+            Measure::Bandwidth => poll.issuer.has_room(),
         };
         self.issued < last && has_room
     }
 
     /// Records that a request of this case succeeded.
-    pub(crate) fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome) {
+    pub(crate) fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome) {
         let is_message = match self.case.operation {
             PairOperation::Send => outcome.kind == OperationKind::WaitUntil,
             _ => true,
@@ -136,41 +136,41 @@ impl Exchange {
             return;
         }
         self.over += 1;
-        self.ended = turn.now;
+        self.ended = poll.now;
         self.is_waiting = false;
-        if turn.crew.rank == self.case.to {
-            self.send(turn, self.case.from, self.over);
+        if poll.crew.rank == self.case.to {
+            self.send(poll, self.case.from, self.over);
         }
     }
 
-    fn issue(&mut self, turn: &mut Turn<'_>, pattern: Pattern) {
+    fn issue(&mut self, poll: &mut Poll<'_>, pattern: Pattern) {
         let Case { to, operation, bytes, .. } = self.case;
         let own = |region| LocalRange { region, offset: 0, length: bytes };
         let body = match operation {
             PairOperation::Store => Body::Store {
-                target: turn.crew.address(to, TARGET, 0),
+                target: poll.crew.address(to, TARGET, 0),
                 data: pattern.bytes(0, bytes),
                 completion: Completion::Visible,
             },
             PairOperation::Put => {
-                Body::Put { target: turn.crew.address(to, TARGET, 0), source: own(SOURCE), signal: None }
+                Body::Put { target: poll.crew.address(to, TARGET, 0), source: own(SOURCE), signal: None }
             }
-            PairOperation::Get => Body::Get { target: turn.crew.address(to, SOURCE, 0), into: own(TARGET) },
+            PairOperation::Get => Body::Get { target: poll.crew.address(to, SOURCE, 0), into: own(TARGET) },
             PairOperation::Send => {
-                self.send(turn, to, self.issued + 1);
-                self.wait(turn, to, self.issued + 1);
+                self.send(poll, to, self.issued + 1);
+                self.wait(poll, to, self.issued + 1);
                 return;
             }
         };
-        turn.issuer.submit(Request::new(Tag::Phase { peer: to, item: 0 }, body));
+        poll.issuer.submit(Request::new(Tag::Phase { peer: to, item: 0 }, body));
     }
 
     /// Sends a message to a peer and counts it there.
-    fn send(&self, turn: &mut Turn<'_>, peer: u16, number: u64) {
-        let word = turn.crew.address(peer, CONTROL, COUNT);
+    fn send(&self, poll: &mut Poll<'_>, peer: u16, number: u64) {
+        let word = poll.crew.address(peer, CONTROL, COUNT);
         let source = LocalRange { region: SOURCE, offset: 0, length: self.case.bytes };
         let (target, source) =
-            if self.case.bytes == 0 { (word, NOTHING) } else { (turn.crew.address(peer, TARGET, 0), source) };
+            if self.case.bytes == 0 { (word, NOTHING) } else { (poll.crew.address(peer, TARGET, 0), source) };
         let signal = Signal {
             region: word.region,
             offset: word.offset,
@@ -179,10 +179,10 @@ impl Exchange {
             value: self.base + number,
         };
         let body = Body::Put { target, source, signal: Some(signal) };
-        turn.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
+        poll.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
     }
 
-    fn wait(&mut self, turn: &mut Turn<'_>, peer: u16, number: u64) {
+    fn wait(&mut self, poll: &mut Poll<'_>, peer: u16, number: u64) {
         self.is_waiting = true;
         let body = Body::WaitUntil {
             region: CONTROL,
@@ -191,6 +191,6 @@ impl Exchange {
             value: self.base + number,
             depends_on: Some(NodeId(peer)),
         };
-        turn.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
+        poll.issuer.submit_urgent(Request::new(Tag::Phase { peer, item: 1 }, body));
     }
 }

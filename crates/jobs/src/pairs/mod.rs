@@ -12,7 +12,7 @@ use rackloom_protocol::{Access, Comparison, Instant, Memory, NodeId, RegionConfi
 use thiserror::Error;
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
-use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::Outcome;
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
@@ -68,14 +68,14 @@ fn largest(settings: &PairSettings) -> u64 {
 /// The job does not fit into memory, there are fewer than two ranks, or the ranks belong to several tenants.
 pub fn pairs(rank: NodeId, ranks: Vec<Rank>, settings: PairSettings) -> Result<Box<dyn Job>, PairError> {
     check(&ranks, &settings)?;
-    let patience = Patience {
+    let limits = Limits {
         start_timeout_ns: settings.start_timeout_ns,
         drain_timeout_ns: settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
     let key_seed = settings.key_seed;
     let play = Measurement::new(rank.0, ranks.len() as u16, settings);
-    Ok(Box::new(Ensemble::new(rank, ranks, key_seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, key_seed, limits, play)))
 }
 
 fn check(ranks: &[Rank], settings: &PairSettings) -> Result<(), PairError> {
@@ -160,25 +160,25 @@ impl Measurement {
         Pattern::new(self.settings.seed, &[PURPOSE, rank.into()])
     }
 
-    fn step(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    fn step(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let case = self.case();
         match (&mut self.stage, case) {
-            (Stage::Fill { .. }, _) => return self.fill(turn.memory),
+            (Stage::Fill { .. }, _) => return self.fill(poll.memory),
             (Stage::NextCase, _) => {
                 self.next += 1;
                 self.stage = if self.case().is_some() { Stage::Spoil { done: 0 } } else { Stage::Over };
             }
             (Stage::BeforeExchange | Stage::BeforeCheck(_), _) => return Ok(Some(Step::Meet)),
             (Stage::Over, _) | (_, None) => return Ok(Some(Step::Done)),
-            (Stage::Spoil { .. }, Some(case)) => return self.spoil(turn.memory, case),
+            (Stage::Spoil { .. }, Some(case)) => return self.spoil(poll.memory, case),
             (Stage::Exchange(exchange), Some(case)) => {
                 let pattern = Pattern::new(self.settings.seed, &[PURPOSE, case.source().into()]);
-                if !exchange.advance(turn, pattern) {
+                if !exchange.advance(poll, pattern) {
                     return Ok(Some(Step::Waiting));
                 }
                 self.stage = Stage::BeforeCheck(exchange.clone());
             }
-            (Stage::Check { .. }, Some(case)) => return self.check(turn, case),
+            (Stage::Check { .. }, Some(case)) => return self.check(poll, case),
         }
         Ok(None)
     }
@@ -221,7 +221,7 @@ impl Measurement {
         Ok(None)
     }
 
-    fn check(&mut self, turn: &mut Turn<'_>, case: Case) -> Result<Option<Step>, String> {
+    fn check(&mut self, poll: &mut Poll<'_>, case: Case) -> Result<Option<Step>, String> {
         let pattern = self.pattern(case.source());
         let Stage::Check { done, wrong, .. } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };
@@ -231,7 +231,7 @@ impl Measurement {
             let [found, wanted] = &mut self.blocks;
             let (found, wanted) = (&mut found[..length], &mut wanted[..length]);
             pattern.fill(*done, wanted);
-            let compared = turn.memory.compare(TARGET, *done, wanted, found);
+            let compared = poll.memory.compare(TARGET, *done, wanted, found);
             let differ = |at: &usize| found[*at] != wanted[*at];
             let different = match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
                 Comparison::Same => 0,
@@ -261,7 +261,7 @@ impl Measurement {
             return Ok(Some(Step::Again));
         }
         if let Stage::Check { exchange, wrong, .. } = std::mem::replace(&mut self.stage, Stage::NextCase) {
-            self.row(turn.crew, &exchange, wrong);
+            self.row(poll.crew, &exchange, wrong);
         }
         Ok(None)
     }
@@ -312,9 +312,9 @@ impl Play for Measurement {
         vec![crew.region(SOURCE, bytes, Access::READ), crew.region(TARGET, bytes, write)]
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+    fn advance(&mut self, poll: &mut Poll<'_>) -> Step {
         loop {
-            match self.step(turn) {
+            match self.step(poll) {
                 Ok(None) => {}
                 Ok(Some(step)) => return step,
                 Err(reason) => return Step::Broken(reason),
@@ -338,9 +338,9 @@ impl Play for Measurement {
         };
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, _value: u64) -> Result<(), String> {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, _value: u64) -> Result<(), String> {
         if let Stage::Exchange(exchange) = &mut self.stage {
-            exchange.succeeded(turn, outcome);
+            exchange.succeeded(poll, outcome);
         }
         Ok(())
     }

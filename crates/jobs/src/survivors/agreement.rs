@@ -89,7 +89,7 @@ pub(super) struct Agreement {
     own: u64,
     pub(super) proposal: Proposal,
     /// True if another rank may have read the proposal.
-    is_said: bool,
+    is_published: bool,
 }
 
 /// Returns the bit of a rank.
@@ -105,16 +105,16 @@ pub(super) fn ranks(set: u64) -> impl Iterator<Item = u16> {
 impl Agreement {
     pub(super) fn begin(own: u16, proposal: Proposal) -> Self {
         let members = proposal.members | bit(own);
-        Self { own: bit(own), proposal: Proposal { members, ..proposal }, is_said: false }
+        Self { own: bit(own), proposal: Proposal { members, ..proposal }, is_published: false }
     }
 
     /// Records that others can read the proposal.
-    pub(super) fn said(&mut self) {
-        self.is_said = true;
+    pub(super) fn set_published(&mut self) {
+        self.is_published = true;
     }
 
-    pub(super) const fn is_said(&self) -> bool {
-        self.is_said
+    pub(super) const fn is_published(&self) -> bool {
+        self.is_published
     }
 
     /// Ends this rank's part: it takes part in no group any more. Its last group stays in the proposal.
@@ -123,26 +123,26 @@ impl Agreement {
     }
 
     /// Updates the proposal from the reachable ranks and the latest proposals of the others.
-    pub(super) fn look(&mut self, reachable: u64, heard: impl Fn(u16) -> Proposal) -> Look {
+    pub(super) fn look(&mut self, reachable: u64, latest: impl Fn(u16) -> Proposal) -> Look {
         let before = self.proposal;
         let mut now = Proposal { members: before.members & (reachable | self.own), ..before };
         let mut is_unanimous = true;
         for rank in ranks(before.members & !self.own) {
-            let said = heard(rank);
-            if said.standing == Standing::Member && said.number < before.number {
+            let proposal = latest(rank);
+            if proposal.standing == Standing::Member && proposal.number < before.number {
                 is_unanimous = false;
                 continue;
             }
-            now.number = now.number.max(said.number);
-            if said.goes_on_with() & self.own == 0 {
+            now.number = now.number.max(proposal.number);
+            if proposal.goes_on_with() & self.own == 0 {
                 now.members &= !bit(rank);
                 continue;
             }
-            now.members &= said.members;
-            now.room = now.room.max(said.room);
-            is_unanimous &= said == before;
+            now.members &= proposal.members;
+            now.room = now.room.max(proposal.room);
+            is_unanimous &= proposal == before;
         }
-        if now.members != before.members && self.is_said {
+        if now.members != before.members && self.is_published {
             now.room = now.room.max(before.room + 1);
         }
         if (now.members, now.room) != (before.members, before.room) {
@@ -150,7 +150,7 @@ impl Agreement {
         }
         // Adopting a number alone still names the same group in the same room.
         if now != before {
-            self.is_said &= now.members == before.members && now.room == before.room;
+            self.is_published &= now.members == before.members && now.room == before.room;
         }
         self.proposal = now;
         match (now == before, is_unanimous) {
@@ -179,12 +179,12 @@ mod tests {
         let mut agreed = vec![None; reach.len()];
         for _ in 0..4 * reach.len() {
             for own in 0..parts.len() {
-                let heard: Vec<_> = parts.iter().map(|part| part.proposal).collect();
-                let can_be_heard = |rank: u16| reach[own] & bit(rank) != 0;
-                let heard = |rank: u16| {
-                    if can_be_heard(rank) { heard[usize::from(rank)] } else { Proposal::default() }
+                let latest: Vec<_> = parts.iter().map(|part| part.proposal).collect();
+                let is_reachable = |rank: u16| reach[own] & bit(rank) != 0;
+                let latest = |rank: u16| {
+                    if is_reachable(rank) { latest[usize::from(rank)] } else { Proposal::default() }
                 };
-                let look = parts[own].look(reach[own], heard);
+                let look = parts[own].look(reach[own], latest);
                 agreed[own] = (look == Look::Agreed).then_some(parts[own].proposal);
             }
         }

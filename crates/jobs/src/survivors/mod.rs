@@ -2,26 +2,26 @@
 //!
 //! The inner job does not take part in this. It breaks off as usual, with an error that names the lost ranks. Then this
 //! rank sends the ranks that it can reach to all others ([`agreement`]). Once all members of a group have published the
-//! same proposal, the job is built again for that group and played in its own room of memory ([`place`]). A rank that
+//! same proposal, the job is built again for that group and played in its own room of memory ([`group_room`]). A rank that
 //! has completed the job publishes that and is left out. After [`ROOMS`] groups, or when there is no agreement in time,
 //! the job ends as it would without this module. `docs/decisions/shrink.md` gives the reasons.
 //!
 //! Every wait has an end. A rank waits for others in two stages: while it plays and while it agrees. In both, it reads
-//! the proposals of the others when it makes no progress ([`words`]). Each of them then either has published the same
+//! the proposals of the others when it makes no progress ([`proposals`]). Each of them then either has published the same
 //! proposal, or has published that it goes on, is through or has given up, or is lost to the endpoint, or refuses reads
 //! for longer than refusals are retried. A rank that gives up publishes that, where others can read it, before it
 //! stops.
 
 mod agreement;
-mod place;
-mod words;
+mod group_room;
+mod proposals;
 
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
-use self::place::{InRoom, OnPlace, Place};
-use self::words::{FIRST_WORD, Words};
+use self::group_room::{GroupMemory, GroupSeat, GroupRoom};
+use self::proposals::{FIRST_PROPOSAL, Proposals};
 use crate::crew::Crew;
 use crate::job::{Job, Output, Portion, Progress, Seat};
 use crate::measure::Measurements;
@@ -52,12 +52,12 @@ pub(crate) struct Survivors {
     build: Build,
     /// Regions that a group's job needs in addition to those of the whole rack, with the group's own region numbers.
     regions: Vec<RegionConfig>,
-    patience_ns: u64,
+    timeout_ns: u64,
     job: Box<dyn Job>,
-    place: Place,
+    group: GroupRoom,
     stage: Stage,
     agreement: Agreement,
-    words: Words,
+    proposals: Proposals,
     look_due: Instant,
     /// Progress of the job, and the time since which it has been unchanged.
     stands_at: (u64, Instant),
@@ -81,27 +81,27 @@ struct Earlier {
 
 impl Survivors {
     /// Returns the wrapper around `job`, the job of the whole rack. `regions` are the regions of any group's job, by
-    /// its own numbers. `patience_ns` is the time limit of an agreement, in nanoseconds.
+    /// its own numbers. `timeout_ns` is the time limit of an agreement, in nanoseconds.
     pub(crate) fn new(
         crew: Crew,
         regions: Vec<RegionConfig>,
-        patience_ns: u64,
+        timeout_ns: u64,
         build: Build,
         job: Box<dyn Job>,
     ) -> Self {
         let members: Vec<_> = (0..crew.ranks.len() as u16).collect();
         let agreement = Agreement::begin(crew.rank, Proposal::default());
-        let words = Words::new(&crew, patience_ns);
+        let proposals = Proposals::new(&crew, timeout_ns);
         Self {
             crew,
             build,
             regions,
-            patience_ns,
+            timeout_ns,
             job,
-            place: Place { room: 0, members },
+            group: GroupRoom { room: 0, members },
             stage: Stage::Playing,
             agreement,
-            words,
+            proposals,
             look_due: Instant::ZERO,
             stands_at: (0, Instant::ZERO),
             missed: 0,
@@ -116,7 +116,7 @@ impl Survivors {
 
     fn reachable(&self, seat: &dyn Seat) -> u64 {
         let reachable = self.crew.others().filter(|rank| seat.is_reachable(NodeId(*rank)));
-        reachable.fold(0, |all, rank| all | bit(rank)) & !self.words.deaf()
+        reachable.fold(0, |all, rank| all | bit(rank)) & !self.proposals.excluded()
     }
 
     /// Polls the job. The job must break off when a member of the group is lost or has begun to form another group.
@@ -125,9 +125,9 @@ impl Survivors {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.watch(now, seat, memory);
         }
-        let Self { job, place, crew, .. } = self;
-        let mut room = InRoom { place: &*place, memory: &mut *memory };
-        match job.advance(now, &mut OnPlace { place, crew, seat }, &mut room) {
+        let Self { job, group, crew, .. } = self;
+        let mut room = GroupMemory { group: &*group, memory: &mut *memory };
+        match job.advance(now, &mut GroupSeat { group, crew, seat }, &mut room) {
             Progress::Running(wake_at) => {
                 Progress::Running(Some(wake_at.map_or(self.look_due, |at| at.min(self.look_due))))
             }
@@ -136,18 +136,18 @@ impl Survivors {
     }
 
     fn watch(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
-        self.words.listen(memory);
+        self.proposals.receive(memory);
         let reachable = self.reachable(seat);
-        self.words.tell(now, reachable, &self.crew, seat);
+        self.proposals.send(now, reachable, &self.crew, seat);
         let is_stuck = self.is_stuck(now);
-        let members = ranks_of(&self.place.members) & !bit(self.crew.rank);
+        let members = ranks_of(&self.group.members) & !bit(self.crew.rank);
         if is_stuck {
-            self.words.ask(now, members & reachable, &self.crew, seat);
+            self.proposals.read_from(now, members & reachable, &self.crew, seat);
         }
         for rank in ranks(members & !self.missed) {
             // Before the first group, a rank that is not reachable yet may still come.
             let is_gone = reachable & bit(rank) == 0
-                && (self.place.room > 0 || is_stuck && self.words.deaf() & bit(rank) != 0);
+                && (self.group.room > 0 || is_stuck && self.proposals.excluded() & bit(rank) != 0);
             if is_gone || self.has_left(rank, is_stuck) {
                 self.miss(now, rank);
             }
@@ -161,22 +161,22 @@ impl Survivors {
         if steps != self.stands_at.0 {
             self.stands_at = (steps, now);
         }
-        steps > 0 && now.since(self.stands_at.1) >= self.words.ask_interval_ns()
+        steps > 0 && now.since(self.stands_at.1) >= self.proposals.read_interval_ns()
     }
 
     /// Returns whether a member has published that it no longer plays in the group.
     fn has_left(&self, rank: u16, is_stuck: bool) -> bool {
-        let (said, own) = (self.words.heard(rank), bit(self.crew.rank));
-        match said.standing {
+        let (latest, own) = (self.proposals.latest(rank), bit(self.crew.rank));
+        match latest.standing {
             Standing::Left => true,
             // If a rank is through with this group's job, the job can still complete at the others.
             Standing::Through => {
-                (said.members, said.room) != (ranks_of(&self.place.members), self.place.room)
+                (latest.members, latest.room) != (ranks_of(&self.group.members), self.group.room)
             }
             // A rank that goes on without this one may have left the group when this one was nearly through.
             Standing::Member => {
-                let names_this = said.members & own != 0 || self.place.room > 0 || is_stuck;
-                said.number > self.agreement.proposal.number && names_this
+                let names_this = latest.members & own != 0 || self.group.room > 0 || is_stuck;
+                latest.number > self.agreement.proposal.number && names_this
             }
         }
     }
@@ -184,7 +184,7 @@ impl Survivors {
     /// Reports a member to the job as lost.
     fn miss(&mut self, now: Instant, rank: u16) {
         self.missed |= bit(rank);
-        if let Some(node) = self.place.rank_of(NodeId(rank)) {
+        if let Some(node) = self.group.rank_of(NodeId(rank)) {
             self.job.handle_event(now, &Event::NodeLost { node });
         }
     }
@@ -196,15 +196,15 @@ impl Survivors {
         if result.complete {
             return self.end(now, Standing::Through, seat, memory);
         }
-        if !is_clean || self.place.room >= ROOMS {
+        if !is_clean || self.group.room >= ROOMS {
             return self.end(now, Standing::Left, seat, memory);
         }
         let Proposal { number, .. } = self.agreement.proposal;
-        let members = ranks_of(&self.place.members);
+        let members = ranks_of(&self.group.members);
         let proposal =
-            Proposal { number: number + 1, members, room: self.place.room + 1, ..Proposal::default() };
+            Proposal { number: number + 1, members, room: self.group.room + 1, ..Proposal::default() };
         self.agreement = Agreement::begin(self.crew.rank, proposal);
-        self.stage = Stage::Agreeing { until: now + self.patience_ns };
+        self.stage = Stage::Agreeing { until: now + self.timeout_ns };
         Progress::Running(Some(now))
     }
 
@@ -219,10 +219,10 @@ impl Survivors {
     ) -> Progress {
         self.stage = Stage::Over;
         self.answered = self.agreement.proposal.number;
-        self.agreement.end(standing, ranks_of(&self.place.members), self.place.room);
+        self.agreement.end(standing, ranks_of(&self.group.members), self.group.room);
         let to = if standing == Standing::Left { self.others() } else { 0 };
         // If own memory cannot be written any more, this rank cannot notify any other.
-        let _ = self.words.say(self.agreement.proposal, to, memory);
+        let _ = self.proposals.publish(self.agreement.proposal, to, memory);
         self.answer(now, seat, memory);
         Progress::Finished
     }
@@ -234,10 +234,10 @@ impl Survivors {
         seat: &mut dyn Seat,
         memory: &mut dyn Memory,
     ) -> Result<Progress, String> {
-        self.words.listen(memory);
+        self.proposals.receive(memory);
         let reachable = self.reachable(seat);
-        let words = &self.words;
-        let look = self.agreement.look(reachable, |rank| words.heard(rank));
+        let proposals = &self.proposals;
+        let look = self.agreement.look(reachable, |rank| proposals.latest(rank));
         let Proposal { members, room, .. } = self.agreement.proposal;
         if room > ROOMS {
             return Err(format!("those who are left had more than {ROOMS} groups to form"));
@@ -247,20 +247,20 @@ impl Survivors {
                 self.form(now)?;
                 return Ok(Progress::Running(Some(now)));
             }
-            Look::Waiting if self.agreement.is_said() => {}
+            Look::Waiting if self.agreement.is_published() => {}
             Look::Changed | Look::Waiting => {
-                self.words.say(self.agreement.proposal, members, memory)?;
-                self.agreement.said();
+                self.proposals.publish(self.agreement.proposal, members, memory)?;
+                self.agreement.set_published();
             }
         }
-        self.words.tell(now, reachable, &self.crew, seat);
+        self.proposals.send(now, reachable, &self.crew, seat);
         if now >= until {
             return Err("those who are left could not agree who goes on".to_owned());
         }
-        let words = &self.words;
-        let silent = ranks(members & reachable).filter(|rank| words.heard(*rank) != self.agreement.proposal);
+        let proposals = &self.proposals;
+        let silent = ranks(members & reachable).filter(|rank| proposals.latest(*rank) != self.agreement.proposal);
         let silent = silent.fold(0, |all, rank| all | bit(rank));
-        self.words.ask(now, silent, &self.crew, seat);
+        self.proposals.read_from(now, silent, &self.crew, seat);
         Ok(Progress::Running(Some(until.min(now + LOOK_INTERVAL_NS))))
     }
 
@@ -276,7 +276,7 @@ impl Survivors {
         self.earlier.oracles.merge(&result.oracles);
         self.earlier.verified_bytes += result.verified_bytes;
         self.earlier.notes.extend(result.notes);
-        self.place = Place { room, members };
+        self.group = GroupRoom { room, members };
         let note = format!("the job was done again by {}", self.names().join(", "));
         self.earlier.notes.push(note);
         (self.job, self.stage, self.missed, self.stands_at) = (job, Stage::Playing, 0, (0, now));
@@ -284,19 +284,19 @@ impl Survivors {
     }
 
     fn names(&self) -> Vec<String> {
-        self.place.members.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
+        self.group.members.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
     }
 
     /// Answers ranks that propose to go on with this one after its end.
     fn answer(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
-        self.words.listen(memory);
-        let newest = self.words.newest();
+        self.proposals.receive(memory);
+        let newest = self.proposals.newest();
         if newest > self.answered {
             self.answered = newest;
-            self.words.repeat(self.others());
+            self.proposals.repeat(self.others());
         }
         let reachable = self.reachable(seat);
-        self.words.tell(now, reachable, &self.crew, seat);
+        self.proposals.send(now, reachable, &self.crew, seat);
     }
 }
 
@@ -307,13 +307,13 @@ fn ranks_of(members: &[u16]) -> u64 {
 impl Job for Survivors {
     fn regions(&self) -> Vec<RegionConfig> {
         let mut regions = self.job.regions();
-        regions.push(Words::region(&self.crew));
+        regions.push(Proposals::region(&self.crew));
         for room in 1..=ROOMS {
-            let place = Place { room, members: Vec::new() };
+            let group = GroupRoom { room, members: Vec::new() };
             let of_room = self
                 .regions
                 .iter()
-                .map(|region| self.crew.region(place.region(region.region), region.length, region.access));
+                .map(|region| self.crew.region(group.region(region.region), region.length, region.access));
             regions.extend(of_room);
         }
         regions
@@ -323,21 +323,21 @@ impl Job for Survivors {
         if let Event::NodeRestarted { node } = *event
             && node.index() < self.crew.ranks.len()
         {
-            self.words.is_stranger(node.0);
+            self.proposals.exclude_successor(node.0);
         }
         let inner = match *event {
-            Event::Completed { operation, result } if operation.0 >= FIRST_WORD => {
-                return self.words.ended(now, operation.0, result);
+            Event::Completed { operation, result } if operation.0 >= FIRST_PROPOSAL => {
+                return self.proposals.ended(now, operation.0, result);
             }
             Event::Completed { operation, result } => {
-                self.place.operation_of(operation).map(|operation| Event::Completed { operation, result })
+                self.group.operation_of(operation).map(|operation| Event::Completed { operation, result })
             }
-            Event::NodeLost { node } => self.place.rank_of(node).map(|node| Event::NodeLost { node }),
+            Event::NodeLost { node } => self.group.rank_of(node).map(|node| Event::NodeLost { node }),
             Event::NodeRestarted { node } => {
-                self.place.rank_of(node).map(|node| Event::NodeRestarted { node })
+                self.group.rank_of(node).map(|node| Event::NodeRestarted { node })
             }
-            Event::NodeReached { node } => self.place.rank_of(node).map(|node| Event::NodeReached { node }),
-            _ if self.place.room == 0 => Some(*event),
+            Event::NodeReached { node } => self.group.rank_of(node).map(|node| Event::NodeReached { node }),
+            _ if self.group.room == 0 => Some(*event),
             _ => None,
         };
         if let Some(event) = inner {
@@ -357,10 +357,10 @@ impl Job for Survivors {
             },
             Stage::Over => {
                 self.answer(now, seat, memory);
-                let Self { job, place, crew, .. } = self;
+                let Self { job, group, crew, .. } = self;
                 if job.has_last_words() {
-                    let mut room = InRoom { place: &*place, memory };
-                    let _ = job.advance(now, &mut OnPlace { place, crew, seat }, &mut room);
+                    let mut room = GroupMemory { group: &*group, memory };
+                    let _ = job.advance(now, &mut GroupSeat { group, crew, seat }, &mut room);
                 }
                 Progress::Finished
             }
@@ -385,7 +385,7 @@ impl Job for Survivors {
         result.oracles.merge(oracles);
         result.verified_bytes += verified_bytes;
         result.notes.splice(0..0, notes.iter().cloned());
-        if self.place.room > 0 {
+        if self.group.room > 0 {
             result.group = self.names();
         }
         result
@@ -393,12 +393,12 @@ impl Job for Survivors {
 
     fn output(&self) -> Option<Output> {
         let output = self.job.output()?;
-        Some(Output { region: self.place.region(output.region), ..output })
+        Some(Output { region: self.group.region(output.region), ..output })
     }
 
     fn portion(&self) -> Option<Portion> {
         // The group repeats work that was counted before. A portion never decreases.
-        if self.place.room == 0 { self.job.portion() } else { None }
+        if self.group.room == 0 { self.job.portion() } else { None }
     }
 
     fn reached(&self) -> Option<JobPosition> {

@@ -17,7 +17,7 @@ use rackloom_protocol::{
 use thiserror::Error;
 
 use self::targets::Scheme;
-use crate::crew::ensemble::{Ensemble, Patience, Play, Step, Turn};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
@@ -104,13 +104,13 @@ pub fn traffic(
     settings: TrafficSettings,
 ) -> Result<Box<dyn Job>, TrafficError> {
     check(&ranks, &settings)?;
-    let patience = Patience {
+    let limits = Limits {
         start_timeout_ns: settings.start_timeout_ns,
         drain_timeout_ns: settings.drain_timeout_ns,
         outstanding_max: OUTSTANDING_MAX,
     };
     let play = Traffic::new(rank.0, ranks.len() as u16, settings);
-    Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, patience, play)))
+    Ok(Box::new(Ensemble::new(rank, ranks, settings.key_seed, limits, play)))
 }
 
 fn check(ranks: &[Rank], settings: &TrafficSettings) -> Result<(), TrafficError> {
@@ -192,17 +192,17 @@ impl Traffic {
         Pattern::new(self.settings.seed, &[PURPOSE, rank.into()]).bytes(0, self.settings.bytes)
     }
 
-    fn send(&mut self, turn: &mut Turn<'_>) -> Step {
+    fn send(&mut self, poll: &mut Poll<'_>) -> Step {
         if self.began.is_none() && !self.targets.is_empty() {
-            self.began = Some(turn.now);
+            self.began = Some(poll.now);
         }
-        while self.issued < self.targets.len().min(self.may_go()) && turn.issuer.has_room() {
+        while self.issued < self.targets.len().min(self.may_go()) && poll.issuer.has_room() {
             let target = self.targets[self.issued];
-            let body = self.message(turn.crew, target);
-            turn.issuer.submit(Request::new(Tag::Phase { peer: target, item: 0 }, body));
+            let body = self.message(poll.crew, target);
+            poll.issuer.submit(Request::new(Tag::Phase { peer: target, item: 0 }, body));
             self.issued += 1;
         }
-        self.wait(turn);
+        self.wait(poll);
         let has_all = self.awaited.is_empty() || self.arrived == self.settings.messages;
         if self.over == self.targets.len() && has_all {
             self.stage = Stage::BeforeCheck;
@@ -240,7 +240,7 @@ impl Traffic {
     }
 
     /// Waits for the next message of an awaited rank.
-    fn wait(&mut self, turn: &mut Turn<'_>) {
+    fn wait(&mut self, poll: &mut Poll<'_>) {
         if self.is_waiting || self.arrived == self.settings.messages {
             return;
         }
@@ -253,7 +253,7 @@ impl Traffic {
             value: self.arrived + 1,
             depends_on: Some(NodeId(before)),
         };
-        turn.issuer.submit_urgent(Request::new(Tag::Phase { peer: before, item: 1 }, body));
+        poll.issuer.submit_urgent(Request::new(Tag::Phase { peer: before, item: 1 }, body));
     }
 
     /// Records that an awaited rank's count has reached `count`.
@@ -266,17 +266,17 @@ impl Traffic {
         }
     }
 
-    fn check(&mut self, turn: &mut Turn<'_>) -> Result<(), String> {
+    fn check(&mut self, poll: &mut Poll<'_>) -> Result<(), String> {
         let mut found = vec![0; self.settings.bytes as usize];
         for source in 0..self.expected.len() as u16 {
             let expected = self.expected[usize::from(source)];
-            self.check_count(turn, source, expected)?;
+            self.check_count(poll, source, expected)?;
             if expected == 0 {
                 continue;
             }
             let slot = u64::from(source) * self.settings.bytes;
             let wanted = self.data(source);
-            let compared = turn.memory.compare(INBOX, slot, &wanted, &mut found);
+            let compared = poll.memory.compare(INBOX, slot, &wanted, &mut found);
             match compared.map_err(|fault| format!("own memory failed: {fault:?}"))? {
                 Comparison::Same => self.verified_bytes += found.len() as u64,
                 Comparison::NotKept => {}
@@ -287,7 +287,7 @@ impl Traffic {
                         offset: slot + at as u64,
                         expected: wanted[at],
                         found: found[at],
-                        place: format!("message from {}", turn.crew.name(source)),
+                        place: format!("message from {}", poll.crew.name(source)),
                     });
                 }
             }
@@ -295,20 +295,20 @@ impl Traffic {
         Ok(())
     }
 
-    fn check_count(&self, turn: &mut Turn<'_>, source: u16, expected: u64) -> Result<(), String> {
+    fn check_count(&self, poll: &mut Poll<'_>, source: u16, expected: u64) -> Result<(), String> {
         if self.settings.pattern == PatternName::SmallStores {
             return Ok(());
         }
         let mut word = [0; 8];
         let offset = 8 * u64::from(source);
-        turn.memory
+        poll.memory
             .read(COUNTS, offset, &mut word)
             .map_err(|fault| format!("own memory failed: {fault:?}"))?;
         let counted = u64::from_le_bytes(word);
         if counted == expected {
             return Ok(());
         }
-        Err(format!("{counted} messages of {} were counted, it sent {expected}", turn.crew.name(source)))
+        Err(format!("{counted} messages of {} were counted, it sent {expected}", poll.crew.name(source)))
     }
 }
 
@@ -323,21 +323,21 @@ impl Play for Traffic {
         ]
     }
 
-    fn advance(&mut self, turn: &mut Turn<'_>) -> Step {
+    fn advance(&mut self, poll: &mut Poll<'_>) -> Step {
         match self.stage {
             Stage::Fill => {
                 let data = self.data(self.rank);
-                if let Err(fault) = turn.memory.write(SOURCE, 0, &data) {
+                if let Err(fault) = poll.memory.write(SOURCE, 0, &data) {
                     return Step::Broken(format!("own memory failed: {fault:?}"));
                 }
                 self.stage = Stage::BeforeSending;
                 Step::Meet
             }
             Stage::BeforeSending | Stage::BeforeCheck => Step::Meet,
-            Stage::Sending => self.send(turn),
+            Stage::Sending => self.send(poll),
             Stage::Check => {
                 self.stage = Stage::Over;
-                self.check(turn).map_or_else(Step::Broken, |()| Step::Done)
+                self.check(poll).map_or_else(Step::Broken, |()| Step::Done)
             }
             Stage::Over => Step::Done,
         }
@@ -351,13 +351,13 @@ impl Play for Traffic {
         };
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, value: u64) -> Result<(), String> {
         if outcome.kind == OperationKind::WaitUntil {
             self.is_waiting = false;
             self.note_arrival(value);
         } else {
             self.over += 1;
-            self.ended = Some(turn.now);
+            self.ended = Some(poll.now);
         }
         Ok(())
     }

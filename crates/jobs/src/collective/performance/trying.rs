@@ -8,7 +8,7 @@ use crate::collective::probe::Measured;
 use crate::collective::room;
 use crate::collective::run::{Run, RunState};
 use crate::collective::trials::Trials;
-use crate::crew::ensemble::{Step, Turn};
+use crate::crew::ensemble::{Step, Poll};
 
 impl Performance {
     /// Begins the trials if computing takes time. Otherwise the closed forms hold.
@@ -31,27 +31,27 @@ impl Performance {
     }
 
     /// Continues a trial run, or the agreement on the times.
-    pub(super) fn try_on(&mut self, turn: &mut Turn<'_>) -> Result<Option<Step>, String> {
+    pub(super) fn try_on(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Some(trials) = &mut self.trials else { return Ok(None) };
         let is_through = match &mut self.stage {
             Stage::Trial(run) => {
                 let Some(schedule) = trials.schedule() else { return Ok(None) };
-                match run.advance(turn, schedule, self.settings.element, &mut self.blocks) {
+                match run.advance(poll, schedule, self.settings.element, &mut self.blocks) {
                     RunState::Waiting => false,
                     RunState::Again => return Ok(Some(Step::Again)),
                     RunState::Failed(fault) => return Err(fault.0),
                     RunState::Through => {
-                        let time_ns = turn.now.since(run.begun);
+                        let time_ns = poll.now.since(run.begun);
                         let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
                         self.stage = if has_more { Stage::BeforeTrial } else { Stage::Publish };
                         return Ok(None);
                     }
                 }
             }
-            Stage::Publish => trials.publish(turn)?,
-            Stage::Spread => trials.spread(turn)?,
+            Stage::Publish => trials.publish(poll)?,
+            Stage::Spread => trials.spread(poll)?,
             Stage::Agreed => {
-                let tried = trials.agreed(turn)?;
+                let tried = trials.agreed(poll)?;
                 let sizes = tried.sizes();
                 let bytes =
                     sizes.iter().map(|elements| (elements * self.settings.element.bytes()).to_string());

@@ -16,7 +16,7 @@ use rackloom_protocol::{Atomic, AtomicKind, Memory, Width};
 use super::super::findings::{Findings, read_word};
 use super::super::layout::{ContendedWord, DATA};
 use super::super::scene::{Scene, width};
-use super::{Phase, Turn};
+use super::{Phase, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Work of one rank on one word of one owner.
@@ -122,8 +122,8 @@ impl Phase for Atomics {
         "atomics"
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
-        let scene = turn.scene;
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
+        let scene = poll.scene;
         if !self.is_set_up {
             self.is_set_up = true;
             let words = |owner: &u16| {
@@ -137,14 +137,14 @@ impl Phase for Atomics {
             self.contests = scene.peers.iter().flat_map(words).collect();
         }
         let mut idle = 0;
-        while turn.issuer.has_room() && idle < self.contests.len() {
+        while poll.issuer.has_room() && idle < self.contests.len() {
             let count = self.contests.len();
             let contest = &mut self.contests[self.next];
             self.next = (self.next + 1) % count;
             match contest.next(scene) {
                 Some(body) => {
                     let tag = Tag::Phase { peer: contest.owner, item: number(contest.word) };
-                    turn.issuer.submit(Request::new(tag, body));
+                    poll.issuer.submit(Request::new(tag, body));
                     idle = 0;
                 }
                 None => idle += 1,
@@ -153,11 +153,11 @@ impl Phase for Atomics {
         self.contests.iter().all(Contest::is_over)
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32) {
         let contest =
             self.contests.iter_mut().find(|contest| contest.owner == peer && number(contest.word) == item);
         if let (Some(contest), Ok(old)) = (contest, outcome.result) {
-            contest.returned(turn.scene, old);
+            contest.returned(poll.scene, old);
         }
     }
 }

@@ -12,7 +12,7 @@ use super::super::findings::{Expected, Findings};
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES, READABLE, SMALL_LANE_BYTES};
 use super::super::scene::Scene;
-use super::{Phase, Sweeper, Turn};
+use super::{Phase, Sweeper, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Number of a region that does not exist.
@@ -120,9 +120,9 @@ pub(crate) struct Forbidden {
 }
 
 impl Forbidden {
-    fn body(&mut self, turn: &mut Turn<'_>, peer: u16, attempt: Attempt, aim: Aim) -> Option<Body> {
-        let target = address(turn.scene, peer, attempt, aim);
-        let data = vec![0xff; bytes(turn.scene, attempt) as usize];
+    fn body(&mut self, poll: &mut Poll<'_>, peer: u16, attempt: Attempt, aim: Aim) -> Option<Body> {
+        let target = address(poll.scene, peer, attempt, aim);
+        let data = vec![0xff; bytes(poll.scene, attempt) as usize];
         Some(match attempt {
             Attempt::Store => Body::Store { target, data, completion: Completion::Visible },
             Attempt::StorePosted => Body::Store { target, data, completion: Completion::Accepted },
@@ -131,28 +131,28 @@ impl Forbidden {
                 let atomic = Atomic { kind: AtomicKind::FetchAdd, width, operand: u64::MAX / 3, compare: 0 };
                 Body::Atomic { target, atomic }
             }
-            Attempt::Load => Body::Load { target, into: self.local(turn, attempt)? },
-            Attempt::Put => Body::Put { target, source: self.local(turn, attempt)?, signal: None },
-            Attempt::Get => Body::Get { target, into: self.local(turn, attempt)? },
+            Attempt::Load => Body::Load { target, into: self.local(poll, attempt)? },
+            Attempt::Put => Body::Put { target, source: self.local(poll, attempt)?, signal: None },
+            Attempt::Get => Body::Get { target, into: self.local(poll, attempt)? },
             Attempt::Flush => Body::Flush { target: Some(NodeId(peer)) },
         })
     }
 
     /// Returns the range in the one lane that serves all attempts. Nothing may ever be written into the lane, and data
     /// read from it must never arrive.
-    fn local(&mut self, turn: &mut Turn<'_>, attempt: Attempt) -> Option<LocalRange> {
+    fn local(&mut self, poll: &mut Poll<'_>, attempt: Attempt) -> Option<LocalRange> {
         if self.lane.is_none() {
-            self.lane = turn.lanes.acquire(SMALL_LANE_BYTES, 0);
+            self.lane = poll.lanes.acquire(SMALL_LANE_BYTES, 0);
             let lane = self.lane?;
-            turn.fill(LANES, lane.guarded(), turn.scene.lane_pattern(), lane.guarded().0);
+            poll.fill(LANES, lane.guarded(), poll.scene.lane_pattern(), lane.guarded().0);
         }
-        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(turn.scene, attempt) })
+        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(poll.scene, attempt) })
     }
 
-    fn submit_repeated_flushes(&mut self, turn: &mut Turn<'_>) {
+    fn submit_repeated_flushes(&mut self, poll: &mut Poll<'_>) {
         while let Some(peer) = self.flushes_to_repeat.pop() {
             let tag = Tag::Phase { peer, item: u32::MAX };
-            turn.issuer.submit(Request::new(tag, Body::Flush { target: Some(NodeId(peer)) }));
+            poll.issuer.submit(Request::new(tag, Body::Flush { target: Some(NodeId(peer)) }));
         }
     }
 }
@@ -162,45 +162,45 @@ impl Phase for Forbidden {
         "forbidden accesses"
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
-        let scene = turn.scene;
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
+        let scene = poll.scene;
         if self.targets.is_empty() {
             self.targets = scene.peers.iter().copied().chain(scene.strangers()).collect();
         }
-        self.submit_repeated_flushes(turn);
-        while turn.issuer.has_room() {
+        self.submit_repeated_flushes(poll);
+        while poll.issuer.has_room() {
             let targets = std::mem::take(&mut self.targets);
             let next = self.sweeper.current(&targets, |target| attempts(scene, target).len());
             self.targets = targets;
             let Some((peer, item)) = next else { return self.flushes_to_repeat.is_empty() };
             let (attempt, aim, expected) = attempts(scene, peer)[item as usize];
-            let Some(body) = self.body(turn, peer, attempt, aim) else { break };
+            let Some(body) = self.body(poll, peer, attempt, aim) else { break };
             let tag = Tag::Phase { peer, item };
-            turn.issuer.submit(Request::forbidden(tag, body, expected));
+            poll.issuer.submit(Request::forbidden(tag, body, expected));
             self.sweeper.take();
         }
         false
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, _outcome: &Outcome, peer: u16, item: u32) {
-        let attempt = attempts(turn.scene, peer).get(item as usize).map(|(attempt, ..)| *attempt);
+    fn succeeded(&mut self, poll: &mut Poll<'_>, _outcome: &Outcome, peer: u16, item: u32) {
+        let attempt = attempts(poll.scene, peer).get(item as usize).map(|(attempt, ..)| *attempt);
         if attempt == Some(Attempt::Flush) {
             // A flush reports an earlier failure once.
             self.flushes_to_repeat.push(peer);
         }
     }
 
-    fn look(&mut self, turn: &mut Turn<'_>) -> bool {
-        if turn.issuer.is_idle()
+    fn look(&mut self, poll: &mut Poll<'_>) -> bool {
+        if poll.issuer.is_idle()
             && self.flushes_to_repeat.is_empty()
             && let Some(lane) = self.lane.take()
         {
-            let pattern = turn.scene.lane_pattern();
+            let pattern = poll.scene.lane_pattern();
             let (start, bytes) = lane.guarded();
             let expected = Expected::Exactly(pattern, start);
-            turn.findings
-                .check(turn.memory, LANES, (start, bytes), expected, || "lane of refused reads".to_owned());
-            turn.lanes.release(lane);
+            poll.findings
+                .check(poll.memory, LANES, (start, bytes), expected, || "lane of refused reads".to_owned());
+            poll.lanes.release(lane);
         }
         true
     }

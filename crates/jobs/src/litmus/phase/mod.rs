@@ -28,7 +28,7 @@ use crate::crew::pattern::Pattern;
 use crate::crew::request::Outcome;
 
 /// Resources of a phase during one poll.
-pub(crate) struct Turn<'a> {
+pub(crate) struct Poll<'a> {
     pub(crate) scene: &'a Scene,
     pub(crate) memory: &'a mut dyn Memory,
     pub(crate) issuer: &'a mut Issuer,
@@ -36,7 +36,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) findings: &'a mut Findings,
 }
 
-impl Turn<'_> {
+impl Poll<'_> {
     /// Writes a pattern, from `index` on, into a range of the rank's own memory.
     pub(crate) fn fill(&mut self, region: RegionId, range: (u64, u64), pattern: Pattern, index: u64) {
         fill::fill(self.memory, self.findings, region, range, (pattern, index));
@@ -48,11 +48,11 @@ pub(crate) trait Phase: Send {
     /// Returns the phase's name for display.
     fn name(&self) -> &'static str;
     /// Submits requests while there is capacity. Returns whether there are none left to submit.
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool;
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool;
     /// Records that a request succeeded. Failures break off the run before they reach a phase.
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32);
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32);
     /// Checks local memory. Returns whether there is nothing left to check.
-    fn look(&mut self, _turn: &mut Turn<'_>) -> bool {
+    fn look(&mut self, _turn: &mut Poll<'_>) -> bool {
         true
     }
     /// Returns the ranks that the phase waits for, for a watchdog.

@@ -14,7 +14,7 @@ use super::super::lanes::Lane;
 use super::super::layout::{CONTROL, DATA};
 use super::super::scene::Scene;
 use super::write::transfer;
-use super::{Phase, Sweeper, Turn};
+use super::{Phase, Sweeper, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// First item number of the waits.
@@ -67,10 +67,10 @@ fn condition(case: u16, value: u64) -> (Condition, u64) {
 }
 
 impl Ordered {
-    fn submit_case(&mut self, turn: &mut Turn<'_>, peer: u16, case: u16) -> bool {
-        let scene = turn.scene;
+    fn submit_case(&mut self, poll: &mut Poll<'_>, peer: u16, case: u16) -> bool {
+        let scene = poll.scene;
         let item = u32::from(case);
-        let Some((mut body, lane)) = transfer(turn, peer, item) else { return false };
+        let Some((mut body, lane)) = transfer(poll, peer, item) else { return false };
         self.lanes.extend(lane.map(|lane| ((peer, item), lane)));
         let distance = scene.layout.distance(scene.rank, peer);
         let kind = scene.layout.cases(distance)[usize::from(case)].kind;
@@ -79,24 +79,24 @@ impl Ordered {
         if let (CaseKind::PutWithSignal, Body::Put { signal, .. }) = (kind, &mut body) {
             *signal = Some(signal_of(flag, case, value));
         }
-        turn.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
+        poll.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
         if kind != CaseKind::PutWithSignal {
             let tag = Tag::Phase { peer, item: FLAG + item };
             let target = case.is_multiple_of(2).then_some(NodeId(peer));
-            turn.issuer.submit(Request::new(tag, Body::Fence { target }));
+            poll.issuer.submit(Request::new(tag, Body::Fence { target }));
             let data = value.to_le_bytes().to_vec();
             let store = Body::Store { target: flag, data, completion: Completion::Visible };
-            turn.issuer.submit(Request::new(tag, store));
+            poll.issuer.submit(Request::new(tag, store));
         }
         true
     }
 
     /// Submits a flush. Order does not need it. It reports the results of the posted stores before the fences.
-    fn submit_flush(&mut self, turn: &mut Turn<'_>) {
-        if !self.has_flushed && !turn.scene.peers.is_empty() {
+    fn submit_flush(&mut self, poll: &mut Poll<'_>) {
+        if !self.has_flushed && !poll.scene.peers.is_empty() {
             self.has_flushed = true;
-            let tag = Tag::Phase { peer: turn.scene.rank, item: FLUSH };
-            turn.issuer.submit(Request::new(tag, Body::Flush { target: None }));
+            let tag = Tag::Phase { peer: poll.scene.rank, item: FLUSH };
+            poll.issuer.submit(Request::new(tag, Body::Flush { target: None }));
         }
     }
 
@@ -126,15 +126,15 @@ impl Phase for Ordered {
         "order"
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
-        let scene = turn.scene;
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
+        let scene = poll.scene;
         let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
-        while turn.issuer.has_room() {
+        while poll.issuer.has_room() {
             let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
-                self.submit_flush(turn);
+                self.submit_flush(poll);
                 return true;
             };
-            if cases(peer)[item as usize].kind.has_flag() && !self.submit_case(turn, peer, item as u16) {
+            if cases(peer)[item as usize].kind.has_flag() && !self.submit_case(poll, peer, item as u16) {
                 break;
             }
             self.sweeper.take();
@@ -142,43 +142,43 @@ impl Phase for Ordered {
         false
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32) {
         if let Some(lane) = self.lanes.remove(&(peer, item)) {
-            turn.lanes.release(lane);
+            poll.lanes.release(lane);
         }
         if (WAIT..FLAG).contains(&item) {
             let case = (item - WAIT) as u16;
-            let scene = turn.scene;
+            let scene = poll.scene;
             let watches = self.watches(scene);
             let Some(watch) = watches.iter_mut().find(|watch| watch.writer == peer) else { return };
             watch.waits_ended += 1;
             let expected = scene.flag_value(peer, scene.rank, case);
             if outcome.result != Ok(expected) {
                 let name = scene.name(peer);
-                turn.findings
+                poll.findings
                     .fail(format!("a wait on {name}'s flag {expected:#x} ended with {:x?}", outcome.result));
             }
         }
     }
 
-    fn look(&mut self, turn: &mut Turn<'_>) -> bool {
-        let scene = turn.scene;
+    fn look(&mut self, poll: &mut Poll<'_>) -> bool {
+        let scene = poll.scene;
         let mut is_over = true;
         for watch in self.watches(scene) {
             while let Some(case) = watch.cases.get(watch.next).copied() {
                 let offset = flag_offset(scene, watch.writer, case);
-                let flag = read_word(turn.memory, CONTROL, offset, 8);
+                let flag = read_word(poll.memory, CONTROL, offset, 8);
                 if flag == 0 {
                     break;
                 }
                 watch.next += 1;
-                check_data(turn, watch.writer, case, flag);
+                check_data(poll, watch.writer, case, flag);
             }
             // One wait per writer at a time. Waits on flags that are already set must complete at once.
             let next = watch.waits_begun;
             if next == watch.waits_ended && next < watch.cases.len() {
                 watch.waits_begun += 1;
-                submit_wait(turn, watch.writer, watch.cases[next]);
+                submit_wait(poll, watch.writer, watch.cases[next]);
             }
             is_over &= watch.next == watch.cases.len() && watch.waits_ended == watch.cases.len();
         }
@@ -200,8 +200,8 @@ fn flag_offset(scene: &Scene, writer: u16, case: u16) -> u64 {
     scene.layout.flag_offset(scene.layout.distance(writer, scene.rank), case)
 }
 
-fn submit_wait(turn: &mut Turn<'_>, writer: u16, case: u16) {
-    let scene = turn.scene;
+fn submit_wait(poll: &mut Poll<'_>, writer: u16, case: u16) {
+    let scene = poll.scene;
     let (condition, value) = condition(case, scene.flag_value(writer, scene.rank, case));
     let wait = Body::WaitUntil {
         region: CONTROL,
@@ -210,21 +210,21 @@ fn submit_wait(turn: &mut Turn<'_>, writer: u16, case: u16) {
         value,
         depends_on: Some(NodeId(writer)),
     };
-    turn.issuer.submit_urgent(Request::new(Tag::Phase { peer: writer, item: WAIT + u32::from(case) }, wait));
+    poll.issuer.submit_urgent(Request::new(Tag::Phase { peer: writer, item: WAIT + u32::from(case) }, wait));
 }
 
 /// Checks that all data of a flag that is set has arrived.
-fn check_data(turn: &mut Turn<'_>, writer: u16, number: u16, flag: u64) {
-    let scene = turn.scene;
+fn check_data(poll: &mut Poll<'_>, writer: u16, number: u16, flag: u64) {
+    let scene = poll.scene;
     let distance = scene.layout.distance(writer, scene.rank);
     let case = scene.layout.cases(distance)[usize::from(number)];
     let expected = scene.flag_value(writer, scene.rank, number);
     let place = || format!("at the sight of its flag: {}", scene.describe(writer, &case));
     let flag_offset = scene.layout.flag_offset(distance, number);
-    turn.findings.check_word((CONTROL, flag_offset), (flag, expected), place);
+    poll.findings.check_word((CONTROL, flag_offset), (flag, expected), place);
     let range = (scene.layout.slot_offset(distance, number), case.bytes);
     let pattern = scene.slot_pattern(writer, scene.rank, number);
     let is_fenced = case.kind.is_fenced();
     let expected = if is_fenced { Expected::Fenced(pattern, 0) } else { Expected::Exactly(pattern, 0) };
-    turn.findings.check(turn.memory, DATA, range, expected, place);
+    poll.findings.check(poll.memory, DATA, range, expected, place);
 }

@@ -10,7 +10,7 @@ use rackloom_protocol::LocalRange;
 use super::super::findings::Expected;
 use super::super::lanes::Lane;
 use super::super::layout::{LANES, READABLE};
-use super::{Phase, Sweeper, Turn};
+use super::{Phase, Sweeper, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Reads of the others' readable regions.
@@ -26,31 +26,31 @@ impl Phase for Reads {
         "reads"
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
-        let scene = turn.scene;
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
+        let scene = poll.scene;
         let reads = |peer| scene.layout.reads(scene.layout.distance(scene.rank, peer));
-        while turn.issuer.has_room() {
+        while poll.issuer.has_room() {
             let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| reads(peer).len()) else {
                 return true;
             };
             let case = reads(peer)[item as usize];
-            let Some(lane) = turn.lanes.acquire(case.bytes, case.misalignment * 5 % 8) else { break };
+            let Some(lane) = poll.lanes.acquire(case.bytes, case.misalignment * 5 % 8) else { break };
             let (start, bytes) = lane.guarded();
-            turn.fill(LANES, (start, bytes), scene.lane_pattern(), start);
+            poll.fill(LANES, (start, bytes), scene.lane_pattern(), start);
             let offset = scene.read_offset(peer, item as u16, case.bytes, case.misalignment);
             let target = scene.address(peer, READABLE, offset);
             let into = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
             let body = if case.is_get { Body::Get { target, into } } else { Body::Load { target, into } };
-            turn.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
+            poll.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
             self.under_way.insert((peer, item), (lane, offset));
             self.sweeper.take();
         }
         false
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32) {
         let Some((lane, offset)) = self.under_way.remove(&(peer, item)) else { return };
-        let scene = turn.scene;
+        let scene = poll.scene;
         let case = scene.layout.reads(scene.layout.distance(scene.rank, peer))[item as usize];
         let place = || {
             format!(
@@ -61,11 +61,11 @@ impl Phase for Reads {
             )
         };
         let expected = Expected::Exactly(scene.readable_pattern(peer), offset);
-        turn.findings.check(turn.memory, LANES, (lane.offset(), case.bytes), expected, place);
+        poll.findings.check(poll.memory, LANES, (lane.offset(), case.bytes), expected, place);
         for guard in [lane.guard_before(), lane.guard_behind()] {
             let expected = Expected::Exactly(scene.lane_pattern(), guard.0);
-            turn.findings.check(turn.memory, LANES, guard, expected, || format!("beside {}", place()));
+            poll.findings.check(poll.memory, LANES, guard, expected, || format!("beside {}", place()));
         }
-        turn.lanes.release(lane);
+        poll.lanes.release(lane);
     }
 }

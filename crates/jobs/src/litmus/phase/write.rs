@@ -10,7 +10,7 @@ use rackloom_protocol::{Completion, LocalRange, NodeId};
 use super::super::case::CaseKind;
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES};
-use super::{Phase, Sweeper, Turn};
+use super::{Phase, Sweeper, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Item number of a flush.
@@ -26,8 +26,8 @@ pub(crate) struct Writes {
 
 /// Returns the body of a transfer into a slot: a store carries its bytes, a put reads them from a lane. `None` if no
 /// lane is free.
-pub(super) fn transfer(turn: &mut Turn<'_>, peer: u16, item: u32) -> Option<(Body, Option<Lane>)> {
-    let scene = turn.scene;
+pub(super) fn transfer(poll: &mut Poll<'_>, peer: u16, item: u32) -> Option<(Body, Option<Lane>)> {
+    let scene = poll.scene;
     let distance = scene.layout.distance(scene.rank, peer);
     let case = scene.layout.cases(distance)[item as usize];
     let target = scene.address(peer, DATA, scene.layout.slot_offset(distance, item as u16));
@@ -43,19 +43,19 @@ pub(super) fn transfer(turn: &mut Turn<'_>, peer: u16, item: u32) -> Option<(Bod
         return Some((Body::Store { target, data: pattern.bytes(0, case.bytes), completion }, None));
     }
     // Source and target are misaligned differently.
-    let lane = turn.lanes.acquire(case.bytes, case.misalignment * 3 % 8)?;
-    turn.fill(LANES, (lane.offset(), case.bytes), pattern, 0);
+    let lane = poll.lanes.acquire(case.bytes, case.misalignment * 3 % 8)?;
+    poll.fill(LANES, (lane.offset(), case.bytes), pattern, 0);
     let source = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
     Some((Body::Put { target, source, signal: None }, Some(lane)))
 }
 
 impl Writes {
-    fn submit_flushes(&mut self, turn: &mut Turn<'_>) -> bool {
-        let peers = &turn.scene.peers;
-        while turn.issuer.has_room() && self.flushes <= peers.len() && !peers.is_empty() {
+    fn submit_flushes(&mut self, poll: &mut Poll<'_>) -> bool {
+        let peers = &poll.scene.peers;
+        while poll.issuer.has_room() && self.flushes <= peers.len() && !peers.is_empty() {
             let target = peers.get(self.flushes).map(|peer| NodeId(*peer));
-            let tag = Tag::Phase { peer: target.map_or(turn.scene.rank, |node| node.0), item: FLUSH };
-            turn.issuer.submit(Request::new(tag, Body::Flush { target }));
+            let tag = Tag::Phase { peer: target.map_or(poll.scene.rank, |node| node.0), item: FLUSH };
+            poll.issuer.submit(Request::new(tag, Body::Flush { target }));
             self.flushes += 1;
         }
         self.flushes > peers.len() || peers.is_empty()
@@ -67,26 +67,26 @@ impl Phase for Writes {
         "writes"
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
-        let scene = turn.scene;
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
+        let scene = poll.scene;
         let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
-        while turn.issuer.has_room() {
+        while poll.issuer.has_room() {
             let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
-                return self.submit_flushes(turn);
+                return self.submit_flushes(poll);
             };
             if !cases(peer)[item as usize].kind.has_flag() {
-                let Some((body, lane)) = transfer(turn, peer, item) else { break };
+                let Some((body, lane)) = transfer(poll, peer, item) else { break };
                 self.lanes.extend(lane.map(|lane| ((peer, item), lane)));
-                turn.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
+                poll.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
             }
             self.sweeper.take();
         }
         false
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, _outcome: &Outcome, peer: u16, item: u32) {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, _outcome: &Outcome, peer: u16, item: u32) {
         if let Some(lane) = self.lanes.remove(&(peer, item)) {
-            turn.lanes.release(lane);
+            poll.lanes.release(lane);
         }
     }
 }

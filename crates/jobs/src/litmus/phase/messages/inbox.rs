@@ -5,7 +5,7 @@ use rackloom_protocol::{LocalRange, NodeId, OperationError};
 use super::super::super::findings::Expected;
 use super::super::super::layout::{GUARD_BYTES, MAIL, MAIL_SLOTS};
 use super::super::super::scene::Scene;
-use super::super::Turn;
+use super::super::Poll;
 use super::script::{ANY_BYTES, Kind, Script, source_offset, tag};
 use crate::crew::request::{Body, Matched, Outcome, Request, Tag};
 
@@ -47,15 +47,15 @@ fn place(scene: &Scene, source: u16, what: &str) -> String {
 
 impl Inbox {
     /// Posts the receives that can be posted. Returns whether all messages have arrived.
-    pub(super) fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
-        if turn.scene.peers.is_empty() {
+    pub(super) fn advance(&mut self, poll: &mut Poll<'_>) -> bool {
+        if poll.scene.peers.is_empty() {
             return true;
         }
         if !self.is_open {
-            self.open(turn);
+            self.open(poll);
         }
-        while let Some(source) = self.source(turn.scene) {
-            self.post(turn, source);
+        while let Some(source) = self.source(poll.scene) {
+            self.post(poll, source);
             if !self.is_heard() {
                 return false;
             }
@@ -64,7 +64,7 @@ impl Inbox {
         }
         if self.any_open == 0 && !self.is_cancelling {
             self.is_cancelling = true;
-            turn.issuer.cancel(Tag::Phase { peer: turn.scene.rank, item: NEVER });
+            poll.issuer.cancel(Tag::Phase { peer: poll.scene.rank, item: NEVER });
         }
         self.is_closed
     }
@@ -81,8 +81,8 @@ impl Inbox {
     }
 
     /// Posts the receives that name no source, one for each peer, and one for a message that is never sent.
-    fn open(&mut self, turn: &mut Turn<'_>) {
-        let scene = turn.scene;
+    fn open(&mut self, poll: &mut Poll<'_>) {
+        let scene = poll.scene;
         self.is_open = true;
         self.any_missing.clone_from(&scene.peers);
         self.any_open = scene.peers.len();
@@ -90,20 +90,20 @@ impl Inbox {
             let item = ANY + number as u32;
             let slot = scene.layout.mail_any_offset(number as u64);
             let any = Want { source: None, tag: tag(scene, Kind::Any, 0), ignore: 0 };
-            post(turn, (scene.rank, item), any, (slot, ANY_BYTES));
+            post(poll, (scene.rank, item), any, (slot, ANY_BYTES));
         }
         let slot = scene.layout.mail_any_offset(scene.peers.len() as u64);
         let never = Want { source: scene.peers.first().copied(), tag: tag(scene, Kind::Never, 0), ignore: 0 };
-        post(turn, (scene.rank, NEVER), never, (slot, ANY_BYTES));
+        post(poll, (scene.rank, NEVER), never, (slot, ANY_BYTES));
     }
 
-    fn post(&mut self, turn: &mut Turn<'_>, source: u16) {
-        let scene = turn.scene;
+    fn post(&mut self, poll: &mut Poll<'_>, source: u16) {
+        let scene = poll.scene;
         let is_nearest = self.step == 0;
         if self.script.is_none() {
             let script = Script::new(scene, is_nearest);
             let go = Want { source: Some(source), tag: script.messages[script.go].tag, ignore: 0 };
-            post(turn, (source, script.go as u32), go, (scene.layout.mail_offset(0), 0));
+            post(poll, (source, script.go as u32), go, (scene.layout.mail_offset(0), 0));
             self.script = Some(script);
         }
         let Some(script) = self.script.as_ref().filter(|_| self.has_begun) else { return };
@@ -117,25 +117,25 @@ impl Inbox {
             self.posted.push(Posted { index: wanted.index, slot, capacity });
             self.next += 1;
             let want = Want { source: Some(source), tag: message.tag, ignore: wanted.ignore };
-            post(turn, (source, wanted.index as u32), want, (slot, capacity));
+            post(poll, (source, wanted.index as u32), want, (slot, capacity));
         }
     }
 
     /// Records that a receive succeeded.
-    pub(super) fn received(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, source: u16, item: u32) {
+    pub(super) fn received(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, source: u16, item: u32) {
         match item {
             NEVER => self.is_closed = true,
-            ANY..NEVER => self.received_any(turn, outcome, item - ANY),
-            _ => self.received_wanted(turn, outcome, source, item as usize),
+            ANY..NEVER => self.received_any(poll, outcome, item - ANY),
+            _ => self.received_wanted(poll, outcome, source, item as usize),
         }
     }
 
-    fn received_any(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, number: u32) {
-        let scene = turn.scene;
+    fn received_any(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, number: u32) {
+        let scene = poll.scene;
         self.any_open -= 1;
         let source = outcome.message.map_or(scene.rank, |message| message.source.0);
         let Some(place) = self.any_missing.iter().position(|missing| *missing == source) else {
-            turn.findings
+            poll.findings
                 .fail(format!("{}: not once from each peer", place(scene, source, "without source")));
             return;
         };
@@ -143,18 +143,18 @@ impl Inbox {
         let slot = scene.layout.mail_any_offset(number.into());
         let bytes = ANY_BYTES.min(scene.layout.message_bytes_max());
         let expected = tag(scene, Kind::Any, 0);
-        check(turn, outcome, (source, 0), (expected, bytes), (slot, ANY_BYTES));
+        check(poll, outcome, (source, 0), (expected, bytes), (slot, ANY_BYTES));
     }
 
-    fn received_wanted(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, source: u16, index: usize) {
+    fn received_wanted(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, source: u16, index: usize) {
         let Some(script) = &self.script else { return };
         let message = script.messages[index];
         if index == script.go {
             self.has_begun = true;
-            check(turn, outcome, (source, index), (message.tag, 0), (turn.scene.layout.mail_offset(0), 0));
+            check(poll, outcome, (source, index), (message.tag, 0), (poll.scene.layout.mail_offset(0), 0));
         } else if let Some(at) = self.posted.iter().position(|posted| posted.index == index) {
             let Posted { slot, capacity, .. } = self.posted.swap_remove(at);
-            check(turn, outcome, (source, index), (message.tag, message.bytes), (slot, capacity));
+            check(poll, outcome, (source, index), (message.tag, message.bytes), (slot, capacity));
         }
     }
 
@@ -174,14 +174,14 @@ struct Want {
 }
 
 /// Posts a receive into a slot. The slot is filled with a pattern first, so that missing bytes are detected.
-fn post(turn: &mut Turn<'_>, (peer, item): (u16, u32), want: Want, (slot, capacity): (u64, u64)) {
+fn post(poll: &mut Poll<'_>, (peer, item): (u16, u32), want: Want, (slot, capacity): (u64, u64)) {
     let range = (slot - GUARD_BYTES, capacity + 2 * GUARD_BYTES);
-    turn.fill(MAIL, range, turn.scene.lane_pattern(), range.0);
+    poll.fill(MAIL, range, poll.scene.lane_pattern(), range.0);
     let into = LocalRange { region: MAIL, offset: slot, length: capacity };
     let Want { source, tag, ignore } = want;
     let body = Body::Receive { source: source.map(NodeId), tag, ignore, into };
     let request_tag = Tag::Phase { peer, item };
-    turn.issuer.submit_urgent(match item {
+    poll.issuer.submit_urgent(match item {
         NEVER => Request::forbidden(request_tag, body, OperationError::Cancelled),
         _ => Request::new(request_tag, body),
     });
@@ -189,26 +189,26 @@ fn post(turn: &mut Turn<'_>, (peer, item): (u16, u32), want: Want, (slot, capaci
 
 /// Checks that the received message is the expected one, complete, and that no byte beside it has changed.
 fn check(
-    turn: &mut Turn<'_>,
+    poll: &mut Poll<'_>,
     outcome: &Outcome,
     (source, index): (u16, usize),
     (tag, bytes): (u64, u64),
     (slot, capacity): (u64, u64),
 ) {
-    let scene = turn.scene;
+    let scene = poll.scene;
     let words = || place(scene, source, &format!("{index} of {bytes} bytes"));
     let right = Some(Matched { source: NodeId(source), tag });
     if outcome.message != right || outcome.result != Ok(bytes) {
         let (met, ended) = (outcome.message, outcome.result);
-        turn.findings.fail(format!("{} with tag {tag:#x}: met {met:x?}, ended with {ended:?}", words()));
+        poll.findings.fail(format!("{} with tag {tag:#x}: met {met:x?}, ended with {ended:?}", words()));
     }
     let offset = source_offset(scene, source, scene.rank, index, bytes);
     let expected = Expected::Exactly(scene.readable_pattern(source), offset);
-    turn.findings.check(turn.memory, MAIL, (slot, bytes), expected, words);
+    poll.findings.check(poll.memory, MAIL, (slot, bytes), expected, words);
     let behind = slot + bytes;
     for (start, end) in [(slot - GUARD_BYTES, slot), (behind, slot + capacity + GUARD_BYTES)] {
         let expected = Expected::Exactly(scene.lane_pattern(), start);
-        turn.findings
-            .check(turn.memory, MAIL, (start, end - start), expected, || format!("beside {}", words()));
+        poll.findings
+            .check(poll.memory, MAIL, (start, end - start), expected, || format!("beside {}", words()));
     }
 }

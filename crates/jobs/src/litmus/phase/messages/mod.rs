@@ -14,7 +14,7 @@ use self::inbox::Inbox;
 use self::script::{Script, source_offset};
 use super::super::layout::READABLE;
 use super::super::scene::Scene;
-use super::{Phase, Turn};
+use super::{Phase, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::measure::OperationKind;
 
@@ -29,11 +29,11 @@ pub(crate) struct Messages {
 }
 
 impl Messages {
-    fn send(turn: &mut Turn<'_>, peer: u16, index: usize, (tag, bytes): (u64, u64)) {
-        let offset = source_offset(turn.scene, turn.scene.rank, peer, index, bytes);
+    fn send(poll: &mut Poll<'_>, peer: u16, index: usize, (tag, bytes): (u64, u64)) {
+        let offset = source_offset(poll.scene, poll.scene.rank, peer, index, bytes);
         let source = LocalRange { region: READABLE, offset, length: bytes };
         let body = Body::Send { target: NodeId(peer), tag, source };
-        turn.issuer.submit(Request::new(Tag::Phase { peer, item: index as u32 }, body));
+        poll.issuer.submit(Request::new(Tag::Phase { peer, item: index as u32 }, body));
     }
 }
 
@@ -42,15 +42,15 @@ impl Phase for Messages {
         "messages"
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>) -> bool {
-        while let Some(peer) = turn.scene.peers.get(self.peer).copied() {
+    fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
+        while let Some(peer) = poll.scene.peers.get(self.peer).copied() {
             let is_nearest = self.peer == 0;
-            let script = self.outgoing.get_or_insert_with(|| Script::new(turn.scene, is_nearest));
+            let script = self.outgoing.get_or_insert_with(|| Script::new(poll.scene, is_nearest));
             while let Some(message) = script.messages.get(self.next) {
-                if !turn.issuer.has_room() {
+                if !poll.issuer.has_room() {
                     return false;
                 }
-                Self::send(turn, peer, self.next, (message.tag, message.bytes));
+                Self::send(poll, peer, self.next, (message.tag, message.bytes));
                 self.next += 1;
             }
             (self.outgoing, self.next) = (None, 0);
@@ -59,14 +59,14 @@ impl Phase for Messages {
         true
     }
 
-    fn succeeded(&mut self, turn: &mut Turn<'_>, outcome: &Outcome, peer: u16, item: u32) {
+    fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32) {
         if outcome.kind == OperationKind::Receive {
-            self.inbox.received(turn, outcome, peer, item);
+            self.inbox.received(poll, outcome, peer, item);
         }
     }
 
-    fn look(&mut self, turn: &mut Turn<'_>) -> bool {
-        self.inbox.advance(turn)
+    fn look(&mut self, poll: &mut Poll<'_>) -> bool {
+        self.inbox.advance(poll)
     }
 
     fn waits_for(&self, scene: &Scene) -> Option<String> {

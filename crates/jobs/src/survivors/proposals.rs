@@ -2,12 +2,12 @@
 //! arrives.
 //!
 //! A proposal travels by two paths. A rank pushes its own by a put with signal into a slot of each peer, which is fast.
-//! A rank that waits reads the peer's own slot ([`Words::ask`]). That needs neither a poll of the peer nor local memory
+//! A rank that waits reads the peer's own slot ([`Proposals::read_from`]). That needs neither a poll of the peer nor local memory
 //! that peers can write. So a rank whose memory refuses every access, or that was stopped while the others went on,
 //! still learns the state of the others.
 //!
 //! Refused operations are retried for a bounded time, because memory may fail for a while. After that, or at once if a
-//! key was revoked or the region does not exist, the refusing rank counts as deaf: it is not a member of any further
+//! key was revoked or the region does not exist, the refusing rank is excluded: it is not a member of any further
 //! group of this rank.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::crew::Crew;
 use crate::job::{Carried, Seat};
 
 /// Region of the proposals. A job's own regions have smaller numbers.
-const WORDS: RegionId = RegionId(15);
+const PROPOSALS: RegionId = RegionId(15);
 /// Bytes of a slot: number, members, room with standing, check. A load never crosses a boundary of 256 bytes, and 32
 /// divides 256.
 const SLOT_BYTES: u64 = 32;
@@ -30,131 +30,131 @@ const SLOT_BYTES: u64 = 32;
 /// put and must not change until the put completes.
 const STAGES: u64 = 16;
 /// First operation identifier of this exchange, above those of all rooms.
-pub(super) const FIRST_WORD: u64 = 1 << 62;
+pub(super) const FIRST_PROPOSAL: u64 = 1 << 62;
 /// Bounds of the interval at which a waiting rank reads the others' proposals, in nanoseconds. The interval is the
-/// timeout divided by `ASKS_PER_PATIENCE`.
-const ASK_INTERVAL_MAX_NS: u64 = 50_000_000;
-const ASK_INTERVAL_MIN_NS: u64 = 2_000_000;
-const ASKS_PER_PATIENCE: u64 = 64;
+/// timeout divided by `READS_PER_TIMEOUT`.
+const READ_INTERVAL_MAX_NS: u64 = 50_000_000;
+const READ_INTERVAL_MIN_NS: u64 = 2_000_000;
+const READS_PER_TIMEOUT: u64 = 64;
 /// Number of times that a refused proposal is put again between two reads of the others' proposals.
-const TRIES_PER_ASK: u64 = 8;
+const PUTS_PER_READ: u64 = 8;
 /// Divisor of the timeout: refused operations are retried for this fraction of it.
 const REFUSED_SHARE: u64 = 4;
 
 /// Outstanding operation that carries a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum UnderWay {
+enum InFlight {
     Put { rank: u16, number: u64 },
     Load { rank: u16 },
 }
 
 /// Proposals of this rank and of the others.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct Proposals {
     own: u16,
     count: u16,
     /// Ranks that the present proposal has not been put to yet.
-    untold: u64,
+    unsent: u64,
     /// Ranks whose memory has refused the present proposal, or to which the path was lost. The put is repeated later.
     again: u64,
     again_due: Instant,
-    said: Proposal,
+    own_proposal: Proposal,
     stage: u64,
-    under_way: BTreeMap<u64, UnderWay>,
+    in_flight: BTreeMap<u64, InFlight>,
     next: u64,
     /// Latest proposal of each rank.
-    heard: Vec<Proposal>,
+    latest: Vec<Proposal>,
     /// Ranks whose proposal is being read.
-    asked: u64,
-    ask_due: Instant,
-    ask_interval_ns: u64,
+    being_read: u64,
+    read_due: Instant,
+    read_interval_ns: u64,
     refusals_ns: u64,
     /// Time since which each rank's memory has refused every operation.
     refused_since: Vec<Option<Instant>>,
     /// Ranks whose memory refuses proposals permanently or for longer than refusals are retried, and ranks with a new
     /// incarnation, which does not run the job.
-    deaf: u64,
+    excluded: u64,
 }
 
-impl Words {
-    pub(super) fn new(crew: &Crew, patience_ns: u64) -> Self {
+impl Proposals {
+    pub(super) fn new(crew: &Crew, timeout_ns: u64) -> Self {
         let count = crew.ranks.len();
         Self {
             own: crew.rank,
             count: count as u16,
-            untold: 0,
+            unsent: 0,
             again: 0,
             again_due: Instant::ZERO,
-            said: Proposal::default(),
+            own_proposal: Proposal::default(),
             stage: 0,
-            under_way: BTreeMap::new(),
-            next: FIRST_WORD,
-            heard: vec![Proposal::default(); count],
-            asked: 0,
-            ask_due: Instant::ZERO,
-            ask_interval_ns: (patience_ns / ASKS_PER_PATIENCE)
-                .clamp(ASK_INTERVAL_MIN_NS, ASK_INTERVAL_MAX_NS),
-            refusals_ns: patience_ns / REFUSED_SHARE,
+            in_flight: BTreeMap::new(),
+            next: FIRST_PROPOSAL,
+            latest: vec![Proposal::default(); count],
+            being_read: 0,
+            read_due: Instant::ZERO,
+            read_interval_ns: (timeout_ns / READS_PER_TIMEOUT)
+                .clamp(READ_INTERVAL_MIN_NS, READ_INTERVAL_MAX_NS),
+            refusals_ns: timeout_ns / REFUSED_SHARE,
             refused_since: vec![None; count],
-            deaf: 0,
+            excluded: 0,
         }
     }
 
     /// Returns the region that holds the proposals.
     pub(super) fn region(crew: &Crew) -> RegionConfig {
         let bytes = (2 * crew.ranks.len() as u64 + STAGES) * SLOT_BYTES;
-        crew.region(WORDS, bytes, Access { read: true, write: true, atomic: false })
+        crew.region(PROPOSALS, bytes, Access { read: true, write: true, atomic: false })
     }
 
     /// Returns the time that a rank waits before it reads the others' proposals, in nanoseconds.
-    pub(super) const fn ask_interval_ns(&self) -> u64 {
-        self.ask_interval_ns
+    pub(super) const fn read_interval_ns(&self) -> u64 {
+        self.read_interval_ns
     }
 
     /// Returns the ranks that accept no proposals.
-    pub(super) const fn deaf(&self) -> u64 {
-        self.deaf
+    pub(super) const fn excluded(&self) -> u64 {
+        self.excluded
     }
 
     /// Records that a new incarnation has taken this rank's seat.
-    pub(super) fn is_stranger(&mut self, rank: u16) {
-        self.deaf |= bit(rank);
+    pub(super) fn exclude_successor(&mut self, rank: u16) {
+        self.excluded |= bit(rank);
     }
 
     /// Returns the latest known proposal of a rank.
-    pub(super) fn heard(&self, rank: u16) -> Proposal {
-        self.heard[usize::from(rank)]
+    pub(super) fn latest(&self, rank: u16) -> Proposal {
+        self.latest[usize::from(rank)]
     }
 
     /// Returns the newest number that another rank has published as a member.
     pub(super) fn newest(&self) -> u64 {
-        let members = self.heard.iter().filter(|said| said.standing == Standing::Member);
-        members.map(|said| said.number).max().unwrap_or(0)
+        let members = self.latest.iter().filter(|proposal| proposal.standing == Standing::Member);
+        members.map(|proposal| proposal.number).max().unwrap_or(0)
     }
 
     /// Reads the proposals that have arrived in own memory.
-    pub(super) fn listen(&mut self, memory: &mut dyn Memory) {
+    pub(super) fn receive(&mut self, memory: &mut dyn Memory) {
         for rank in (0..self.count).filter(|rank| *rank != self.own) {
             for slot in [u64::from(rank), u64::from(self.count) + u64::from(rank)] {
-                let said = read(memory, slot);
-                let heard = &mut self.heard[usize::from(rank)];
-                if said.number > heard.number {
-                    *heard = said;
+                let proposal = read(memory, slot);
+                let latest = &mut self.latest[usize::from(rank)];
+                if proposal.number > latest.number {
+                    *latest = proposal;
                 }
             }
         }
     }
 
-    /// Publishes `word` as the present proposal: others can read it from now on, and it is put to the ranks of `to`.
-    pub(super) fn say(&mut self, word: Proposal, to: u64, memory: &mut dyn Memory) -> Result<(), String> {
+    /// Publishes `proposal` as the present proposal: others can read it from now on, and it is put to the ranks of `to`.
+    pub(super) fn publish(&mut self, proposal: Proposal, to: u64, memory: &mut dyn Memory) -> Result<(), String> {
         let failed = |fault| format!("own memory cannot be written: {fault:?}");
-        let bytes: Vec<u8> = word.words().into_iter().flat_map(u64::to_le_bytes).collect();
+        let bytes: Vec<u8> = proposal.words().into_iter().flat_map(u64::to_le_bytes).collect();
         self.stage = (self.stage + 1) % STAGES;
         for slot in [self.stage_slot(), u64::from(self.own)] {
-            memory.write(WORDS, slot * SLOT_BYTES, &bytes).map_err(failed)?;
+            memory.write(PROPOSALS, slot * SLOT_BYTES, &bytes).map_err(failed)?;
         }
-        self.said = word;
-        (self.untold, self.again) = (to & !bit(self.own), 0);
+        self.own_proposal = proposal;
+        (self.unsent, self.again) = (to & !bit(self.own), 0);
         Ok(())
     }
 
@@ -165,82 +165,82 @@ impl Words {
 
     /// Schedules another put of the present proposal to the ranks of `to`.
     pub(super) fn repeat(&mut self, to: u64) {
-        self.untold |= to & !bit(self.own);
+        self.unsent |= to & !bit(self.own);
     }
 
     /// Puts the present proposal into the memory of the reachable ranks that still need it.
-    pub(super) fn tell(&mut self, now: Instant, reachable: u64, crew: &Crew, seat: &mut dyn Seat) {
+    pub(super) fn send(&mut self, now: Instant, reachable: u64, crew: &Crew, seat: &mut dyn Seat) {
         if self.again != 0 && now >= self.again_due {
-            self.untold |= std::mem::take(&mut self.again);
-            self.again_due = now + self.ask_interval_ns / TRIES_PER_ASK;
+            self.unsent |= std::mem::take(&mut self.again);
+            self.again_due = now + self.read_interval_ns / PUTS_PER_READ;
         }
-        for rank in ranks(self.untold & reachable) {
-            let slot = crew.address(rank, WORDS, u64::from(self.own) * SLOT_BYTES);
+        for rank in ranks(self.unsent & reachable) {
+            let slot = crew.address(rank, PROPOSALS, u64::from(self.own) * SLOT_BYTES);
             let target = RemoteAddress { offset: slot.offset + 8, ..slot };
             let source = LocalRange {
-                region: WORDS,
+                region: PROPOSALS,
                 offset: self.stage_slot() * SLOT_BYTES + 8,
                 length: SLOT_BYTES - 8,
             };
-            let number = self.said.number;
+            let number = self.own_proposal.number;
             let kind = SignalKind::Set;
-            let signal = Signal { region: WORDS, offset: slot.offset, key: slot.key, kind, value: number };
+            let signal = Signal { region: PROPOSALS, offset: slot.offset, key: slot.key, kind, value: number };
             let operation = OperationId(self.next);
             let put = Command::Put { operation, target, source, signal: Some(signal) };
             if self.is_taken(seat.command(now, put)) {
-                self.under_way.insert(operation.0, UnderWay::Put { rank, number });
-                self.untold &= !bit(rank);
+                self.in_flight.insert(operation.0, InFlight::Put { rank, number });
+                self.unsent &= !bit(rank);
             }
         }
     }
 
-    /// Reads the proposals of the ranks of `whom` from their own memory, at most once per interval.
-    pub(super) fn ask(&mut self, now: Instant, whom: u64, crew: &Crew, seat: &mut dyn Seat) {
-        if now < self.ask_due {
+    /// Reads the proposals of the ranks of `peers` from their own memory, at most once per interval.
+    pub(super) fn read_from(&mut self, now: Instant, peers: u64, crew: &Crew, seat: &mut dyn Seat) {
+        if now < self.read_due {
             return;
         }
-        self.ask_due = now + self.ask_interval_ns;
-        for rank in ranks(whom & !self.asked & !bit(self.own)) {
-            let target = crew.address(rank, WORDS, u64::from(rank) * SLOT_BYTES);
+        self.read_due = now + self.read_interval_ns;
+        for rank in ranks(peers & !self.being_read & !bit(self.own)) {
+            let target = crew.address(rank, PROPOSALS, u64::from(rank) * SLOT_BYTES);
             let copy = (u64::from(self.count) + u64::from(rank)) * SLOT_BYTES;
-            let into = LocalRange { region: WORDS, offset: copy, length: SLOT_BYTES };
+            let into = LocalRange { region: PROPOSALS, offset: copy, length: SLOT_BYTES };
             let operation = OperationId(self.next);
             if self.is_taken(seat.command(now, Command::Load { operation, target, into })) {
-                self.under_way.insert(operation.0, UnderWay::Load { rank });
-                self.asked |= bit(rank);
+                self.in_flight.insert(operation.0, InFlight::Load { rank });
+                self.being_read |= bit(rank);
             }
         }
     }
 
     /// Returns whether the endpoint has accepted the command. A command that was refused as busy or without a path is
     /// offered again at the next check. Any other refusal concerns own memory, whose key is revoked: then no proposal
-    /// can be sent or read any more, and all other ranks count as deaf.
+    /// can be sent or read any more, and all other ranks are excluded.
     fn is_taken(&mut self, answer: Result<Carried, CommandRefused>) -> bool {
         match answer {
             Ok(_) => self.next += 1,
             Err(CommandRefused::Busy | CommandRefused::Unreachable(_)) => {}
-            Err(_) => self.deaf = (0..self.count).map(bit).fold(0, |all, rank| all | rank) & !bit(self.own),
+            Err(_) => self.excluded = (0..self.count).map(bit).fold(0, |all, rank| all | rank) & !bit(self.own),
         }
         answer.is_ok()
     }
 
     /// Records the completion of an operation that carries a proposal.
     pub(super) fn ended(&mut self, now: Instant, operation: u64, result: Result<u64, OperationError>) {
-        let Some(word) = self.under_way.remove(&operation) else { return };
-        let rank = match word {
-            UnderWay::Put { rank, .. } | UnderWay::Load { rank } => rank,
+        let Some(carried) = self.in_flight.remove(&operation) else { return };
+        let rank = match carried {
+            InFlight::Put { rank, .. } | InFlight::Load { rank } => rank,
         };
         match result {
             Ok(_) => self.refused_since[usize::from(rank)] = None,
             Err(OperationError::Unreachable | OperationError::OutcomeUnknown) => {}
             Err(error) => self.refused(now, rank, error),
         }
-        match word {
-            UnderWay::Load { .. } => self.asked &= !bit(rank),
-            UnderWay::Put { number, .. } if result.is_err() && number == self.said.number => {
+        match carried {
+            InFlight::Load { .. } => self.being_read &= !bit(rank),
+            InFlight::Put { number, .. } if result.is_err() && number == self.own_proposal.number => {
                 self.again |= bit(rank);
             }
-            UnderWay::Put { .. } => {}
+            InFlight::Put { .. } => {}
         }
     }
 
@@ -251,7 +251,7 @@ impl Words {
         );
         let since = *self.refused_since[usize::from(rank)].get_or_insert(now);
         if !may_pass || now.since(since) >= self.refusals_ns {
-            self.deaf |= bit(rank);
+            self.excluded |= bit(rank);
         }
     }
 }
@@ -260,7 +260,7 @@ impl Words {
 fn read(memory: &mut dyn Memory, slot: u64) -> Proposal {
     let words = [0, 1, 2, 3].map(|number: u64| {
         let mut bytes = [0; 8];
-        let _ = memory.read(WORDS, slot * SLOT_BYTES + 8 * number, &mut bytes);
+        let _ = memory.read(PROPOSALS, slot * SLOT_BYTES + 8 * number, &mut bytes);
         u64::from_le_bytes(bytes)
     });
     Proposal::of(words)

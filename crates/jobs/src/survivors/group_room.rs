@@ -20,13 +20,13 @@ const FIRST_OPERATION: u64 = 1 << 48;
 
 /// A group and its room. Room 0 belongs to the whole rack.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct GroupRoom {
     pub(super) room: u64,
     /// Ranks of the rack, indexed by rank of the group.
     pub(super) members: Vec<u16>,
 }
 
-impl Place {
+impl GroupRoom {
     /// Returns the rack's region for a region of the group.
     pub(super) fn region(&self, region: RegionId) -> RegionId {
         RegionId(region.0 + self.room as u32 * REGIONS)
@@ -122,31 +122,31 @@ impl Place {
 }
 
 /// Seat of a rank of the group.
-pub(super) struct OnPlace<'a> {
-    pub(super) place: &'a Place,
+pub(super) struct GroupSeat<'a> {
+    pub(super) group: &'a GroupRoom,
     pub(super) crew: &'a Crew,
     pub(super) seat: &'a mut dyn Seat,
 }
 
-impl Seat for OnPlace<'_> {
+impl Seat for GroupSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         // In room 0, the group is the whole rack and its numbers need no translation.
-        let command = if self.place.room == 0 { command } else { self.place.command(self.crew, command) };
+        let command = if self.group.room == 0 { command } else { self.group.command(self.crew, command) };
         self.seat.command(now, command)
     }
 
     fn is_reachable(&self, node: NodeId) -> bool {
-        self.seat.is_reachable(self.place.node(node))
+        self.seat.is_reachable(self.group.node(node))
     }
 }
 
 /// A rank's own memory, in the group's room.
-pub(super) struct InRoom<'a> {
-    pub(super) place: &'a Place,
+pub(super) struct GroupMemory<'a> {
+    pub(super) group: &'a GroupRoom,
     pub(super) memory: &'a mut dyn Memory,
 }
 
-impl Memory for InRoom<'_> {
+impl Memory for GroupMemory<'_> {
     /// Always fails: a job accesses memory directly, never by a frame's request.
     fn execute<'m>(&'m mut self, _: &MemoryRequest<'_>, _: &[u8]) -> Option<MemoryDone<'m>> {
         Some(MemoryDone::Failed(MemoryFault::NotMapped))
@@ -155,17 +155,17 @@ impl Memory for InRoom<'_> {
         self.memory.is_busy()
     }
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        self.memory.read(self.place.region(region), offset, out)
+        self.memory.read(self.group.region(region), offset, out)
     }
     fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
-        let place = |(region, offset)| (self.place.region(region), offset);
+        let translate = |(region, offset)| (self.group.region(region), offset);
         self.memory.combine(&Combine {
-            target: place(combine.target),
-            source: place(combine.source),
+            target: translate(combine.target),
+            source: translate(combine.source),
             ..*combine
         })
     }
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
-        self.memory.write(self.place.region(region), offset, bytes)
+        self.memory.write(self.group.region(region), offset, bytes)
     }
 }
