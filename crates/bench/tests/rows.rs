@@ -68,10 +68,10 @@ impl Running {
 }
 
 /// Polls `condition` until it holds.
-fn within(patience: Duration, what: &str, condition: impl Fn() -> bool) {
-    let deadline = Instant::now() + patience;
+fn within(timeout: Duration, what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + timeout;
     while !condition() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {patience:?}");
+        assert!(Instant::now() < deadline, "{what} did not happen within {timeout:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -19,7 +19,7 @@ const FEATURES: usize = 16;
 const ROW_BYTES: u64 = (FEATURES * size_of::<f32>()) as u64;
 /// Maximum number of gets in flight.
 const IN_FLIGHT_MAX: usize = 64;
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 type Row = [f32; FEATURES];
 
@@ -71,7 +71,7 @@ fn fetch(node: &Node, graph: &Graph, own: &Region, landing: &Region, wanted: &[u
                 Err(error) => return Err(error),
             }
         }
-        let completion = node.poll_wait(&queue, PATIENCE).ok_or(Error::Closed)?;
+        let completion = node.poll_wait(&queue, TIMEOUT).ok_or(Error::Closed)?;
         completion.result?;
         landed += 1;
     }

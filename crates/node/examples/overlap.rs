@@ -18,7 +18,7 @@ use rackloom::gpu::GpuError;
 use rackloom::gpu::device::{Address, Device, EventId, StreamId};
 use rackloom_plan::MemoryDevice;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 const ROUNDS: usize = 5;
 
 /// Size of the computation, and its device.
@@ -59,7 +59,7 @@ impl std::fmt::Display for Trouble {
         match self {
             Self::Fabric(error) => error.fmt(formatter),
             Self::Gpu(error) => error.fmt(formatter),
-            Self::NoEnd => write!(formatter, "an all-reduce has not ended in {} s", PATIENCE.as_secs()),
+            Self::NoEnd => write!(formatter, "an all-reduce has not ended in {} s", TIMEOUT.as_secs()),
         }
     }
 }
@@ -158,7 +158,7 @@ impl<'a> Worker<'a> {
         let (all_reduce, sum) = (Collective::AllReduce, ReduceOperation::Sum);
         let request = self.group.on_slices(all_reduce, sum, ElementType::F32, &slice, &slice);
         request.submit(&self.queue, u64::from(band))?;
-        let ended = self.node.poll_wait(&self.queue, PATIENCE).ok_or(Trouble::NoEnd)?;
+        let ended = self.node.poll_wait(&self.queue, TIMEOUT).ok_or(Trouble::NoEnd)?;
         ended.result?;
         Ok(())
     }

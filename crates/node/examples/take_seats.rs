@@ -14,14 +14,14 @@ use std::time::Duration;
 use rackloom::fabric::{Condition, Group, GroupOptions, Node, ReduceOperation, RegionOptions, Signal};
 
 /// Timeout for the links to come up.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const LINE: &[u8; 24] = b"from a process of my own";
 
 /// Takes both seats and lets them communicate. Returns the text that the second one has read, and the sums of both.
 pub(crate) fn run(rack: &str, seats: [&str; 2]) -> Result<(String, Vec<f64>), Box<dyn Error>> {
     let [first, second] = [Node::join(rack, seats[0])?, Node::join(rack, seats[1])?];
-    first.wait_until_reached(&[second.id()], PATIENCE)?;
-    second.wait_until_reached(&[first.id()], PATIENCE)?;
+    first.wait_until_reached(&[second.id()], TIMEOUT)?;
+    second.wait_until_reached(&[first.id()], TIMEOUT)?;
 
     let theirs = second.allocate(RegionOptions::new(1, 0x5eed), 4096)?;
     let mine = first.allocate(RegionOptions::new(1, 0x5eed), 4096)?;

@@ -72,7 +72,7 @@ fn a_member_that_joins_a_broken_group_gets_an_error() {
 fn a_root_that_never_joins_is_waited_for_until_the_timeout() {
     let errors = in_time(|| {
         let (nodes, members) = ring(3);
-        let options = GroupOptions::new(9, KEY).patience(Duration::from_millis(200));
+        let options = GroupOptions::new(9, KEY).join_timeout(Duration::from_millis(200));
         each(groups(&nodes[1..], &members, options), |group| {
             let mut values = [0_u8; 16];
             let broadcast = group.broadcast(&mut values, NodeId(0));

@@ -269,13 +269,13 @@ impl Driver {
         })
     }
 
-    /// Polls until there is a completion, at most for `patience`, and sleeps like a blocking operation. Appends completions to `completions`
+    /// Polls until there is a completion, at most for `timeout`, and sleeps like a blocking operation. Appends completions to `completions`
     /// and returns their number: 0 at the deadline, or if the node has left.
-    pub fn poll_wait(&mut self, completions: &mut Vec<Completion>, patience: Duration) -> usize {
+    pub fn poll_wait(&mut self, completions: &mut Vec<Completion>, timeout: Duration) -> usize {
         let (mut held, engine) = self.enter();
         let core = held.core();
-        let Some(until) = core.moment_in(patience) else { return core.table.take_handled(completions) };
-        if core.table.has_handled() || patience.is_zero() {
+        let Some(until) = core.moment_in(timeout) else { return core.table.take_handled(completions) };
+        if core.table.has_handled() || timeout.is_zero() {
             core.visit();
             return core.table.take_handled(completions);
         }

@@ -70,9 +70,9 @@ pub enum Error {
         /// The member that gave up or called another collective.
         peer: NodeId,
     },
-    /// A member has not begun a group's first collective ([`super::Group::join`]) within this member's patience.
+    /// A member has not begun a group's first collective ([`super::Group::join`]) within this member's join timeout.
     #[error(
-        "{peer} has not joined the group within {waited_ms} ms; hint: every member joins, or choose more patience (GroupOptions::patience)"
+        "{peer} has not joined the group within {waited_ms} ms; hint: every member joins, or choose a longer time (GroupOptions::join_timeout)"
     )]
     NotJoined {
         /// The missing member.

@@ -111,14 +111,14 @@ impl Node {
         self.engine.hold().core().waiting_for()
     }
 
-    /// Waits until a live path leads to each of `peers`, at most for `patience`.
+    /// Waits until a live path leads to each of `peers`, at most for `timeout`.
     ///
     /// # Errors
     /// [`Error::NotUp`] with the conditions that the node waits for; [`Error::NoSuchNode`], at once; [`Error::Closed`].
-    pub fn wait_until_reached(&self, peers: &[NodeId], patience: Duration) -> Result<(), Error> {
+    pub fn wait_until_reached(&self, peers: &[NodeId], timeout: Duration) -> Result<(), Error> {
         self.with_core(|core| core.check_gpu_nodes(peers))?;
-        let patience_ns = nanoseconds(patience);
-        let until = self.engine.clock.now() + patience_ns;
+        let timeout_ns = nanoseconds(timeout);
+        let until = self.engine.clock.now() + timeout_ns;
         let are_reached = |endpoint: &mut rackloom_protocol::Endpoint| {
             peers.iter().all(|peer| *peer == self.id() || endpoint.is_reachable(*peer))
         };
@@ -131,7 +131,7 @@ impl Node {
         let waiting_for: Vec<_> = missing.chain(self.waiting_for()).collect();
         Err(Error::NotUp {
             node: self.id(),
-            waited_ms: patience_ns / 1_000_000,
+            waited_ms: timeout_ns / 1_000_000,
             waiting_for: waiting_for.join("; "),
         })
     }
@@ -145,14 +145,14 @@ impl Node {
     /// detects a death.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] if an operation has not ended within `patience`, and the errors of [`Node::flush`] for posted stores. The node has
+    /// [`Error::TimedOut`] if an operation has not ended within `timeout`, and the errors of [`Node::flush`] for posted stores. The node has
     /// then not left: call this method again, or [`Node::leave`]. [`Error::Closed`] if the node has left before.
-    pub fn leave_in_order(&self, patience: Duration) -> Result<(), Error> {
-        let until = self.engine.clock.now() + nanoseconds(patience);
-        self.flush(None).wait_for(patience)?;
+    pub fn leave_in_order(&self, timeout: Duration) -> Result<(), Error> {
+        let until = self.engine.clock.now() + nanoseconds(timeout);
+        self.flush(None).wait_for(timeout)?;
         if !self.wait_for(until, |endpoint| endpoint.operations_in_progress() == 0) {
             self.with_core(|core| core.member().map(|_| ()))?;
-            let waited_ms = nanoseconds(patience) / 1_000_000;
+            let waited_ms = nanoseconds(timeout) / 1_000_000;
             return Err(Error::TimedOut { peer: None, waited_ms, goes_on: true });
         }
         let mut departure = Departure::default();
@@ -262,13 +262,13 @@ impl Node {
         Ok(Region { inner: Arc::new(inner) })
     }
 
-    /// Waits until the number of a dropped region is free again, at most for `patience`: until the operations that still use its bytes have
+    /// Waits until the number of a dropped region is free again, at most for `timeout`: until the operations that still use its bytes have
     /// ended. Returns at once if there is no such region.
     ///
     /// # Errors
     /// [`Error::RegionExists`] if a handle of the region exists, [`Error::RegionInUse`] at the deadline, [`Error::Closed`].
-    pub fn wait_until_free(&self, region: RegionId, patience: Duration) -> Result<(), Error> {
-        let until = self.engine.clock.now() + nanoseconds(patience);
+    pub fn wait_until_free(&self, region: RegionId, timeout: Duration) -> Result<(), Error> {
+        let until = self.engine.clock.now() + nanoseconds(timeout);
         let is_free = |core: &mut Core| (!core.keeps_retired(region)).then_some(());
         let ended = self.engine.wait(until, is_free, |_, _| {});
         let mut held = self.engine.hold();
@@ -515,9 +515,9 @@ impl Node {
     }
 
     /// Returns the oldest completion of `queue`. While there is none, drives this node and sleeps like a blocking operation, at most for
-    /// `patience`.
-    pub fn poll_wait(&self, queue: &Queue, patience: Duration) -> Option<Completion> {
-        let until = self.engine.clock.now() + nanoseconds(patience);
+    /// `timeout`.
+    pub fn poll_wait(&self, queue: &Queue, timeout: Duration) -> Option<Completion> {
+        let until = self.engine.clock.now() + nanoseconds(timeout);
         let mut left = None;
         let taken = self.engine.wait(
             until,

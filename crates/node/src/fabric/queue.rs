@@ -176,8 +176,8 @@ mod tests {
             while looks.load(Ordering::Relaxed) < 2 {
                 std::thread::yield_now();
             }
-            let patience = std::time::Duration::from_millis(100);
-            assert!(node.poll_wait(&queue, patience).is_none());
+            let timeout = std::time::Duration::from_millis(100);
+            assert!(node.poll_wait(&queue, timeout).is_none());
             let wakers = queue.lock().wakers.len();
             is_over.store(1, Ordering::Relaxed);
             assert_eq!(wakers, 0);

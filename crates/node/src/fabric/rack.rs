@@ -26,7 +26,7 @@ const SLOW_RATE_BITS_PER_S: u64 = 20_000_000_000;
 /// Delay from which a modelled link is slower than the software.
 const LONG_DELAY_NS: u64 = 10_000;
 /// Longest time that the links may take to come up.
-const UP_PATIENCE_NS: u64 = 20_000_000_000;
+const UP_TIMEOUT_NS: u64 = 20_000_000_000;
 
 /// Rack inside this process.
 ///
@@ -89,10 +89,10 @@ impl Fabric {
 
     fn wait_until_up(&self, clock: Clock) -> Result<(), Error> {
         for node in &self.nodes {
-            if !node.wait_for(clock.now() + UP_PATIENCE_NS, |endpoint| endpoint.reaches_all()) {
+            if !node.wait_for(clock.now() + UP_TIMEOUT_NS, |endpoint| endpoint.reaches_all()) {
                 return Err(Error::NotUp {
                     node: node.id(),
-                    waited_ms: UP_PATIENCE_NS / 1_000_000,
+                    waited_ms: UP_TIMEOUT_NS / 1_000_000,
                     waiting_for: node.waiting_for().join("; "),
                 });
             }

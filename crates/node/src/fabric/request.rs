@@ -100,20 +100,20 @@ impl<'a, T: Outcome> Request<'a, T> {
         self.wait_in(&engine, engine.hold())
     }
 
-    /// Blocks until the operation has ended, at most for `patience`. At the deadline, a receive or a wait on a word is cancelled and has
+    /// Blocks until the operation has ended, at most for `timeout`. At the deadline, a receive or a wait on a word is cancelled and has
     /// taken nothing. An operation to a peer continues without a completion, and its memory is kept until it ends.
     ///
     /// # Errors
     /// Any [`Error`] except [`Error::Busy`]; [`Error::TimedOut`] contains whether the operation continues.
-    pub fn wait_for(mut self, patience: Duration) -> Result<T, Error> {
+    pub fn wait_for(mut self, timeout: Duration) -> Result<T, Error> {
         if let Some(result) = self.post() {
             return result.map(T::of);
         }
         let engine = Arc::clone(&self.engine);
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let until = engine.clock.now() + patience_ns;
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let until = engine.clock.now() + timeout_ns;
         let ended = self.end_in(&engine, engine.hold(), until);
-        ended.unwrap_or_else(|| self.give_up(patience_ns / 1_000_000)).map(T::of)
+        ended.unwrap_or_else(|| self.give_up(timeout_ns / 1_000_000)).map(T::of)
     }
 
     /// Blocks like [`Request::wait`], for a caller that holds the engine's lock.

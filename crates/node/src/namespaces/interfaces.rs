@@ -23,13 +23,13 @@ struct EthtoolValue {
     data: u32,
 }
 
-/// Switches these interfaces on as they appear, and waits until all have a carrier, at most `patience`.
+/// Switches these interfaces on as they appear, and waits until all have a carrier, at most `timeout`.
 ///
 /// # Errors
 /// The error of the system, or `TimedOut` with the interfaces whose other ends did not come up.
-pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
+pub fn bring_up(interfaces: &[String], timeout: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     for interface in interfaces {
         until(deadline, interface, "has not appeared", || switch_on(&socket, interface))?;
     }
@@ -39,13 +39,13 @@ pub fn bring_up(interfaces: &[String], patience: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Switches these interfaces on as they appear, at most `patience`. Does not wait for the other ends.
+/// Switches these interfaces on as they appear, at most `timeout`. Does not wait for the other ends.
 ///
 /// # Errors
 /// The error of the system, or `TimedOut` with the interfaces that did not appear.
-pub fn switch_on_all(interfaces: &[String], patience: Duration) -> io::Result<()> {
+pub fn switch_on_all(interfaces: &[String], timeout: Duration) -> io::Result<()> {
     let socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None)?;
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     interfaces.iter().try_for_each(|interface| {
         until(deadline, interface, "has not appeared", || switch_on(&socket, interface))
     })

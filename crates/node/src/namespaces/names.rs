@@ -138,12 +138,12 @@ impl Drop for Names {
 }
 
 /// Removes the names that the ended supervisor `process` gave, and those of other ended supervisors. Waits until the kernel has released the record
-/// of `process`, at most `patience`.
+/// of `process`, at most `timeout`.
 ///
 /// # Errors
 /// The kernel's error for the records.
-pub fn sweep_names_after(process: u32, patience: Duration) -> io::Result<()> {
-    let deadline = Instant::now() + patience;
+pub fn sweep_names_after(process: u32, timeout: Duration) -> io::Result<()> {
+    let deadline = Instant::now() + timeout;
     let record_path = Path::new(RECORDS).join(process.to_string());
     loop {
         let records = match File::open(RECORDS) {

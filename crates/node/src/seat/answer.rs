@@ -26,13 +26,13 @@ pub struct Answer {
     pub rest: Vec<u8>,
 }
 
-/// Sends one line and waits for one. `patience` is the timeout for each piece of it.
+/// Sends one line and waits for one. `timeout` is the timeout for each piece of it.
 ///
 /// # Errors
 /// The error of the socket, or [`io::ErrorKind::UnexpectedEof`] if the line has no end.
-pub fn ask(mut stream: &UnixStream, question: &[u8], patience: Duration) -> io::Result<Answer> {
-    stream.set_write_timeout(Some(patience))?;
-    stream.set_read_timeout(Some(patience))?;
+pub fn ask(mut stream: &UnixStream, question: &[u8], timeout: Duration) -> io::Result<Answer> {
+    stream.set_write_timeout(Some(timeout))?;
+    stream.set_read_timeout(Some(timeout))?;
     stream.write_all(question)?;
     let (mut line, mut came, mut chunk) = (Vec::new(), Vec::new(), [0; 16 << 10]);
     loop {

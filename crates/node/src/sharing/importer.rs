@@ -149,14 +149,14 @@ impl PendingImport {
         }
     }
 
-    /// Polls until there is a result, at most for `patience`. Calls `meanwhile` repeatedly, so that the caller can serve its own importers.
+    /// Polls until there is a result, at most for `timeout`. Calls `meanwhile` repeatedly, so that the caller can serve its own importers.
     /// Waits for an owner that does not listen yet.
     ///
     /// # Errors
     /// Those of [`PendingImport::poll`]; [`ImportError::NoAnswer`] at the deadline.
     pub fn wait(
         mut self,
-        patience: Duration,
+        timeout: Duration,
         mut meanwhile: impl FnMut(),
     ) -> Result<ImportedRegion, ImportError> {
         let begun = Instant::now();
@@ -166,7 +166,7 @@ impl PendingImport {
                 Err(Step::Failed(error)) => return Err(error),
                 Err(Step::NotYet(cause)) => cause,
             };
-            if begun.elapsed() >= patience {
+            if begun.elapsed() >= timeout {
                 return Err(ImportError::NoAnswer { owner: self.owner, cause });
             }
             meanwhile();

@@ -70,11 +70,11 @@ impl Exporter {
         &mut self,
         memory: &mut HostMemory,
         region: RegionId,
-        patience: Duration,
+        timeout: Duration,
         cut: Cut,
     ) -> Result<Revoked, ExportError> {
         self.raise(region)?;
-        let inside = self.wait_until_accesses_end(region, patience);
+        let inside = self.wait_until_accesses_end(region, timeout);
         let importers = self.importers(region);
         if importers == 0 || (inside == 0 && cut == Cut::IfSilent) {
             return Ok(Revoked::Quiet { importers });
@@ -131,13 +131,13 @@ impl Exporter {
     }
 
     /// Returns the number of importers that were still in an access at the deadline. An importer that has ended is not in an access.
-    fn wait_until_accesses_end(&mut self, region: RegionId, patience: Duration) -> usize {
+    fn wait_until_accesses_end(&mut self, region: RegionId, timeout: Duration) -> usize {
         let begun = Instant::now();
         let mut slice_ns = SLICE_NS_MIN;
         loop {
             self.drop_departed();
             let inside = self.inside(region);
-            let Some(left) = patience.checked_sub(begun.elapsed()).filter(|_| inside > 0) else {
+            let Some(left) = timeout.checked_sub(begun.elapsed()).filter(|_| inside > 0) else {
                 return inside;
             };
             let sockets: Vec<_> = self.connections.iter().map(|one| one.socket.as_fd()).collect();

@@ -21,7 +21,7 @@ const SETTINGS: Settings = Settings {
     credits: CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 },
     reception: rackloom_plan::Reception::Auto,
 };
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A node with one port, and the neighbour's device.
 struct Bench {
@@ -49,7 +49,7 @@ impl Bench {
     fn felt(&mut self, expected: bool, what: &str, act: impl FnOnce() + Send) {
         std::thread::scope(|scope| {
             scope.spawn(act);
-            let deadline = self.clock.now() + PATIENCE.as_nanos() as u64;
+            let deadline = self.clock.now() + TIMEOUT.as_nanos() as u64;
             loop {
                 let before = self.clock.now();
                 assert!(before < deadline, "{what} was not felt");
@@ -74,7 +74,7 @@ impl Bench {
         self.far.slot().unwrap()[..FRAME_BYTES].copy_from_slice(&frame);
         self.far.commit(FRAME_BYTES, true);
         self.far.flush(Instant::ZERO);
-        let deadline = self.clock.now() + PATIENCE.as_nanos() as u64;
+        let deadline = self.clock.now() + TIMEOUT.as_nanos() as u64;
         let lease = loop {
             match self.ports.receive(PortId(0)) {
                 Some(lease) => break lease,
@@ -93,7 +93,7 @@ fn an_interface_that_goes_down_and_comes_back_is_felt_at_once() {
         let mut bench = Bench::new(1);
         let names = bench.names.clone();
         bench.felt(false, "down", || switch_off(&names[0]).unwrap());
-        bench.felt(true, "up", || bring_up(&names, PATIENCE).unwrap());
+        bench.felt(true, "up", || bring_up(&names, TIMEOUT).unwrap());
         bench.carries();
     });
 }

@@ -442,8 +442,8 @@ fn receive(device: &mut dyn Device) -> DeviceLease {
     receive_soon(device, Duration::from_secs(5)).expect("a frame")
 }
 
-fn receive_soon(device: &mut dyn Device, patience: Duration) -> Option<DeviceLease> {
-    let deadline = WallInstant::now() + patience;
+fn receive_soon(device: &mut dyn Device, timeout: Duration) -> Option<DeviceLease> {
+    let deadline = WallInstant::now() + timeout;
     loop {
         match device.receive() {
             None if WallInstant::now() < deadline => std::thread::yield_now(),

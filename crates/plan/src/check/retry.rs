@@ -86,7 +86,7 @@ fn times(
             shown(retry.ack_delay_ns.unwrap_or(0), Unit::Nanoseconds),
             shown(timer_ns, Unit::Nanoseconds)
         );
-        let hint = "acknowledge before the sender's patience ends; leave `ack_delay` out";
+        let hint = "acknowledge before the sender's timeout ends; leave `ack_delay` out";
         check.complain(&[&delay_path, &timer_path], Complaint::about(message).hint(hint));
     }
 }

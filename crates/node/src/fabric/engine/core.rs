@@ -173,17 +173,17 @@ impl Core {
     }
 
     /// Returns the time for which this node may be silent before a neighbour or a peer suspects it: a quarter of their timeouts.
-    pub(in crate::fabric) fn patience_of_peers(&self) -> Duration {
+    pub(in crate::fabric) fn silence_max(&self) -> Duration {
         let Some(member) = &self.member else { return Duration::ZERO };
         let config = member.member().config();
         let shortest_ns = config.transport.timeout_min_ns.min(config.timers.heartbeat_interval_ns);
         Duration::from_nanos(shortest_ns / 4)
     }
 
-    /// Returns the time after `patience`; `None` once the node has left.
-    pub(in crate::fabric) fn moment_in(&mut self, patience: Duration) -> Option<Instant> {
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        self.member.as_mut().map(|member| member.look_at_stopwatch() + patience_ns)
+    /// Returns the time after `timeout`; `None` once the node has left.
+    pub(in crate::fabric) fn moment_in(&mut self, timeout: Duration) -> Option<Instant> {
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        self.member.as_mut().map(|member| member.look_at_stopwatch() + timeout_ns)
     }
 
     /// Returns `true` if the node has left, or `until` has passed.

@@ -167,7 +167,7 @@ impl<'e> Held<'e> {
         let (engine, role) = (self.engine, self.role);
         let core = self.core();
         core.is_resting = true;
-        let longest = core.patience_of_peers().clamp(REST_MIN, REST_MAX);
+        let longest = core.silence_max().clamp(REST_MIN, REST_MAX);
         let mut rest = core.rest.clamp(REST_MIN, longest);
         drop(self);
         loop {

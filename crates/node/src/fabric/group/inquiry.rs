@@ -124,12 +124,12 @@ pub(super) struct Query {
     operation: Option<OperationId>,
     not_before: Instant,
     /// Deadline until which the member may be without its region.
-    patient_until: Instant,
+    deadline: Instant,
 }
 
 impl Query {
-    pub(super) const fn new(rank: usize, patient_until: Instant) -> Self {
-        Self { rank, operation: None, not_before: Instant::ZERO, patient_until }
+    pub(super) const fn new(rank: usize, deadline: Instant) -> Self {
+        Self { rank, operation: None, not_before: Instant::ZERO, deadline }
     }
 
     /// Sends the query if it is due, and takes the answer. Sets `issued` if the core has a command to send.
@@ -150,7 +150,7 @@ impl Query {
         self.operation = None;
         match ended {
             Ok(ended) => Some(Ok(Headline::of_word(ended.value))),
-            Err(Error::Refused { reason: OperationError::NoSuchRegion, .. }) if now < self.patient_until => {
+            Err(Error::Refused { reason: OperationError::NoSuchRegion, .. }) if now < self.deadline => {
                 self.not_before = now + RETRY_NS;
                 None
             }

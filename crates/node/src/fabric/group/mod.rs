@@ -52,7 +52,7 @@ use crate::memory::DeviceChoice;
 /// Default length of one piece of a collective, in bytes.
 const STAGING_BYTES: u64 = 4 << 20;
 /// Default time that members may take to join.
-const PATIENCE: Duration = Duration::from_secs(10);
+const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of a group, equal on all members unless stated otherwise.
 ///
@@ -72,7 +72,7 @@ pub struct GroupOptions {
     pub algorithm: Option<Algorithm>,
     /// Time that this member's first collective waits for members that have not joined. Members may choose different values. Ten seconds
     /// unless changed.
-    pub patience: Duration,
+    pub join_timeout: Duration,
     /// Device of the group's region. `None` for memory of the host. On a device, reductions are kernels, and the device copies slices of
     /// regions on it. Members may choose different devices.
     pub device: Option<DeviceChoice>,
@@ -87,7 +87,7 @@ impl GroupOptions {
             key: Key(key),
             staging_bytes: STAGING_BYTES,
             algorithm: None,
-            patience: PATIENCE,
+            join_timeout: JOIN_TIMEOUT,
             device: None,
         }
     }
@@ -108,8 +108,8 @@ impl GroupOptions {
 
     /// Sets the time to wait for members that are late to join.
     #[must_use]
-    pub const fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub const fn join_timeout(mut self, join_timeout: Duration) -> Self {
+        self.join_timeout = join_timeout;
         self
     }
 
@@ -162,7 +162,7 @@ pub struct Group {
 
 impl Group {
     /// Joins a group. Members may join at different times. The first collective waits until all have joined, at most
-    /// [`GroupOptions::patience`], and then until all have called it.
+    /// [`GroupOptions::join_timeout`], and then until all have called it.
     ///
     /// # Errors
     /// [`Error::Invalid`] if this node is not a member, a member is named twice, or the staging is too large;
@@ -205,9 +205,13 @@ impl Group {
         };
         let terms = options.terms(members);
         let membership = Membership { members: members.to_vec(), rank, region, layout, terms, deaths };
-        let patience_ns = u64::try_from(options.patience.as_nanos()).unwrap_or(u64::MAX);
-        let inner =
-            Inner { membership, state: Mutex::new(state), patience_ns, deaths_seen: AtomicU64::new(seen) };
+        let join_timeout_ns = u64::try_from(options.join_timeout.as_nanos()).unwrap_or(u64::MAX);
+        let inner = Inner {
+            membership,
+            state: Mutex::new(state),
+            join_timeout_ns,
+            deaths_seen: AtomicU64::new(seen),
+        };
         Ok(Self { inner: Arc::new(inner), _node: node.clone() })
     }
 

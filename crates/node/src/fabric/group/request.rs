@@ -194,7 +194,7 @@ impl<'a> Call<'a> {
         if state.is_complete {
             return Ok(Stage::Between { has_met: false });
         }
-        Ok(Stage::Gathering(RollCall::new(&group.membership, now, group.patience_ns)))
+        Ok(Stage::Gathering(RollCall::new(&group.membership, now, group.join_timeout_ns)))
     }
 
     /// Begins the next run.
@@ -283,20 +283,20 @@ impl<'a> GroupRequest<'a> {
         self.wait_until(Instant::NEVER).unwrap_or(Err(Error::Closed))
     }
 
-    /// Blocks until this member's part is done, at most for `patience`. At the deadline the call is neither ended nor given up: call this
+    /// Blocks until this member's part is done, at most for `timeout`. At the deadline the call is neither ended nor given up: call this
     /// method again, any number of times. The call advances only during such a call. Dropping the request breaks the group.
     ///
     /// # Errors
     /// Those of [`GroupRequest::wait`]; [`Error::TimedOut`] with the awaited member, if there is exactly one.
-    pub fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
+    pub fn wait_for(&mut self, timeout: Duration) -> Result<(), Error> {
         let engine = Arc::clone(self.group.membership.region.engine());
-        let patience_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
-        let ended = self.wait_until(engine.clock.now() + patience_ns);
+        let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        let ended = self.wait_until(engine.clock.now() + timeout_ns);
         ended.unwrap_or_else(|| {
             let mut held = engine.hold();
             held.core().member()?;
             self.stop_watching(held.core());
-            Err(Error::TimedOut { peer: self.awaited(), waited_ms: patience_ns / 1_000_000, goes_on: true })
+            Err(Error::TimedOut { peer: self.awaited(), waited_ms: timeout_ns / 1_000_000, goes_on: true })
         })
     }
 

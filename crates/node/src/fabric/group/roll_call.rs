@@ -1,6 +1,6 @@
 //! Check that every member has joined, before a member's first collective.
 //!
-//! Members join at different times. Each queries all others until their regions exist, for at most its patience, so no member waits for
+//! Members join at different times. Each queries all others until their regions exist, for at most its join timeout, so no member waits for
 //! one that never joins. The first collective then begins with a barrier. A member that leaves the barrier has proof that all have finished
 //! their roll calls, so it may leave the group.
 //!
@@ -19,14 +19,14 @@ use crate::fabric::engine::core::Core;
 #[derive(Debug)]
 pub(super) struct RollCall {
     queries: Vec<Query>,
-    patience_ns: u64,
+    join_timeout_ns: u64,
 }
 
 impl RollCall {
-    pub(super) fn new(membership: &Membership, now: Instant, patience_ns: u64) -> Self {
+    pub(super) fn new(membership: &Membership, now: Instant, join_timeout_ns: u64) -> Self {
         let others = (0..membership.members.len()).filter(|rank| *rank != membership.rank);
-        let queries = others.map(|rank| Query::new(rank, now + patience_ns)).collect();
-        Self { queries, patience_ns }
+        let queries = others.map(|rank| Query::new(rank, now + join_timeout_ns)).collect();
+        Self { queries, join_timeout_ns }
     }
 
     /// Advances the queries. `None` while an answer is missing.
@@ -41,7 +41,7 @@ impl RollCall {
                     false
                 }
                 Some(Err(error)) => {
-                    failed.get_or_insert(missing(error, self.patience_ns));
+                    failed.get_or_insert(missing(error, self.join_timeout_ns));
                     false
                 }
             });
@@ -70,10 +70,10 @@ impl RollCall {
 }
 
 /// Converts the error of a member without the group's region, which has not joined or has left the group.
-fn missing(error: Error, patience_ns: u64) -> Error {
+fn missing(error: Error, join_timeout_ns: u64) -> Error {
     match error {
         Error::Refused { peer, reason: OperationError::NoSuchRegion } => {
-            Error::NotJoined { peer, waited_ms: patience_ns / 1_000_000 }
+            Error::NotJoined { peer, waited_ms: join_timeout_ns / 1_000_000 }
         }
         other => other,
     }

@@ -14,7 +14,7 @@ use super::schedules::Schedules;
 pub(super) struct Inner {
     pub(super) membership: Membership,
     pub(super) state: Mutex<State>,
-    pub(super) patience_ns: u64,
+    pub(super) join_timeout_ns: u64,
     /// Number of deaths that have been checked.
     pub(super) deaths_seen: AtomicU64,
 }

@@ -198,7 +198,7 @@ impl Region {
         let region = inner.options.region;
         drop(inner);
         // Now only the node's memory and this function hold the bytes.
-        let until = engine.clock.now() + PATIENCE_NS;
+        let until = engine.clock.now() + FREE_TIMEOUT_NS;
         let is_free = engine.wait(
             until,
             |core| {
@@ -213,7 +213,7 @@ impl Region {
 }
 
 /// Longest time that operations may still use a region: longer than the detection of any dead path.
-const PATIENCE_NS: u64 = 10_000_000_000;
+const FREE_TIMEOUT_NS: u64 = 10_000_000_000;
 
 pub(in crate::fabric) const OUTSIDE: Error = Error::Invalid("the range is not within the region");
 

@@ -34,7 +34,7 @@ use crate::waiting::WaitPolicy;
 use crate::wires::{Doorbell, Ports};
 
 /// Longest time that the rack may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Error of an answer to another request.
 const UNEXPECTED: &str = "the rack answers another request; hint: is it of another version?";
@@ -122,7 +122,7 @@ struct Came {
 fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
     let mut question = serde_json::to_vec(request).map_err(|error| error.to_string())?;
     question.push(b'\n');
-    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, PATIENCE)
+    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, ANSWER_TIMEOUT)
         .map_err(|error| format!("the rack does not answer: {error}"))?;
     let unread = |error: serde_json::Error| {
         format!("the rack's answer is not understood: {error}; hint: is it of another version?")
