@@ -11,7 +11,7 @@ use rackloom_protocol::{
 };
 use thiserror::Error;
 
-use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
@@ -337,7 +337,7 @@ impl Play for Trace {
         Ok(())
     }
 
-    fn place(&self, _crew: &Crew) -> String {
+    fn position(&self, _crew: &Crew) -> String {
         format!("trace, {} of {} lines begun, {} over", self.issued, self.lines.len(), self.over)
     }
 

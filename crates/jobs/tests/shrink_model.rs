@@ -21,7 +21,7 @@ use rackloom_protocol::{
 const MS: u64 = 1_000_000;
 /// Time without a heartbeat after which a rank loses another one, in nanoseconds.
 const DETECTION_NS: u64 = 20 * MS;
-const PATIENCE_NS: u64 = 400 * MS;
+const TIMEOUT_NS: u64 = 400 * MS;
 /// Time limit in nanoseconds. Four attempts take much less: each breaks off and agrees within its timeout, after it has
 /// detected the losses.
 const LIMIT_NS: u64 = 12_000 * MS;
@@ -413,8 +413,8 @@ fn job(rank: usize, count: usize) -> Box<dyn Job> {
         repetitions: 2,
         warm_up: 0,
         shrinks: true,
-        start_timeout_ns: PATIENCE_NS,
-        drain_timeout_ns: PATIENCE_NS,
+        start_timeout_ns: TIMEOUT_NS,
+        drain_timeout_ns: TIMEOUT_NS,
         inputs: Inputs::Pattern,
         ..CollectiveSettings::default()
     };

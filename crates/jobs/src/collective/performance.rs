@@ -16,7 +16,7 @@ use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
 use super::trials::{Trials, Tried};
-use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::crew::request::Outcome;
 use crate::crew::{Crew, Rank};
 use crate::job::{Job, Output, Portion};
@@ -558,12 +558,12 @@ impl Play for Performance {
         Ok(())
     }
 
-    fn place(&self, crew: &Crew) -> String {
-        let place = match (&self.stage, &self.current) {
+    fn position(&self, crew: &Crew) -> String {
+        let position = match (&self.stage, &self.current) {
             (Stage::Restore(_), _) => return "taking up what was saved".to_owned(),
             (Stage::Fill { .. }, _) => return "writing the input".to_owned(),
             (Stage::BeforeProbe, _) => return "measuring the fabric".to_owned(),
-            (Stage::Probe(probe), _) => return probe.place(),
+            (Stage::Probe(probe), _) => return probe.position(),
             (
                 Stage::BeforeTrial
                 | Stage::Trial(_)
@@ -573,7 +573,9 @@ impl Play for Performance {
                 | Stage::BeforeAgreed
                 | Stage::Agreed,
                 _,
-            ) => return self.trials.as_ref().map_or_else(|| "trying algorithms".to_owned(), Trials::place),
+            ) => {
+                return self.trials.as_ref().map_or_else(|| "trying algorithms".to_owned(), Trials::position);
+            }
             (Stage::NextLeg | Stage::Over | Stage::Failed(_), _) | (_, None) => {
                 return "the last size".to_owned();
             }
@@ -589,12 +591,12 @@ impl Play for Performance {
             (Stage::BeforeSave | Stage::Save(_), _) => "saving".to_owned(),
             (Stage::Spoil { .. } | Stage::BeforeRun, _) => "starting".to_owned(),
         };
-        let Some(current) = &self.current else { return place };
+        let Some(current) = &self.current else { return position };
         let schedule = &current.schedule;
         let bytes = schedule.elements * self.settings.element.bytes();
         let (run, runs) = (self.runs_per_leg().min(current.runs + 1), self.runs_per_leg());
         format!(
-            "{} of {bytes} bytes by {}, run {run} of {runs}, {place}",
+            "{} of {bytes} bytes by {}, run {run} of {runs}, {position}",
             schedule.collective, schedule.algorithm
         )
     }

@@ -93,7 +93,7 @@ pub(crate) struct Probe {
     reduced_ns: Vec<u64>,
     is_reducing: bool,
     how: Option<(Arithmetic, Number)>,
-    is_asked: bool,
+    is_submitted: bool,
     has_received: bool,
     is_told: bool,
 }
@@ -117,7 +117,7 @@ impl Probe {
             reduced_ns: Vec::new(),
             is_reducing: false,
             how,
-            is_asked: false,
+            is_submitted: false,
             has_received: false,
             is_told: false,
         }
@@ -126,14 +126,14 @@ impl Probe {
     /// Continues the measurement. Returns the numbers once this rank has them.
     pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
         match poll.crew.rank {
-            0 if self.pings < PINGS || self.is_asked => self.ping(poll),
+            0 if self.pings < PINGS || self.is_submitted => self.ping(poll),
             0 if self.reduced_ns.len() < REDUCTIONS => return self.reduce(poll, blocks),
-            0 => return self.tell(poll),
+            0 => return self.send_measured(poll),
             rank if rank == self.partner && self.pings < PINGS => self.echo(poll),
-            _ => return self.hear(poll),
+            _ => return self.receive_measured(poll),
         }
         // The first poll after the last round trip begins to reduce.
-        Ok(if poll.crew.rank == 0 && !self.is_asked { Probed::Again } else { Probed::Waiting })
+        Ok(if poll.crew.rank == 0 && !self.is_submitted { Probed::Again } else { Probed::Waiting })
     }
 
     /// Records that a wait or a put succeeded.
@@ -144,16 +144,16 @@ impl Probe {
         }
     }
 
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn position(&self) -> String {
         format!("measuring the fabric, {} of {PINGS} round trips", self.pings)
     }
 
     fn ping(&mut self, poll: &mut Poll<'_>) {
-        if self.is_asked && !std::mem::take(&mut self.has_received) {
+        if self.is_submitted && !std::mem::take(&mut self.has_received) {
             return;
         }
-        self.is_asked = self.pings < PINGS;
-        if !self.is_asked {
+        self.is_submitted = self.pings < PINGS;
+        if !self.is_submitted {
             return;
         }
         self.pings += 1;
@@ -167,12 +167,12 @@ impl Probe {
 
     fn echo(&mut self, poll: &mut Poll<'_>) {
         if std::mem::take(&mut self.has_received) {
-            self.is_asked = false;
+            self.is_submitted = false;
             self.pings += 1;
             self.signal(poll, 0, NOTHING, CONTROL);
         }
-        if !self.is_asked && self.pings < PINGS {
-            self.is_asked = true;
+        if !self.is_submitted && self.pings < PINGS {
+            self.is_submitted = true;
             self.wait(poll, PING, self.pings + 1, 0);
         }
     }
@@ -235,7 +235,7 @@ impl Probe {
         Ok(true)
     }
 
-    fn tell(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
+    fn send_measured(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
         let small = self.round_trips_ns[WARM_UP as usize..SMALL_PINGS as usize].to_vec();
         let large = self.round_trips_ns[SMALL_PINGS as usize..].to_vec();
         let measured = Measured::of(small, large, self.reduced_ns[WARM_UP as usize..].to_vec());
@@ -253,7 +253,7 @@ impl Probe {
         Ok(if poll.issuer.is_idle() { Probed::Agreed(measured) } else { Probed::Waiting })
     }
 
-    fn hear(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
+    fn receive_measured(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
         if !self.is_told {
             self.is_told = true;
             self.has_received = false;

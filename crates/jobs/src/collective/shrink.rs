@@ -45,7 +45,7 @@ pub(super) fn shrinking(
     must_fit(&settings, ranks.len(), algorithm, need)?;
     let crew = Crew::new(rank.0, ranks.clone(), settings.key_seed);
     let regions = regions(&crew, need);
-    let patience_ns = settings.drain_timeout_ns;
+    let drain_timeout_ns = settings.drain_timeout_ns;
     let whole =
         CollectiveSettings { memory_bytes: settings.memory_bytes - ROOMS * need.total_bytes(), ..settings };
     let job = alone(rank, ranks.clone(), whole, checkpoints)?;
@@ -54,7 +54,7 @@ pub(super) fn shrinking(
         let group = members.iter().map(|member| ranks[usize::from(*member)].clone()).collect();
         alone(own, group, settings, Checkpoints::default()).map_err(|error| error.to_string())
     };
-    Ok(Box::new(Survivors::new(crew, regions, patience_ns, Box::new(build), job)))
+    Ok(Box::new(Survivors::new(crew, regions, drain_timeout_ns, Box::new(build), job)))
 }
 
 /// Returns the most memory that any rank of any group needs.

@@ -192,7 +192,7 @@ impl Trials {
         Ok(())
     }
 
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn position(&self) -> String {
         match self.list.get(self.medians_ns.len()) {
             Some(trial) => format!("trying {} on {} elements", trial.algorithm, trial.elements),
             None => "agreeing on the times of the trials".to_owned(),

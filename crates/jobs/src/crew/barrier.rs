@@ -169,17 +169,17 @@ mod tests {
     fn after_all_steps_each_rank_knows_of_every_rank_and_one_step_less_is_too_few() {
         for count in 1..=33 {
             let members = members(count);
-            let mut heard: Vec<BTreeSet<u16>> =
+            let mut reached: Vec<BTreeSet<u16>> =
                 members.iter().map(|member| BTreeSet::from([member.group[member.position]])).collect();
             for step in 0..members[0].steps() {
-                assert!(heard.iter().any(|set| set.len() < count), "{count}: step {step} is not needed");
-                let before = heard.clone();
+                assert!(reached.iter().any(|set| set.len() < count), "{count}: step {step} is not needed");
+                let before = reached.clone();
                 for (position, member) in members.iter().enumerate() {
                     let from = member.group.iter().position(|rank| *rank == member.waits_for(step)).unwrap();
-                    heard[position].extend(&before[from]);
+                    reached[position].extend(&before[from]);
                 }
             }
-            assert!(heard.iter().all(|set| set.len() == count), "{count}");
+            assert!(reached.iter().all(|set| set.len() == count), "{count}");
         }
     }
 

@@ -61,7 +61,7 @@ pub(crate) trait Play: Send {
     /// Records that a request of the play succeeded with `value`. An error ends the play.
     fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, value: u64) -> Result<(), String>;
     /// Returns a description of the point that the rank has reached in the program.
-    fn place(&self, crew: &Crew) -> String;
+    fn position(&self, crew: &Crew) -> String;
     /// Adds the findings and measurements to `result`.
     fn contribute(&self, result: &mut JobResult);
     /// Returns the location of the job's result in memory, once the job is complete.
@@ -106,7 +106,7 @@ pub(crate) struct Ensemble<P> {
     limits: Limits,
     lost: BTreeSet<u16>,
     /// Ranks that could not be notified that this rank has broken off.
-    untold: BTreeSet<u16>,
+    unnotified: BTreeSet<u16>,
     notices_repeated: u32,
     failures: Vec<String>,
     failures_omitted: u64,
@@ -132,7 +132,7 @@ impl<P: Play> Ensemble<P> {
             stage: Stage::Gather(StartWait::new(limits.start_timeout_ns)),
             limits,
             lost: BTreeSet::new(),
-            untold: BTreeSet::new(),
+            unnotified: BTreeSet::new(),
             notices_repeated: 0,
             failures: Vec::new(),
             failures_omitted: 0,
@@ -150,7 +150,7 @@ impl<P: Play> Ensemble<P> {
         loop {
             let before = self.progress();
             while let Some(outcome) = self.issuer.pop_outcome() {
-                self.hear(now, memory, &outcome);
+                self.handle_outcome(now, memory, &outcome);
             }
             is_busy |= self.act(now, seat, memory);
             self.issuer.pump(now, seat);
@@ -261,9 +261,9 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Processes the result of a request.
-    fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+    fn handle_outcome(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.handle_untold(now, peer, failure);
+            self.handle_unnotified(now, peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -274,7 +274,7 @@ impl<P: Play> Ensemble<P> {
             (Ok(value), Tag::BarrierSignal | Tag::BarrierWait) => {
                 if !self.barrier.is_right(outcome, value) {
                     let what = outcome.kind.name();
-                    self.fail(format!("a barrier's {what} ended with {value} at {}", self.place()));
+                    self.fail(format!("a barrier's {what} ended with {value} at {}", self.position()));
                 }
                 self.barrier.succeeded(&self.crew, &mut self.issuer);
             }
@@ -334,21 +334,21 @@ impl<P: Play> Ensemble<P> {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
-        let place = self.place();
+        let position = self.position();
         match why {
-            Why::Loss(reason) => self.excused.push(format!("broke off at {place}: {reason}")),
-            Why::Fault(reason) => self.fail(format!("broke off at {place}: {reason}")),
-            Why::Refusal(reason) => self.refusals.push(format!("broke off at {place}: {reason}")),
+            Why::Loss(reason) => self.excused.push(format!("broke off at {position}: {reason}")),
+            Why::Fault(reason) => self.fail(format!("broke off at {position}: {reason}")),
+            Why::Refusal(reason) => self.refusals.push(format!("broke off at {position}: {reason}")),
         }
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
-        self.crew.others().for_each(|peer| self.tell(peer));
+        self.crew.others().for_each(|peer| self.notify_abort(peer));
         let until = now + self.limits.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
 
     /// Notifies `peer` that this rank has broken off.
-    fn tell(&mut self, peer: u16) {
+    fn notify_abort(&mut self, peer: u16) {
         let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
         let notice = (u64::from(self.crew.rank) + 1) | lost << 16;
         let target = self.crew.address(peer, CONTROL, 8 * ABORT_WORD);
@@ -359,24 +359,24 @@ impl<P: Play> Ensemble<P> {
 
     /// Handles a notice that did not arrive. Memory that fails intermittently may accept the next notice, and a lost
     /// rank may return. A notice is not repeated so late that it could not complete before the drain deadline.
-    fn handle_untold(&mut self, now: Instant, peer: NodeId, failure: Failure) {
+    fn handle_unnotified(&mut self, now: Instant, peer: NodeId, failure: Failure) {
         let ends_in_time = match self.stage {
             Stage::BreakOff { until } => now + self.limits.drain_timeout_ns / 2 < until,
             _ => true,
         };
         if failure.may_pass() && ends_in_time && self.notices_repeated < NOTICES_REPEATED_MAX {
             self.notices_repeated += 1;
-            self.tell(peer.0);
+            self.notify_abort(peer.0);
         } else {
-            self.untold.insert(peer.0);
+            self.unnotified.insert(peer.0);
         }
     }
 
     /// Handles a node that is reachable again. The node may not have noticed the loss, and may wait for work that this
     /// rank has given up.
     fn handle_reached(&mut self, node: NodeId) {
-        if self.untold.remove(&node.0) {
-            self.tell(node.0);
+        if self.unnotified.remove(&node.0) {
+            self.notify_abort(node.0);
         }
     }
 
@@ -410,15 +410,16 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Returns a description of the point that the rank has reached.
-    fn place(&self) -> String {
+    fn position(&self) -> String {
         match self.stage {
             Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
-            Stage::Playing => self.play.place(&self.crew),
+            Stage::Playing => self.play.position(&self.crew),
             Stage::Meeting { is_last } => {
                 let whom = self.crew.name(self.barrier.waits_for());
                 let which = if is_last { "the last barrier" } else { "the barrier before" };
-                let place = if is_last { String::new() } else { format!(" {}", self.play.place(&self.crew)) };
-                format!("{which}{place}, waiting for {whom}")
+                let position =
+                    if is_last { String::new() } else { format!(" {}", self.play.position(&self.crew)) };
+                format!("{which}{position}, waiting for {whom}")
             }
             Stage::Close => "the end, closing".to_owned(),
             Stage::BreakOff { .. } => "broken off, waiting for outstanding operations".to_owned(),
@@ -451,7 +452,7 @@ impl<P: Play> Job for Ensemble<P> {
 
     fn waiting_for(&self) -> String {
         let outstanding = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
-        format!("{} ({outstanding})", self.place())
+        format!("{} ({outstanding})", self.position())
     }
 
     fn result(&mut self) -> JobResult {

@@ -56,7 +56,7 @@ pub(crate) struct Issuer {
     outstanding: BTreeMap<u64, Ticket>,
     outstanding_work: usize,
     outstanding_max: usize,
-    patience_ns: u64,
+    start_timeout_ns: u64,
     next_operation: u64,
     /// Posted stores per target that no flush covers yet.
     posted: BTreeMap<NodeId, u32>,
@@ -75,15 +75,15 @@ pub(crate) struct Issuer {
 }
 
 impl Issuer {
-    /// Returns an empty issuer. An unreachable target that is not known to be lost is retried for `patience_ns`.
-    pub(crate) fn new(outstanding_max: usize, patience_ns: u64) -> Self {
+    /// Returns an empty issuer. An unreachable target that is not known to be lost is retried for `start_timeout_ns`.
+    pub(crate) fn new(outstanding_max: usize, start_timeout_ns: u64) -> Self {
         Self {
             work: VecDeque::new(),
             urgent: VecDeque::new(),
             outstanding: BTreeMap::new(),
             outstanding_work: 0,
             outstanding_max: outstanding_max.max(1),
-            patience_ns,
+            start_timeout_ns,
             next_operation: 1,
             posted: BTreeMap::new(),
             lost: BTreeSet::new(),
@@ -233,7 +233,7 @@ impl Issuer {
         match refused {
             CommandRefused::Busy => true,
             CommandRefused::Unreachable(node) => {
-                !self.lost.contains(&node) && now.since(begun) < self.patience_ns
+                !self.lost.contains(&node) && now.since(begun) < self.start_timeout_ns
             }
             _ => false,
         }

@@ -103,7 +103,7 @@ fn posted_stores_are_under_way_until_their_flush_ends() {
 }
 
 #[test]
-fn an_unreachable_target_is_tried_until_it_is_lost_or_patience_ends() {
+fn an_unreachable_target_is_tried_until_it_is_lost_or_the_timeout_ends() {
     for is_lost in [false, true] {
         let mut issuer = Issuer::new(32, 1_000);
         issuer.submit(store(0, Completion::Visible));

@@ -105,11 +105,11 @@ fn where_memory_is_short_distant_ranks_give_way_first() {
 
 #[test]
 fn giving_way_is_said() {
-    let asked = settings(1 << 20, 9 << 20);
-    let said = Layout::new(4, &asked).unwrap().shortfall(&asked).unwrap();
+    let wanted = settings(1 << 20, 9 << 20);
+    let said = Layout::new(4, &wanted).unwrap().shortfall(&wanted).unwrap();
     assert!(said.contains("1048576 bytes between neighbouring ranks, 65537 between others"), "{said}");
-    let asked = settings(1 << 20, 64 << 20);
-    assert_eq!(Layout::new(4, &asked).unwrap().shortfall(&asked), None);
+    let wanted = settings(1 << 20, 64 << 20);
+    assert_eq!(Layout::new(4, &wanted).unwrap().shortfall(&wanted), None);
 }
 
 #[test]

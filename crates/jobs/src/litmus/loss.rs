@@ -65,7 +65,7 @@ impl Litmus {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
-        let place = self.place();
+        let place = self.position();
         match why {
             Why::Loss(reason) => self.findings.excused.push(format!("broke off at {place}: {reason}")),
             Why::Fault(reason) => self.findings.fail(format!("broke off at {place}: {reason}")),
@@ -74,14 +74,14 @@ impl Litmus {
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
         for peer in 0..self.scene.peers.len() {
-            self.tell(self.scene.peers[peer]);
+            self.notify_abort(self.scene.peers[peer]);
         }
         let until = now + self.scene.settings.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
 
     /// Notifies `peer` that this rank has broken off.
-    fn tell(&mut self, peer: u16) {
+    fn notify_abort(&mut self, peer: u16) {
         let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
         let notice = (u64::from(self.scene.rank) + 1) | lost << 16;
         let target = self.scene.address(peer, CONTROL, self.scene.layout.abort_offset());
@@ -92,20 +92,20 @@ impl Litmus {
 
     /// Handles a notice that did not arrive. Memory that fails intermittently may accept the next notice, and a lost
     /// rank may return.
-    pub(super) fn handle_untold(&mut self, peer: NodeId, failure: Failure) {
+    pub(super) fn handle_unnotified(&mut self, peer: NodeId, failure: Failure) {
         if failure.is_refusal() && self.notices_repeated < NOTICES_REPEATED_MAX {
             self.notices_repeated += 1;
-            self.tell(peer.0);
+            self.notify_abort(peer.0);
         } else {
-            self.untold.insert(peer.0);
+            self.unnotified.insert(peer.0);
         }
     }
 
     /// Handles a node that is reachable again. The node may not have noticed the loss, and may wait for work that this
     /// rank has given up.
     pub(super) fn handle_reached(&mut self, node: NodeId) {
-        if self.untold.remove(&node.0) {
-            self.tell(node.0);
+        if self.unnotified.remove(&node.0) {
+            self.notify_abort(node.0);
         }
     }
 

@@ -31,7 +31,7 @@ use self::findings::Findings;
 use self::lanes::Lanes;
 use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
-use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Reads, Poll, Writes};
+use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Poll, Reads, Writes};
 use self::scene::Scene;
 use crate::crew::Rank;
 use crate::crew::Why;
@@ -101,7 +101,7 @@ pub struct Litmus {
     stage: Stage,
     lost: BTreeSet<u16>,
     /// Ranks that could not be notified that this rank has broken off.
-    untold: BTreeSet<u16>,
+    unnotified: BTreeSet<u16>,
     notices_repeated: u32,
     is_prepared: bool,
     is_complete: bool,
@@ -122,7 +122,7 @@ impl Litmus {
             barrier: Barrier::new(scene.group(), scene.rank),
             stage: Stage::Gather(StartWait::new(scene.settings.start_timeout_ns)),
             lost: BTreeSet::new(),
-            untold: BTreeSet::new(),
+            unnotified: BTreeSet::new(),
             notices_repeated: 0,
             is_prepared: false,
             is_complete: false,
@@ -137,7 +137,7 @@ impl Litmus {
         loop {
             let before = self.progress();
             while let Some(outcome) = self.issuer.pop_outcome() {
-                self.hear(now, memory, &outcome);
+                self.handle_outcome(now, memory, &outcome);
             }
             self.act(now, seat, memory);
             self.issuer.pump(now, seat);
@@ -281,9 +281,9 @@ impl Litmus {
     }
 
     /// Processes the result of a request.
-    fn hear(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+    fn handle_outcome(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
-            self.handle_untold(peer, failure);
+            self.handle_unnotified(peer, failure);
         }
         if matches!(self.stage, Stage::Close | Stage::BreakOff { .. } | Stage::Over) {
             return;
@@ -294,7 +294,8 @@ impl Litmus {
             (Ok(value), Tag::BarrierSignal | Tag::BarrierWait) => {
                 if !self.barrier.is_right(outcome, value) {
                     let what = outcome.kind.name();
-                    self.findings.fail(format!("a barrier's {what} ended with {value} at {}", self.place()));
+                    self.findings
+                        .fail(format!("a barrier's {what} ended with {value} at {}", self.position()));
                 }
                 self.barrier.succeeded(&self.scene, &mut self.issuer);
             }
@@ -315,7 +316,7 @@ impl Litmus {
     }
 
     /// Returns a description of the point that the rank has reached.
-    fn place(&self) -> String {
+    fn position(&self) -> String {
         let round = format!("round {} of {}", self.scene.round + 1, self.scene.settings.rounds);
         match &self.stage {
             Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
@@ -367,7 +368,7 @@ impl Job for Litmus {
 
     fn waiting_for(&self) -> String {
         let outstanding = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());
-        format!("{} ({outstanding})", self.place())
+        format!("{} ({outstanding})", self.position())
     }
 
     fn result(&mut self) -> JobResult {

@@ -129,7 +129,7 @@ fn a_byte_planted_in_the_owners_memory_is_found_by_the_owner() {
     for (region, offset, word) in planted(&mut probe) {
         let mut toy = Toy::new(&ranks(3), &settings(), 9);
         // The last check of round 1 comes after the barrier that follows the forbidden accesses.
-        toy.run_until(|toy| toy.job(1).place().contains("round 2 of 2, barrier after the work")).unwrap();
+        toy.run_until(|toy| toy.job(1).position().contains("round 2 of 2, barrier after the work")).unwrap();
         toy.memory(1).bytes_mut(region)[offset as usize] ^= 0x20;
         toy.run().unwrap();
         let results = results(&mut toy, 3);
@@ -149,14 +149,14 @@ fn a_spoiled_contended_word_is_found() {
         .layout
         .contended_offset(super::layout::ContendedWord::FetchAddEight);
     let mut toy = Toy::new(&ranks(3), &settings(), 9);
-    toy.run_until(|toy| toy.job(1).place().contains("round 2 of 2, barrier after the work")).unwrap();
+    toy.run_until(|toy| toy.job(1).position().contains("round 2 of 2, barrier after the work")).unwrap();
     toy.memory(1).bytes_mut(DATA)[offset as usize] ^= 1;
     toy.run().unwrap();
     assert_eq!(toy.job(1).result().mismatch_count, 1);
 }
 
 /// Kills rank 2 after `steps` steps and reports the loss to the others. Returns `None` if the run was over before.
-fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
+fn kill_after(steps: u32, seed: u64, all_receive: bool) -> Option<Vec<JobResult>> {
     let settings = LitmusSettings { drain_timeout_ns: 500_000, ..settings() };
     let mut toy = Toy::new(&ranks(4), &settings, seed);
     let mut step = 0_u32;
@@ -166,7 +166,7 @@ fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
     })
     .unwrap();
     // At its end a rank has no outstanding work for others, so its end is no loss.
-    if step <= steps || toy.job(2).place().contains("the end") {
+    if step <= steps || toy.job(2).position().contains("the end") {
         return None;
     }
     toy.kill(2);
@@ -178,11 +178,11 @@ fn kill_after(steps: u32, seed: u64, all_hear: bool) -> Option<Vec<JobResult>> {
     .unwrap();
     // Rank 3 may have to learn of the loss from the notices of the others. Then its operations to the lost rank never
     // complete.
-    for rank in if all_hear { vec![3, 0, 1] } else { vec![0, 1] } {
+    for rank in if all_receive { vec![3, 0, 1] } else { vec![0, 1] } {
         toy.announce_loss(rank, 2);
         toy.run_until(|toy| {
             step += 1;
-            toy.job(rank).place().contains("broken off") || step.is_multiple_of(100)
+            toy.job(rank).position().contains("broken off") || step.is_multiple_of(100)
         })
         .unwrap();
     }
@@ -212,7 +212,7 @@ fn a_failure_at_any_time_ends_the_run_and_names_only_the_failed_rank() {
 #[test]
 fn what_survivors_hold_is_still_checked_after_a_death() {
     let mut toy = Toy::new(&ranks(3), &settings(), 5);
-    toy.run_until(|toy| toy.job(0).place().contains("order")).unwrap();
+    toy.run_until(|toy| toy.job(0).position().contains("order")).unwrap();
     toy.kill(2);
     let guard = toy.job(0).scene.layout.extents(DATA).next().unwrap();
     toy.memory(0).bytes_mut(DATA)[guard.offset as usize] ^= 1;
@@ -253,7 +253,7 @@ fn tenants_share_the_rack_and_not_a_byte() {
 #[test]
 fn what_it_waits_for_names_round_phase_and_rank() {
     let mut toy = Toy::new(&ranks(3), &settings(), 5);
-    toy.run_until(|toy| toy.job(0).place().contains("order")).unwrap();
+    toy.run_until(|toy| toy.job(0).position().contains("order")).unwrap();
     toy.kill(2);
     let stuck = toy.run().unwrap_err();
     assert!(stuck.contains("round 1 of 2, order, waiting for flags of"), "{stuck}");

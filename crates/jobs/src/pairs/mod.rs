@@ -12,7 +12,7 @@ use rackloom_protocol::{Access, Comparison, Instant, Memory, NodeId, RegionConfi
 use thiserror::Error;
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
-use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::Outcome;
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
@@ -345,7 +345,7 @@ impl Play for Measurement {
         Ok(())
     }
 
-    fn place(&self, crew: &Crew) -> String {
+    fn position(&self, crew: &Crew) -> String {
         let Some(case) = self.case() else { return "the beginning".to_owned() };
         let (name, bytes) = (case.operation.name(), case.bytes);
         format!("{name} of {bytes} bytes from {} to {}", crew.name(case.from), crew.name(case.to))

@@ -20,7 +20,7 @@ use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
 
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
-use self::group_room::{GroupMemory, GroupSeat, GroupRoom};
+use self::group_room::{GroupMemory, GroupRoom, GroupSeat};
 use self::proposals::{FIRST_PROPOSAL, Proposals};
 use crate::crew::Crew;
 use crate::job::{Job, Output, Portion, Progress, Seat};
@@ -258,7 +258,8 @@ impl Survivors {
             return Err("those who are left could not agree who goes on".to_owned());
         }
         let proposals = &self.proposals;
-        let silent = ranks(members & reachable).filter(|rank| proposals.latest(*rank) != self.agreement.proposal);
+        let silent =
+            ranks(members & reachable).filter(|rank| proposals.latest(*rank) != self.agreement.proposal);
         let silent = silent.fold(0, |all, rank| all | bit(rank));
         self.proposals.read_from(now, silent, &self.crew, seat);
         Ok(Progress::Running(Some(until.min(now + LOOK_INTERVAL_NS))))

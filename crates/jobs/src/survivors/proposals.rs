@@ -146,7 +146,12 @@ impl Proposals {
     }
 
     /// Publishes `proposal` as the present proposal: others can read it from now on, and it is put to the ranks of `to`.
-    pub(super) fn publish(&mut self, proposal: Proposal, to: u64, memory: &mut dyn Memory) -> Result<(), String> {
+    pub(super) fn publish(
+        &mut self,
+        proposal: Proposal,
+        to: u64,
+        memory: &mut dyn Memory,
+    ) -> Result<(), String> {
         let failed = |fault| format!("own memory cannot be written: {fault:?}");
         let bytes: Vec<u8> = proposal.words().into_iter().flat_map(u64::to_le_bytes).collect();
         self.stage = (self.stage + 1) % STAGES;
@@ -184,7 +189,8 @@ impl Proposals {
             };
             let number = self.own_proposal.number;
             let kind = SignalKind::Set;
-            let signal = Signal { region: PROPOSALS, offset: slot.offset, key: slot.key, kind, value: number };
+            let signal =
+                Signal { region: PROPOSALS, offset: slot.offset, key: slot.key, kind, value: number };
             let operation = OperationId(self.next);
             let put = Command::Put { operation, target, source, signal: Some(signal) };
             if self.is_taken(seat.command(now, put)) {
@@ -219,7 +225,9 @@ impl Proposals {
         match answer {
             Ok(_) => self.next += 1,
             Err(CommandRefused::Busy | CommandRefused::Unreachable(_)) => {}
-            Err(_) => self.excluded = (0..self.count).map(bit).fold(0, |all, rank| all | rank) & !bit(self.own),
+            Err(_) => {
+                self.excluded = (0..self.count).map(bit).fold(0, |all, rank| all | rank) & !bit(self.own)
+            }
         }
         answer.is_ok()
     }

@@ -17,7 +17,7 @@ use rackloom_protocol::{
 use thiserror::Error;
 
 use self::targets::Scheme;
-use crate::crew::ensemble::{Ensemble, Limits, Play, Step, Poll};
+use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::crew::pattern::Pattern;
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::crew::{CONTROL_BYTES, Crew, Rank};
@@ -362,7 +362,7 @@ impl Play for Traffic {
         Ok(())
     }
 
-    fn place(&self, _crew: &Crew) -> String {
+    fn position(&self, _crew: &Crew) -> String {
         let (pattern, total) = (self.settings.pattern, self.targets.len());
         format!("{pattern}, {} of {total} messages sent, {} over", self.issued, self.over)
     }

@@ -12,7 +12,7 @@ use super::super::findings::{Expected, Findings};
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES, READABLE, SMALL_LANE_BYTES};
 use super::super::scene::Scene;
-use super::{Phase, Sweeper, Poll};
+use super::{Phase, Poll, Sweeper};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Number of a region that does not exist.

@@ -14,7 +14,7 @@ use super::super::lanes::Lane;
 use super::super::layout::{CONTROL, DATA};
 use super::super::scene::Scene;
 use super::write::transfer;
-use super::{Phase, Sweeper, Poll};
+use super::{Phase, Poll, Sweeper};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// First item number of the waits.

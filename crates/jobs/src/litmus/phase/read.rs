@@ -10,7 +10,7 @@ use rackloom_protocol::LocalRange;
 use super::super::findings::Expected;
 use super::super::lanes::Lane;
 use super::super::layout::{LANES, READABLE};
-use super::{Phase, Sweeper, Poll};
+use super::{Phase, Poll, Sweeper};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Reads of the others' readable regions.

@@ -10,7 +10,7 @@ use rackloom_protocol::{Completion, LocalRange, NodeId};
 use super::super::case::CaseKind;
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES};
-use super::{Phase, Sweeper, Poll};
+use super::{Phase, Poll, Sweeper};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
 /// Item number of a flush.

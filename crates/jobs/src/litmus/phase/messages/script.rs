@@ -12,7 +12,7 @@ use super::super::super::scene::Scene;
 
 /// Number of unmatched messages that must be allowed for "go" to follow the early messages and the first part of the
 /// burst. If fewer are allowed, "go" is sent first.
-const PATIENCE_NEEDED: usize = 28;
+const OFFERS_FOR_ALL: usize = 28;
 /// Length of a message of the burst, in bytes. Sixteen of them are nearly the budget of one sender.
 const BURST_BYTES: u64 = 4000;
 /// Number of messages of the burst before and after "go".
@@ -95,8 +95,10 @@ impl Script {
         let any = [message(Kind::Any, 0, ANY_BYTES)];
         let go = [message(Kind::Go, 0, 0)];
         let before: Vec<_> = early.into_iter().chain(burst(BURST_BEFORE)).collect();
-        let is_patient = scene.settings.offers_max.min(scene.settings.outstanding_max) >= PATIENCE_NEEDED;
-        let (first, second) = if is_patient { (&before[..], &go[..]) } else { (&go[..], &before[..]) };
+        let has_offers_for_all =
+            scene.settings.offers_max.min(scene.settings.outstanding_max) >= OFFERS_FOR_ALL;
+        let (first, second) =
+            if has_offers_for_all { (&before[..], &go[..]) } else { (&go[..], &before[..]) };
         let mut messages: Vec<_> = any.iter().chain(first).chain(second).copied().collect();
         messages.extend(burst(BURST_AFTER));
         messages.extend(late.map(|(number, bytes)| message(Kind::Late, number, bytes)));
@@ -155,7 +157,7 @@ mod tests {
         let script = script(64, 1 << 20);
         let before = &script.messages[..=script.go];
         assert!(before.iter().map(|message| message.bytes).sum::<u64>() > EAGER_BUDGET_BYTES);
-        assert!(before.len() <= PATIENCE_NEEDED, "{}", before.len());
+        assert!(before.len() <= OFFERS_FOR_ALL, "{}", before.len());
         assert!(before.iter().any(|message| message.bytes > EAGER_BYTES_MAX));
     }
 
