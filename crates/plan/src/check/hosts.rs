@@ -38,7 +38,7 @@ fn addresses(check: &mut Inspection<'_>, host: &HostPlan) {
     for (index, link) in plan.links.iter().enumerate().filter(|(index, _)| host.addresses.contains_key(index))
     {
         let own = format!("{path}.addresses.{}", link.name);
-        let is_here = host.members.contains(&link.edge.a) || host.members.contains(&link.edge.b);
+        let is_here = host.nodes.contains(&link.edge.a) || host.nodes.contains(&link.edge.b);
         debug_assert!(host.address_of(index).is_some());
         if !is_here || !plan.joins_hosts(&link.edge) {
             let message = format!("{} does not leave host {}", quoted(&link.name), quoted(&host.name));
@@ -102,7 +102,7 @@ fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
     let mut taken: BTreeMap<_, &str> = BTreeMap::new();
     for (index, link) in plan.links.iter().enumerate() {
         let edge = &link.edge;
-        let is_here = host.members.contains(&edge.a) || host.members.contains(&edge.b);
+        let is_here = host.nodes.contains(&edge.a) || host.nodes.contains(&edge.b);
         let own = format!("{path}.interfaces.{}", link.name);
         if !is_here || !plan.joins_hosts(edge) {
             if host.interfaces.contains_key(&index) {
@@ -113,7 +113,7 @@ fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
             continue;
         }
         let Some(interface) = host.interface_of(index) else {
-            if check.intact(&[&default]) {
+            if check.intact(&[&default, &own]) {
                 let (name, host) = (quoted(&link.name), quoted(&host.name));
                 let message = format!("{name} leaves host {host}, which names no interface for it");
                 let hint = "write `interface: eth1`, the name that the machine gives it";

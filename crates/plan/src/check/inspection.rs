@@ -128,6 +128,9 @@ impl Visit for Ranges {
         }
     }
 
+    /// Names and addresses have no range.
+    fn of_link(&mut self, _: &'static Key, _: usize, _: &dyn Shown) {}
+
     fn open(&mut self, key: &'static Key) {
         self.path.push(key.name);
     }

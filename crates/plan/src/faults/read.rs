@@ -11,19 +11,18 @@ use rackloom_protocol::NodeId;
 
 use super::kind::{COMMON, FaultKind, KindKeys};
 use super::{
-    Conditions, ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, JobPosition,
-    LinkDirection, MemoryConditions, RequiredEvents, Timing, Trigger, loss_of, select,
+    Conditions, ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, JobPosition, LinkDirection,
+    MemoryConditions, Timing, Trigger, loss_of, select,
 };
 use crate::model::loss::LossByKind;
 use crate::model::pick::{OPERATION_NAMES, Pick};
 use crate::model::plan::Plan;
 use crate::read::document::{Content, Value};
-use crate::read::fields::{Fields, FileKind, Reader, in_range, prefixed};
-use crate::read::member_name;
+use crate::read::fields::{Fields, FileKind, Reader};
 use crate::read::mistake::{Complaint, PlanError, Source, quoted};
 use crate::read::text::{TextFile, Unreadable, text_of};
-use crate::schema::{self, EVENT, FAULTS_EXPECT};
-use crate::setting::quantity::{nanoseconds, probability, rate, whole};
+use crate::schema::{self, AfterKeys, EVENT, EventKeys, FAULTS_EXPECT, ScriptKeys, WhenKeys};
+use crate::setting::quantity::whole;
 
 const SCRIPT_FILE: FileKind =
     FileKind { name: "a fault script", example: "`name: cut` and `events: [{what: down, where: n0--n1}]`" };
@@ -63,9 +62,7 @@ fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanErro
             Complaint::about("the script has no `name`").hint("add a line like `name: cut-one-way`");
         reader.complain(value.position, complaint);
     }
-    let name = reader.value(&root, "name", String::new(), |text| {
-        member_name(text).map_err(|complaint| complaint.reworded(format!("{} is no name", quoted(text))))
-    });
+    let ScriptKeys { name, .. } = reader.section(&root, ScriptKeys::default());
     let items = reader.items(root.find("events"), "events");
     let (mut events, mut positions) = (Vec::new(), Vec::new());
     for (number, item) in items.iter().take(EVENTS_MAX).enumerate() {
@@ -94,7 +91,6 @@ fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanErro
 fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> Option<FaultEvent> {
     let before = reader.mistakes.len();
     let fields = reader.open(Some(item), format!("events[{number}]"), &EVENT);
-    let words: Vec<_> = FaultKind::ALL.iter().map(|kind| (kind.name(), *kind)).collect();
     for key in ["what", "where"] {
         if fields.find(key).is_none() {
             let message = format!("event {number} does not state `{key}`");
@@ -102,13 +98,15 @@ fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> O
                 .complain(item.position, Complaint::about(message).hint(format!("say it: {}", example(key))));
         }
     }
-    let kind = reader.choice(&fields, "what", FaultKind::Loss, &words);
-    if reader.mistakes.len() == before {
+    let has_all = reader.mistakes.len() == before;
+    let stated = reader.section(&fields, EventKeys::default());
+    let kind = stated.what;
+    if has_all && reader.positions.is_intact(&fields.path_of("what")) {
         keys(reader, &fields, kind, item);
     }
-    let trigger = trigger(reader, plan, &fields);
-    let timing = timing(reader, &fields, kind);
-    let fault = fault(reader, plan, &fields, kind);
+    let trigger = trigger(reader, plan, &fields, &stated);
+    let timing = timing(reader, &fields, &stated);
+    let fault = fault(reader, plan, &fields, &stated);
     let label = format!("{kind} {}", targets(reader, &fields).join(", "));
     let is_whole = reader.mistakes.len() == before;
     is_whole.then_some(FaultEvent { fault, trigger, timing, label, line: item.position.line })
@@ -148,7 +146,7 @@ fn keys(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind, item: &Va
     }
 }
 
-fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
+fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, event: &EventKeys) -> Trigger {
     let stated: Vec<_> =
         ["at", "after", "when"].into_iter().filter(|key| fields.find(key).is_some()).collect();
     if let [first, second, ..] = stated[..] {
@@ -156,20 +154,15 @@ fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger
         let message = format!("`{first}` and `{second}` both state when it begins");
         reader.complain(position, Complaint::about(message).hint("leave one of them out"));
     }
-    let at_ns = reader.value(fields, "at", 0, |text| match text.strip_prefix('-') {
-        Some(_) => Err(Complaint::about(format!("{} lies in the past", quoted(text)))
-            .hint("time counts from the moment at which all links are up")),
-        None => in_range(&EVENT, "at", nanoseconds(text)?),
-    });
     let after = fields.find("after").is_some().then(|| frames_passed(reader, plan, fields));
     let when = fields.find("when").is_some().then(|| progress_reached(reader, plan, fields));
-    after.or(when).unwrap_or(Trigger::At(at_ns))
+    after.or(when).unwrap_or(Trigger::At(event.at_ns.0))
 }
 
 fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
     let after = reader.open_under(fields, "after", &schema::AFTER);
     demand(reader, fields, "after", &after, &["frames", "way"]);
-    let count = reader.value(&after, "frames", 1, |text| in_range(&schema::AFTER, "frames", whole(text)?));
+    let AfterKeys { frames: count, .. } = reader.section(&after, AfterKeys::default());
     let nowhere = LinkDirection { edge: 0, direction: crate::impair::Direction::Forward };
     let way = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
     Trigger::Frames { way, count }
@@ -179,8 +172,8 @@ fn progress_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -
     let when = reader.open_under(fields, "when", &schema::WHEN);
     demand(reader, fields, "when", &when, &["node"]);
     let node = reader.value(&when, "node", NodeId(0), |text| select::endpoint(plan, text));
-    let mut count = |key| reader.value(&when, key, 1, |text| in_range(&schema::WHEN, key, whole(text)?));
-    let place = JobPosition { run: count("run"), step: count("step") };
+    let WhenKeys { run, step, .. } = reader.section(&when, WhenKeys::default());
+    let place = JobPosition { run, step };
     Trigger::Reached { node, place }
 }
 
@@ -200,11 +193,8 @@ fn demand(
     }
 }
 
-fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timing {
-    let mut time =
-        |key| reader.value(fields, key, None, |text| in_range(&EVENT, key, nanoseconds(text)?).map(Some));
-    let (for_ns, ramp_ns, every_ns) = (time("for"), time("ramp"), time("every"));
-    let times = reader.value(fields, "times", None, |text| in_range(&EVENT, "times", whole(text)?).map(Some));
+fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, event: &EventKeys) -> Timing {
+    let EventKeys { what: kind, for_ns, ramp_ns, every_ns, times, .. } = *event;
     let position_of = |key| fields.find(key).map(|value| value.position).unwrap_or_default();
     if times.is_some() && every_ns.is_none() {
         let complaint = Complaint::about("`times` has no effect without `every`");
@@ -233,11 +223,12 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Timi
     Timing { for_ns, ramp_ns: ramp_ns.unwrap_or(0), every_ns, times }
 }
 
-fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultKind) -> Fault {
+fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, event: &EventKeys) -> Fault {
+    let kind = event.what;
     if kind.keys().members {
         let member = if kind.is_of_memory() { select::owner } else { select::member };
         let members = resolve(reader, fields, |word| member(plan, word).map(|member| vec![member]));
-        let conditions = memory_conditions(reader, fields, kind);
+        let conditions = memory_conditions(event);
         return match kind {
             FaultKind::SlowMemory | FaultKind::FailMemory => Fault::Memory { members, conditions },
             FaultKind::Revoke => Fault::Revoke(members),
@@ -252,36 +243,29 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, kind: FaultK
     let ways = resolve(reader, fields, |word| select::directions(plan, word));
     match kind {
         FaultKind::Drop => Fault::Drop { ways, numbers: frame_numbers(reader, fields) },
-        _ => Fault::Links { ways, conditions: conditions(reader, fields, kind) },
+        _ => Fault::Links { ways, conditions: conditions(reader, fields, event) },
     }
 }
 
-fn memory_conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> MemoryConditions {
-    match kind {
-        FaultKind::SlowMemory => {
-            let late_ns = reader.value(fields, "by", 0, |text| in_range(&EVENT, "by", nanoseconds(text)?));
-            MemoryConditions { late_ns, fail: 0.0 }
-        }
-        FaultKind::FailMemory => {
-            MemoryConditions { late_ns: 0, fail: reader.value(fields, "rate", 0.0, probability) }
-        }
+fn memory_conditions(event: &EventKeys) -> MemoryConditions {
+    match event.what {
+        FaultKind::SlowMemory => MemoryConditions { late_ns: event.by_ns.unwrap_or(0), fail: 0.0 },
+        FaultKind::FailMemory => MemoryConditions { late_ns: 0, fail: event.rate.unwrap_or(0.0) },
         _ => MemoryConditions::default(),
     }
 }
 
-fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, kind: FaultKind) -> Conditions {
-    let rate = reader.value(fields, "rate", 0.0, probability);
+fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, event: &EventKeys) -> Conditions {
     let kinds = frame_kinds(reader, fields);
     let pick = pick(reader, fields);
-    let delay_ns = reader.value(fields, "by", 0, |text| in_range(&EVENT, "by", nanoseconds(text)?));
-    let share = reader.value(fields, "share", 1.0, |text| match probability(text)? {
-        share if share > 0.0 => Ok(share),
-        _ => Err(Complaint::about("no share of the rate is left").hint("say `what: down` for that")),
-    });
-    let parts: Vec<_> = FramePart::ALL.iter().map(|part| (part.name(), *part)).collect();
-    let corrupt_part = reader.choice(fields, "part", FramePart::Any, &parts);
+    let (rate, delay_ns, corrupt_part) = (event.rate.unwrap_or(0.0), event.by_ns.unwrap_or(0), event.part);
+    let share = event.share.unwrap_or(1.0);
+    if let (true, Some(stated)) = (share == 0.0, fields.find("share")) {
+        let complaint = Complaint::about("no share of the rate is left").hint("say `what: down` for that");
+        reader.complain(stated.position, complaint.at(&fields.path_of("share")));
+    }
     let none = Conditions::default();
-    match kind {
+    match event.what {
         FaultKind::Loss if pick.is_any() => Conditions { picked: Some((pick, rate)), ..none },
         FaultKind::Loss if kinds.is_empty() => Conditions { loss: rate, ..none },
         FaultKind::Loss => Conditions { loss_by_kind: loss_of(&kinds, rate), ..none },
@@ -382,7 +366,7 @@ fn frame_numbers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u64> {
         let number = reader.scalar(item, &path).and_then(|text| match whole(text) {
             Ok(0) => Err(Complaint::about(format!("`{path}` counts frames from 1, found 0"))
                 .hint("the first data frame from the event on is number 1")),
-            other => other.map_err(|complaint| prefixed(&path, complaint)),
+            other => other.map_err(|complaint| complaint.at(&path)),
         });
         match number {
             Ok(number) => numbers.push(number),
@@ -444,8 +428,6 @@ fn expectations(
         _ => false,
     });
     let usual = if kills_a_node { ExpectedEnd::Either } else { ExpectedEnd::Right };
-    let endings: Vec<_> = ExpectedEnd::ALL.iter().map(|ending| (ending.name(), *ending)).collect();
-    let happens: Vec<_> = RequiredEvents::ALL.iter().map(|happen| (happen.name(), *happen)).collect();
     let path = fields.path_of("lost");
     let mut lost = Vec::new();
     for item in reader.items(fields.find("lost"), &path) {
@@ -456,21 +438,7 @@ fn expectations(
     }
     lost.sort_unstable();
     lost.dedup();
-    let mut time = |key| {
-        reader.value(&fields, key, None, |text| in_range(&FAULTS_EXPECT, key, nanoseconds(text)?).map(Some))
-    };
-    let (detected_within_ns, switched_within_ns) = (time("detected_within"), time("switched_within"));
-    let (recovered_within_ns, elapsed_max_ns) = (time("recovered_within"), time("elapsed_max"));
-    FaultExpectations {
-        ends: reader.choice(&fields, "ends", usual, &endings),
-        lost: if fields.find("lost").is_some() { lost } else { kills },
-        happen: reader.choice(&fields, "happen", RequiredEvents::All, &happens),
-        detected_within_ns,
-        switched_within_ns,
-        recovered_within_ns,
-        elapsed_max_ns,
-        goodput_min_bits_per_s: reader.value(&fields, "goodput_min", None, rate),
-        retransmitted_min: reader.value(&fields, "retransmitted_min", None, |text| whole(text).map(Some)),
-        retransmitted_max: reader.value(&fields, "retransmitted_max", None, |text| whole(text).map(Some)),
-    }
+    let lost = if fields.find("lost").is_some() { lost } else { kills };
+    let usual = FaultExpectations { ends: usual, ..FaultExpectations::default().with_defaults() };
+    FaultExpectations { lost, ..reader.section(&fields, usual) }
 }

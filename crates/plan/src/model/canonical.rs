@@ -9,7 +9,6 @@ use rackloom_protocol::{CreditConfig, CreditUpdates, Edge, MemberRole};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::model::defaults;
-use crate::model::hosts::HostPlan;
 use crate::model::hub::SwitchKind;
 use crate::model::job::{JobKind, JobPlan};
 use crate::model::link::LinkPlan;
@@ -44,7 +43,8 @@ impl Plan {
 }
 
 /// Encoding in the making.
-struct Encoder {
+struct Encoder<'plan> {
+    links: &'plan [LinkPlan],
     text: String,
     /// Path of the current table with a dot behind it, or nothing.
     path: String,
@@ -54,7 +54,7 @@ struct Encoder {
     left_out: usize,
 }
 
-impl Encoder {
+impl Encoder<'_> {
     /// Writes a line.
     fn put(&mut self, key: &str, value: &str) {
         debug_assert!(!value.contains(['\n', '=']), "{value:?} is not a canonical value");
@@ -75,13 +75,20 @@ impl Encoder {
     }
 }
 
-impl Visit for Encoder {
+impl Visit for Encoder<'_> {
     fn value(&mut self, key: &'static Key, value: &dyn Shown, is_default: bool) {
         if !is_default && key.is_encoded && self.left_out == 0 {
             let mut text = String::new();
             value.encode(&key.kind, &mut text);
             self.put(key.name, &text);
         }
+    }
+
+    fn of_link(&mut self, key: &'static Key, edge: usize, value: &dyn Shown) {
+        let link = self.links.get(edge).map_or_else(|| edge.to_string(), |link| link.name.clone());
+        let mut text = String::new();
+        value.encode(&key.kind, &mut text);
+        self.put(&format!("{}.{link}", key.name), &text);
     }
 
     fn open(&mut self, key: &'static Key) {
@@ -98,12 +105,13 @@ impl Visit for Encoder {
 
 fn text(plan: &Plan) -> String {
     let text = format!("rackloom-plan {VERSION}\n");
-    let mut encoder = Encoder { text, path: String::new(), outer: Vec::new(), left_out: 0 };
+    let mut encoder =
+        Encoder { links: &plan.links, text, path: String::new(), outer: Vec::new(), left_out: 0 };
     rack(plan, &mut encoder);
     encoder.text
 }
 
-fn rack(plan: &Plan, to: &mut Encoder) {
+fn rack(plan: &Plan, to: &mut Encoder<'_>) {
     // Keys of `RACK_SETTINGS` are left out here: the section writes them.
     let Plan {
         name,
@@ -154,7 +162,7 @@ fn rack(plan: &Plan, to: &mut Encoder) {
         self::member(member, to);
     }
     for host in hosts {
-        to.table(&format!("hosts.{}", host.name), |to| self::host(host, links, to));
+        to.section(&format!("hosts.{}", host.name), host);
     }
     for link in links {
         self::link(link, to);
@@ -162,7 +170,7 @@ fn rack(plan: &Plan, to: &mut Encoder) {
 }
 
 /// A job is its name and the settings of that job.
-fn job(job: &JobPlan, to: &mut Encoder) {
+fn job(job: &JobPlan, to: &mut Encoder<'_>) {
     let JobPlan { kind, litmus } = job;
     if *kind != JobKind::Litmus {
         to.put("job", kind.name());
@@ -171,7 +179,7 @@ fn job(job: &JobPlan, to: &mut Encoder) {
 }
 
 /// The path of a server is written if it is not that of the rack.
-fn local(local: &LocalPlan, to: &mut Encoder) {
+fn local(local: &LocalPlan, to: &mut Encoder<'_>) {
     let LocalPlan { of_rack, of_servers } = local;
     to.section("local", of_rack);
     for (server, own) in of_servers.iter().filter(|(_, own)| *own != of_rack) {
@@ -179,7 +187,7 @@ fn local(local: &LocalPlan, to: &mut Encoder) {
     }
 }
 
-fn member(member: &MemberPlan, to: &mut Encoder) {
+fn member(member: &MemberPlan, to: &mut Encoder<'_>) {
     let MemberPlan { name, role, tenant, server, memory_bytes, memory } = member;
     let key = format!("nodes.{name}");
     let (role, memory_default) = match role {
@@ -201,26 +209,7 @@ fn member(member: &MemberPlan, to: &mut Encoder) {
     });
 }
 
-fn host(host: &HostPlan, links: &[LinkPlan], to: &mut Encoder) {
-    let HostPlan { name: _, members, interface, interfaces, address, addresses } = host;
-    let name_of = |edge: &usize| links.get(*edge).map_or_else(|| edge.to_string(), |link| link.name.clone());
-    let numbers: Vec<_> = members.iter().map(|member| member.0.to_string()).collect();
-    to.put("nodes", &numbers.join(","));
-    if let Some(interface) = interface {
-        to.put("interface", interface);
-    }
-    for (edge, interface) in interfaces {
-        to.put(&format!("interfaces.{}", name_of(edge)), interface);
-    }
-    if let Some(address) = address {
-        to.put("address", &address.to_string());
-    }
-    for (edge, address) in addresses {
-        to.put(&format!("addresses.{}", name_of(edge)), &address.to_string());
-    }
-}
-
-fn link(link: &LinkPlan, to: &mut Encoder) {
+fn link(link: &LinkPlan, to: &mut Encoder<'_>) {
     let LinkPlan { name, edge, profile, credits, updates } = link;
     let key = format!("links.{name}");
     let Edge { a, a_port, b, b_port, plane } = edge;

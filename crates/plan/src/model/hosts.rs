@@ -10,6 +10,10 @@ use std::net::Ipv4Addr;
 
 use rackloom_protocol::NodeId;
 
+use crate::setting::name::Named;
+use crate::setting::section::section;
+use crate::setting::table::{Kind, REQUIRED};
+
 /// Describes one machine and the members that it runs.
 ///
 /// `Send` and `Sync`: plain data.
@@ -17,8 +21,8 @@ use rackloom_protocol::NodeId;
 pub struct HostPlan {
     /// Name, unique in the rack.
     pub name: String,
-    /// Members that the host runs.
-    pub members: Vec<NodeId>,
+    /// Members that the host runs, switches included.
+    pub nodes: Vec<NodeId>,
     /// Interface of links to other hosts.
     pub interface: Option<String>,
     /// Interfaces of single links, by edge index. They replace `interface`.
@@ -29,7 +33,49 @@ pub struct HostPlan {
     pub addresses: BTreeMap<usize, Ipv4Addr>,
 }
 
+section! {
+    pub(crate) fields of HostPlan: HOST = "hosts" {
+        /// Members that run on this host. Every member, switches too, runs on one host.
+        nodes: Vec<NodeId> {
+            form = Kind::Names;
+            default = Vec::new();
+            shown = REQUIRED;
+        }
+        /// The interface of this host at which its links to other hosts leave. It may carry several links.
+        interface: Option<String> {
+            form = Kind::Name(Named::Interface);
+            default = None;
+            shown = "";
+        }
+        /// The interface of single links instead: `{n1--n2: eth2}`. Each of these links has its other end on another host.
+        interfaces: BTreeMap<usize, String> {
+            form = Kind::ByLink(&Kind::Name(Named::Interface));
+            default = BTreeMap::new();
+            shown = "as `interface`";
+        }
+        /// On the udp wire: the IPv4 address of this host at which its links to other hosts leave, and at which it is found.
+        address: Option<Ipv4Addr> {
+            form = Kind::Address;
+            default = None;
+            shown = "";
+        }
+        /// On the udp wire: the address of single links instead: `{n1--n2: 10.2.0.1}`.
+        addresses: BTreeMap<usize, Ipv4Addr> {
+            form = Kind::ByLink(&Kind::Address);
+            default = BTreeMap::new();
+            shown = "as `address`";
+        }
+    }
+}
+
 impl HostPlan {
+    /// Returns a host of this name without members.
+    pub(crate) fn named(name: String) -> Self {
+        let (interfaces, addresses) = (BTreeMap::new(), BTreeMap::new());
+        Self { name, nodes: Vec::new(), interface: None, interfaces, address: None, addresses }
+            .with_defaults()
+    }
+
     /// Returns the interface of a link, by edge index, or `None` if the file names none.
     #[must_use]
     pub fn interface_of(&self, edge: usize) -> Option<&str> {

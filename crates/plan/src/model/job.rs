@@ -6,6 +6,7 @@
 use rackloom_protocol::NodeId;
 
 use crate::model::algorithm::{AlgorithmList, AlgorithmName};
+use crate::setting::name::Named;
 use crate::setting::section::{Field, Section, Text, Visit, section};
 use crate::setting::table::{Key, Kind, REQUIRED, Table, joined, key, table};
 use crate::setting::word::words;
@@ -188,7 +189,7 @@ section! {
         }
         /// Node that gives (`broadcast`, `scatter`) or gets (`reduce`, `gather`).
         root: NodeId {
-            form = Kind::Name;
+            form = Kind::Name(Named::Member);
             default = NodeId(0);
             shown = "the first node";
         }

@@ -33,6 +33,9 @@ impl Visit for List {
         self.settings.push(Setting { key: path.join("."), value: value.shown(&key.kind), is_default });
     }
 
+    /// Values of single links belong to hosts, which the list does not contain.
+    fn of_link(&mut self, _: &'static Key, _: usize, _: &dyn Shown) {}
+
     fn open(&mut self, key: &'static Key) {
         self.path.push(key.name.to_owned());
     }

@@ -5,7 +5,7 @@ use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
 use crate::model::channels::{ChannelPlan, LANE_KEYS};
 use crate::model::of_link::OwnChannels;
 use crate::model::shape::Shape;
-use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::fields::{Fields, Reader};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
 use crate::schema;
@@ -67,7 +67,7 @@ fn counts<T: TryFrom<u64>>(reader: &mut Reader<'_>, fields: &Fields<'_>, key: &'
     let mut counts = Vec::new();
     for item in reader.items(Some(value), &path) {
         let count = reader.scalar(item, &path).and_then(|text| {
-            let count = whole::<u64>(text).map_err(|complaint| prefixed(&path, complaint))?;
+            let count = whole::<u64>(text).map_err(|complaint| complaint.at(&path))?;
             T::try_from(count).ok().filter(|_| count > 0).ok_or_else(|| {
                 Complaint::about(format!("`{path}` has {count}, which is none of its numbers"))
                     .hint("write whole numbers from 1 on")

@@ -122,7 +122,8 @@ mod tests {
         ] {
             let (position, complaint) = parse(text).unwrap_err();
             assert_eq!(position.map(|position| position.line), Some(line), "{text}");
-            assert!(complaint.message.contains(part), "{}", complaint.message);
+            let (message, _) = complaint.finish();
+            assert!(message.contains(part), "{message}");
         }
     }
 
@@ -134,7 +135,7 @@ mod tests {
         let positions: Vec<_> =
             document.repetitions.iter().map(|(position, _)| (position.line, position.column)).collect();
         assert_eq!(positions, [(3, 1), (4, 1), (4, 17), (7, 14)]);
-        assert!(document.repetitions[0].1.message.contains("`a` is listed here twice"));
+        assert!(document.repetitions[0].1.clone().finish().0.contains("`a` is listed here twice"));
         let shown = show(&document.value);
         for part in ["a@1:1+1=1@", "{x@2:5+1=1@", "z@4:11+1=3@"] {
             assert!(shown.contains(part), "{part} in {shown}");

@@ -155,7 +155,7 @@ impl<'text> Reader<'text> {
         let path = fields.path_of(key);
         self.positions.note(path.clone(), value.position);
         match self.scalar(value, &path).and_then(|text| {
-            parse(text).map_err(|complaint| prefixed(&path, with_range(fields.table, key, complaint)))
+            parse(text).map_err(|complaint| with_range(fields.table, key, complaint).at(&path))
         }) {
             Ok(read) => read,
             Err(complaint) => {
@@ -233,7 +233,7 @@ impl<'text> Reader<'text> {
         self.positions.note(path.clone(), value.position);
         let read = self.scalar(value, &path).and_then(|text| {
             let read: T = T::read(text, &key.kind)
-                .map_err(|complaint| prefixed(&path, with_range(fields.table, key.name, complaint)))?;
+                .map_err(|complaint| with_range(fields.table, key.name, complaint).at(&path))?;
             let beyond = read.number().and_then(|number| key.beyond_range(&path, number));
             beyond.map_or(Ok(read), Err)
         });
@@ -313,25 +313,12 @@ fn meant(table: &Table, key: &str) -> String {
     format!("keys here are {}", table.listed())
 }
 
-/// Returns the number if it is in the declared range of its key.
-pub(crate) fn in_range(table: &Table, key: &str, number: u64) -> Result<u64, Complaint> {
-    let (least, most, unit) = table.range_of(key);
-    if (least..=most).contains(&number) {
-        return Ok(number);
-    }
-    let (least, most) = (shown(least, unit), shown(most, unit));
-    let message = format!("{} is outside {least} to {most}", shown(number, unit));
-    Err(Complaint::about(message).hint(format!("write {least} to {most}")))
-}
-
 /// Adds the declared range of the key to a complaint about a number that is too large for its type.
 pub(crate) fn with_range(table: &Table, key: &str, complaint: Complaint) -> Complaint {
-    let Some((least, most, unit)) = table.range_if_any(key).filter(|_| complaint.is_beyond_type) else {
+    let Some((least, most, unit)) = table.range_if_any(key).filter(|_| complaint.is_beyond_type()) else {
         return complaint;
     };
-    let (least, most) = (shown(least, unit), shown(most, unit));
-    let message = format!("{}, outside {least} to {most}", complaint.message);
-    complaint.reworded(message).with_hint(format!("write {least} to {most}"))
+    complaint.outside(shown(least, unit), shown(most, unit))
 }
 
 /// Returns true if a key is declared with exactly these words.
@@ -342,10 +329,4 @@ fn declares<T>(kind: &Kind, words: &[(&str, T)]) -> bool {
         Kind::Either(forms) => forms.iter().any(|form| declares(form, words)),
         _ => false,
     }
-}
-
-/// Adds the key to a complaint.
-pub(crate) fn prefixed(path: &str, complaint: Complaint) -> Complaint {
-    let message = format!("`{path}`: {}", complaint.message);
-    complaint.reworded(message)
 }

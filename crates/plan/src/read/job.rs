@@ -8,7 +8,7 @@ use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes, Sweep, TrafficP
 use crate::model::objection::Objection;
 use crate::model::shape::Shape;
 use crate::read::document::Content;
-use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::member_at;
 use crate::schema;
@@ -100,7 +100,7 @@ fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
     for item in items {
         match reader.scalar(item, &path).and_then(|text| word_of(text, &words)) {
             Ok(name) => names.push(name),
-            Err(complaint) => reader.complain(item.position, prefixed(&path, complaint)),
+            Err(complaint) => reader.complain(item.position, complaint.at(&path)),
         }
     }
     if reader.mistakes.len() == before {

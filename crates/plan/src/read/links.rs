@@ -10,7 +10,7 @@ use crate::model::loss::{Burst, LossByKind};
 use crate::model::of_link::OwnCredits;
 use crate::model::shape::Shape;
 use crate::read::document::{Content, Value};
-use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::fields::{Fields, Reader};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::{channels, pause, retry};
@@ -168,7 +168,7 @@ fn frame_numbers(reader: &mut Reader<'_>, value: &Value, path: &str) -> Vec<u64>
         let number = reader.scalar(item, path).and_then(|text| match whole(text) {
             Ok(0) => Err(Complaint::about(format!("`{path}` counts frames from 1, found 0"))
                 .hint("the first data frame of a direction is number 1")),
-            other => other.map_err(|complaint| prefixed(path, complaint)),
+            other => other.map_err(|complaint| complaint.at(path)),
         });
         match number {
             Ok(number) => {

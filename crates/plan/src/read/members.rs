@@ -13,11 +13,12 @@ use crate::model::local::{LocalPath, LocalPlan};
 use crate::model::member::{MemberPlan, TenantPlan};
 use crate::model::shape::Shape;
 use crate::read::document::{Content, Entry, Value};
-use crate::read::fields::{Fields, Reader, prefixed, with_range};
+use crate::read::fields::{Fields, Reader, with_range};
 use crate::read::mistake::{Complaint, Position, quoted};
-use crate::read::seats::{SeatSettings, server_name, settings};
-use crate::read::topology::{is_surely_absent, member_at, member_name, no_such_member};
+use crate::read::seats::{SeatSettings, settings};
+use crate::read::topology::{is_surely_absent, member_at, no_such_member};
 use crate::schema;
+use crate::setting::name::Named;
 use crate::setting::quantity::whole;
 
 /// Settings of one member in the file, by source.
@@ -44,8 +45,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
 
 fn groups(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entries: &mut [MemberEntries]) {
     for entry in reader.entries(rack.find("groups"), "groups") {
-        if let Err(complaint) = member_name(&entry.key) {
-            reader.complain(entry.key_position, prefixed("groups", complaint));
+        if let Err(complaint) = Named::Member.read(&entry.key) {
+            reader.complain(entry.key_position, complaint.at("groups"));
         }
         let path = format!("groups.{}", entry.key);
         let fields = reader.open(Some(&entry.value), path, &schema::GROUP);
@@ -95,7 +96,7 @@ fn nodes(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entr
 
 fn servers(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Shape>, entries: &mut [MemberEntries]) {
     for entry in reader.entries(rack.find("servers"), "servers") {
-        if let Err(complaint) = server_name(&entry.key) {
+        if let Err(complaint) = Named::Server.read(&entry.key) {
             reader.complain(entry.key_position, complaint);
         }
         let path = format!("servers.{}", entry.key);
@@ -214,11 +215,11 @@ fn tenant_number(reader: &mut Reader<'_>, entry: &Entry) -> Option<u16> {
     match whole(&entry.key) {
         Ok(number) => Some(number),
         Err(complaint) => {
-            let complaint = match complaint.is_beyond_type {
+            let complaint = match complaint.is_beyond_type() {
                 true => with_range(&schema::DEFAULTS, "tenant", complaint),
                 false => complaint.with_hint("tenants are numbers: `1: {memory_max: 16MiB}`"),
             };
-            reader.complain(entry.key_position, prefixed("tenants", complaint));
+            reader.complain(entry.key_position, complaint.at("tenants"));
             None
         }
     }

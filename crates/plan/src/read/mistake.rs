@@ -89,7 +89,7 @@ impl<'text> Source<'text> {
     /// Adds a position to a complaint.
     pub(crate) fn mistake(&self, position: Option<Position>, complaint: Complaint) -> Mistake {
         let position = position.unwrap_or_default();
-        let Complaint { message, hint, .. } = complaint;
+        let (message, hint) = complaint.finish();
         let line = (position.line as usize).checked_sub(1).and_then(|index| self.lines.get(index));
         if let Some(setting) = line.and_then(|line| setting_lines::shown(line)) {
             // The setting is on the command line and in no file.

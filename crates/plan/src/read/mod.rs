@@ -31,11 +31,11 @@ use crate::model::plan::Plan;
 use crate::model::stated::Reach;
 use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::read::document::Value;
-use crate::read::mistake::{Complaint, quoted};
+use crate::read::mistake::Complaint;
 use crate::schema;
 use fields::{Fields, Reader};
 use job::Jobs;
-pub(crate) use topology::{NAME_CHARACTERS_MAX, listed, member_name};
+pub(crate) use topology::listed;
 
 /// Values of all tables.
 pub(crate) struct RackFile {
@@ -120,8 +120,5 @@ fn name(reader: &mut Reader<'_>, rack: &Fields<'_>, document: &Value) -> String 
         let complaint = Complaint::about("the rack has no `name`").hint("add a line like `name: ring-4`");
         reader.complain(document.position, complaint);
     }
-    reader.value(rack, "name", String::new(), |text| {
-        member_name(text)
-            .map_err(|complaint| complaint.reworded(format!("{} is not a name of a rack", quoted(text))))
-    })
+    reader.declared(rack, "name", String::new())
 }

@@ -9,9 +9,7 @@ use rackloom_protocol::Tenant;
 
 use crate::model::member::MemoryOptions;
 use crate::read::fields::{Fields, Reader};
-use crate::read::mistake::{Complaint, quoted};
-use crate::read::topology::member_name;
-use crate::schema;
+use crate::schema::{self, MemorySize, SeatKeys};
 use crate::setting::section::Section;
 
 /// Settings of one entry. `None` is unset.
@@ -46,35 +44,27 @@ impl SeatSettings {
 
 /// Reads the settings of an entry. That of a switch has a server only.
 pub(crate) fn settings(reader: &mut Reader<'_>, fields: &Fields<'_>) -> SeatSettings {
-    let server = reader.value(fields, "server", None, |text| server_name(text).map(Some));
     if fields.table().find("memory").is_none() {
-        return SeatSettings { server, ..SeatSettings::default() };
+        return SeatSettings { server: reader.declared(fields, "server", None), ..SeatSettings::default() };
     }
-    let tenant: Option<u16> = reader.declared(fields, "tenant", None);
+    let SeatKeys { tenant, server, .. } = reader.section(fields, SeatKeys::default());
     let tenant = tenant.map(|number| (Tenant(number), fields.path_of("tenant")));
     memory(reader, fields, SeatSettings { server, tenant, ..SeatSettings::default() })
 }
 
 /// Reads `memory: 8MiB` or `memory: {bytes: 8MiB, locked: true}`.
 fn memory(reader: &mut Reader<'_>, fields: &Fields<'_>, settings: SeatSettings) -> SeatSettings {
-    let sized = |reader: &mut Reader<'_>, fields: &Fields<'_>, key| {
-        let size: Option<u64> = reader.declared(fields, key, None);
-        size.map(|size| (size, fields.path_of(key)))
-    };
     if !fields.is_table("memory") {
-        return SeatSettings { memory_bytes: sized(reader, fields, "memory"), ..settings };
+        let bytes: Option<u64> = reader.declared(fields, "memory", None);
+        let memory_bytes = bytes.map(|bytes| (bytes, fields.path_of("memory")));
+        return SeatSettings { memory_bytes, ..settings };
     }
     let options = reader.open_under(fields, "memory", &schema::MEMORY);
+    let MemorySize { bytes } = reader.section(&options, MemorySize::default());
     SeatSettings {
-        memory_bytes: sized(reader, &options, "bytes"),
+        memory_bytes: bytes.map(|bytes| (bytes, options.path_of("bytes"))),
         memory: reader.section(&options, MemoryOptions::default()),
         stated: options.named(|_| true).collect(),
         ..settings
     }
-}
-
-/// Reads the name of a server.
-pub(crate) fn server_name(text: &str) -> Result<String, Complaint> {
-    member_name(text)
-        .map_err(|complaint| complaint.reworded(format!("{} is not a name of a server", quoted(text))))
 }

@@ -7,13 +7,11 @@ use rackloom_protocol::{MemberRole, NodeId, Plane};
 use crate::model::hub::SwitchKind;
 use crate::model::shape::Shape;
 use crate::read::document::{Content, Value};
-use crate::read::fields::{Fields, Reader, prefixed};
+use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, Position, nearest, quoted};
-use crate::schema::{self, LINKS_MAX, MEMBERS_MAX};
-use crate::setting::quantity::whole;
-
-/// Largest length of a name. Names become names of files and devices.
-pub(crate) const NAME_CHARACTERS_MAX: usize = 32;
+use crate::schema::{self, CustomLinkKeys, FullMeshKeys, LINKS_MAX, MEMBERS_MAX, RingKeys, StarKeys};
+use crate::setting::name::Named;
+use crate::setting::section::Section;
 
 /// Path that is marked as broken if some members could not be read, so that their names are unknown.
 const MEMBERS: &str = "members";
@@ -43,27 +41,12 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, rack_position: Po
 
 fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Option<Shape> {
     match kind {
-        "ring" => {
-            let fields = reader.open_under(shape, kind, &schema::RING);
-            Some(Shape::ring(node_count(reader, shape, kind, &fields, 0)?))
-        }
+        "ring" => Some(Shape::ring(numbered::<RingKeys>(reader, shape, kind)?.nodes)),
         "star" => {
-            let fields = reader.open_under(shape, kind, &schema::STAR);
-            let planes =
-                reader.value(&fields, "planes", Some(1), |text| within(text, &fields, "planes", 0).map(Some));
-            // Each plane takes a switch. The range accounts for the first one.
-            let switches = planes.unwrap_or(1) - 1;
-            let nodes = node_count(reader, shape, kind, &fields, switches)?;
-            let planes = u8::try_from(planes?).ok()?;
-            match reader.word(&fields, "switch", SwitchKind::default()) {
-                SwitchKind::Member => Some(Shape::star(nodes, planes)),
-                SwitchKind::Bridge => bridged_star(reader, &fields, nodes, planes),
-            }
+            let keys = numbered(reader, shape, kind)?;
+            star(reader, keys)
         }
-        "full-mesh" => {
-            let fields = reader.open_under(shape, kind, &schema::FULL_MESH);
-            Some(Shape::full_mesh(node_count(reader, shape, kind, &fields, 0)?))
-        }
+        "full-mesh" => Some(Shape::full_mesh(numbered::<FullMeshKeys>(reader, shape, kind)?.nodes)),
         _ => {
             let fields = reader.open_under(shape, kind, &schema::CUSTOM);
             custom(reader, &fields)
@@ -71,51 +54,50 @@ fn build(reader: &mut Reader<'_>, shape: &Fields<'_>, kind: &'static str) -> Opt
     }
 }
 
-/// Builds a star with bridges. Every two nodes have a link in every plane, and there can be too many links.
-fn bridged_star(reader: &mut Reader<'_>, fields: &Fields<'_>, nodes: u16, planes: u8) -> Option<Shape> {
-    let links = u64::from(nodes) * u64::from(nodes - 1) / 2 * u64::from(planes);
-    if links <= LINKS_MAX {
-        return Some(Shape::bridged_star(nodes, planes));
-    }
-    let position = fields.find("nodes").map(|value| value.position).unwrap_or_default();
-    let message =
-        format!("{nodes} nodes at {planes} bridges have {links} links, of which {LINKS_MAX} are possible");
-    let hint =
-        "every two nodes have a link in every plane: name fewer nodes or planes, or take `switch: member`";
-    reader.complain(position, Complaint::about(message).hint(hint));
-    None
-}
-
-fn node_count(
+/// Reads the keys of a shape whose nodes are numbered. Returns `None` if the numbers of its members are unknown, after a mistake was
+/// reported.
+fn numbered<T: Section + Default>(
     reader: &mut Reader<'_>,
     shape: &Fields<'_>,
     kind: &'static str,
-    fields: &Fields<'_>,
-    fewer: u64,
-) -> Option<u16> {
+) -> Option<T> {
+    let fields = reader.open_under(shape, kind, T::TABLE);
+    let keys = reader.section(&fields, T::default());
     if fields.find("nodes").is_none() {
         let position = shape.find(kind).map(|value| value.position).unwrap_or_default();
-        let hint = format!("write `{kind}: {{nodes: 4}}`");
-        reader.complain(
-            position,
-            Complaint::about(format!("`shape.{kind}` does not state the number of nodes")).hint(hint),
-        );
+        let message = format!("`shape.{kind}` does not state the number of nodes");
+        reader.complain(position, Complaint::about(message).hint(format!("write `{kind}: {{nodes: 4}}`")));
         return None;
     }
-    let nodes = reader.value(fields, "nodes", None, |text| within(text, fields, "nodes", fewer).map(Some))?;
-    u16::try_from(nodes).ok()
+    let is_known = |key: &str| reader.positions.is_intact(&fields.path_of(key));
+    ["nodes", "planes"].into_iter().all(is_known).then_some(keys)
 }
 
-/// Reads a count in the declared range, whose upper bound is reduced by `fewer`.
-fn within(text: &str, fields: &Fields<'_>, key: &str, fewer: u64) -> Result<u64, Complaint> {
-    let count: u64 = whole(text)?;
-    let (least, most, _) = fields.table().range_of(key);
-    let most = most - fewer;
-    if (least..=most).contains(&count) {
-        return Ok(count);
-    }
-    let hint = format!("write a number from {least} to {most}");
-    Err(Complaint::about(format!("{count} is outside {least} to {most}")).hint(hint))
+/// Builds a star. With a bridge, every two nodes have a link in every plane. There can be too many switches, or too many links.
+fn star(reader: &mut Reader<'_>, keys: StarKeys) -> Option<Shape> {
+    let StarKeys { nodes, planes, switch } = keys;
+    let members = u64::from(nodes) + u64::from(planes);
+    let links = u64::from(nodes) * u64::from(nodes - 1) / 2 * u64::from(planes);
+    let complaint = match switch {
+        // Each plane takes a switch. The range of the key accounts for the first one.
+        _ if members > MEMBERS_MAX => {
+            let most = MEMBERS_MAX - u64::from(planes);
+            let message = format!("{nodes} nodes and {planes} switches are more than {MEMBERS_MAX} members");
+            Complaint::about(message).hint(format!("name at most {most} nodes, or fewer planes"))
+        }
+        SwitchKind::Member => return Some(Shape::star(nodes, planes)),
+        SwitchKind::Bridge if links <= LINKS_MAX => return Some(Shape::bridged_star(nodes, planes)),
+        SwitchKind::Bridge => {
+            let message = format!(
+                "{nodes} nodes at {planes} bridges have {links} links, of which {LINKS_MAX} are possible"
+            );
+            let hint = "every two nodes have a link in every plane: name fewer nodes or planes, or take `switch: member`";
+            Complaint::about(message).hint(hint)
+        }
+    };
+    let position = reader.positions.find("shape.star.nodes").unwrap_or_default();
+    reader.complain(position, complaint);
+    None
 }
 
 /// Reads the explicit form. Parts that can be read are built, so that names in the rest of the file can be checked. The shape
@@ -154,7 +136,7 @@ pub(crate) fn is_surely_absent(reader: &Reader<'_>, name: &str) -> bool {
 fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str, role: MemberRole) {
     let text = reader.scalar(item, path);
     let unknown = text.as_ref().map_or_else(|_| MEMBERS.to_owned(), |text| format!("member.{text}"));
-    let outcome = text.and_then(|text| member_name(text).map_err(|complaint| prefixed(path, complaint)));
+    let outcome = text.and_then(|text| Named::Member.read(text).map_err(|complaint| complaint.at(path)));
     match outcome {
         Err(complaint) => {
             reader.positions.note_broken(unknown);
@@ -182,10 +164,9 @@ fn custom_member(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path:
 fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &str) {
     let fields = reader.open(Some(item), path.to_owned(), &schema::CUSTOM_LINK);
     let before = reader.mistakes.len();
-    let plane = reader.value(&fields, "plane", 0, |text| within(text, &fields, "plane", 0));
-    let parallel = reader.value(&fields, "parallel", 1, |text| within(text, &fields, "parallel", 0));
+    let CustomLinkKeys { plane, parallel, .. } = reader.section(&fields, CustomLinkKeys::default());
     let has_plane = reader.mistakes.len() == before;
-    let plane = Plane(u8::try_from(plane).unwrap_or_default());
+    let plane = Plane(plane);
     let a = custom_end(reader, shape, item, &fields, "a");
     let b = custom_end(reader, shape, item, &fields, "b");
     let (Some(a), Some(b)) = (a, b) else { return mark_ends_of_link(reader, shape, &fields) };
@@ -199,7 +180,7 @@ fn custom_link(reader: &mut Reader<'_>, shape: &mut Shape, item: &Value, path: &
         let message = format!("{} and {} are linked twice in plane {plane}", quoted(a_name), quoted(b_name));
         let hint = "write `parallel: 2` at the first entry, or another `plane`, if two links are meant";
         reader.complain(item.position, Complaint::about(message).hint(hint));
-    } else if shape.links.len() as u64 + parallel > LINKS_MAX {
+    } else if shape.links.len() as u64 + u64::from(parallel) > LINKS_MAX {
         let complaint = Complaint::about(format!("a rack has at most {LINKS_MAX} links"));
         reader.complain(item.position, complaint.hint("leave out links, or join nodes through switches"));
     } else {
@@ -270,17 +251,4 @@ pub(crate) fn listed<'name>(names: impl Iterator<Item = &'name str>) -> String {
     let names: Vec<&str> = names.take(SHOWN + 1).collect();
     let more = if names.len() > SHOWN { ", ..." } else { "" };
     format!("{}{more}", names[..names.len().min(SHOWN)].join(", "))
-}
-
-/// Reads a name that can be part of names of links, files and devices.
-pub(crate) fn member_name(text: &str) -> Result<String, Complaint> {
-    let allowed = |character: char| character.is_ascii_alphanumeric() || "_.-".contains(character);
-    let starts_well = text.starts_with(|character: char| character.is_ascii_alphanumeric());
-    if starts_well && text.len() <= NAME_CHARACTERS_MAX && text.chars().all(allowed) && !text.contains("--") {
-        return Ok(text.to_owned());
-    }
-    Err(Complaint::about(format!("{} is not a name", quoted(text))).hint(format!(
-        "a name begins with a letter or digit, goes on with letters, digits, `_`, `.` or single `-`, and has at most \
-         {NAME_CHARACTERS_MAX} characters"
-    )))
 }

@@ -142,10 +142,7 @@ fn one(number: u32, line: &str, plan: &Plan) -> Result<TraceLine, MistakeAt> {
     let positions: Vec<Position> = found.iter().map(|(position, _)| *position).collect();
     let read = |index: usize| {
         let position = positions[index];
-        move |complaint: Complaint| {
-            let message = format!("`{}`: {}", COLUMNS[index], complaint.message);
-            (position, complaint.reworded(message))
-        }
+        move |complaint: Complaint| (position, complaint.at(COLUMNS[index]))
     };
     let is_bare = |text: &str| !text.is_empty() && text.chars().all(|character| character.is_ascii_digit());
     let at_ns = if is_bare(at(0).1) { whole(at(0).1) } else { nanoseconds(at(0).1) }.map_err(read(0))?;

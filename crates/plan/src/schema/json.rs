@@ -5,12 +5,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::read::NAME_CHARACTERS_MAX;
 use crate::schema::{By, Choose, FAULTS, Kind, RACK, REQUIRED, Table};
+use crate::setting::name::NAME_CHARACTERS_MAX;
 use crate::setting::quantity::{BYTES, LENGTHS, RATES, TIMES};
 
 /// Pattern of a name: no two `-` in a row.
 const NAME: &str = "[A-Za-z0-9](-?[A-Za-z0-9_.])*-?";
+
+/// Pattern of an IPv4 address.
+const ADDRESS: &str = "[0-9]{1,3}(\\.[0-9]{1,3}){3}";
 
 /// Returns the JSON schema (draft 2020-12) of rack files.
 #[must_use]
@@ -69,7 +72,7 @@ fn description(meaning: &str, default: &str, kind: &Kind) -> String {
 /// Returns the schema of one value.
 fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
     match of {
-        Kind::Name => name(),
+        Kind::Name(_) => name(),
         Kind::Names => list(name()),
         Kind::Count(least, most) | Kind::Code(least, most) => {
             json!({"type": "integer", "minimum": least, "maximum": most})
@@ -93,7 +96,8 @@ fn kind(of: &Kind, tables: &mut Map<String, Value>) -> Value {
         Kind::TableBy(by, below) => by_name(&by.pattern(), reference(below, tables)),
         Kind::Servers(below) => by_name(NAME, json!({"anyOf": [list(name()), reference(below, tables)]})),
         Kind::LinkNames => list(pattern(&By::Link.pattern())),
-        Kind::NameByLink => by_name(&By::Link.pattern(), name()),
+        Kind::Address => pattern(ADDRESS),
+        Kind::ByLink(value) => by_name(&By::Link.pattern(), kind(value, tables)),
         Kind::CountsByDirection => {
             by_name(&format!("{NAME}->{NAME}"), list(json!({"type": "integer", "minimum": 1})))
         }

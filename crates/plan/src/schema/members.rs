@@ -1,25 +1,78 @@
-//! Declares nodes, groups and tenants.
+//! Declares nodes, groups, servers, and what they inherit.
 
+use crate::model::defaults;
 use crate::model::local::LOCAL;
 use crate::model::member::MEMORY_OPTIONS;
-use crate::setting::table::{Key, Kind, REQUIRED, Table, joined, key, table};
+use crate::setting::name::Named;
+use crate::setting::section::{Reference, section};
+use crate::setting::table::{DefaultText, Key, Kind, REQUIRED, Table, joined, key, table, with_defaults};
 
 /// Smallest and largest memory of a node.
 const MEMORY_SIZE: Kind = Kind::Size(4 << 10, 64 << 30);
-
+/// Forms of `memory`.
 const MEMORY_FORMS: Kind = Kind::Either(&[MEMORY_SIZE, Kind::Table(&MEMORY)]);
-const TENANT_NUMBER: Kind = Kind::Count(0, u16::MAX as u64);
 
-pub(crate) static DEFAULTS: Table = table("defaults", DEFAULT_KEYS);
-pub(crate) static GROUP: Table = table("groups", GROUP_KEYS);
-pub(crate) static NODE: Table = table("nodes", NODE_KEYS);
-/// Keys of [`NODE`] that a switch has.
-pub(crate) static SWITCH: Table = table("nodes", &[key("server", Kind::Name, "", "")]);
-static MEMORY_KEYS: [Key; 7] = joined(&[
-    &[key("bytes", MEMORY_SIZE, "as inherited", "Size, as in the short form.")],
-    MEMORY_OPTIONS.keys,
-]);
+section! {
+    /// Settings of one seat. An absent value is inherited.
+    #[derive(Clone, Debug)]
+    pub(crate) struct SeatKeys: NODE = "nodes" {
+        /// Memory of the node.
+        memory: Reference {
+            form = MEMORY_FORMS;
+            default = Reference;
+            shown = "as in its group";
+        }
+        /// Partition of the seat. A node's tenant comes from here, never from a message.
+        tenant: Option<u16> {
+            form = Kind::Count(0, u16::MAX as u64);
+            default = None;
+            shown = "as in its group";
+        }
+        /// The server that the member sits in.
+        server: Option<String> {
+            form = Kind::Name(Named::Server);
+            default = None;
+            shown = "as in its group";
+        }
+    }
+}
+
+section! {
+    /// Size of a node's memory in the long form of `memory`.
+    #[derive(Clone, Debug)]
+    pub(crate) struct MemorySize: MEMORY_BYTES = "memory" {
+        /// Size, as in the short form.
+        bytes: Option<u64> {
+            form = MEMORY_SIZE;
+            default = None;
+            shown = "as inherited";
+        }
+    }
+}
+
+static MEMORY_KEYS: [Key; 7] = joined(&[MEMORY_BYTES.keys, MEMORY_OPTIONS.keys]);
 pub(crate) static MEMORY: Table = table("memory", &MEMORY_KEYS);
+
+static DEFAULT_KEYS: [Key; 3] = with_defaults(
+    NODE.keys,
+    [
+        DefaultText::Constant { shown: || MEMORY_SIZE.number_shown(defaults::MEMORY_BYTES), is_ours: true },
+        DefaultText::Text("0"),
+        DefaultText::Text("`server-` and the node's name"),
+    ],
+);
+pub(crate) static DEFAULTS: Table = table("defaults", &DEFAULT_KEYS);
+
+const GROUP_NODES: Key =
+    key("nodes", Kind::Names, REQUIRED, "Members of the group. A member is in one group at most.");
+static GROUP_KEYS: [Key; 4] =
+    joined(&[&[GROUP_NODES], &with_defaults::<3>(NODE.keys, [DefaultText::Text("as in `defaults`"); 3])]);
+pub(crate) static GROUP: Table = table("groups", &GROUP_KEYS);
+
+/// Keys of [`NODE`] that a switch has.
+static SWITCH_KEYS: [Key; 1] = [NODE.keys[2]];
+pub(crate) static SWITCH: Table = table("nodes", &SWITCH_KEYS);
+
 pub(crate) static SERVER: Table = table(
     "servers",
     &[
@@ -27,24 +80,3 @@ pub(crate) static SERVER: Table = table(
         key("local", Kind::Table(&LOCAL), "as in `local` of the rack", "The local path of this server."),
     ],
 );
-const DEFAULT_KEYS: &[Key] = &[
-    key("memory", MEMORY_FORMS, "`16MiB` (ours)", "Memory of the node."),
-    key(
-        "tenant",
-        TENANT_NUMBER,
-        "0",
-        "Partition of the seat. A node's tenant comes from here, never from a message.",
-    ),
-    key("server", Kind::Name, "`server-` and the node's name", "The server that all nodes sit in."),
-];
-const GROUP_KEYS: &[Key] = &[
-    key("nodes", Kind::Names, REQUIRED, "Members of the group. A member is in one group at most."),
-    key("memory", MEMORY_FORMS, "as in `defaults`", "Memory of each of its nodes."),
-    key("tenant", TENANT_NUMBER, "as in `defaults`", "Partition of its seats."),
-    key("server", Kind::Name, "as in `defaults`", "The server that all of its members sit in."),
-];
-const NODE_KEYS: &[Key] = &[
-    key("memory", MEMORY_FORMS, "as in its group", "Memory of this node."),
-    key("tenant", TENANT_NUMBER, "as in its group", "Partition of this seat."),
-    key("server", Kind::Name, "as in its group", "The server that this member sits in."),
-];

@@ -7,7 +7,6 @@
 //! This module reads no values.
 
 mod faults;
-mod hosts;
 mod job;
 pub(crate) mod json;
 mod members;
@@ -16,16 +15,21 @@ mod shape;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use faults::{AFTER, EVENT, EVERY_NS_MIN, FAULTS, FAULTS_EXPECT, WHEN};
-pub(crate) use hosts::HOST;
+pub(crate) use faults::{
+    AFTER, AfterKeys, EVENT, EVERY_NS_MIN, EventKeys, FAULTS, FAULTS_EXPECT, ScriptKeys, WHEN, WhenKeys,
+};
 pub(crate) use job::JOB;
-pub(crate) use members::{DEFAULTS, GROUP, MEMORY, NODE, SERVER, SWITCH};
+pub(crate) use members::{DEFAULTS, GROUP, MEMORY, MemorySize, NODE, SERVER, SWITCH, SeatKeys};
 pub(crate) use rack::RACK;
-pub(crate) use shape::{CUSTOM, CUSTOM_LINK, FULL_MESH, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RING, SHAPE, STAR};
+pub(crate) use shape::{
+    CUSTOM, CUSTOM_LINK, CustomLinkKeys, FullMeshKeys, HOPS_MAX, LINKS_MAX, MEMBERS_MAX, RingKeys, SHAPE,
+    StarKeys,
+};
 
 pub(crate) use crate::model::channels::{CHANNELS, LANES};
 pub(crate) use crate::model::credits::CREDITS;
 pub(crate) use crate::model::expect::EXPECT;
+pub(crate) use crate::model::hosts::HOST;
 pub(crate) use crate::model::job::{BANDWIDTH, COLLECTIVE, LATENCY, LITMUS, SIZES, TRAFFIC};
 pub(crate) use crate::model::link::LINK;
 pub(crate) use crate::model::local::LOCAL;
@@ -39,4 +43,4 @@ pub(crate) use crate::model::retry::LLR;
 pub(crate) use crate::model::timers::TIMERS;
 pub(crate) use crate::model::timing::{BUFFER, FORWARDING};
 pub(crate) use crate::model::transport::{PACKING, TRANSPORT};
-pub(crate) use crate::setting::table::{By, Choose, Key, Kind, REQUIRED, Table, key, table};
+pub(crate) use crate::setting::table::{By, Choose, Key, Kind, REQUIRED, Table};

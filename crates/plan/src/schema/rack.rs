@@ -14,6 +14,7 @@ use crate::model::timing::FORWARDING;
 use crate::model::transport::{PACKING, TRANSPORT};
 use crate::schema::job::JOB_FORMS;
 use crate::schema::{DEFAULTS, GROUP, HOST, NODE, SERVER, SHAPE};
+use crate::setting::name::Named;
 use crate::setting::table::{By, Key, Kind, RACK_NAME, REQUIRED, Table, joined, key, table};
 
 /// Forms of `channels`.
@@ -30,7 +31,7 @@ pub(crate) static RACK: Table = table(RACK_NAME, &KEYS);
 const STRUCTURE: &[Key] = &[
     key(
         "name",
-        Kind::Name,
+        Kind::Name(Named::Rack),
         REQUIRED,
         "Name of the rack. With the configuration hash it makes the 16-bit epoch that every frame carries.",
     ),

@@ -3,7 +3,9 @@
 use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 
 use crate::model::hub::SwitchKind;
-use crate::schema::{Choose, Key, Kind, REQUIRED, Table, key, table};
+use crate::setting::name::Named;
+use crate::setting::section::{Reference, section};
+use crate::setting::table::{Choose, Key, Kind, REQUIRED, Table, key, table};
 
 /// Largest number of members of a rack.
 pub(crate) const MEMBERS_MAX: u64 = 4096;
@@ -25,39 +27,53 @@ const fn full_mesh_nodes_max() -> u64 {
     most
 }
 
-pub(crate) static SHAPE: Table = Table { name: "shape", keys: SHAPE_KEYS, choose: Choose::One };
-pub(crate) static RING: Table = table(
-    "shape.ring",
-    // The detour around a cut link must stay within the hop limit of a frame.
-    &[key(
-        "nodes",
-        Kind::Count(2, HOPS_MAX + 1),
-        REQUIRED,
-        "Number of nodes. Two nodes share one link. The long way round stays within the hop limit of a frame.",
-    )],
-);
-pub(crate) static STAR: Table = table(
-    "shape.star",
-    &[
-        key("nodes", Kind::Count(2, MEMBERS_MAX - 1), REQUIRED, "Number of nodes; 4096 with the switches."),
-        key(
-            "planes",
-            Kind::Count(1, PLANES_MAX),
-            "1",
-            "Number of planes, each with a switch of its own. With one plane, a lost switch is an outage.",
-        ),
-        key(
-            "switch",
-            Kind::Word(SwitchKind::NAMES),
-            "`member`",
-            "What a switch is: a member of the rack, or a bridge of the kernel, which is none. A bridge needs the packet wire.",
-        ),
-    ],
-);
-pub(crate) static FULL_MESH: Table = table(
-    "shape.full-mesh",
-    &[key("nodes", Kind::Count(2, full_mesh_nodes_max()), REQUIRED, "Number of nodes.")],
-);
+section! {
+    /// Keys of a ring.
+    pub(crate) struct RingKeys: RING = "shape.ring" {
+        /// Number of nodes. Two nodes share one link. The long way round stays within the hop limit of a frame.
+        nodes: u16 {
+            // The detour around a cut link must stay within the hop limit of a frame.
+            form = Kind::Count(2, HOPS_MAX + 1);
+            default = 0;
+            shown = REQUIRED;
+        }
+    }
+}
+
+section! {
+    /// Keys of a star.
+    pub(crate) struct StarKeys: STAR = "shape.star" {
+        /// Number of nodes; 4096 with the switches.
+        nodes: u16 {
+            form = Kind::Count(2, MEMBERS_MAX - 1);
+            default = 0;
+            shown = REQUIRED;
+        }
+        /// Number of planes, each with a switch of its own. With one plane, a lost switch is an outage.
+        planes: u8 {
+            form = Kind::Count(1, PLANES_MAX);
+            default = 1;
+        }
+        /// What a switch is: a member of the rack, or a bridge of the kernel, which is none. A bridge needs the packet wire.
+        switch: SwitchKind {
+            form = Kind::Word(SwitchKind::NAMES);
+            default = SwitchKind::Member;
+        }
+    }
+}
+
+section! {
+    /// Keys of a full mesh.
+    pub(crate) struct FullMeshKeys: FULL_MESH = "shape.full-mesh" {
+        /// Number of nodes.
+        nodes: u16 {
+            form = Kind::Count(2, full_mesh_nodes_max());
+            default = 0;
+            shown = REQUIRED;
+        }
+    }
+}
+
 pub(crate) static CUSTOM: Table = table(
     "shape.custom",
     &[
@@ -66,15 +82,36 @@ pub(crate) static CUSTOM: Table = table(
         key("links", Kind::List(&CUSTOM_LINK), "none", "Who is joined to whom."),
     ],
 );
-pub(crate) static CUSTOM_LINK: Table = table(
-    "shape.custom.links",
-    &[
-        key("a", Kind::Name, REQUIRED, "One end. The link's name and its forward direction begin here."),
-        key("b", Kind::Name, REQUIRED, "The other end."),
-        key("plane", Kind::Count(0, PLANES_MAX - 1), "0", "The plane that the link belongs to."),
-        key("parallel", Kind::Count(1, PARALLEL_MAX), "1", "How many such links join the two."),
-    ],
-);
+
+section! {
+    /// Keys of one entry of `links`.
+    pub(crate) struct CustomLinkKeys: CUSTOM_LINK = "shape.custom.links" {
+        /// One end. The link's name and its forward direction begin here.
+        a: Reference {
+            form = Kind::Name(Named::Member);
+            default = Reference;
+            shown = REQUIRED;
+        }
+        /// The other end.
+        b: Reference {
+            form = Kind::Name(Named::Member);
+            default = Reference;
+            shown = REQUIRED;
+        }
+        /// The plane that the link belongs to.
+        plane: u8 {
+            form = Kind::Count(0, PLANES_MAX - 1);
+            default = 0;
+        }
+        /// How many such links join the two.
+        parallel: u16 {
+            form = Kind::Count(1, PARALLEL_MAX);
+            default = 1;
+        }
+    }
+}
+
+pub(crate) static SHAPE: Table = Table { name: "shape", keys: SHAPE_KEYS, choose: Choose::One };
 
 const SHAPE_KEYS: &[Key] = &[
     key("ring", Kind::Table(&RING), "", "Each node linked to the next and the previous one."),

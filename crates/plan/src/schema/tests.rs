@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::model::plan::Plan;
+use crate::setting::name::Named;
 
 /// Returns racks that use every key, each on a separate line with its value, if it is a single one.
 fn racks() -> Vec<&'static str> {
@@ -212,7 +213,7 @@ fn values_are_described_in_words() {
         (Kind::Rate(1000, 2000), "rate, 1kbit/s to 2kbit/s, or `unlimited`"),
         (Kind::Word(&["auto", "never"]), "`auto`, `never`"),
         (Kind::Table(&CUSTOM_LINK), "table, see [shape.custom.links](#shapecustomlinks)"),
-        (Kind::Either(&[Kind::Name, Kind::Flag]), "name; or `true`, `false`"),
+        (Kind::Either(&[Kind::Name(Named::Member), Kind::Flag]), "name; or `true`, `false`"),
     ] {
         assert_eq!(kind.words(), words);
     }

@@ -2,13 +2,27 @@
 //!
 //! The types permit no complaint without a hint.
 
-/// Message and hint about a value, without a position.
+/// Message and hint about a value, without a position. [`Complaint::finish`] formats it, once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Complaint {
-    pub(crate) message: String,
-    pub(crate) hint: String,
-    /// True if the number is too large for its type. A caller that has the range replaces the hint by the range.
-    pub(crate) is_beyond_type: bool,
+    /// Path of the key that the message is about, if the message does not name it.
+    path: Option<String>,
+    message: String,
+    hint: String,
+    excess: Excess,
+}
+
+/// Limit that a number exceeds, beside the message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Excess {
+    None,
+    /// The number does not fit its type. The caller that has the range adds it.
+    Type,
+    /// The number is outside of this range.
+    Range {
+        least: String,
+        most: String,
+    },
 }
 
 /// Message of a complaint without a hint. Only [`Unhinted::hint`] makes a complaint of it, so every mistake has a hint.
@@ -22,14 +36,37 @@ impl Complaint {
         Unhinted { message: message.into() }
     }
 
-    /// Replaces the message and keeps the hint.
-    pub(crate) fn reworded(self, message: impl Into<String>) -> Self {
-        Self { message: message.into(), ..self }
+    /// Names the key whose value the message is about.
+    pub(crate) fn at(self, path: &str) -> Self {
+        debug_assert_eq!(self.path, None, "a complaint has one path");
+        Self { path: Some(path.to_owned()), ..self }
     }
 
     /// Marks the complaint as one about a number that is too large for its type.
     pub(crate) fn beyond_type(self) -> Self {
-        Self { is_beyond_type: true, ..self }
+        Self { excess: Excess::Type, ..self }
+    }
+
+    /// Returns true if the number is too large for its type.
+    pub(crate) fn is_beyond_type(&self) -> bool {
+        self.excess == Excess::Type
+    }
+
+    /// States the range that a number has left which is too large for its type. The hint then names the range.
+    pub(crate) fn outside(self, least: String, most: String) -> Self {
+        Self { excess: Excess::Range { least, most }, ..self }
+    }
+
+    /// Returns message and hint as a user reads them.
+    pub(crate) fn finish(self) -> (String, String) {
+        let Self { path, message, hint, excess } = self;
+        let message = path.map_or_else(|| message.clone(), |path| format!("`{path}`: {message}"));
+        match excess {
+            Excess::None | Excess::Type => (message, hint),
+            Excess::Range { least, most } => {
+                (format!("{message}, outside {least} to {most}"), format!("write {least} to {most}"))
+            }
+        }
     }
 
     /// Replaces the hint and keeps the message.
@@ -40,7 +77,7 @@ impl Complaint {
 
 impl Unhinted {
     pub(crate) fn hint(self, hint: impl Into<String>) -> Complaint {
-        Complaint { message: self.message, hint: hint.into(), is_beyond_type: false }
+        Complaint { path: None, message: self.message, hint: hint.into(), excess: Excess::None }
     }
 }
 

@@ -3,6 +3,7 @@
 //! The lowest layer of the crate. It declares no key.
 
 pub(crate) mod complaint;
+pub(crate) mod name;
 pub(crate) mod nearest;
 pub(crate) mod quantity;
 pub(crate) mod section;

@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_hint_names_the_unit_that_was_meant() {
-        let hint = |result: Result<u64, Complaint>| result.unwrap_err().hint;
+        let hint = |result: Result<u64, Complaint>| result.unwrap_err().finish().1;
         assert!(hint(nanoseconds("500")).contains("`500ns`"));
         assert!(hint(bytes("4mib")).contains("`4MiB`"));
         assert!(hint(bytes("4ms")).contains("KiB"));

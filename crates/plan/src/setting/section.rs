@@ -4,6 +4,8 @@
 //! declaration yields the structure with its default, the [`Table`] (from which the JSON schema and the document come), the reader,
 //! the canonical encoding, and the rows of `rackloom check`. `docs/decisions/settings.md` says why.
 
+use std::collections::BTreeMap;
+
 use crate::setting::table::{Key, Table};
 use crate::setting::value::{Shown, Value};
 
@@ -33,6 +35,8 @@ pub(crate) trait Source {
 pub(crate) trait Visit {
     /// A single value. `is_default` is true if the value equals its default.
     fn value(&mut self, key: &'static Key, value: &dyn Shown, is_default: bool);
+    /// The value of a key for a single link, by edge index.
+    fn of_link(&mut self, key: &'static Key, edge: usize, value: &dyn Shown);
     /// The values until [`Visit::close`] are below this key.
     fn open(&mut self, key: &'static Key);
     /// Ends the last key that was opened.
@@ -59,6 +63,14 @@ impl<T: Value> Field for T {
     fn visit(&self, key: &'static Key, default: &Self, visit: &mut dyn Visit) {
         visit.value(key, self, self == default && !key.is_required());
     }
+}
+
+/// Field that names members or links. The reader of the table looks them up and keeps what it finds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reference;
+
+impl Field for Reference {
+    fn visit(&self, _: &'static Key, _: &Self, _: &mut dyn Visit) {}
 }
 
 /// Text that stands for a composite value.
@@ -89,6 +101,13 @@ impl<T: Shown + Clone + PartialEq> Field for Vec<T> {
     }
 }
 
+/// Values of single links, by edge index. The reader of the table looks the links up.
+impl<T: Shown + Clone + PartialEq> Field for BTreeMap<usize, T> {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        self.iter().for_each(|(edge, value)| visit.of_link(key, *edge, value));
+    }
+}
+
 /// Visits a table that a file turns on and off as a whole, `off` by default.
 pub(crate) fn visit_switched(section: Option<&impl Section>, key: &'static Key, visit: &mut dyn Visit) {
     visit.value(key, &Text(if section.is_some() { "on" } else { "off" }), section.is_none());
@@ -104,11 +123,15 @@ pub(crate) fn visit_below(section: &impl Section, key: &'static Key, visit: &mut
     visit.close();
 }
 
-/// Returns true if a field bears the name of its key, with the unit last. `type` is a word of Rust: that field is named `element`.
+/// Returns true if a field bears the name of its key, with the unit last. `type` and `where` are words of Rust: their fields are named
+/// `element` and `targets`.
 pub(crate) const fn bears_name(field: &str, key: &str) -> bool {
     let (field, key) = (field.as_bytes(), key.as_bytes());
     if is_equal(key, b"type") {
         return is_equal(field, b"element");
+    }
+    if is_equal(key, b"where") {
+        return is_equal(field, b"targets");
     }
     if field.len() < key.len() {
         return false;

@@ -3,6 +3,7 @@
 //! This file declares no key.
 
 use crate::setting::complaint::Complaint;
+use crate::setting::name::Named;
 use crate::setting::quantity::{Unit, shown};
 
 /// Name of the table of a whole rack file.
@@ -61,8 +62,8 @@ pub(crate) const REQUIRED: &str = "required";
 /// Form of a value. Ranges include both ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
-    /// Name of a rack, member or server.
-    Name,
+    /// Name of a thing.
+    Name(Named),
     /// List of names.
     Names,
     /// Whole number.
@@ -97,8 +98,10 @@ pub(crate) enum Kind {
     Servers(&'static Table),
     /// List of links by name.
     LinkNames,
-    /// Name by link.
-    NameByLink,
+    /// IPv4 address.
+    Address,
+    /// Value by link.
+    ByLink(&'static Self),
     /// Lists of counts, by direction of the link.
     CountsByDirection,
     /// One direction of a link.
@@ -155,6 +158,20 @@ pub(crate) const fn joined<const N: usize>(lists: &[&[Key]]) -> [Key; N] {
     keys
 }
 
+/// Returns keys with other defaults. They are declared once, and several tables inherit from one another.
+///
+/// # Panics
+/// If there are not `N` keys.
+pub(crate) const fn with_defaults<const N: usize>(list: &[Key], defaults: [DefaultText; N]) -> [Key; N] {
+    let mut keys: [Key; N] = joined(&[list]);
+    let mut index = 0;
+    while index < N {
+        keys[index].default = defaults[index];
+        index += 1;
+    }
+    keys
+}
+
 impl Table {
     /// Returns the key with this name.
     pub(crate) fn find(&self, name: &str) -> Option<&'static Key> {
@@ -183,14 +200,6 @@ impl Table {
     /// Returns the range of a key's values and their unit, or `None` if it has no range.
     pub(crate) fn range_if_any(&self, key: &str) -> Option<(u64, u64, Unit)> {
         self.find(key).and_then(|key| key.kind.range())
-    }
-
-    /// Returns the range of a key's values and their unit.
-    ///
-    /// # Panics
-    /// If the table has no such key or the key has no range: declaration and check do not match.
-    pub(crate) fn range_of(&self, key: &str) -> (u64, u64, Unit) {
-        self.range_if_any(key).unwrap_or_else(|| unreachable!("`{key}` of `{}` has no range", self.name))
     }
 }
 
@@ -287,14 +296,14 @@ impl Kind {
             Self::Rate(..) => "rate",
             Self::Length(..) => "length",
             Self::Factor(..) => "number",
-            Self::Name => "name",
+            Self::Name(_) => "name",
             Self::Path => "path",
             Self::Device => "`cuda:N` or `fake:SEED`",
+            Self::Address => "IPv4 address",
             Self::Names => "list of names",
             Self::Counts => "list of counts",
             Self::Probability => "probability",
             Self::LinkNames => "list of links",
-            Self::NameByLink => "name by link",
             Self::CountsByDirection => "lists of counts by direction",
             Self::Direction => "direction of a link",
             Self::Where => "place, or list of places",
@@ -312,6 +321,7 @@ impl Kind {
             Self::Servers(table) => {
                 return format!("list of names, or table, by server, see {}", table.anchor());
             }
+            Self::ByLink(value) => return format!("{} by link", value.words()),
             Self::Either([Self::Word(one), Self::WordList(several)]) if one == several => {
                 return format!("{}; or list of these", Self::Word(one).words());
             }

@@ -3,11 +3,12 @@
 //! The type of a field says which values there are. The [`Kind`] of its key says in which unit and range a file states them.
 
 use std::fmt::Write;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use rackloom_protocol::NodeId;
 
-use crate::setting::complaint::Complaint;
+use crate::setting::complaint::{Complaint, quoted};
 use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, thousandths, whole};
 use crate::setting::table::Kind;
 use crate::setting::word::{Word, word_of};
@@ -172,6 +173,48 @@ impl Shown for NodeId {
 
     fn shown(&self, _: &Kind) -> String {
         self.0.to_string()
+    }
+}
+
+/// Name of the thing that the kind says.
+impl Shown for String {
+    fn encode(&self, _: &Kind, text: &mut String) {
+        text.push_str(self);
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.clone()
+    }
+}
+
+impl Value for String {
+    fn read(text: &str, kind: &Kind) -> Result<Self, Complaint> {
+        match kind.scalar() {
+            Kind::Name(named) => named.read(text),
+            kind => unreachable!("{kind:?} is no name"),
+        }
+    }
+}
+
+/// Address that datagrams can be sent to.
+impl Shown for Ipv4Addr {
+    fn encode(&self, kind: &Kind, text: &mut String) {
+        text.push_str(&self.shown(kind));
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        self.to_string()
+    }
+}
+
+impl Value for Ipv4Addr {
+    fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
+        let is_of_one =
+            |address: &Self| !address.is_unspecified() && !address.is_multicast() && !address.is_broadcast();
+        text.parse().ok().filter(is_of_one).ok_or_else(|| {
+            let message = format!("{} is not an IPv4 address of a machine", quoted(text));
+            Complaint::about(message).hint("write four numbers: 10.0.0.1")
+        })
     }
 }
 

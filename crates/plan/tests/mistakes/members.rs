@@ -141,8 +141,8 @@ fn a_pair_is_linked_once_per_plane_or_in_parallel() {
     for (bad, part) in [
         ("{a: a, b: b}, {a: b, b: a}", "`b` and `a` are linked twice in plane 0"),
         ("{a: a, b: b, plane: 2}, {a: a, b: b, plane: 2, parallel: 2}", "twice in plane 2"),
-        ("{a: a, b: b, parallel: 0}", "0 is outside 1 to 16"),
-        ("{a: a, b: b, plane: 12}", "12 is outside 0 to 11"),
+        ("{a: a, b: b, parallel: 0}", "`shape.custom.links.parallel` is 0, outside 1 to 16"),
+        ("{a: a, b: b, plane: 12}", "`shape.custom.links.plane` is 12, outside 0 to 11"),
     ] {
         let error = wrong(&links(bad));
         assert!(error.mistakes[0].message.contains(part), "{error}");

@@ -44,7 +44,7 @@ impl Here {
 
     /// Returns true if a member runs on this machine.
     pub(crate) fn runs(&self, plan: &Plan, member: NodeId) -> bool {
-        self.host.is_none_or(|host| plan.hosts[host].members.contains(&member))
+        self.host.is_none_or(|host| plan.hosts[host].nodes.contains(&member))
     }
 
     /// Returns the numbers of the members that run on other hosts.

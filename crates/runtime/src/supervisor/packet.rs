@@ -75,7 +75,7 @@ fn outlets(plan: &Plan, host: usize) -> Result<Outlets, HostLinkError> {
     for (index, edge) in plan.links.iter().map(|link| link.edge).enumerate() {
         let Some(interface) = host.interface_of(index).filter(|_| plan.joins_hosts(&edge)) else { continue };
         for (node, port, neighbour) in [(edge.a, edge.a_port, edge.b), (edge.b, edge.b_port, edge.a)] {
-            if host.members.contains(&node) {
+            if host.nodes.contains(&node) {
                 let (mine, theirs) = (mac(node, edge.plane), mac(neighbour, edge.plane));
                 let link = open_link(interface, plan.wire_bytes_max(), mine, theirs)?;
                 outlets.insert((node, port), (interface.to_owned(), link));

@@ -18,7 +18,7 @@ impl Plan {
     /// Returns the host that runs a member, or `None` in a rack of one machine.
     #[must_use]
     pub fn host_of(&self, member: NodeId) -> Option<&HostPlan> {
-        self.hosts.iter().find(|host| host.members.contains(&member))
+        self.hosts.iter().find(|host| host.nodes.contains(&member))
     }
 
     /// Returns true if a link joins two hosts.

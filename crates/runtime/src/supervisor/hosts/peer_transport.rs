@@ -85,9 +85,9 @@ fn interfaces_to_hosts(plan: &Plan, mine: usize) -> Vec<BTreeSet<String>> {
     let mut interfaces = vec![BTreeSet::new(); plan.hosts.len()];
     for (index, link) in plan.links.iter().enumerate() {
         let ends = [(link.edge.a, link.edge.b), (link.edge.b, link.edge.a)];
-        for (_, remote) in ends.into_iter().filter(|(local, _)| here.members.contains(local)) {
+        for (_, remote) in ends.into_iter().filter(|(local, _)| here.nodes.contains(local)) {
             let Some(interface) = here.interface_of(index) else { continue };
-            let runs_remote = |host: &rackloom_plan::HostPlan| host.members.contains(&remote);
+            let runs_remote = |host: &rackloom_plan::HostPlan| host.nodes.contains(&remote);
             if let Some(other) = plan.hosts.iter().position(runs_remote).filter(|other| *other != mine) {
                 interfaces[other].insert(interface.to_owned());
             }
