@@ -21,7 +21,7 @@ use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader};
 use crate::read::mistake::{Complaint, PlanError, Source, quoted};
 use crate::read::text::{TextFile, Unreadable, text_of};
-use crate::schema::{self, AfterKeys, EVENT, EventKeys, FAULTS_EXPECT, ScriptKeys, WhenKeys};
+use crate::schema::{self, AfterKeys, EVENT, EXPECTATIONS, EventKeys, FAULTS_EXPECT, ScriptKeys, WhenKeys};
 use crate::setting::quantity::whole;
 
 const SCRIPT_FILE: FileKind =
@@ -439,6 +439,6 @@ fn expectations(
     lost.sort_unstable();
     lost.dedup();
     let lost = if fields.find("lost").is_some() { lost } else { kills };
-    let usual = FaultExpectations { ends: usual, ..FaultExpectations::default().with_defaults() };
+    let usual = FaultExpectations { ends: usual, ..EXPECTATIONS };
     FaultExpectations { lost, ..reader.section(&fields, usual) }
 }

@@ -224,7 +224,8 @@ section! {
 }
 
 section! {
-    pub(crate) fields of FaultExpectations: FAULTS_EXPECT = "expect" {
+    /// Expectations of a script that states none and kills no member.
+    pub(crate) const EXPECTATIONS: FaultExpectations, FAULTS_EXPECT = "expect" {
         /// How the job ends on those who live. A wrong byte, an operation applied twice, or a hang fails every run.
         ends: ExpectedEnd {
             form = Kind::Word(ExpectedEnd::NAMES);

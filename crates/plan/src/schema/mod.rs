@@ -16,7 +16,8 @@ mod shape;
 mod tests;
 
 pub(crate) use faults::{
-    AFTER, AfterKeys, EVENT, EVERY_NS_MIN, EventKeys, FAULTS, FAULTS_EXPECT, ScriptKeys, WHEN, WhenKeys,
+    AFTER, AfterKeys, EVENT, EVERY_NS_MIN, EXPECTATIONS, EventKeys, FAULTS, FAULTS_EXPECT, ScriptKeys, WHEN,
+    WhenKeys,
 };
 pub(crate) use job::JOB;
 pub(crate) use members::{DEFAULTS, GROUP, MEMORY, MemorySize, NODE, SERVER, SWITCH, SeatKeys};

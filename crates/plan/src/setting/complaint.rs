@@ -19,10 +19,7 @@ enum Excess {
     /// The number does not fit its type. The caller that has the range adds it.
     Type,
     /// The number is outside of this range.
-    Range {
-        least: String,
-        most: String,
-    },
+    Range(Box<[String; 2]>),
 }
 
 /// Message of a complaint without a hint. Only [`Unhinted::hint`] makes a complaint of it, so every mistake has a hint.
@@ -54,7 +51,7 @@ impl Complaint {
 
     /// States the range that a number has left which is too large for its type. The hint then names the range.
     pub(crate) fn outside(self, least: String, most: String) -> Self {
-        Self { excess: Excess::Range { least, most }, ..self }
+        Self { excess: Excess::Range(Box::new([least, most])), ..self }
     }
 
     /// Returns message and hint as a user reads them.
@@ -63,7 +60,8 @@ impl Complaint {
         let message = path.map_or_else(|| message.clone(), |path| format!("`{path}`: {message}"));
         match excess {
             Excess::None | Excess::Type => (message, hint),
-            Excess::Range { least, most } => {
+            Excess::Range(ends) => {
+                let [least, most] = *ends;
                 (format!("{message}, outside {least} to {most}"), format!("write {least} to {most}"))
             }
         }
