@@ -2,7 +2,7 @@
 
 use rackloom_capture::line::Line;
 use rackloom_capture::{Described, Direction, describe};
-use rackloom_protocol::wire::frame::PiggybackAck;
+use rackloom_protocol::wire::frame::{HopCheck, PiggybackAck};
 use rackloom_protocol::wire::layout::{FABRIC, HOP_CHECK, OPERATIONS};
 use rackloom_protocol::wire::packed::Operation;
 use rackloom_protocol::wire::{FabricHeader, FrameKind, LinkHeader, seal_end_to_end};
@@ -43,8 +43,7 @@ fn routed(kind: FrameKind, operations: &[Operation<'_>]) -> Vec<u8> {
         consumed: 16,
         freed: 17,
         has_end_to_end_check: true,
-        has_hop_check: true,
-        hop_check_covers_all: false,
+        hop_check: HopCheck::Header,
         is_unprotected: false,
         is_marked: false,
     };

@@ -64,8 +64,8 @@ fn devices(machine: &Machine) -> String {
             device.multiprocessors.to_string(),
             device.copy_engines.to_string(),
             yes_or_dash(device.ipc_handles),
-            yes_or_dash(device.pools),
-            yes_or_dash(device.pool_descriptors),
+            yes_or_dash(device.pools.has_pools()),
+            yes_or_dash(device.pools.has_descriptors()),
             device.pci.clone(),
         ]);
     }
@@ -106,8 +106,8 @@ fn as_json(machine: &Machine) -> Value {
             "numa_node": device.numa_node,
             "maps_host_memory": device.maps_host_memory,
             "ipc_handles": device.ipc_handles,
-            "pools": device.pools,
-            "pool_descriptors": device.pool_descriptors,
+            "pools": device.pools.has_pools(),
+            "pool_descriptors": device.pools.has_descriptors(),
         })
     };
     let peer = |peer: &PeerInfo| {

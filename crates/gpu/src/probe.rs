@@ -26,6 +26,31 @@ pub struct Machine {
     pub peers: Vec<PeerInfo>,
 }
 
+/// Support of a device for stream-ordered pools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolSupport {
+    /// The device has no such pools.
+    None,
+    /// Pools cannot be handed to other processes.
+    OwnProcess,
+    /// Pools can be handed to other processes as file descriptors.
+    Descriptors,
+}
+
+impl PoolSupport {
+    /// Returns true if the device has pools.
+    #[must_use]
+    pub const fn has_pools(self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Returns true if pools can be handed to other processes as file descriptors.
+    #[must_use]
+    pub const fn has_descriptors(self) -> bool {
+        matches!(self, Self::Descriptors)
+    }
+}
+
 /// Capabilities of one device.
 ///
 /// `Send` and `Sync`: plain data.
@@ -54,10 +79,8 @@ pub struct DeviceInfo {
     pub maps_host_memory: bool,
     /// True if memory and events can be handed to other processes as legacy handles.
     pub ipc_handles: bool,
-    /// True if the device has stream-ordered pools.
-    pub pools: bool,
-    /// True if such pools can be handed to other processes as file descriptors.
-    pub pool_descriptors: bool,
+    /// Stream-ordered pools of the device.
+    pub pools: PoolSupport,
 }
 
 /// Access of one device to another's memory.
@@ -124,8 +147,11 @@ fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
         ipc_handles: ask(Attribute::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED)
             .or_else(|_| ask(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING))?
             != 0,
-        pools: ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0,
-        pool_descriptors: pool_handles & POSIX_DESCRIPTOR != 0,
+        pools: match ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0 {
+            false => PoolSupport::None,
+            true if pool_handles & POSIX_DESCRIPTOR == 0 => PoolSupport::OwnProcess,
+            true => PoolSupport::Descriptors,
+        },
     })
 }
 

@@ -7,8 +7,9 @@ use rackloom_plan::{
     ShareBy, ShortHeadroom, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
-    ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, Incarnation,
-    NodeId, PackingMode, Plane, PortId, RetransmissionMode, Rise, SharedBufferConfig, Tenant,
+    ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig,
+    ForwardingPriority, Incarnation, NodeId, PackingMode, Plane, PortId, RequestDrain, RetransmissionMode,
+    Rise, SharedBufferConfig, Tenant, TransitQueues,
 };
 
 const MINIMAL: &str = "name: small\nshape: {ring: {nodes: 4}}\n";
@@ -90,9 +91,9 @@ fn every_key_arrives_where_it_belongs() {
         Some(SharedBufferConfig { bytes: 512 << 10, alpha_thousandths: 125, private_bytes: 12 << 10 });
     let rules = ForwardingConfig {
         bubble: false,
-        own_first: true,
-        until_answered: true,
-        in_order: true,
+        priority: ForwardingPriority::Own,
+        drain: RequestDrain::Answered,
+        queues: TransitQueues::ByInput,
         mark_above_bytes: Some(24 << 10),
         shared_buffer: buffer,
     };

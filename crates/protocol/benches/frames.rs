@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use rackloom_protocol::ids::{Channel, Class};
 use rackloom_protocol::wire::check::crc32c;
-use rackloom_protocol::wire::frame::{FabricHeader, Frame, FrameKind, LinkHeader};
+use rackloom_protocol::wire::frame::{FabricHeader, Frame, FrameKind, HopCheck, LinkHeader};
 use rackloom_protocol::wire::layout::{FABRIC, HOP_LIMIT_START, OPERATIONS};
 use rackloom_protocol::wire::packed::{Operation, Operations};
 use rackloom_protocol::{Key, NodeId, RegionId, Tenant};
@@ -57,8 +57,7 @@ fn data_frame(operations: &[u8], operation_count: u8) -> Vec<u8> {
         consumed: 1,
         freed: 0,
         has_end_to_end_check: false,
-        has_hop_check: true,
-        hop_check_covers_all: false,
+        hop_check: HopCheck::Header,
         is_unprotected: false,
         is_marked: false,
     };

@@ -51,16 +51,46 @@ pub struct MemberConfig {
 pub struct ForwardingConfig {
     /// True if an own frame leaves only where one more of the largest frames would fit (bubble flow control).
     pub bubble: bool,
-    /// True if own frames go before frames in transit.
-    pub own_first: bool,
-    /// True if a node frees the buffer of a request only after it has sent all answers to the requester.
-    pub until_answered: bool,
-    /// True if frames of one ingress link and channel leave in order of arrival, without a queue per egress.
-    pub in_order: bool,
+    /// Frames that leave first where own frames and frames in transit wait.
+    pub priority: ForwardingPriority,
+    /// Time at which a node frees the buffer of a request.
+    pub drain: RequestDrain,
+    /// Queues of frames in transit.
+    pub queues: TransitQueues,
     /// Bytes queued for a channel of a port above which a data frame that joins is marked. `None` marks no frame.
     pub mark_above_bytes: Option<u32>,
     /// Buffer that the frames of all pausing links share, in place of a limit for each.
     pub shared_buffer: Option<SharedBufferConfig>,
+}
+
+/// Frames that leave first where own frames and frames in transit wait for one port.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardingPriority {
+    /// Frames in transit.
+    #[default]
+    Transit,
+    /// Frames of this member.
+    Own,
+}
+
+/// Time at which a node frees the buffer of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RequestDrain {
+    /// As soon as the request is accepted.
+    #[default]
+    AtOnce,
+    /// After the node has sent all answers to the requester.
+    Answered,
+}
+
+/// Queues of frames in transit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TransitQueues {
+    /// One queue per egress and channel.
+    #[default]
+    ByOutput,
+    /// One queue per ingress and channel: its frames leave in order of arrival.
+    ByInput,
 }
 
 /// Buffer for frames in transit that all channels of all pausing links share (dynamic thresholds, Choudhury and Hahne
@@ -79,9 +109,9 @@ impl Default for ForwardingConfig {
     fn default() -> Self {
         Self {
             bubble: true,
-            own_first: false,
-            until_answered: false,
-            in_order: false,
+            priority: ForwardingPriority::Transit,
+            drain: RequestDrain::AtOnce,
+            queues: TransitQueues::ByOutput,
             mark_above_bytes: None,
             shared_buffer: None,
         }

@@ -35,9 +35,9 @@ pub mod transport;
 pub mod wire;
 
 pub use config::{
-    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, LinkTimers, MemberConfig, OrderScope,
-    PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RetransmissionMode,
-    RetryConfig, SharedBufferConfig, TransportConfig,
+    CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, ForwardingPriority, LinkTimers, MemberConfig,
+    OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RequestDrain,
+    RetransmissionMode, RetryConfig, SharedBufferConfig, TransitQueues, TransportConfig,
 };
 pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};

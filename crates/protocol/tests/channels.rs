@@ -27,7 +27,8 @@ fn with_channels(channels: ChannelConfig) -> Options {
 fn all_send(channels: ChannelConfig, frames: u32) -> Fabric {
     let mut options = with_channels(channels);
     options.credits.limit = 35 * frames * options.channels.count() as u32;
-    options.forwarding = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
+    options.forwarding =
+        ForwardingConfig { bubble: false, priority: ForwardingPriority::Own, ..ForwardingConfig::default() };
     options.datelines = vec![7];
     let mut fabric = Fabric::up(ring(8), &options);
     for node in 0..8u16 {

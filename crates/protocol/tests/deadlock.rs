@@ -29,7 +29,8 @@ fn delivered(fabric: &mut Fabric) -> usize {
 
 #[test]
 fn a_ring_without_a_bubble_and_with_own_frames_first_delivers_nothing() {
-    let rules = ForwardingConfig { bubble: false, own_first: true, ..ForwardingConfig::default() };
+    let rules =
+        ForwardingConfig { bubble: false, priority: ForwardingPriority::Own, ..ForwardingConfig::default() };
     // Buffers for one, two, four and sixteen of the largest frames.
     for frames in [1, 2, 4, 16] {
         let mut fabric = all_send(rules, 35 * frames);
@@ -73,14 +74,14 @@ fn no_frame_is_sent_back_over_its_ingress() {
 
 #[test]
 fn a_ring_with_a_bubble_delivers_everything() {
-    for own_first in [false, true] {
+    for priority in [ForwardingPriority::Transit, ForwardingPriority::Own] {
         for frames in [2, 4, 16] {
             let mut fabric = all_send(
-                ForwardingConfig { bubble: true, own_first, ..ForwardingConfig::default() },
+                ForwardingConfig { bubble: true, priority, ..ForwardingConfig::default() },
                 35 * frames,
             );
             for id in 0..8 {
-                assert_eq!(fabric.finish(id), Ok(0), "own first: {own_first}, {frames} frames of buffer");
+                assert_eq!(fabric.finish(id), Ok(0), "{priority:?} first, {frames} frames of buffer");
             }
             assert_eq!(circle(&fabric.waits()), None);
         }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::wire::control::{Hello, IncarnationMark, LinkReport};
-use rackloom_protocol::wire::frame::{FabricHeader, FrameKind, LinkHeader};
+use rackloom_protocol::wire::frame::{FabricHeader, FrameKind, HopCheck, LinkHeader};
 use rackloom_protocol::wire::layout::{
     CONSUMED, DESTINATION, FABRIC, FLAG_MARKED, FLAGS, OPERATIONS, SOURCE, u16_at, u32_at,
 };
@@ -75,11 +75,11 @@ const fn incarnation(member: u16) -> Incarnation {
 }
 
 impl Bench {
-    fn new(ports: u16, in_order: bool) -> Self {
+    fn new(ports: u16, queues: TransitQueues) -> Self {
         let graph = harness::star(ports, 1);
         let hub = NodeId(ports);
         let mut options = harness::options(RetransmissionMode::Selective);
-        options.forwarding.in_order = in_order;
+        options.forwarding.queues = queues;
         options.end_to_end_check = false;
         options.credits = CreditConfig { unit_bytes: 512, overhead_bytes: 0, limit: 1 << 20 };
         options.timers.heartbeat_interval_ns = 10_000_000_000;
@@ -117,8 +117,7 @@ impl Bench {
             consumed: neighbour.sent,
             freed: neighbour.consumed,
             has_end_to_end_check: false,
-            has_hop_check: !kind.is_routed(),
-            hop_check_covers_all: !kind.is_routed(),
+            hop_check: if kind.is_routed() { HopCheck::NoneOfHeader } else { HopCheck::Frame },
             is_unprotected: false,
             is_marked: false,
         }
@@ -243,14 +242,14 @@ impl Bench {
 #[test]
 fn one_queue_per_ingress_has_the_throughput_of_the_theory() {
     for (ports, theory) in [(2, 0.75), (4, 0.6553), (8, 0.6184)] {
-        let measured = Bench::new(2 * ports, true).throughput(20_000);
+        let measured = Bench::new(2 * ports, TransitQueues::ByInput).throughput(20_000);
         assert!((measured - theory).abs() < 0.005, "{ports} ports: {measured}, not {theory}");
     }
 }
 
 #[test]
 fn a_queue_per_egress_has_full_throughput() {
-    let measured = Bench::new(2 * 8, false).throughput(4_000);
+    let measured = Bench::new(2 * 8, TransitQueues::ByOutput).throughput(4_000);
     assert!(measured > 0.97, "{measured}");
 }
 
@@ -258,7 +257,7 @@ fn a_queue_per_egress_has_full_throughput() {
 #[test]
 fn every_queued_frame_is_sent() {
     let mut options = harness::options(RetransmissionMode::Selective);
-    options.forwarding = ForwardingConfig { in_order: true, ..ForwardingConfig::default() };
+    options.forwarding = ForwardingConfig { queues: TransitQueues::ByInput, ..ForwardingConfig::default() };
     options.credits.limit = 90;
     let mut fabric = harness::Fabric::up(harness::ring(6), &options);
     let mut count = 0;

@@ -5,7 +5,7 @@ use rackloom_protocol::wire::acks::plain_acks;
 use rackloom_protocol::wire::control::{
     HEARTBEAT_BYTES, HELLO_BYTES, Heartbeat, Hello, LinkReport, consumed_beside, numbering, pause_quanta,
 };
-use rackloom_protocol::wire::frame::{FabricHeader, Frame};
+use rackloom_protocol::wire::frame::{FabricHeader, Frame, HopCheck};
 use rackloom_protocol::wire::packed::{Operations, census};
 use rackloom_protocol::wire::writes::Writes;
 use rackloom_protocol::wire::{dump, hop_check, layout, seal_end_to_end, seal_hop};
@@ -74,7 +74,7 @@ fn headers_survive(frame: &Frame<'_>) {
         layout::put_u32(&mut written, layout::END_TO_END_CHECK, check);
     }
     frame.link.write(&mut written, 0x88b5, source, destination);
-    if frame.link.kind.is_routed() && frame.link.has_hop_check && frame.link.hop_check_covers_all {
+    if frame.link.kind.is_routed() && frame.link.hop_check == HopCheck::Frame {
         seal_hop(&mut written);
     }
     let again = parsed(&written).unwrap_or_else(|reason| panic!("a written header is refused: {reason}"));

@@ -93,9 +93,19 @@ pub(crate) struct Probe {
     reduced_ns: Vec<u64>,
     is_reducing: bool,
     how: Option<(Arithmetic, Number)>,
-    is_submitted: bool,
-    has_received: bool,
+    wait: WordWait,
     is_told: bool,
+}
+
+/// Wait of a rank for a word of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WordWait {
+    /// No wait has been requested.
+    Idle,
+    /// The wait is outstanding.
+    Outstanding,
+    /// The wait has ended, and its end has not been handled.
+    Ended,
 }
 
 /// Returns the rank that answers rank 0: the first rank of another server, or otherwise rank 1. `servers` contains the
@@ -117,8 +127,7 @@ impl Probe {
             reduced_ns: Vec::new(),
             is_reducing: false,
             how,
-            is_submitted: false,
-            has_received: false,
+            wait: WordWait::Idle,
             is_told: false,
         }
     }
@@ -126,20 +135,20 @@ impl Probe {
     /// Continues the measurement. Returns the numbers once this rank has them.
     pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
         match poll.crew.rank {
-            0 if self.pings < PINGS || self.is_submitted => self.ping(poll),
+            0 if self.pings < PINGS || self.wait != WordWait::Idle => self.ping(poll),
             0 if self.reduced_ns.len() < REDUCTIONS => return self.reduce(poll, blocks),
             0 => return self.send_measured(poll),
             rank if rank == self.partner && self.pings < PINGS => self.echo(poll),
             _ => return self.receive_measured(poll),
         }
         // The first poll after the last round trip begins to reduce.
-        Ok(if poll.crew.rank == 0 && !self.is_submitted { Probed::Again } else { Probed::Waiting })
+        Ok(if poll.crew.rank == 0 && self.wait == WordWait::Idle { Probed::Again } else { Probed::Waiting })
     }
 
     /// Records that a wait or a put succeeded.
     pub(crate) fn succeeded(&mut self, now: Instant, outcome: &Outcome) {
         if outcome.kind == OperationKind::WaitUntil {
-            self.has_received = true;
+            self.wait = WordWait::Ended;
             self.round_trips_ns.push(now.since(self.begun));
         }
     }
@@ -149,13 +158,14 @@ impl Probe {
     }
 
     fn ping(&mut self, poll: &mut Poll<'_>) {
-        if self.is_submitted && !std::mem::take(&mut self.has_received) {
+        if self.wait == WordWait::Outstanding {
             return;
         }
-        self.is_submitted = self.pings < PINGS;
-        if !self.is_submitted {
+        if self.pings >= PINGS {
+            self.wait = WordWait::Idle;
             return;
         }
+        self.wait = WordWait::Outstanding;
         self.pings += 1;
         self.begun = poll.now;
         let is_large = self.pings > SMALL_PINGS;
@@ -166,13 +176,13 @@ impl Probe {
     }
 
     fn echo(&mut self, poll: &mut Poll<'_>) {
-        if std::mem::take(&mut self.has_received) {
-            self.is_submitted = false;
+        if self.wait == WordWait::Ended {
+            self.wait = WordWait::Idle;
             self.pings += 1;
             self.signal(poll, 0, NOTHING, CONTROL);
         }
-        if !self.is_submitted && self.pings < PINGS {
-            self.is_submitted = true;
+        if self.wait == WordWait::Idle && self.pings < PINGS {
+            self.wait = WordWait::Outstanding;
             self.wait(poll, PING, self.pings + 1, 0);
         }
     }
@@ -256,10 +266,10 @@ impl Probe {
     fn receive_measured(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
         if !self.is_told {
             self.is_told = true;
-            self.has_received = false;
+            self.wait = WordWait::Outstanding;
             self.wait(poll, AGREED, 1, 0);
         }
-        if !self.has_received || !poll.issuer.is_idle() {
+        if self.wait != WordWait::Ended || !poll.issuer.is_idle() {
             return Ok(Probed::Waiting);
         }
         let mut bytes = [0; NUMBERS_BYTES];

@@ -17,7 +17,7 @@ use super::completion::Completion;
 use super::error::Error;
 use super::node::Node;
 use super::request::{Outcome, Request};
-use crate::fabric::engine::core::Core;
+use crate::fabric::engine::core::{Core, Handler};
 use crate::fabric::engine::held::Held;
 use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::engine::order::{NAMELESS, Order, Store};
@@ -82,7 +82,7 @@ impl Node {
 impl Driver {
     pub(super) fn begin(node: Node) -> Result<Self, Error> {
         let engine = node.engine();
-        let taken = std::mem::replace(&mut engine.hold().core().has_handler, true);
+        let taken = std::mem::replace(&mut engine.hold().core().handler, Handler::Taken) == Handler::Taken;
         if taken {
             return Err(Error::Invalid("the node has a driver already; hint: drop it first"));
         }
@@ -375,8 +375,8 @@ impl Drop for Driver {
             engine.dismiss(favour);
         }
         let mut held = engine.hold();
-        let Core { table, has_handler, .. } = held.core();
-        *has_handler = false;
+        let Core { table, handler, .. } = held.core();
+        *handler = Handler::Free;
         table.abandon_handled();
         held.stop_attending();
     }
@@ -384,6 +384,7 @@ impl Drop for Driver {
 
 #[cfg(test)]
 mod tests {
+    use crate::fabric::engine::core::Background;
     use crate::fabric::{Fabric, Plan};
 
     /// The test reads the engine's state, because timing from outside would need milliseconds.
@@ -392,7 +393,7 @@ mod tests {
         let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let node = &fabric.nodes()[0];
-        let is_resting = || node.engine().hold_for_task().core().is_resting;
+        let is_resting = || node.engine().hold_for_task().core().background == Background::Resting;
         for _ in 0..20 {
             let mut driver = node.drive().unwrap();
             while !is_resting() {

@@ -40,7 +40,9 @@ pub use error::{AllocateError, FreeRefused, QuotaExceeded};
 use ledger::Ledger;
 pub use ledger::{MemoryLimits, Statistics, TenantLimit, Usage};
 pub(crate) use options::DeviceKind;
-pub use options::{DeviceChoice, Granted, MemoryOptions, Pages, Placement, PoolUsage, TiersInUse};
+pub use options::{
+    DeviceChoice, Granted, MemoryOptions, PagePreference, Pages, Placement, PoolUsage, TiersInUse,
+};
 use placement::Backing;
 
 /// A device shared by a memory and its imports. One sequence of operations orders the requests of both.

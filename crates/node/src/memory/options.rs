@@ -12,8 +12,8 @@ use super::ledger::Usage;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryOptions {
-    /// Preference: huge pages from the system's pool, else transparent ones if the kernel provides them.
-    pub huge_pages: bool,
+    /// Preference for the size of pages.
+    pub pages: PagePreference,
     /// Requirement: pages that are never swapped out, from the time at which they are first touched. An error if the limit on locked memory forbids
     /// it.
     pub lock: bool,
@@ -84,7 +84,7 @@ impl MemoryOptions {
     /// Sets or removes the preference for huge pages.
     #[must_use]
     pub const fn huge_pages(self, huge_pages: bool) -> Self {
-        Self { huge_pages, ..self }
+        Self { pages: if huge_pages { PagePreference::Huge } else { PagePreference::Ordinary }, ..self }
     }
 
     /// Sets or removes the requirement that pages are never swapped out.
@@ -150,6 +150,18 @@ pub struct PoolUsage {
     pub reserved: Usage,
     /// Bytes of the pool that are allocated.
     pub used: Usage,
+}
+
+/// Preferred size of pages.
+///
+/// `Send` and `Sync`: plain data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PagePreference {
+    /// The system's ordinary pages.
+    #[default]
+    Ordinary,
+    /// Huge pages from the system's pool, else transparent ones if the kernel provides them.
+    Huge,
 }
 
 /// Kinds of pages.

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MlockFlags, madvise, mlock_with};
 use rustix::process::{Resource, getrlimit};
 
-use super::options::{Granted, MemoryOptions, Pages, Placement};
+use super::options::{Granted, MemoryOptions, PagePreference, Pages, Placement};
 use super::system::{
     default_huge_page_bytes, huge_pages_refused, no_such_numa_node, read_smaps,
     transparent_huge_pages_refused,
@@ -40,7 +40,7 @@ impl Backing {
     /// Allocates zeroed pages for `length` bytes. The error names the requirement that failed.
     pub(super) fn new(length: u64, options: MemoryOptions) -> io::Result<Self> {
         let mut reasons = Vec::new();
-        if options.huge_pages {
+        if options.pages == PagePreference::Huge {
             match Self::huge(length, options) {
                 Ok(Ok(backing)) => return Ok(backing),
                 Ok(Err(demand)) => return Err(demand),
@@ -85,7 +85,7 @@ impl Backing {
         let Self { file, pages, granted } = fresh;
         drop(pages);
         (self.file, self.granted) = (file, granted);
-        if self.granted.pages != Pages::Huge && options.huge_pages {
+        if self.granted.pages != Pages::Huge && options.pages == PagePreference::Huge {
             self.advise_huge();
         }
         // Properties of the address instead of the file must be set again.
@@ -104,7 +104,7 @@ impl Backing {
 
     /// Applies the options. Binding and locking come before touching, because the first touch decides on which node a page lies.
     fn placed(mut self, options: MemoryOptions) -> io::Result<Self> {
-        if options.huge_pages && self.granted.pages != Pages::Huge {
+        if options.pages == PagePreference::Huge && self.granted.pages != Pages::Huge {
             self.advise_huge();
         }
         if let Some(node) = options.numa_node {

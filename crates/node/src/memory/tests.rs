@@ -136,7 +136,7 @@ fn locks_and_bindings_move_along() {
 fn a_fresh_file_has_the_same_bytes_at_the_same_address_and_no_one_else_in_it() {
     for huge_pages in [false, true] {
         let mut memory = HostMemory::default();
-        let options = MemoryOptions { huge_pages, ..MemoryOptions::default() };
+        let options = MemoryOptions::default().huge_pages(huge_pages);
         memory.allocate_with(REGION, 100_000, options).unwrap();
         memory.write(REGION, 99_990, b"the end").unwrap();
         let old = crate::mapping::duplicate(memory.file(REGION).unwrap()).unwrap();

@@ -93,7 +93,7 @@ impl End {
             ring_peer: false,
             is_shown: false,
             has_slot: false,
-            broken: false,
+            ring_state: RingState::Intact,
             counters: DeviceCounters::default(),
         })
     }
@@ -112,6 +112,15 @@ pub fn pair(
     Ok((a.open(first, second)?, b.open(second, first)?))
 }
 
+/// Condition of the rings that are shared with the neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RingState {
+    /// All indices were possible.
+    Intact,
+    /// The neighbour wrote impossible indices. It counts as absent.
+    Broken,
+}
+
 /// A port on a shared-memory link.
 ///
 /// `Send` and `Sync`. Its changes take `&mut self`, so one thread drives it at a time.
@@ -127,21 +136,23 @@ pub struct SharedMemoryDevice {
     /// Set if frames were published since the last flush, which then wakes the neighbour.
     is_shown: bool,
     has_slot: bool,
-    broken: bool,
+    ring_state: RingState,
     counters: DeviceCounters,
 }
 
 impl SharedMemoryDevice {
     /// Marks the link as broken if the neighbour wrote impossible indices. The neighbour then counts as absent.
     fn believe<T>(&mut self, result: Result<T, Broken>) -> Option<T> {
-        self.broken |= result.is_err();
+        if result.is_err() {
+            self.ring_state = RingState::Broken;
+        }
         result.ok()
     }
 }
 
 impl Device for SharedMemoryDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
-        if self.broken {
+        if self.ring_state == RingState::Broken {
             return None;
         }
         let next = self.consumer.next();
@@ -150,7 +161,7 @@ impl Device for SharedMemoryDevice {
     }
 
     fn offer(&mut self, take: &mut dyn FnMut(&[u8]) -> bool) -> Option<Offered> {
-        if self.broken {
+        if self.ring_state == RingState::Broken {
             return None;
         }
         let next = self.consumer.next();
@@ -180,11 +191,11 @@ impl Device for SharedMemoryDevice {
 
     fn ready(&mut self) -> bool {
         let ready = self.consumer.ready();
-        !self.broken && self.believe(ready).unwrap_or(false)
+        self.ring_state == RingState::Intact && self.believe(ready).unwrap_or(false)
     }
 
     fn slot(&mut self) -> Option<&mut [u8]> {
-        if self.broken {
+        if self.ring_state == RingState::Broken {
             return None;
         }
         match self.producer.slot(FRAME_BYTES_MAX) {
@@ -194,7 +205,7 @@ impl Device for SharedMemoryDevice {
                 room
             }
             Err(Broken) => {
-                self.broken = true;
+                self.ring_state = RingState::Broken;
                 None
             }
         }
@@ -225,7 +236,7 @@ impl Device for SharedMemoryDevice {
     }
 
     fn carrier(&mut self) -> bool {
-        !self.broken && has_peer(&self.carrier)
+        self.ring_state == RingState::Intact && has_peer(&self.carrier)
     }
 
     fn wake_source(&self) -> WakeSource<'_> {

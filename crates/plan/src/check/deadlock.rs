@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 
-use rackloom_protocol::{Channel, Class, MemberRole, NodeId};
+use rackloom_protocol::{Channel, Class, MemberRole, NodeId, RequestDrain};
 
 use crate::model::plan::{Plan, distances};
 
@@ -107,7 +107,7 @@ impl Safety {
 #[must_use]
 pub fn judge(plan: &Plan) -> Safety {
     // A node that drains requests only after it has answered them waits too, in every shape.
-    if !plan.forwarding.config().until_answered
+    if plan.forwarding.config().drain != RequestDrain::Answered
         && let Some(simple) = by_shape(plan)
     {
         return simple;
@@ -133,7 +133,7 @@ pub fn judge(plan: &Plan) -> Safety {
         channels,
         has_bubble,
         pauses,
-        until_answered: plan.forwarding.config().until_answered,
+        until_answered: plan.forwarding.config().drain == RequestDrain::Answered,
         undivided,
     })
 }
@@ -229,7 +229,7 @@ impl Dependencies {
                 }
                 if *next != destination {
                     arriving[next.index()].extend(taken);
-                } else if plan.forwarding.config().until_answered {
+                } else if plan.forwarding.config().drain == RequestDrain::Answered {
                     self.answers(plan, taken, &leaving[destination.index()]);
                 }
             }

@@ -60,6 +60,17 @@ pub enum FaultAction {
     },
 }
 
+/// Members that observe the trigger of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TriggerWatch {
+    /// Another member observes it.
+    Elsewhere,
+    /// This member observes it, and other affected members observe it themselves or do not exist.
+    Here,
+    /// This member observes it, and must notify other affected members.
+    HereForOthers,
+}
+
 /// State of one event at this member.
 #[derive(Clone, Debug)]
 struct Part {
@@ -72,10 +83,7 @@ struct Part {
     ways: Vec<LinkDirection>,
     /// True if this member itself is affected.
     affects_member: bool,
-    /// True if other members are affected too.
-    is_shared: bool,
-    /// True if the trigger is observed at this member.
-    is_watched: bool,
+    trigger_watch: TriggerWatch,
     since: Option<Instant>,
     is_on: bool,
     /// Number of beginnings that have been handled.
@@ -99,12 +107,21 @@ impl Part {
             origin,
             ways: own,
             affects_member: members.contains(&member),
-            is_shared: !is_alone && !matches!(event.trigger, Trigger::At(_)),
-            is_watched,
+            trigger_watch: match event.trigger {
+                _ if !is_watched => TriggerWatch::Elsewhere,
+                Trigger::At(_) => TriggerWatch::Here,
+                _ if is_alone => TriggerWatch::Here,
+                _ => TriggerWatch::HereForOthers,
+            },
             since: None,
             is_on: false,
             begun: 0,
         }
+    }
+
+    /// Returns true if the trigger is observed at this member.
+    fn is_watched(&self) -> bool {
+        self.trigger_watch != TriggerWatch::Elsewhere
     }
 
     fn is_affected(&self) -> bool {
@@ -139,7 +156,7 @@ impl FaultScheduler {
     pub fn new(script: &FaultScript, plan: &Plan, member: NodeId) -> Option<Self> {
         let mut scheduler = Self::without_faults(plan, member);
         scheduler.add(0, &script.events, plan, member, None);
-        let is_seen = |part: &Part| part.is_watched && !matches!(part.event.trigger, Trigger::At(_));
+        let is_seen = |part: &Part| part.is_watched() && !matches!(part.event.trigger, Trigger::At(_));
         scheduler.parts.iter().any(|part| part.is_affected() || is_seen(part)).then_some(scheduler)
     }
 
@@ -177,7 +194,7 @@ impl FaultScheduler {
             }
         }
         let is_place = |part: &Part| matches!(part.event.trigger, Trigger::Reached { .. });
-        self.needs_place |= parts.iter().any(|part| part.is_watched && is_place(part));
+        self.needs_place |= parts.iter().any(|part| part.is_watched() && is_place(part));
         self.parts.extend(parts);
     }
 
@@ -245,7 +262,7 @@ impl FaultScheduler {
         let (here, links_up_at, notifications) = (self.place, self.links_up_at, &mut self.notifications);
         for part in &mut self.parts {
             let Some(origin) = part.origin.or(links_up_at) else { continue };
-            if part.since.is_some() || !part.is_watched {
+            if part.since.is_some() || !part.is_watched() {
                 continue;
             }
             let (is_due, since) = match part.event.trigger {
@@ -255,7 +272,7 @@ impl FaultScheduler {
             };
             if is_due {
                 part.since = Some(since);
-                if part.is_shared {
+                if part.trigger_watch == TriggerWatch::HereForOthers {
                     notifications.push_back(part.number);
                 }
             }

@@ -4,7 +4,9 @@
 //! Serialisation is not included: it follows from rate and frame. Cable delays are in picoseconds, because three metres of copper
 //! take 13.8 ns.
 
-use rackloom_protocol::{ForwardingConfig, SharedBufferConfig};
+use rackloom_protocol::{
+    ForwardingConfig, ForwardingPriority, RequestDrain, SharedBufferConfig, TransitQueues,
+};
 
 use crate::model::bounds::{BUFFER_BYTES_MAX, MILLISECOND_NS};
 use crate::setting::section::{Field, Text, Visit, section, visit_below};
@@ -189,9 +191,18 @@ impl ForwardingPlan {
     pub fn config(&self) -> ForwardingConfig {
         ForwardingConfig {
             bubble: self.bubble,
-            own_first: self.priority == FramePriority::Own,
-            until_answered: self.drain == DrainTime::Answered,
-            in_order: self.queues == QueueOrder::ByInput,
+            priority: match self.priority {
+                FramePriority::Own => ForwardingPriority::Own,
+                FramePriority::Transit => ForwardingPriority::Transit,
+            },
+            drain: match self.drain {
+                DrainTime::Answered => RequestDrain::Answered,
+                DrainTime::AtOnce => RequestDrain::AtOnce,
+            },
+            queues: match self.queues {
+                QueueOrder::ByInput => TransitQueues::ByInput,
+                QueueOrder::ByOutput => TransitQueues::ByOutput,
+            },
             mark_above_bytes: self.mark_above_bytes,
             shared_buffer: self.buffer,
         }

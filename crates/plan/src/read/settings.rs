@@ -4,7 +4,7 @@ use rackloom_protocol::{LinkTimers, PackingConfig, SharedBufferConfig, Transport
 
 use crate::model::credits::CreditChoice;
 use crate::model::paths::PathPlan;
-use crate::model::stated::Stated;
+use crate::model::stated::{Stated, TimingKey};
 use crate::model::timers::TIMERS_DEFAULT;
 use crate::model::timing::{BUFFER_DEFAULT, ForwardingPlan};
 use crate::model::transport::{PACKING_DEFAULT, TRANSPORT_DEFAULT};
@@ -33,16 +33,11 @@ pub(crate) fn stated(rack: &Fields<'_>) -> Stated {
         Some(Content::Table(entries)) => entries.iter().any(|entry| entry.key == key),
         _ => false,
     };
-    Stated {
-        heartbeat_interval: stands("timers", "heartbeat_interval"),
-        heartbeat_rest: stands("timers", "heartbeat_rest"),
-        hold_down: stands("timers", "hold_down"),
-        hello_interval: stands("timers", "hello_interval"),
-        timeout_initial: stands("transport", "timeout_initial"),
-        timeout_min: stands("transport", "timeout_min"),
-        timeout_max: stands("transport", "timeout_max"),
-        ack_delay: stands("transport", "ack_delay"),
-    }
+    let is_stated = |key: &TimingKey| {
+        let (table, name) = key.path();
+        stands(table, name)
+    };
+    TimingKey::ALL.into_iter().filter(is_stated).collect()
 }
 
 pub(crate) fn paths(reader: &mut Reader<'_>, rack: &Fields<'_>) -> PathPlan {

@@ -39,7 +39,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::config::{MemberConfig, PathPolicy, PortConfig};
+use crate::config::{ForwardingPriority, MemberConfig, PathPolicy, PortConfig};
 use crate::error::CommandRefused;
 use crate::event::Event;
 use crate::forwarding::forwarder::Forwarder;
@@ -104,7 +104,7 @@ impl Endpoint {
         let count = config.channels.count();
         let line = |port: &PortConfig| PerChannel::new(port.channel_count(count), |_| VecDeque::new());
         let ready_data = config.ports.iter().map(line).collect();
-        let undrained = Undrained::new(config.forwarding.until_answered);
+        let undrained = Undrained::new(config.forwarding.drain);
         let bounds = Bounds::of(&config);
         Self {
             forwarder: Forwarder::new(config),
@@ -371,7 +371,7 @@ impl Member for Endpoint {
             return Some(transmit);
         }
         for channel in self.forwarder.channel_order(port) {
-            let is_own_turn = self.forwarder.config.forwarding.own_first;
+            let is_own_turn = self.forwarder.config.forwarding.priority == ForwardingPriority::Own;
             if is_own_turn && let Some(transmit) = self.begin_run(now, port, channel, out) {
                 return Some(transmit);
             }

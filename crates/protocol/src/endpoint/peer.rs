@@ -58,6 +58,15 @@ pub(super) struct RefusalHold {
     pub reply_psn: u32,
 }
 
+/// Reachability of a remote node, as its streams follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// A path leads to the node.
+    Reached,
+    /// No path leads to the node. Its operations have failed, and no packet leaves for it.
+    Lost,
+}
+
 /// State of one remote node.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -105,7 +114,7 @@ pub(super) struct Peer {
     /// True if packets have arrived since a frame to this node last had no acknowledgement to carry. Traffic in one
     /// direction then skips the search of four streams.
     pub may_owe_acks: bool,
-    pub is_lost: bool,
+    pub reach: Reach,
     pub witness: Witness,
     pub overlaps: Overlaps,
     pub fence: Option<Mark>,
@@ -173,7 +182,7 @@ impl Peer {
             path_choice: PathChoice::new(config.node, node),
             is_ack_queued: false,
             may_owe_acks: false,
-            is_lost: false,
+            reach: Reach::Reached,
             fence: None,
             posted_last: None,
             posted_error: None,

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use super::Endpoint;
-use super::peer::Peer;
+use super::peer::{Peer, Reach};
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Class, NodeId};
@@ -52,12 +52,12 @@ impl Endpoint {
         peer.tickets = [0; Class::COUNT];
         peer.is_ack_queued = false;
         let reachable = self.forwarder.reaches(peer.node);
-        if !reachable && !peer.is_lost {
-            peer.is_lost = true;
+        if !reachable && peer.reach == Reach::Reached {
+            peer.reach = Reach::Lost;
             self.fail_peer(peer, false);
         }
-        let returns = reachable && peer.is_lost;
-        peer.is_lost = !reachable;
+        let returns = reachable && peer.reach == Reach::Lost;
+        peer.reach = if reachable { Reach::Reached } else { Reach::Lost };
         let mut announced = None;
         let mut moved = false;
         let lost_paths = self.find_paths(peer);
@@ -176,7 +176,7 @@ impl Endpoint {
         for index in 0..self.known.len() {
             let node = self.known[index];
             let Some(mut peer) = self.peers[node.index()].take() else { continue };
-            if !peer.is_lost {
+            if peer.reach == Reach::Reached {
                 self.handle_peer_timeouts(now, &mut peer);
             }
             self.put_back(peer);

@@ -12,7 +12,7 @@
 use alloc::boxed::Box;
 
 use super::Endpoint;
-use super::peer::Peer;
+use super::peer::{Peer, Reach};
 use super::transmit::{gathered, place_operations};
 use crate::event::Event;
 use crate::forwarding::outgoing::Outgoing;
@@ -121,7 +121,7 @@ impl Endpoint {
         let outgoing = self.forwarder.begin_outgoing(port)?;
         let peer = self.peers[node.index()].take()?;
         let is_known = peer.templates[class.index()].as_ref().is_some_and(|(through, _)| *through == port);
-        if !is_known || peer.may_owe_acks || peer.is_lost || peer.path_choice.are_several() {
+        if !is_known || peer.may_owe_acks || peer.reach == Reach::Lost || peer.path_choice.are_several() {
             self.put_back(peer);
             return None;
         }

@@ -1,7 +1,7 @@
 //! Own frames of a node: choice of the next stream, packets of long transfers, piggybacked acknowledgements.
 
 use super::Endpoint;
-use super::peer::Peer;
+use super::peer::{Peer, Reach};
 use crate::error::OperationError;
 use crate::event::Event;
 use crate::ids::{Channel, Class, PortId};
@@ -19,7 +19,7 @@ impl Endpoint {
     pub(super) fn queue_data(&mut self, peer: &mut Peer, class: Class) {
         if peer.tickets[class.index()] < peer.path_choice.tickets_max
             && peer.is_sendable(class)
-            && !peer.is_lost
+            && peer.reach == Reach::Reached
         {
             self.put_in_line(peer, class);
         }
@@ -171,7 +171,7 @@ impl Endpoint {
             line.pop_front();
             peer.tickets[class.index()] -= 1;
             self.queue_data(peer, class);
-        } else if peer.is_lost || !peer.is_sendable(class) {
+        } else if peer.reach == Reach::Lost || !peer.is_sendable(class) {
             line.pop_front();
             peer.tickets[class.index()] = 0;
         } else if line.len() > 1 {

@@ -9,6 +9,7 @@
 
 use alloc::vec::Vec;
 
+use crate::config::RequestDrain;
 use crate::forwarding::forwarder::Withheld;
 use crate::ids::{Class, NodeId};
 
@@ -30,7 +31,7 @@ pub(super) struct Kept {
 }
 
 impl Undrained {
-    pub(super) fn new(until_answered: bool) -> Self {
-        Self { is_in_use: until_answered, ..Self::default() }
+    pub(super) fn new(drain: RequestDrain) -> Self {
+        Self { is_in_use: drain == RequestDrain::Answered, ..Self::default() }
     }
 }

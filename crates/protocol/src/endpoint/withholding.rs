@@ -3,8 +3,9 @@
 use alloc::vec::Vec;
 
 use super::Endpoint;
-use super::peer::Peer;
+use super::peer::{Peer, Reach};
 use super::undrained::Kept;
+use crate::config::RequestDrain;
 use crate::forwarding::waits::Wait;
 use crate::ids::{Channel, Class, NodeId, PortId};
 
@@ -13,8 +14,8 @@ impl Endpoint {
     /// credits.
     pub fn stop_draining(&mut self, class: Class, stopped: bool) {
         self.undrained.is_stopped[class.index()] = stopped;
-        self.undrained.is_in_use =
-            self.config().forwarding.until_answered || self.undrained.is_stopped.contains(&true);
+        self.undrained.is_in_use = self.config().forwarding.drain == RequestDrain::Answered
+            || self.undrained.is_stopped.contains(&true);
         if !stopped {
             self.free_kept(|kept| kept.class == class);
         }
@@ -38,8 +39,8 @@ impl Endpoint {
         if !self.undrained.is_in_use {
             return;
         }
-        let awaits_answer =
-            self.config().forwarding.until_answered && matches!(class, Class::Request | Class::Bulk);
+        let awaits_answer = self.config().forwarding.drain == RequestDrain::Answered
+            && matches!(class, Class::Request | Class::Bulk);
         if awaits_answer || self.undrained.is_stopped[class.index()] {
             let withheld = self.forwarder.withhold(port, channel, bytes);
             self.undrained.kept.push(Kept { source, class, withheld });
@@ -56,7 +57,7 @@ impl Endpoint {
         let serves = |class: Class| !peer.serving[class.index()].is_empty();
         let is_answered = ![Class::Reply, Class::BulkReply].into_iter().any(owes)
             && ![Class::Request, Class::Bulk].into_iter().any(serves);
-        if is_answered || peer.is_lost {
+        if is_answered || peer.reach == Reach::Lost {
             let (node, is_stopped) = (peer.node, self.undrained.is_stopped);
             self.free_kept(|kept| kept.source == node && !is_stopped[kept.class.index()]);
         }

@@ -3,6 +3,7 @@
 
 use super::egress::Transit;
 use super::forwarder::Forwarder;
+use crate::config::ForwardingPriority;
 use crate::ids::{Channel, PortId};
 use crate::link::state::LinkState;
 use crate::time::Instant;
@@ -10,7 +11,7 @@ use crate::transmit::{Body, Passage, Transmit};
 use crate::wire::address::mac;
 use crate::wire::control::{HEARTBEAT_BYTES, HELLO_BYTES};
 use crate::wire::familiar::LinkNumbers;
-use crate::wire::frame::{FrameKind, LinkHeader};
+use crate::wire::frame::{FrameKind, HopCheck, LinkHeader};
 use crate::wire::layout::{FABRIC, HOP_LIMIT_START};
 
 /// Link header fields of a frame, by its sort.
@@ -63,7 +64,7 @@ impl Forwarder {
     #[must_use]
     pub fn admits_own(&self, port: PortId, channel: Channel, bytes: usize) -> bool {
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
-        (egress.data.of(channel).is_empty() || self.config.forwarding.own_first)
+        (egress.data.of(channel).is_empty() || self.config.forwarding.priority == ForwardingPriority::Own)
             && link.admits(channel, link.credits(channel).cost(bytes) + egress.bubble, bytes)
     }
 
@@ -75,7 +76,8 @@ impl Forwarder {
         if !link.carries() {
             return false;
         }
-        let has_turn = egress.data.of(channel).is_empty() || self.config.forwarding.own_first;
+        let has_turn =
+            egress.data.of(channel).is_empty() || self.config.forwarding.priority == ForwardingPriority::Own;
         (has_turn && link.credits(channel).available() >= link.accounts.awaited(channel) + egress.bubble)
             || !link.accounts.is_stalled(channel)
     }
@@ -313,8 +315,7 @@ impl Forwarder {
             consumed: numbers.consumed,
             freed: 0,
             has_end_to_end_check,
-            has_hop_check: self.config.end_to_end_check,
-            hop_check_covers_all: numbers.passage == Passage::Kept,
+            hop_check: HopCheck::new(self.config.end_to_end_check, numbers.passage == Passage::Kept),
             is_unprotected: numbers.passage == Passage::Unprotected,
             is_marked: numbers.is_marked,
         };

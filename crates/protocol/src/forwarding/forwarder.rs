@@ -11,7 +11,7 @@ use super::in_order::InOrder;
 use super::marks::Marks;
 use super::port_set::PortSet;
 use super::shared_buffer::SharedBuffer;
-use crate::config::MemberConfig;
+use crate::config::{MemberConfig, TransitQueues};
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, Class, NodeId, PortId};
 use crate::link::Link;
@@ -43,8 +43,8 @@ pub struct Forwarder {
     pub(super) table_is_stale: bool,
     /// Members with reports that the table does not include yet.
     pub(super) heard: Vec<NodeId>,
-    /// True if the reachability of all members must be checked again.
-    pub(super) reach_is_stale: bool,
+    /// Members whose reachability the next change of the table checks.
+    pub(super) reach_check: ReachCheck,
     pub(super) reached: Vec<bool>,
     pub(super) start: super::start_phase::Start,
     pub(super) own_ports: Vec<(PortId, u16, NodeId)>,
@@ -52,8 +52,7 @@ pub struct Forwarder {
     pub(super) report_due: Option<Instant>,
     /// Time at which the first frame of a neighbour was handled.
     pub(super) began: Option<Instant>,
-    /// True if this member has announced its departure.
-    pub(super) is_leaving: bool,
+    pub(super) presence: Presence,
     pub(super) disagreements: Vec<u32>,
     /// Ports that may have something to send, for an owner that does not poll all of them.
     pub(crate) ready: PortSet,
@@ -74,6 +73,25 @@ pub struct Forwarder {
     /// Members with a new reported incarnation since the owner last read the list.
     pub new_incarnations: Vec<NodeId>,
     pub(super) trust: Trust,
+}
+
+/// Members whose reachability is checked when the table changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum ReachCheck {
+    /// Members whose paths the change found or lost.
+    #[default]
+    Changed,
+    /// All members.
+    All,
+}
+
+/// Presence of this member in the rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// The member takes part.
+    Present,
+    /// The member has announced its departure.
+    Leaving,
 }
 
 /// Version of the checks of headers. It changes with every link state change and every new incarnation; header checks
@@ -115,18 +133,18 @@ impl Forwarder {
             table: Table::new(config.graph.clone()),
             table_is_stale: false,
             heard: Vec::new(),
-            reach_is_stale: true,
+            reach_check: ReachCheck::All,
             reached: alloc::vec![false; config.graph.members.len()],
             start: super::start_phase::Start::default(),
             own_ports,
             report_number: 0,
             report_due: None,
             began: None,
-            is_leaving: false,
+            presence: Presence::Present,
             disagreements: alloc::vec![0; port_count],
             ready: PortSet::full(port_count),
             choices: 0,
-            in_order: (config.forwarding.in_order).then(|| InOrder::new(&config)),
+            in_order: (config.forwarding.queues == TransitQueues::ByInput).then(|| InOrder::new(&config)),
             marks: Marks::new(&config),
             shared: config.forwarding.shared_buffer.map(SharedBuffer::new),
             releases: VecDeque::new(),
@@ -296,7 +314,7 @@ impl Forwarder {
         let link = &self.links[port.index()].config;
         let (address, neighbour) = (mac(self.config.node, link.plane), mac(link.neighbour, link.plane));
         let frame = Frame::parse(bytes, self.config.ether_type, address, neighbour, self.config.epoch)?;
-        if self.config.end_to_end_check && !frame.link.has_hop_check {
+        if self.config.end_to_end_check && !frame.link.hop_check.is_present() {
             return Err(DropReason::CheckMissing);
         }
         // W-33, W-44

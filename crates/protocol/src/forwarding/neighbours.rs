@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::egress::Transit;
-use super::forwarder::Forwarder;
+use super::forwarder::{Forwarder, Presence, ReachCheck};
 use crate::event::{DropReason, Event};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::credits::is_ahead;
@@ -165,7 +165,7 @@ impl Forwarder {
     // W-50
     /// Announces to all members that this one leaves; may be repeated. From now on its reports contain nothing else.
     pub fn begin_departure(&mut self, now: Instant) {
-        self.is_leaving = true;
+        self.presence = Presence::Leaving;
         self.report_due = Some(now);
         self.report_if_due(now);
     }
@@ -224,7 +224,7 @@ impl Forwarder {
             .iter()
             .map(|(port, edge, _)| {
                 let link = &self.links[port.index()];
-                let is_whole = !self.is_leaving && link.is_whole();
+                let is_whole = self.presence == Presence::Present && link.is_whole();
                 (*edge, link.neighbour_incarnation().filter(|_| is_whole).map(IncarnationMark::of))
             })
             .collect();
@@ -233,7 +233,7 @@ impl Forwarder {
             incarnation: self.config.incarnation,
             number: self.report_number,
             edges,
-            is_departure: self.is_leaving,
+            is_departure: self.presence == Presence::Leaving,
         };
         let live = live_ports(&self.links);
         self.reports.receive(report, None, live.into_iter());
@@ -262,7 +262,8 @@ impl Forwarder {
         self.heard.clear();
         self.routes_changed = true;
         let found = self.table.take_found();
-        let must_ask_all = core::mem::take(&mut self.reach_is_stale) || self.start.is_awaiting();
+        let must_ask_all =
+            core::mem::take(&mut self.reach_check) == ReachCheck::All || self.start.is_awaiting();
         match found {
             // A rack that comes up loses no member, and receives a thousand reports about each.
             Found::Only(members) if !must_ask_all => {

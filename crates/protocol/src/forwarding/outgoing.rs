@@ -8,7 +8,7 @@
 //! sent through that port in between.
 
 use super::forwarder::Forwarder;
-use crate::config::CreditConfig;
+use crate::config::{CreditConfig, ForwardingPriority};
 use crate::ids::{Channel, PortId};
 use crate::wire::familiar::LinkNumbers;
 
@@ -62,7 +62,8 @@ impl Forwarder {
     pub fn begin_outgoing(&self, port: PortId) -> Option<Outgoing> {
         let channel = Channel(0);
         let (link, egress) = (&self.links[port.index()], &self.egress[port.index()]);
-        let has_turn = egress.data.of(channel).is_empty() || self.config.forwarding.own_first;
+        let has_turn =
+            egress.data.of(channel).is_empty() || self.config.forwarding.priority == ForwardingPriority::Own;
         if !has_turn || !link.carries() {
             return None;
         }

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::forwarder::Forwarder;
+use super::forwarder::{Forwarder, ReachCheck};
 use super::start_phase::Start;
 use crate::ids::NodeId;
 use crate::time::Instant;
@@ -28,7 +28,7 @@ impl Forwarder {
             Start::Under { until, is_awaiting } if now >= until => {
                 self.start = Start::Over;
                 self.table_is_stale |= is_awaiting;
-                self.reach_is_stale = true;
+                self.reach_check = ReachCheck::All;
             }
             _ => {}
         }

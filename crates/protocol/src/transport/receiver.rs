@@ -51,6 +51,20 @@ pub enum Arrival {
     BeyondWindow,
 }
 
+/// Report of a gap to the sender, with go-back-N.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum HoleReport {
+    /// There is no gap to report.
+    #[default]
+    None,
+    /// The next acknowledgement reports the gap.
+    Due,
+    /// The gap was reported and is not filled.
+    Sent,
+    /// The gap was filled before its report left. The next acknowledgement reports it nevertheless.
+    DueThoughFilled,
+}
+
 /// Receiving half of a stream.
 #[derive(Debug)]
 pub struct Receiver {
@@ -60,8 +74,7 @@ pub struct Receiver {
     ack_delay_ns: u64,
     expected: u32,
     held: VecDeque<Option<Early>>,
-    hole_announced: bool,
-    hole_to_announce: bool,
+    hole_report: HoleReport,
     mark_to_announce: bool,
     unacknowledged: u32,
     ack_due: bool,
@@ -85,8 +98,7 @@ impl Receiver {
             ack_delay_ns: config.ack_delay_ns,
             expected: 0,
             held: VecDeque::new(),
-            hole_announced: false,
-            hole_to_announce: false,
+            hole_report: HoleReport::None,
             mark_to_announce: false,
             unacknowledged: 0,
             ack_due: false,
@@ -127,7 +139,10 @@ impl Receiver {
     pub fn accept(&mut self, now: Instant, ack_now: bool) {
         self.expected = self.expected.wrapping_add(1);
         self.held.pop_front();
-        self.hole_announced = false;
+        self.hole_report = match self.hole_report {
+            HoleReport::None | HoleReport::Sent => HoleReport::None,
+            HoleReport::Due | HoleReport::DueThoughFilled => HoleReport::DueThoughFilled,
+        };
         self.unacknowledged += 1;
         if ack_now || self.unacknowledged >= self.ack_every || self.has_hole() {
             self.ack_due = true;
@@ -223,9 +238,8 @@ impl Receiver {
 
     /// Handles a packet after a gap with go-back-N: reports the gap once, and not again until it is filled.
     pub const fn note_hole(&mut self) {
-        if !self.hole_announced {
-            self.hole_announced = true;
-            self.hole_to_announce = true;
+        if matches!(self.hole_report, HoleReport::None | HoleReport::DueThoughFilled) {
+            self.hole_report = HoleReport::Due;
             self.ack_due = true;
         }
     }
@@ -280,7 +294,7 @@ impl Receiver {
     /// Returns true if an acknowledgement is owed and it is cumulative only, so that a data frame can carry it.
     #[must_use]
     pub fn may_piggyback(&self) -> bool {
-        let is_plain = !self.hole_to_announce && !self.mark_to_announce && !self.has_hole();
+        let is_plain = !self.must_report_hole() && !self.mark_to_announce && !self.has_hole();
         (self.ack_due || self.unacknowledged > 0) && is_plain
     }
 
@@ -310,6 +324,15 @@ impl Receiver {
                 bitmap[bit / 8] |= 1 << (bit % 8);
             }
         }
-        core::mem::take(&mut self.hole_to_announce)
+        let reports_hole = self.must_report_hole();
+        self.hole_report = match self.hole_report {
+            HoleReport::None | HoleReport::DueThoughFilled => HoleReport::None,
+            HoleReport::Due | HoleReport::Sent => HoleReport::Sent,
+        };
+        reports_hole
+    }
+
+    const fn must_report_hole(&self) -> bool {
+        matches!(self.hole_report, HoleReport::Due | HoleReport::DueThoughFilled)
     }
 }

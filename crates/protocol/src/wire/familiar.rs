@@ -183,7 +183,7 @@ impl Template {
 mod tests {
     use super::*;
     use crate::ids::{Channel, NodeId, Tenant};
-    use crate::wire::frame::{FabricHeader, FrameKind, LinkHeader};
+    use crate::wire::frame::{FabricHeader, FrameKind, HopCheck, LinkHeader};
 
     const NUMBERS: Numbers = Numbers {
         length: 132,
@@ -232,8 +232,7 @@ mod tests {
             consumed: numbers.link.consumed,
             freed: numbers.link.freed,
             has_end_to_end_check: false,
-            has_hop_check,
-            hop_check_covers_all: false,
+            hop_check: HopCheck::new(has_hop_check, false),
             is_unprotected: false,
             is_marked: false,
         }

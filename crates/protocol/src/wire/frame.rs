@@ -100,6 +100,48 @@ impl FrameKind {
     }
 }
 
+/// Presence and coverage of a frame's hop check. Frames that are not routed always have [`HopCheck::Frame`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HopCheck {
+    /// The check is present and covers the link header.
+    Header,
+    /// The check is present and covers the link header and the body.
+    Frame,
+    /// The check is absent from a frame in which it would cover the link header.
+    NoneOfHeader,
+    /// The check is absent from a frame in which it would cover the whole frame, because link-level retry keeps the
+    /// frame.
+    NoneOfFrame,
+}
+
+impl HopCheck {
+    /// Returns the state for a check that is present or not, and that covers the body or not.
+    #[inline]
+    #[must_use]
+    pub const fn new(is_present: bool, covers_body: bool) -> Self {
+        match (is_present, covers_body) {
+            (true, false) => Self::Header,
+            (true, true) => Self::Frame,
+            (false, false) => Self::NoneOfHeader,
+            (false, true) => Self::NoneOfFrame,
+        }
+    }
+
+    /// Returns true if the check is present.
+    #[inline]
+    #[must_use]
+    pub const fn is_present(self) -> bool {
+        matches!(self, Self::Header | Self::Frame)
+    }
+
+    /// Returns true if the check covers the body, or would if it were present.
+    #[inline]
+    #[must_use]
+    pub const fn covers_body(self) -> bool {
+        matches!(self, Self::Frame | Self::NoneOfFrame)
+    }
+}
+
 /// Header fields that a hop changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkHeader {
@@ -125,10 +167,8 @@ pub struct LinkHeader {
     pub freed: u32,
     /// True if the end-to-end check is present.
     pub has_end_to_end_check: bool,
-    /// True if the hop check is present, as in every frame that is not routed.
-    pub has_hop_check: bool,
-    /// True if the hop check covers the body, as in every frame that is not routed.
-    pub hop_check_covers_all: bool,
+    /// Presence and coverage of the hop check.
+    pub hop_check: HopCheck,
     /// True if the link sequence is that of another frame.
     pub is_unprotected: bool,
     /// True if the frame was marked because of congestion.
@@ -226,7 +266,8 @@ impl<'a> Frame<'a> {
         let bytes = &bytes[..end];
         let link = LinkHeader::read(header, kind);
         // W-8
-        let check = if link.has_hop_check { hop_check(bytes, link.hop_check_covers_all) } else { 0 };
+        let (is_present, covers_body) = (link.hop_check.is_present(), link.hop_check.covers_body());
+        let check = if is_present { hop_check(bytes, covers_body) } else { 0 };
         if u32_at(header, HOP_CHECK) != check {
             return Err(DropReason::HopCheck);
         }
@@ -299,8 +340,10 @@ impl LinkHeader {
             consumed: u32_at(bytes, CONSUMED),
             freed: u32_at(bytes, FREED),
             has_end_to_end_check: bytes[FLAGS] & FLAG_END_TO_END != 0,
-            has_hop_check: bytes[FLAGS] & FLAG_NO_HOP_CHECK == 0 || !kind.is_routed(),
-            hop_check_covers_all: bytes[FLAGS] & FLAG_HOP_CHECK_OF_ALL != 0 || !kind.is_routed(),
+            hop_check: HopCheck::new(
+                bytes[FLAGS] & FLAG_NO_HOP_CHECK == 0 || !kind.is_routed(),
+                bytes[FLAGS] & FLAG_HOP_CHECK_OF_ALL != 0 || !kind.is_routed(),
+            ),
             is_unprotected: bytes[FLAGS] & FLAG_UNPROTECTED != 0,
             is_marked: bytes[FLAGS] & FLAG_MARKED != 0,
         }
@@ -318,10 +361,11 @@ impl LinkHeader {
         frame[ETHER_TYPE..LINK].copy_from_slice(&ether_type.to_be_bytes());
         put_u16(frame, MAGIC, MAGIC_VALUE);
         frame[VERSION_KIND] = VERSION << 4 | self.kind as u8;
-        let has_hop_check = self.has_hop_check || !self.kind.is_routed();
+        let has_hop_check = self.hop_check.is_present() || !self.kind.is_routed();
+        let is_sealed_later = self.hop_check.covers_body() && self.kind.is_routed();
         frame[FLAGS] = (u8::from(self.has_end_to_end_check) * FLAG_END_TO_END)
             | (u8::from(!has_hop_check) * FLAG_NO_HOP_CHECK)
-            | (u8::from(self.hop_check_covers_all && self.kind.is_routed()) * FLAG_HOP_CHECK_OF_ALL)
+            | (u8::from(is_sealed_later) * FLAG_HOP_CHECK_OF_ALL)
             | (u8::from(self.is_unprotected) * FLAG_UNPROTECTED)
             | (u8::from(self.is_marked) * FLAG_MARKED);
         put_u16(frame, EPOCH, self.epoch);
@@ -334,7 +378,6 @@ impl LinkHeader {
         put_u32(frame, CONSUMED, self.consumed);
         put_u32(frame, FREED, self.freed);
         put_u32(frame, HOP_CHECK, 0);
-        let is_sealed_later = self.hop_check_covers_all && self.kind.is_routed();
         if has_hop_check && !is_sealed_later {
             let check = hop_check(out, !self.kind.is_routed());
             put_u32(out, HOP_CHECK, check);

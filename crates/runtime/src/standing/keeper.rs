@@ -243,7 +243,7 @@ impl Keeper {
         if self.supervisor.rack.seats[node.index()].is_alive() {
             return Err(Answer::refuse(format!("a process holds seat {seat}"), vacant));
         }
-        if self.supervisor.rack.seats[node.index()].is_elsewhere {
+        if self.supervisor.rack.seats[node.index()].is_elsewhere() {
             return Err(Answer::refuse(format!("another host runs {seat}"), Some("join it on that host")));
         }
         if !self.supervisor.rack.is_running() {

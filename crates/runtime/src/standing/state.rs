@@ -27,7 +27,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         MemberStatus {
             name: member.name.clone(),
             role: role(member.role).to_owned(),
-            pid: (!seat.is_vacant).then_some(seat.pid),
+            pid: (!seat.is_vacant()).then_some(seat.pid),
             server: member.server.clone(),
             tenant: member.tenant.0.into(),
             state: state(seat, has_job && !is_switch).to_owned(),
@@ -89,10 +89,10 @@ fn does_job(seat: &Seat, has_job: bool) -> bool {
 /// Returns the verdict of the job once it has ended on every node, as in the report of `down`: a node that
 /// died without a report is a failure. `None` while a seat is vacant or its process has not answered.
 fn verdict(seats: &[Seat]) -> Option<Verdict> {
-    let endpoints = || seats.iter().filter(|seat| seat.is_endpoint && !seat.is_elsewhere);
+    let endpoints = || seats.iter().filter(|seat| seat.is_endpoint && !seat.is_elsewhere());
     let of_seat = |seat: &Seat| match &seat.status {
-        _ if seat.ended => Some(Verdict::Fail),
-        Some(status) if !seat.is_vacant => status.verdict,
+        _ if seat.has_ended() => Some(Verdict::Fail),
+        Some(status) if !seat.is_vacant() => status.verdict,
         _ => None,
     };
     if endpoints().any(|seat| of_seat(seat).is_none()) {
@@ -112,9 +112,9 @@ const fn role(role: MemberRole) -> &'static str {
 /// Returns the name of a member's state.
 fn state(seat: &Seat, has_job: bool) -> &'static str {
     match &seat.status {
-        _ if seat.is_elsewhere => "elsewhere",
-        _ if seat.is_vacant => "vacant",
-        _ if seat.ended => "lost",
+        _ if seat.is_elsewhere() => "elsewhere",
+        _ if seat.is_vacant() => "vacant",
+        _ if seat.has_ended() => "lost",
         None => "silent",
         Some(_) if !seat.is_up() => "starting",
         Some(status) if has_job && !status.finished => "working",
@@ -125,7 +125,7 @@ fn state(seat: &Seat, has_job: bool) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::supervisor::rack::Rack;
+    use crate::supervisor::rack::{Occupancy, Rack};
     use rackloom_control::notice::SeatStatus;
 
     /// Returns a GPU node that has answered, with one change.
@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_job_has_a_verdict_when_it_has_ended_on_every_node() {
         let (pass, fail) = (Some(Verdict::Pass), Some(Verdict::Fail));
-        let lost = seat_with(pass, |seat| seat.ended = true);
-        let vacant = seat_with(pass, |seat| seat.is_vacant = true);
+        let lost = seat_with(pass, |seat| seat.occupancy = Occupancy::Ended);
+        let vacant = seat_with(pass, |seat| seat.occupancy = Occupancy::Vacant);
         let silent = seat_with(pass, |seat| seat.status = None);
         assert_eq!(verdict(&[seat(pass), seat(pass), switch()]), pass);
         assert_eq!(verdict(&[seat(pass), seat(fail), switch()]), fail);

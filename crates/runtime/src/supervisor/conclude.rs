@@ -203,13 +203,13 @@ fn could_not_start(what: &str) -> Failure {
 /// Returns the report of a seat. A seat without a report gets an empty one.
 fn member_report(seat: Seat) -> MemberReport {
     let state = match &seat.death {
-        _ if seat.is_elsewhere => MemberState::Elsewhere,
-        _ if seat.is_vacant => MemberState::Unstarted,
+        _ if seat.is_elsewhere() => MemberState::Elsewhere,
+        _ if seat.is_vacant() => MemberState::Unstarted,
         None => MemberState::Lost,
         Some(how) if how.starts_with("killed") => MemberState::Killed,
         Some(_) => MemberState::Exited,
     };
-    let pid = (!seat.is_vacant).then_some(seat.pid);
+    let pid = (!seat.is_vacant()).then_some(seat.pid);
     let mut report = seat.report.unwrap_or_else(|| MemberReport::silent(seat.name, pid, state));
     report.pid = pid;
     report

@@ -243,11 +243,11 @@ impl Supervisor {
     /// sockets register with it, but not from asynchronous code, because making cables blocks.
     pub(crate) fn fill_seats(&mut self) -> Result<(), Failure> {
         let mut grants = Vec::new();
-        let vacant: Vec<_> = self.rack.seats.iter().map(|seat| seat.is_vacant).collect();
+        let vacant: Vec<_> = self.rack.seats.iter().map(|seat| seat.is_vacant()).collect();
         for (member, seat) in self.rack.seats.iter_mut().enumerate() {
             let is_vacant = |node: NodeId| vacant[node.index()];
             let wires = self.wiring.seat_wires(&self.plan, NodeId(member as u16), is_vacant);
-            if seat.is_vacant {
+            if seat.is_vacant() {
                 // Its cables are made when a process takes the seat.
                 self.processes.push(None);
                 grants.push(None);
@@ -371,7 +371,7 @@ impl Supervisor {
 
     /// Records that a process has taken a seat of the running rack.
     fn seat(&mut self, member: usize, process: Process) {
-        let (pid, is_successor) = (process.pid, self.rack.seats[member].ended);
+        let (pid, is_successor) = (process.pid, self.rack.seats[member].has_ended());
         self.processes[member] = Some(process);
         if let Err(warning) = names::add(&mut self.names, &self.rack.seats[member].name, pid) {
             self.steps.push_back(Step::Warn(warning));
@@ -430,7 +430,8 @@ impl Supervisor {
         let process = |seat: &rack::Seat| (seat.is_alive() && seat.pid != 0).then_some(seat.pid);
         let processes = self.rack.seats.iter().map(process).collect();
         let seats = self.rack.seats.iter().enumerate();
-        let vacant = seats.filter(|(other, seat)| *other != member && !seat.is_alive() && !seat.is_elsewhere);
+        let vacant =
+            seats.filter(|(other, seat)| *other != member && !seat.is_alive() && !seat.is_elsewhere());
         Start {
             source: self.source.clone(),
             member: member as u16,
@@ -442,7 +443,7 @@ impl Supervisor {
             processes,
             vacant: vacant.map(|(other, _)| other as u16).collect(),
             stays: self.stays,
-            is_successor: self.rack.seats[member].ended,
+            is_successor: self.rack.seats[member].has_ended(),
         }
     }
 

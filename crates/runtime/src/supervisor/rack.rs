@@ -22,8 +22,8 @@ mod step;
 use rackloom_control::notice::Notice;
 use rackloom_jobs::report::EventRecord;
 
-pub(crate) use self::seat::Seat;
-use self::seat::Successor;
+pub(crate) use self::seat::{Occupancy, Seat};
+use self::seat::{Stage, Successor};
 pub(crate) use self::step::{Ending, Step};
 use crate::outcome::progress::RunProgress;
 
@@ -65,13 +65,22 @@ enum Phase {
     Ended,
 }
 
+/// Lifetime of a rack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RackKind {
+    /// The rack ends with its job.
+    Run,
+    /// The rack stays until it is taken down.
+    Standing,
+}
+
 /// All members, and the phase of the run.
 #[derive(Debug)]
 pub(crate) struct Rack {
     pub(crate) seats: Vec<Seat>,
     pub(crate) ending: Option<Ending>,
     phase: Phase,
-    stays: bool,
+    kind: RackKind,
     watchdog_ns: u64,
     detection_ns: u64,
     idle_ns: u64,
@@ -100,7 +109,7 @@ impl Rack {
             seats: seats.collect(),
             ending: None,
             phase: Phase::Opening,
-            stays: false,
+            kind: RackKind::Run,
             watchdog_ns,
             detection_ns,
             idle_ns: 0,
@@ -129,7 +138,7 @@ impl Rack {
 
     /// Ends the rack after healing. A standing rack heals only on the way down.
     fn end_healed(&mut self) -> Vec<Step> {
-        self.end(if self.stays { Ending::TakenDown } else { Ending::Complete })
+        self.end(if self.kind == RackKind::Standing { Ending::TakenDown } else { Ending::Complete })
     }
 
     /// Waits for members that others have lost. `stopped_ns`: longest time for which faults stop a member.
@@ -140,8 +149,14 @@ impl Rack {
 
     /// Makes it a standing rack, with vacant seats.
     pub(crate) fn stay(&mut self, vacant: &[usize]) {
-        self.stays = true;
-        vacant.iter().for_each(|member| self.seats[*member].is_vacant = true);
+        self.kind = RackKind::Standing;
+        for member in vacant {
+            let seat = &mut self.seats[*member];
+            // A seat of another host stays that host's.
+            if !seat.is_elsewhere() {
+                seat.occupancy = Occupancy::Vacant;
+            }
+        }
     }
 
     /// Returns the members whose processes run.
@@ -159,8 +174,7 @@ impl Rack {
     pub(crate) fn set_elsewhere(&mut self, members: &[usize]) {
         self.is_held = !members.is_empty();
         for member in members {
-            let seat = &mut self.seats[*member];
-            (seat.is_vacant, seat.is_elsewhere) = (true, true);
+            self.seats[*member].occupancy = Occupancy::Elsewhere;
         }
     }
 
@@ -202,8 +216,11 @@ impl Rack {
 
     /// Returns the number of finished GPU nodes, and the progress of the slowest of the others.
     pub(crate) fn progress(&self) -> RunProgress {
-        let finished = self.seats.iter().filter(|seat| seat.is_endpoint && seat.finished).count();
-        let working = self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished);
+        let finished = self.seats.iter().filter(|seat| seat.is_endpoint && seat.has(Stage::Finished)).count();
+        let working = self
+            .seats
+            .iter()
+            .filter(|seat| seat.is_endpoint && seat.is_alive() && !seat.has(Stage::Finished));
         RunProgress::of(finished, working.filter_map(|seat| seat.portion))
     }
 
@@ -226,7 +243,7 @@ impl Rack {
         let seat = &self.seats[member];
         let Successor::Expected { ends, .. } = &seat.successor else { return None };
         let continues = matches!(self.phase, Phase::Opening | Phase::Running | Phase::Detecting { .. });
-        (continues && seat.ended).then(|| (**ends).clone())
+        (continues && seat.has_ended()).then(|| (**ends).clone())
     }
 
     /// Records that the successor of this member cannot start.
@@ -267,13 +284,19 @@ impl Rack {
     /// Handles a request that this member leaves a standing rack.
     pub(crate) fn request_leave(&mut self, member: usize) -> Vec<Step> {
         let seat = &mut self.seats[member];
-        if std::mem::replace(&mut seat.leaves, true) { Vec::new() } else { vec![Step::RequestLeave(member)] }
+        match seat.occupancy {
+            Occupancy::Leaving => return Vec::new(),
+            Occupancy::Held => seat.occupancy = Occupancy::Leaving,
+            Occupancy::Ended | Occupancy::Vacant | Occupancy::Elsewhere => {}
+        }
+        vec![Step::RequestLeave(member)]
     }
 
     /// Handles the end of a member that leaves: its seat is vacant.
     fn has_left(&mut self, member: usize) -> Vec<Step> {
         let Seat { name, is_endpoint, earlier_deaths, .. } = std::mem::take(&mut self.seats[member]);
-        self.seats[member] = Seat { name, is_endpoint, earlier_deaths, is_vacant: true, ..Seat::default() };
+        self.seats[member] =
+            Seat { name, is_endpoint, earlier_deaths, occupancy: Occupancy::Vacant, ..Seat::default() };
         let mut steps = vec![Step::Left(member)];
         steps.extend(self.end_survey());
         steps
@@ -283,10 +306,10 @@ impl Rack {
     pub(crate) fn handle_notice(&mut self, member: usize, notice: Notice) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
         match notice {
-            Notice::Ready => seat.ready = true,
-            Notice::LinksUp => seat.links_up = true,
-            Notice::Mapped => seat.mapped = true,
-            Notice::Finished => seat.finished = true,
+            Notice::Ready => seat.stages.reach(Stage::Ready),
+            Notice::LinksUp => seat.stages.reach(Stage::LinksUp),
+            Notice::Mapped => seat.stages.reach(Stage::Mapped),
+            Notice::Finished => seat.stages.reach(Stage::Finished),
             Notice::Lost { member } => seat.lost.push(usize::from(member)),
             Notice::Progress { count, .. } if count == seat.progress => return Vec::new(),
             Notice::Progress { count, portion } => {
@@ -321,7 +344,7 @@ impl Rack {
                 seat.successor = Successor::Expected { after_ns, ends: Box::new(ends) };
                 return Vec::new();
             }
-            Notice::Report(_) if seat.leaves && self.phase == Phase::Running => {
+            Notice::Report(_) if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running => {
                 return vec![Step::CloseSocket(member)];
             }
             Notice::Report(report) => seat.report = Some(*report),
@@ -329,7 +352,7 @@ impl Rack {
                 seat.death = Some(what.clone());
                 let name = seat.name.clone();
                 // A later process that cannot start does not end the rack.
-                return if seat.ready || self.phase != Phase::Opening {
+                return if seat.has(Stage::Ready) || self.phase != Phase::Opening {
                     Vec::new()
                 } else {
                     self.end(Ending::CouldNotStart(format!("{name}: {what}")))
@@ -343,10 +366,10 @@ impl Rack {
     /// Handles the end of a seat's process. `how` describes it.
     pub(crate) fn ended(&mut self, member: usize, how: String) -> Vec<Step> {
         let Some(seat) = self.seats.get_mut(member) else { return Vec::new() };
-        if seat.leaves && self.phase == Phase::Running {
+        if seat.occupancy == Occupancy::Leaving && self.phase == Phase::Running {
             return self.has_left(member);
         }
-        seat.ended = true;
+        seat.occupancy = Occupancy::Ended;
         if seat.report.is_none() {
             seat.death.get_or_insert(how);
         }
@@ -358,12 +381,12 @@ impl Rack {
             return steps;
         }
         self.seats[member].successor = Successor::None;
-        if self.stays && self.phase == Phase::Opening {
+        if self.kind == RackKind::Standing && self.phase == Phase::Opening {
             let seat = &self.seats[member];
             let what = format!("{}: {}", seat.name, seat.death.as_deref().unwrap_or("ended"));
             steps.extend(self.end(Ending::CouldNotStart(what)));
         } else if self.phase == Phase::Opening
-            && !self.seats[member].links_up
+            && !self.seats[member].has(Stage::LinksUp)
             && !self.seats[member].dies_by_script
         {
             // The rack cannot come up any more: the others can neither reach this member nor detect its
@@ -394,7 +417,7 @@ impl Rack {
 
     /// Returns true if ticks count now. A standing rack that is up counts none without a request.
     pub(crate) fn counts_time(&self) -> bool {
-        !(self.stays && self.phase == Phase::Running) || self.survey_left_ns.is_some()
+        !(self.kind == RackKind::Standing && self.phase == Phase::Running) || self.survey_left_ns.is_some()
     }
 
     /// Handles the passage of [`TICK_NS`] or more.
@@ -425,12 +448,14 @@ impl Rack {
     }
 
     fn tick_phase(&mut self) -> Vec<Step> {
-        let has_successor =
-            self.seats.iter().any(|seat| seat.ended && matches!(seat.successor, Successor::Expected { .. }));
+        let has_successor = self
+            .seats
+            .iter()
+            .any(|seat| seat.has_ended() && matches!(seat.successor, Successor::Expected { .. }));
         let is_empty = self.live().next().is_none() && !has_successor;
         match &mut self.phase {
             // A standing rack may run without progress.
-            Phase::Running if self.stays => Vec::new(),
+            Phase::Running if self.kind == RackKind::Standing => Vec::new(),
             // If every seat is vacant, no seat reports that all links are up.
             Phase::Opening if is_empty => self.settle(),
             // A successor starts at the time of its script, however long that is.

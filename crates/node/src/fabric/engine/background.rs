@@ -27,7 +27,7 @@ fn poll(core: &mut Core) -> bool {
 
 fn live(engine: &Engine) {
     let mut held = engine.hold_in_background();
-    while !held.core().has_left {
+    while held.core().member.is_some() {
         let core = held.core();
         if engine.is_attended() {
             // Visits are checked now and then. A thread that drives for long wakes this thread when it stops.
@@ -58,6 +58,7 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use crate::fabric::engine::core::Background;
     use crate::fabric::{Condition, Fabric, Plan, RegionOptions, Width};
 
     const LOOKS: usize = 50;
@@ -74,7 +75,7 @@ mod tests {
         let left_alone = thread::scope(|scope| {
             scope.spawn(|| {
                 let mut driver = far.drive().unwrap();
-                while !far.engine().hold_for_task().core().is_resting {
+                while far.engine().hold_for_task().core().background != Background::Resting {
                     driver.poll(&mut Vec::new());
                 }
                 driver.wait(far.wait_until(&words, 0, Condition::AtLeast, 1, near.id())).unwrap();
@@ -89,7 +90,7 @@ mod tests {
             // The check takes the lock as well, so it is made rarely.
             let look = |_: &usize| {
                 thread::park_timeout(Duration::from_millis(10));
-                far.engine().hold_for_task().core().is_aside
+                far.engine().hold_for_task().core().background == Background::Aside
             };
             let left_alone = (0..LOOKS).filter(look).count();
             is_over.store(true, Ordering::Relaxed);

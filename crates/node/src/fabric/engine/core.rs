@@ -41,15 +41,9 @@ pub(in crate::fabric) struct Core {
     pub(in crate::fabric) standby: Vec<Waker>,
     /// Wakers of tasks whose operation found no room. They are woken after each poll that changed something, because that may have made room.
     awaiting_room: Vec<Waker>,
-    /// Number of threads that sleep at the doorbell, and their latest deadline.
-    pub(in crate::fabric) asleep: usize,
-    pub(in crate::fabric) asleep_until: Instant,
-    /// The sleeping threads have been woken and do not run yet.
-    pub(in crate::fabric) is_called: bool,
-    /// The background thread waits until it is needed.
-    pub(in crate::fabric) is_aside: bool,
-    /// The background thread will soon check if visits continue.
-    pub(in crate::fabric) is_resting: bool,
+    /// Threads that sleep at the doorbell.
+    pub(in crate::fabric) sleepers: Sleepers,
+    pub(in crate::fabric) background: Background,
     /// Time until that check, if it is not the first one in a row.
     pub(in crate::fabric) rest: Duration,
     /// A future is pending, and the background thread has not slept since it was polled.
@@ -58,9 +52,7 @@ pub(in crate::fabric) struct Core {
     pub(in crate::fabric) visits: u32,
     /// The node was polled since the lock was taken.
     pub(in crate::fabric) has_polled: bool,
-    pub(in crate::fabric) has_left: bool,
-    /// A [`crate::fabric::Driver`] exists.
-    pub(in crate::fabric) has_handler: bool,
+    pub(in crate::fabric) handler: Handler,
     /// Batch state since the last poll.
     pub(in crate::fabric) batch: BatchHint,
     pub(in crate::fabric) activities: Activities<Self>,
@@ -69,6 +61,48 @@ pub(in crate::fabric) struct Core {
     /// Number of polls, and of those the polls by the background thread.
     pub(in crate::fabric) polls: u64,
     pub(in crate::fabric) background_polls: u64,
+}
+
+/// Threads that sleep at the doorbell.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::fabric) struct Sleepers {
+    /// Number of the threads.
+    pub(in crate::fabric) count: usize,
+    /// Their earliest deadline.
+    pub(in crate::fabric) until: Instant,
+    /// True if they have been woken and do not run yet.
+    pub(in crate::fabric) is_called: bool,
+}
+
+/// State of the background thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fabric) enum Background {
+    /// It drives the node, sleeps at the doorbell, or waits for the lock.
+    Active,
+    /// It waits until it is needed.
+    Aside,
+    /// It leaves the node to visitors, and will soon check if visits continue.
+    Resting,
+}
+
+impl Background {
+    /// Ends the rest. Returns true if the thread was resting, so that it must be woken.
+    pub(in crate::fabric) fn end_rest(&mut self) -> bool {
+        let is_resting = *self == Self::Resting;
+        if is_resting {
+            *self = Self::Active;
+        }
+        is_resting
+    }
+}
+
+/// The one place for a [`crate::fabric::Driver`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::fabric) enum Handler {
+    /// No driver exists.
+    Free,
+    /// A driver exists.
+    Taken,
 }
 
 impl Core {
@@ -80,17 +114,13 @@ impl Core {
             driver_asleep: None,
             standby: Vec::new(),
             awaiting_room: Vec::new(),
-            asleep: 0,
-            asleep_until: Instant::NEVER,
-            is_called: false,
-            is_aside: false,
-            is_resting: false,
+            sleepers: Sleepers { count: 0, until: Instant::NEVER, is_called: false },
+            background: Background::Active,
             rest: Duration::ZERO,
             is_entrusted: false,
             visits: 0,
             has_polled: false,
-            has_left: false,
-            has_handler: false,
+            handler: Handler::Free,
             batch: BatchHint::default(),
             activities: Activities::default(),
             faults: None,
@@ -189,7 +219,7 @@ impl Core {
     /// Returns `true` if the node has left, or `until` has passed.
     pub(in crate::fabric) fn is_over(&mut self, until: Instant) -> bool {
         let Some(member) = &mut self.member else { return true };
-        self.has_left || until != Instant::NEVER && member.look_at_stopwatch() >= until
+        until != Instant::NEVER && member.look_at_stopwatch() >= until
     }
 
     /// Returns the conditions that the core waits for, one line each.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use rackloom_protocol::Instant;
 use rustix::thread::sched_yield;
 
-use super::core::Core;
+use super::core::{Background, Core};
 use super::member::Member;
 use super::node_engine::Engine;
 use crate::favoured::{Favour, Inside};
@@ -66,7 +66,7 @@ impl Engine {
 
     #[inline(always)]
     fn held<'e>(&'e self, role: Role, core: Inside<'e, Core>) -> Held<'e> {
-        if core.asleep > 0 {
+        if core.sleepers.count > 0 {
             self.bell.disarm();
         }
         Held::new(self, role, core)
@@ -107,8 +107,8 @@ impl<'e> Held<'e> {
         let engine = self.engine;
         let core = self.core();
         core.is_entrusted = true;
-        let is_resting = std::mem::take(&mut core.is_resting);
-        let is_asleep = core.asleep > 0 && !core.has_driver;
+        let is_resting = core.background.end_rest();
+        let is_asleep = core.sleepers.count > 0 && !core.has_driver;
         drop(self);
         if is_resting {
             engine.wake_from_rest();
@@ -130,10 +130,10 @@ impl<'e> Held<'e> {
             engine.bell.disarm();
             return self;
         }
-        core.asleep_until = if core.asleep > 0 { core.asleep_until.min(due) } else { due };
-        core.asleep += 1;
+        core.sleepers.until = if core.sleepers.count > 0 { core.sleepers.until.min(due) } else { due };
+        core.sleepers.count += 1;
         // A thread that was woken before, and does not run yet, may find the doorbell armed and sleep on.
-        core.is_called = false;
+        core.sleepers.is_called = false;
         if as_driver {
             core.driver_asleep = Some(core.table.ended_count);
         }
@@ -141,8 +141,8 @@ impl<'e> Held<'e> {
         engine.bell.sleep(due.since(now));
         let mut held = engine.hold_as(role);
         let core = held.core();
-        core.asleep -= 1;
-        core.is_called = false;
+        core.sleepers.count -= 1;
+        core.sleepers.is_called = false;
         if as_driver {
             core.driver_asleep = None;
         }
@@ -153,11 +153,11 @@ impl<'e> Held<'e> {
     /// Waits until the background thread is woken.
     pub(in crate::fabric) fn stand_aside(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
-        self.core().is_aside = true;
+        self.core().background = Background::Aside;
         drop(self);
         std::thread::park_timeout(Duration::from_nanos(SLEEP_NS));
         let mut held = engine.hold_as(role);
-        held.core().is_aside = false;
+        held.core().background = Background::Active;
         held
     }
 
@@ -166,7 +166,7 @@ impl<'e> Held<'e> {
     pub(in crate::fabric) fn rest(mut self) -> Self {
         let (engine, role) = (self.engine, self.role);
         let core = self.core();
-        core.is_resting = true;
+        core.background = Background::Resting;
         let longest = core.silence_max().clamp(REST_MIN, REST_MAX);
         let mut rest = core.rest.clamp(REST_MIN, longest);
         drop(self);
@@ -179,7 +179,7 @@ impl<'e> Held<'e> {
         }
         let mut held = engine.hold_as(role);
         let core = held.core();
-        core.is_resting = false;
+        core.background = Background::Active;
         if core.has_driver {
             // The driver has let this thread in, which looks like a visit. It drove all the time, and wakes this thread when it stops.
             engine.is_attended();
@@ -193,7 +193,7 @@ impl<'e> Held<'e> {
     /// Releases the lock for a thread that stops attending to the node. Wakes the background thread, which need not detect that itself.
     pub(in crate::fabric) fn stop_attending(mut self) {
         let engine = self.engine;
-        let is_resting = std::mem::take(&mut self.core().is_resting);
+        let is_resting = self.core().background.end_rest();
         drop(self);
         if is_resting {
             engine.wake_from_rest();
@@ -213,14 +213,14 @@ impl<'e> Held<'e> {
                 core.table.to_wake.push(next);
                 return;
             }
-            if core.is_aside && role != Role::Background {
-                core.is_aside = false;
+            if core.background == Background::Aside && role != Role::Background {
+                core.background = Background::Active;
                 engine.call_background();
                 return;
             }
         }
         // A thread that was woken checks everything when it runs. Waking it again would cost a system call each time.
-        if core.asleep == 0 || core.is_called {
+        if core.sleepers.count == 0 || core.sleepers.is_called {
             return;
         }
         if role == Role::Visitor && core.has_polled && !core.has_driver {
@@ -228,17 +228,17 @@ impl<'e> Held<'e> {
             if core.visits > VISITS_UNTIL_ATTENDED {
                 // The thread finds the node attended and does not arm the doorbell.
                 core.visits = 0;
-                core.is_called = true;
+                core.sleepers.is_called = true;
                 engine.bell.arm();
                 engine.bell.ring();
                 return;
             }
         }
         engine.bell.arm();
-        let (now, until) = (engine.clock.now(), core.asleep_until);
+        let (now, until) = (engine.clock.now(), core.sleepers.until);
         let is_early = |member: &mut Box<Member>| member.ready() || member.next_turn(now) < until;
         if served || core.member.as_mut().is_none_or(is_early) {
-            core.is_called = true;
+            core.sleepers.is_called = true;
             engine.bell.ring();
         }
     }

@@ -125,7 +125,6 @@ impl Engine {
     pub(in crate::fabric) fn leave(&self) {
         let mut held = self.hold();
         let core = held.core();
-        core.has_left = true;
         let member = core.member.take();
         core.table.end_all();
         core.wake_waiting_for_room();

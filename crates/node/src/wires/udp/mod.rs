@@ -166,12 +166,21 @@ impl End {
             run_frames_max: RUN_FRAMES_MAX,
             is_refused: false,
             has_neighbour: true,
-            honours_refusals: true,
+            refusals: Refusals::Honoured,
             is_heard: false,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
         })
     }
+}
+
+/// Treatment of refused datagrams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusals {
+    /// A refused datagram means that the neighbour is absent.
+    Honoured,
+    /// Refusals are ignored, because other senders can forge them.
+    Ignored,
 }
 
 /// A port on a datagram socket.
@@ -190,8 +199,7 @@ pub struct UdpDevice {
     is_refused: bool,
     /// Result of the last check whether the neighbour is present.
     has_neighbour: bool,
-    /// Set if a refused datagram means that the neighbour is absent.
-    honours_refusals: bool,
+    refusals: Refusals,
     /// Set if a frame has been received from the neighbour since the last refusal.
     is_heard: bool,
     /// Time of the next attempt after the kernel's buffer was full.
@@ -203,14 +211,16 @@ impl UdpDevice {
     /// Ignores refused datagrams of a link between machines, because any sender on the network between them can forge the ICMP message.
     #[must_use]
     pub const fn ignoring_refusals(mut self) -> Self {
-        self.honours_refusals = matches!(self.beside, Companion::Carrier(_));
+        if !matches!(self.beside, Companion::Carrier(_)) {
+            self.refusals = Refusals::Ignored;
+        }
         self
     }
 
     /// Returns whether the neighbour is present. A refusal before the first received frame only means that the neighbour has not started yet.
     fn is_answered(&mut self) -> bool {
         self.is_refused |= std::mem::take(&mut self.received.is_refused);
-        self.is_refused &= self.honours_refusals;
+        self.is_refused &= self.refusals == Refusals::Honoured;
         if self.is_refused {
             let was_heard = std::mem::replace(&mut self.is_heard, false);
             self.has_neighbour = self.has_neighbour && !was_heard;
@@ -240,7 +250,7 @@ impl UdpDevice {
                 }
                 Err(error) => match Errno::from_io_error(&error) {
                     Some(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM | Errno::INTR) => return false,
-                    Some(Errno::CONNREFUSED) if !self.honours_refusals => {
+                    Some(Errno::CONNREFUSED) if self.refusals == Refusals::Ignored => {
                         refusals += 1;
                         if refusals > REFUSALS_MAX {
                             return false;

@@ -25,7 +25,7 @@ use crate::model::clock::Clock;
 use crate::model::headers::wire_bytes;
 use crate::model::link::LinkPlan;
 use crate::model::plan::Plan;
-use crate::model::stated::{Reach, Stated};
+use crate::model::stated::{Reach, Stated, TimingKey};
 use crate::model::timers::hold_down_ns;
 use crate::model::transport::TRANSPORT_DEFAULT;
 
@@ -85,19 +85,19 @@ impl Plan {
         if clock == Clock::Wall {
             return timers;
         }
-        if !stated.heartbeat_interval {
+        if !stated.has(TimingKey::HeartbeatInterval) {
             let of_links_ns = HEARTBEAT_NS_PER_LINK.saturating_mul(self.links.len() as u64);
             let interval_ns = HEARTBEAT_NS_MIN.max(of_links_ns).max(reach.hop_ns.saturating_mul(8));
             // No timer is longer than on real processes.
             timers.heartbeat_interval_ns = interval_ns.min(timers.heartbeat_interval_ns);
-            if !stated.heartbeat_rest {
+            if !stated.has(TimingKey::HeartbeatRest) {
                 timers.heartbeat_rest = 1;
             }
-            if !stated.hold_down {
+            if !stated.has(TimingKey::HoldDown) {
                 timers.hold_down_ns = hold_down_ns(timers.heartbeat_interval_ns, timers.heartbeat_miss_max);
             }
         }
-        if !stated.hello_interval {
+        if !stated.has(TimingKey::HelloInterval) {
             let interval_ns = HELLO_NS_MIN.max(reach.hop_ns.saturating_mul(4));
             timers.hello_interval_ns = interval_ns.min(timers.hello_interval_ns);
         }
@@ -119,13 +119,18 @@ impl Plan {
             Clock::Virtual => {
                 let window_ns = reach.frame_ns.saturating_mul(given.window_packets.into());
                 open.ack_delay_ns = reach.round_trip_ns.clamp(*ACK_DELAY_NS.start(), *ACK_DELAY_NS.end());
-                let ack_delay_ns = if stated.ack_delay { given.ack_delay_ns } else { open.ack_delay_ns };
+                let ack_delay_ns =
+                    if stated.has(TimingKey::AckDelay) { given.ack_delay_ns } else { open.ack_delay_ns };
                 let answered_ns = reach.round_trip_ns.saturating_add(ack_delay_ns);
                 let queued_ns = window_ns.saturating_mul(self.endpoint_count() as u64);
                 open.timeout_min_ns = answered_ns.saturating_add(window_ns).saturating_add(1);
                 open.timeout_initial_ns =
                     answered_ns.saturating_add(queued_ns).min(TRANSPORT_DEFAULT.timeout_initial_ns);
-                let min_ns = if stated.timeout_min { given.timeout_min_ns } else { open.timeout_min_ns };
+                let min_ns = if stated.has(TimingKey::TimeoutMin) {
+                    given.timeout_min_ns
+                } else {
+                    open.timeout_min_ns
+                };
                 open.timeout_initial_ns = open.timeout_initial_ns.max(min_ns);
                 open.timeout_max_ns =
                     min_ns.saturating_mul(32).max(open.timeout_initial_ns.saturating_mul(2));
@@ -138,10 +143,10 @@ impl Plan {
 /// Returns stated values unchanged, and defaults adjusted such that the order holds.
 fn fit(given: TransportConfig, open: TransportConfig, stated: Stated) -> TransportConfig {
     let mut times = [
-        (stated.ack_delay, given.ack_delay_ns, open.ack_delay_ns),
-        (stated.timeout_min, given.timeout_min_ns, open.timeout_min_ns),
-        (stated.timeout_initial, given.timeout_initial_ns, open.timeout_initial_ns),
-        (stated.timeout_max, given.timeout_max_ns, open.timeout_max_ns),
+        (stated.has(TimingKey::AckDelay), given.ack_delay_ns, open.ack_delay_ns),
+        (stated.has(TimingKey::TimeoutMin), given.timeout_min_ns, open.timeout_min_ns),
+        (stated.has(TimingKey::TimeoutInitial), given.timeout_initial_ns, open.timeout_initial_ns),
+        (stated.has(TimingKey::TimeoutMax), given.timeout_max_ns, open.timeout_max_ns),
     ]
     .map(|(is_stated, given_ns, open_ns)| (is_stated, if is_stated { given_ns } else { open_ns }));
     for index in 1..times.len() {

@@ -18,15 +18,57 @@ pub(super) enum Successor {
     Starting { left_ns: u64 },
 }
 
+/// Occupancy of a seat on this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Occupancy {
+    /// A process holds the seat, or is about to.
+    #[default]
+    Held,
+    /// A process holds the seat and leaves. It ends once it has reported.
+    Leaving,
+    /// The process that held the seat has ended.
+    Ended,
+    /// No process has taken the seat yet.
+    Vacant,
+    /// Another host runs the member.
+    Elsewhere,
+}
+
+/// Stage of a member that its process announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// The process runs with its plan and its wires.
+    Ready,
+    /// All links that can be up have been up.
+    LinksUp,
+    /// The memory of the member's server is mapped.
+    Mapped,
+    /// The job of the member has ended.
+    Finished,
+}
+
+/// Set of stages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Stages(u8);
+
+impl Stages {
+    /// Returns true if the set contains the stage.
+    pub(super) const fn has(self, stage: Stage) -> bool {
+        self.0 & 1 << stage as u8 != 0
+    }
+
+    /// Adds a stage to the set.
+    pub(super) const fn reach(&mut self, stage: Stage) {
+        self.0 |= 1 << stage as u8;
+    }
+}
+
 /// One member as the supervisor sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Seat {
     pub(crate) name: String,
     pub(crate) is_endpoint: bool,
-    /// True if no process holds the seat.
-    pub(crate) is_vacant: bool,
-    /// True if another host runs the member. The seat is vacant here.
-    pub(crate) is_elsewhere: bool,
+    pub(crate) occupancy: Occupancy,
     pub(crate) pid: u32,
     /// Time at which the seat was taken, on the rack's clock.
     pub(crate) taken_at_ns: u64,
@@ -44,18 +86,13 @@ pub(crate) struct Seat {
     pub(crate) report: Option<MemberReport>,
     /// Latest state at rest.
     pub(crate) rest: Option<Rest>,
-    pub(crate) ended: bool,
     /// True if the supervisor killed the process because it sent no report at the end.
     pub(crate) is_hung: bool,
     /// True if the seat has announced that the fault script kills it.
     pub(crate) dies_by_script: bool,
     pub(super) successor: Successor,
-    /// True if the member leaves. It ends once it has reported.
-    pub(super) leaves: bool,
-    pub(super) ready: bool,
-    pub(super) mapped: bool,
-    pub(super) links_up: bool,
-    pub(super) finished: bool,
+    /// Stages that the member has reached.
+    pub(super) stages: Stages,
     /// GPU nodes that the member has lost.
     pub(super) lost: Vec<usize>,
     pub(super) progress: u64,
@@ -65,7 +102,27 @@ pub(crate) struct Seat {
 impl Seat {
     /// Returns true if a process holds the seat.
     pub(crate) fn is_alive(&self) -> bool {
-        !self.ended && !self.is_vacant
+        matches!(self.occupancy, Occupancy::Held | Occupancy::Leaving)
+    }
+
+    /// Returns true if no process has taken the seat on this host.
+    pub(crate) fn is_vacant(&self) -> bool {
+        matches!(self.occupancy, Occupancy::Vacant | Occupancy::Elsewhere)
+    }
+
+    /// Returns true if another host runs the member.
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.occupancy == Occupancy::Elsewhere
+    }
+
+    /// Returns true if the process that held the seat has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.occupancy == Occupancy::Ended
+    }
+
+    /// Returns true if the member has reached the stage.
+    pub(super) fn has(&self, stage: Stage) -> bool {
+        self.stages.has(stage)
     }
 
     /// Returns true if the run waits for the successor.
@@ -73,12 +130,12 @@ impl Seat {
         match self.successor {
             Successor::None => false,
             Successor::Expected { .. } => true,
-            Successor::Starting { .. } => !self.links_up,
+            Successor::Starting { .. } => !self.has(Stage::LinksUp),
         }
     }
 
     /// Returns true if every link that can be up has been up.
     pub(crate) fn is_up(&self) -> bool {
-        self.links_up
+        self.has(Stage::LinksUp)
     }
 }

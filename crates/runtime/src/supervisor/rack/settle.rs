@@ -1,6 +1,7 @@
 //! Consequences of the seats' states: end of the run, seats that are given up, and next steps.
 
-use super::{DEPARTURE_NS, Ending, Phase, Rack, Seat, Step};
+use super::seat::Stage;
+use super::{DEPARTURE_NS, Ending, Phase, Rack, RackKind, Seat, Step};
 
 impl Rack {
     pub(super) fn end(&mut self, ending: Ending) -> Vec<Step> {
@@ -53,20 +54,24 @@ impl Rack {
 
     /// Returns true if a GPU node that has finished has lost this one.
     pub(super) fn is_presumed_dead(&self, member: usize) -> bool {
-        self.seats.iter().any(|seat| seat.finished && seat.is_alive() && seat.lost.contains(&member))
+        self.seats
+            .iter()
+            .any(|seat| seat.has(Stage::Finished) && seat.is_alive() && seat.lost.contains(&member))
     }
 
     /// Returns true if a live GPU node has not finished.
     pub(super) fn some_node_works(&self) -> bool {
-        self.seats.iter().any(|seat| seat.is_endpoint && seat.is_alive() && !seat.finished)
+        self.seats.iter().any(|seat| seat.is_endpoint && seat.is_alive() && !seat.has(Stage::Finished))
     }
 
     /// Returns true if every live GPU node that has finished has detected every death.
     pub(super) fn all_deaths_are_detected(&self) -> bool {
-        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.ended);
+        let dead = self.seats.iter().enumerate().filter(|(_, seat)| seat.is_endpoint && seat.has_ended());
         dead.map(|(member, _)| member).all(|member| {
-            let mut witnesses =
-                self.seats.iter().filter(|seat| seat.is_endpoint && seat.is_alive() && seat.finished);
+            let mut witnesses = self
+                .seats
+                .iter()
+                .filter(|seat| seat.is_endpoint && seat.is_alive() && seat.has(Stage::Finished));
             witnesses.all(|seat| seat.lost.contains(&member))
         })
     }
@@ -74,16 +79,21 @@ impl Rack {
     /// Returns the steps that follow from the states of the seats.
     pub(super) fn settle(&mut self) -> Vec<Step> {
         let mut steps = Vec::new();
-        let is_up = |seat: &Seat| seat.is_vacant || seat.links_up || (seat.ended && seat.dies_by_script);
+        let is_up = |seat: &Seat| {
+            seat.is_vacant() || seat.has(Stage::LinksUp) || (seat.has_ended() && seat.dies_by_script)
+        };
         if self.phase == Phase::Opening && self.seats.iter().all(is_up) {
             self.phase = Phase::Running;
             steps.push(Step::LinksUp);
         }
-        if !self.all_mapped && self.all_live(|seat| seat.mapped || !seat.is_endpoint) {
+        if !self.all_mapped && self.all_live(|seat| seat.has(Stage::Mapped) || !seat.is_endpoint) {
             self.all_mapped = true;
             steps.push(Step::AllMapped);
         }
-        if matches!(self.phase, Phase::Opening | Phase::Running) && !self.stays && self.is_finished() {
+        if matches!(self.phase, Phase::Opening | Phase::Running)
+            && self.kind == RackKind::Run
+            && self.is_finished()
+        {
             self.phase = Phase::Detecting { left_ns: self.detection_ns };
         }
         // The only finished member that had lost the others may die. They are no longer presumed dead then.
@@ -121,9 +131,9 @@ impl Rack {
     /// Returns true if no live GPU node works and no successor is waited for. Switches have no job.
     pub(super) fn is_finished(&self) -> bool {
         let is_done = |(member, seat): (usize, &Seat)| {
-            let is_over = seat.ended
-                || seat.finished
-                || seat.is_elsewhere
+            let is_over = seat.has_ended()
+                || seat.has(Stage::Finished)
+                || seat.is_elsewhere()
                 || !seat.is_endpoint
                 || self.is_presumed_dead(member);
             is_over && !seat.is_awaited()

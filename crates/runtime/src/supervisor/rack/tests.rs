@@ -137,7 +137,7 @@ fn a_member_that_leaves_a_standing_rack_reports_and_its_seat_becomes_vacant() {
     assert_eq!(rack.handle_notice(1, report()), [Step::CloseSocket(1)]);
     assert_eq!(rack.ended(1, "exited with code 0".into()), [Step::Left(1)]);
     assert!(
-        rack.seats[1].is_vacant && rack.seats[1].death.is_none() && rack.seats[1].earlier_deaths.is_empty()
+        rack.seats[1].is_vacant() && rack.seats[1].death.is_none() && rack.seats[1].earlier_deaths.is_empty()
     );
     assert!(rack.is_running(), "the rack stays");
     rack.taken(1, 77, 0);

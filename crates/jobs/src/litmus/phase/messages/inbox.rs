@@ -25,7 +25,7 @@ struct Posted {
 /// Owner's side of the message exchange.
 #[derive(Debug, Default)]
 pub(super) struct Inbox {
-    is_open: bool,
+    unmatched: Unmatched,
     /// Index of the peer whose messages are being received, counted from the last.
     step: usize,
     script: Option<Script>,
@@ -36,8 +36,20 @@ pub(super) struct Inbox {
     /// Sources that have not matched a receive without a source yet.
     any_missing: Vec<u16>,
     any_open: usize,
-    is_cancelling: bool,
-    is_closed: bool,
+}
+
+/// State of the receive that no message matches. It is posted first and cancelled last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unmatched {
+    /// No receive has been posted yet.
+    #[default]
+    Unposted,
+    /// The receives without a source are posted, this one among them.
+    Posted,
+    /// Its cancellation has been requested.
+    Cancelling,
+    /// It has ended.
+    Ended,
 }
 
 /// Describes a message, for findings.
@@ -51,7 +63,7 @@ impl Inbox {
         if poll.scene.peers.is_empty() {
             return true;
         }
-        if !self.is_open {
+        if self.unmatched == Unmatched::Unposted {
             self.open(poll);
         }
         while let Some(source) = self.source(poll.scene) {
@@ -62,11 +74,11 @@ impl Inbox {
             (self.script, self.has_begun, self.next) = (None, false, 0);
             self.step += 1;
         }
-        if self.any_open == 0 && !self.is_cancelling {
-            self.is_cancelling = true;
+        if self.any_open == 0 && self.unmatched == Unmatched::Posted {
+            self.unmatched = Unmatched::Cancelling;
             poll.issuer.cancel(Tag::Phase { peer: poll.scene.rank, item: NEVER });
         }
-        self.is_closed
+        self.unmatched == Unmatched::Ended
     }
 
     /// Returns the rank that now sends to this one: in the nth step, the rank whose nth peer this one is.
@@ -83,7 +95,7 @@ impl Inbox {
     /// Posts the receives that name no source, one for each peer, and one for a message that is never sent.
     fn open(&mut self, poll: &mut Poll<'_>) {
         let scene = poll.scene;
-        self.is_open = true;
+        self.unmatched = Unmatched::Posted;
         self.any_missing.clone_from(&scene.peers);
         self.any_open = scene.peers.len();
         for number in 0..scene.peers.len() {
@@ -124,7 +136,7 @@ impl Inbox {
     /// Records that a receive succeeded.
     pub(super) fn received(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, source: u16, item: u32) {
         match item {
-            NEVER => self.is_closed = true,
+            NEVER => self.unmatched = Unmatched::Ended,
             ANY..NEVER => self.received_any(poll, outcome, item - ANY),
             _ => self.received_wanted(poll, outcome, source, item as usize),
         }
