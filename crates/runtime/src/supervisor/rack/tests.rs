@@ -375,6 +375,23 @@ fn staying(vacant: &[usize]) -> Rack {
     rack
 }
 
+#[test]
+fn a_seat_of_another_host_stays_elsewhere_in_a_standing_rack() {
+    let mut rack = rack();
+    rack.set_elsewhere(&[1]);
+    rack.stay(&[0, 1]);
+    assert!(rack.seats[0].is_vacant() && !rack.seats[0].is_elsewhere());
+    assert!(rack.seats[1].is_vacant() && rack.seats[1].is_elsewhere());
+}
+
+#[test]
+fn a_member_is_asked_once_to_leave() {
+    let mut rack = running();
+    assert_eq!(rack.request_leave(1), [Step::RequestLeave(1)]);
+    assert_eq!(rack.request_leave(1), []);
+    assert!(rack.seats[1].is_alive(), "it reports first");
+}
+
 fn status() -> Notice {
     Notice::Status(SeatStatus { links_up: 1, finished: true, ..SeatStatus::default() })
 }
