@@ -46,9 +46,7 @@ pub use model::pause::{PausePlan, ShortHeadroom};
 pub use model::plan::Plan;
 pub use model::random::random_share;
 pub use model::retry::RetryPlan;
-pub use model::timing::{
-    DeadlockPolicy, DrainTime, ForwardingMode, ForwardingPlan, FramePriority, Medium, QueueOrder,
-};
+pub use model::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
 pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
 pub use read::mistake::{Mistake, PlanError};
 pub use read::setting_lines::with_settings;

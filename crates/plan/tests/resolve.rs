@@ -1,10 +1,10 @@
 //! Tests of plans from files: defaults, inheritance, the configuration hash, and changes by a command line.
 
 use rackloom_plan::{
-    AlgorithmName, Burst, Checks, Clock, CollectiveName, DeadlockPolicy, DrainTime, DropFrames, ElementName,
-    Expectations, ExpectedVerdict, ForwardingMode, ForwardingPlan, FramePriority, HeaderProfile, JobKind,
-    LossByKind, Medium, MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, QueueOrder,
-    ShareBy, ShortHeadroom, Sizes, Sweep, TenantPlan, WireKind,
+    AlgorithmName, Burst, Checks, Clock, CollectiveName, DeadlockPolicy, DropFrames, ElementName,
+    Expectations, ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind,
+    Medium, MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, ShareBy, ShortHeadroom,
+    Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig,
@@ -112,9 +112,9 @@ fn every_key_arrives_where_it_belongs() {
         mode: ForwardingMode::StoreAndForward,
         latency_ns: 250,
         bubble: false,
-        priority: FramePriority::Own,
-        drain: DrainTime::Answered,
-        queues: QueueOrder::ByInput,
+        priority: ForwardingPriority::Own,
+        drain: RequestDrain::Answered,
+        queues: TransitQueues::ByInput,
         buffer,
         mark_above_bytes: Some(24 << 10),
         deadlock: DeadlockPolicy::Allow,

@@ -11,7 +11,7 @@ use rackloom_protocol::{
 use crate::model::bounds::{BUFFER_BYTES_MAX, MILLISECOND_NS};
 use crate::setting::section::{Field, Text, Visit, section, visit_below};
 use crate::setting::table::{Key, Kind, REQUIRED};
-use crate::setting::word::words;
+use crate::setting::word::{Word, words};
 
 words! {
     /// Material of a cable.
@@ -43,39 +43,6 @@ words! {
         StoreAndForward = "store-and-forward",
         /// The frame has begun to arrive.
         CutThrough = "cut-through",
-    }
-}
-
-words! {
-    /// Frames that leave first where a member has own frames and frames in transit.
-    pub enum FramePriority {
-        /// Frames in transit.
-        #[default]
-        Transit = "transit",
-        /// Own frames.
-        Own = "own",
-    }
-}
-
-words! {
-    /// Time at which a node frees the buffer of a request.
-    pub enum DrainTime {
-        /// When the node has taken the request.
-        #[default]
-        AtOnce = "at-once",
-        /// When all answers to the requester have left.
-        Answered = "answered",
-    }
-}
-
-words! {
-    /// Queues of a member that forwards frames.
-    pub enum QueueOrder {
-        /// A queue for each egress (virtual output queues).
-        #[default]
-        ByOutput = "by-output",
-        /// A queue for each ingress link and channel.
-        ByInput = "by-input",
     }
 }
 
@@ -112,22 +79,22 @@ section! {
             default = true;
         }
         /// Frames that leave first: frames in transit, or the member's own.
-        priority: FramePriority {
-            form = Kind::Word(FramePriority::NAMES);
-            default = FramePriority::Transit;
+        priority: ForwardingPriority {
+            form = Kind::Word(ForwardingPriority::WORDS);
+            default = ForwardingPriority::Transit;
         }
         /// Time at which a node frees the buffer of a request: when it has taken the request, or when all its answers have left.
         /// `answered` demonstrates why answers need a channel of their own.
-        drain: DrainTime {
-            form = Kind::Word(DrainTime::NAMES);
-            default = DrainTime::AtOnce;
+        drain: RequestDrain {
+            form = Kind::Word(RequestDrain::WORDS);
+            default = RequestDrain::AtOnce;
         }
         /// Frames that a frame waits for in a switch, or in a node that relays. `by-output`: those that leave by the same port (virtual
         /// output queues). `by-input`: also those that arrived before it over the same link and channel, for any port; it demonstrates
         /// head-of-line blocking. The channels of a link take turns.
-        queues: QueueOrder {
-            form = Kind::Word(QueueOrder::NAMES);
-            default = QueueOrder::ByOutput;
+        queues: TransitQueues {
+            form = Kind::Word(TransitQueues::WORDS);
+            default = TransitQueues::ByOutput;
         }
         /// One buffer in each member for the frames of all links that pause, in place of their `xoff`.
         buffer: Option<SharedBufferConfig> {
@@ -191,18 +158,9 @@ impl ForwardingPlan {
     pub fn config(&self) -> ForwardingConfig {
         ForwardingConfig {
             bubble: self.bubble,
-            priority: match self.priority {
-                FramePriority::Own => ForwardingPriority::Own,
-                FramePriority::Transit => ForwardingPriority::Transit,
-            },
-            drain: match self.drain {
-                DrainTime::Answered => RequestDrain::Answered,
-                DrainTime::AtOnce => RequestDrain::AtOnce,
-            },
-            queues: match self.queues {
-                QueueOrder::ByInput => TransitQueues::ByInput,
-                QueueOrder::ByOutput => TransitQueues::ByOutput,
-            },
+            priority: self.priority,
+            drain: self.drain,
+            queues: self.queues,
             mark_above_bytes: self.mark_above_bytes,
             shared_buffer: self.buffer,
         }

@@ -118,6 +118,10 @@ words_of!(rackloom_protocol::FlushPolicy {
     BestEffort = "best-effort",
 });
 
+words_of!(rackloom_protocol::ForwardingPriority { Transit = "transit", Own = "own", });
+words_of!(rackloom_protocol::RequestDrain { AtOnce = "at-once", Answered = "answered", });
+words_of!(rackloom_protocol::TransitQueues { ByOutput = "by-output", ByInput = "by-input", });
+
 #[cfg(test)]
 mod tests {
     use super::*;
