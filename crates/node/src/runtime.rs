@@ -49,7 +49,7 @@ pub struct Runtime<M, R = HostMemory> {
     carrier_due: Instant,
     traffic: Traffic,
     last_receive: Instant,
-    last_turn: Instant,
+    last_poll: Instant,
     /// Time at which the caller wants the next poll.
     alarm: Instant,
     timer_late_max_ns: u64,
@@ -76,7 +76,7 @@ impl<M: Inspect, R: Memory> Runtime<M, R> {
             carrier_due: Instant::ZERO,
             traffic: Traffic::default(),
             last_receive: Instant::ZERO,
-            last_turn: Instant::ZERO,
+            last_poll: Instant::ZERO,
             alarm: Instant::NEVER,
             timer_late_max_ns: 0,
             has_handled: false,
@@ -147,11 +147,11 @@ impl<M: Inspect, R: Memory> Runtime<M, R> {
             self.availability.excuse(now, &mut self.member);
             self.member.handle_timeout(now);
             // A timeout that was due at the last poll was delayed by a full device and not by the scheduler, so its delay does not count.
-            if due > self.last_turn {
+            if due > self.last_poll {
                 self.timer_late_max_ns = self.timer_late_max_ns.max(now.since(due));
             }
         }
-        self.last_turn = now;
+        self.last_poll = now;
         let was_busy = self.memory.is_busy();
         let mut progress = drain(&mut self.member, now, &mut self.ports, &mut self.memory, events);
         // No frame announces that a device has become idle, so this counts as progress.
@@ -191,7 +191,7 @@ impl<M: Inspect, R: Memory> Runtime<M, R> {
         }
         let mut soonest = self.member.poll_timeout().min(self.ports.next_due());
         let now = self.clock.now();
-        if soonest <= self.last_turn {
+        if soonest <= self.last_poll {
             // The timeout could not be handled because a device is full. The neighbour rings the doorbell when there is space.
             soonest = now + FULL_DEVICE_SLEEP_NS_MAX;
         }
@@ -206,13 +206,13 @@ impl<M: Inspect, R: Memory> Runtime<M, R> {
     }
 
     /// Returns when the next poll is due without a frame. For a caller that sleeps by itself, after a poll that did nothing.
-    pub(crate) fn next_turn(&self, now: Instant) -> Instant {
+    pub(crate) fn next_poll(&self, now: Instant) -> Instant {
         let soonest = self.member.poll_timeout().min(self.ports.next_due());
-        let soonest = if soonest <= self.last_turn { now + FULL_DEVICE_SLEEP_NS_MAX } else { soonest };
+        let soonest = if soonest <= self.last_poll { now + FULL_DEVICE_SLEEP_NS_MAX } else { soonest };
         soonest.min(self.alarm)
     }
 
-    /// Sets the time of the next poll that the caller wants. [`Self::next_turn`] takes it into account.
+    /// Sets the time of the next poll that the caller wants. [`Self::next_poll`] takes it into account.
     pub(crate) const fn set_alarm(&mut self, at: Instant) {
         self.alarm = at;
     }
@@ -233,8 +233,8 @@ impl<M: Inspect, R: Memory> Runtime<M, R> {
     }
 
     /// Returns the time of the last poll.
-    pub(crate) const fn last_turn(&self) -> Instant {
-        self.last_turn
+    pub(crate) const fn last_poll(&self) -> Instant {
+        self.last_poll
     }
 
     /// Returns the time at which the ports were last checked for frames.

@@ -46,16 +46,16 @@ pub struct WaitPolicy {
     /// Time since the last traffic during which the node checks and yields, in nanoseconds.
     pub yield_ns: u64,
     /// Number of consecutive polls with traffic after which a node begins to yield.
-    pub turns_min: u32,
+    pub polls_min: u32,
 }
 
 impl WaitPolicy {
     /// Policy for at most as many members as CPUs.
-    pub const EAGER: Self = Self { pauses: 64, yield_ns: 100_000, turns_min: 0 };
+    pub const EAGER: Self = Self { pauses: 64, yield_ns: 100_000, polls_min: 0 };
     /// Policy for somewhat more members than CPUs.
-    pub const SHARED: Self = Self { pauses: 0, yield_ns: 100_000, turns_min: 8 };
+    pub const SHARED: Self = Self { pauses: 0, yield_ns: 100_000, polls_min: 8 };
     /// Policy for many more members than CPUs. A yield would only lead to other members that yield.
-    pub const CROWDED: Self = Self { pauses: 0, yield_ns: 0, turns_min: 0 };
+    pub const CROWDED: Self = Self { pauses: 0, yield_ns: 0, polls_min: 0 };
 
     /// Returns the policy for a host with this many members. A member is a process or thread that drives a node or switch.
     #[must_use]
@@ -73,20 +73,20 @@ impl WaitPolicy {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Traffic {
     last: Instant,
-    turns: u32,
+    polls: u32,
 }
 
 impl Traffic {
     /// Records that the poll at this time had traffic.
     pub(crate) fn note(&mut self, now: Instant) {
         let follows = now.since(self.last) <= TRAFFIC_GAP_NS_MAX;
-        self.turns = if follows { self.turns.saturating_add(1) } else { 1 };
+        self.polls = if follows { self.polls.saturating_add(1) } else { 1 };
         self.last = now;
     }
 
     /// Returns the time at which to go to sleep if there is no more traffic.
     pub(crate) fn awake_until(&self, policy: WaitPolicy) -> Instant {
-        if self.turns >= policy.turns_min { self.last + policy.yield_ns } else { self.last }
+        if self.polls >= policy.polls_min { self.last + policy.yield_ns } else { self.last }
     }
 }
 
@@ -180,20 +180,20 @@ mod tests {
     #[test]
     fn a_node_that_shares_its_cpu_stays_awake_for_traffic_and_not_for_a_heartbeat() {
         let (policy, mut traffic) = (WaitPolicy::SHARED, Traffic::default());
-        let at = |turn: u32, apart_ns: u64| Instant(u64::from(turn) * apart_ns);
-        for turn in 1..100 {
-            traffic.note(at(turn, 2 * TRAFFIC_GAP_NS_MAX));
+        let at = |poll: u32, apart_ns: u64| Instant(u64::from(poll) * apart_ns);
+        for poll in 1..100 {
+            traffic.note(at(poll, 2 * TRAFFIC_GAP_NS_MAX));
             assert_eq!(
                 traffic.awake_until(policy),
-                at(turn, 2 * TRAFFIC_GAP_NS_MAX),
+                at(poll, 2 * TRAFFIC_GAP_NS_MAX),
                 "the polls are not consecutive"
             );
         }
         let mut traffic = Traffic::default();
-        for turn in 1..100 {
-            traffic.note(at(turn, TRAFFIC_GAP_NS_MAX));
-            let yields = traffic.awake_until(policy) > at(turn, TRAFFIC_GAP_NS_MAX);
-            assert_eq!(yields, turn >= policy.turns_min, "turn {turn}");
+        for poll in 1..100 {
+            traffic.note(at(poll, TRAFFIC_GAP_NS_MAX));
+            let yields = traffic.awake_until(policy) > at(poll, TRAFFIC_GAP_NS_MAX);
+            assert_eq!(yields, poll >= policy.polls_min, "poll {poll}");
         }
         assert!(
             Traffic::default().awake_until(WaitPolicy::EAGER) > Instant::ZERO,

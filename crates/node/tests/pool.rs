@@ -66,10 +66,10 @@ proptest! {
                         fill(&mut memory, block, number as u8);
                         alive.push((block, tenant, number as u8));
                     }
-                    Err(PoolError::Quota(QuotaExceeded { asked, used, limit, .. })) => {
-                        prop_assert_eq!((tenant, asked, limit), (Tenant(3), taken(bytes), quota));
+                    Err(PoolError::Quota(QuotaExceeded { requested, used, limit, .. })) => {
+                        prop_assert_eq!((tenant, requested, limit), (Tenant(3), taken(bytes), quota));
                         prop_assert_eq!(used, held(&alive, Some(tenant)));
-                        prop_assert!(used + asked > quota);
+                        prop_assert!(used + requested > quota);
                     }
                     Err(PoolError::NoRoom { largest, .. }) => {
                         prop_assert!(largest < taken(bytes) + align);
@@ -112,7 +112,7 @@ fn a_quota_error_has_the_requested_used_and_allowed_bytes() {
     pool.set_quota(Tenant(1), Some(1024));
     let first = pool.allocate(&mut memory, wanted(1000)).unwrap();
     let refused = pool.allocate(&mut memory, wanted(1)).unwrap_err();
-    let quota = QuotaExceeded { tenant: Tenant(1), asked: 64, used: 1024, limit: 1024 };
+    let quota = QuotaExceeded { tenant: Tenant(1), requested: 64, used: 1024, limit: 1024 };
     assert!(matches!(refused, PoolError::Quota(found) if found == quota), "{refused}");
     pool.allocate(&mut memory, BlockRequest::new(Tenant(2), 2000, "test")).unwrap();
     assert!(pool.allocate(&mut memory, wanted(u64::MAX)).is_err());
@@ -128,7 +128,7 @@ fn a_full_pool_is_an_error_and_a_growing_pool_stops_at_its_limit() {
     fixed.allocate(&mut memory, wanted(BYTES - 128)).unwrap();
     let refused = fixed.allocate(&mut memory, wanted(129)).unwrap_err();
     assert!(
-        matches!(refused, PoolError::NoRoom { asked: 192, largest: 128, reserved: BYTES, .. }),
+        matches!(refused, PoolError::NoRoom { requested: 192, largest: 128, reserved: BYTES, .. }),
         "{refused}"
     );
     fixed.allocate(&mut memory, wanted(128)).unwrap();

@@ -109,7 +109,7 @@ impl Attendance {
             stream,
             notice_sender,
             engine: Arc::clone(engine),
-            heard: rest,
+            received: rest,
             came: later.into(),
         };
         let thread = Builder::new().name("rackloom-seat".to_owned()).spawn(move || talk.live())?;
@@ -129,7 +129,7 @@ struct Talk {
     stream: UnixStream,
     notice_sender: Arc<NoticeSender>,
     engine: Arc<Engine>,
-    heard: Vec<u8>,
+    received: Vec<u8>,
     came: VecDeque<OwnedFd>,
 }
 
@@ -145,13 +145,13 @@ impl Talk {
         for notice in [Notice::Ready, Notice::Mapped, Notice::Finished] {
             self.say(&notice)?;
         }
-        let mut told_up = false;
+        let mut has_sent_up = false;
         loop {
             while let Some(line) = self.next_line() {
                 self.obey(&line)?;
             }
-            if !told_up && self.are_links_up() {
-                told_up = true;
+            if !has_sent_up && self.are_links_up() {
+                has_sent_up = true;
                 self.say(&Notice::LinksUp)?;
                 self.stream.set_read_timeout(None)?;
             }
@@ -167,18 +167,18 @@ impl Talk {
         let read = descriptors::receive(&self.stream, &mut chunk, &mut came);
         self.came.extend(came);
         match read {
-            Ok(count) => self.heard.extend_from_slice(&chunk[..count]),
+            Ok(count) => self.received.extend_from_slice(&chunk[..count]),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
                 return Ok(true);
             }
             Err(error) => return Err(error),
         }
-        Ok(!matches!(read, Ok(0)) && self.heard.len() <= ORDER_BYTES_MAX)
+        Ok(!matches!(read, Ok(0)) && self.received.len() <= ORDER_BYTES_MAX)
     }
 
     fn next_line(&mut self) -> Option<Vec<u8>> {
-        let end = self.heard.iter().position(|byte| *byte == b'\n')?;
-        Some(self.heard.drain(..=end).collect())
+        let end = self.received.iter().position(|byte| *byte == b'\n')?;
+        Some(self.received.drain(..=end).collect())
     }
 
     fn obey(&mut self, line: &[u8]) -> io::Result<()> {

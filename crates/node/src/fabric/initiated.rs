@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rackloom_gpu::commands::{
-    ANY_PEER, Command as Asked, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL, SIGNAL_ADDS,
-    Status,
+    ANY_PEER, Command as DeviceCommand, CommandKind, CommandRing, HostKernel, QueueArgument, SIGNAL,
+    SIGNAL_ADDS, Status,
 };
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, Completion as Level, Key, LocalRange, NodeId, OperationError, RegionId,
@@ -111,7 +111,7 @@ struct Serving {
     /// Completions of commands that the core has. The context is twice the ticket.
     ended: Arc<Queue>,
     /// Command that the core had no room for.
-    waiting: Option<(u64, Asked)>,
+    waiting: Option<(u64, DeviceCommand)>,
     is_over: Arc<AtomicBool>,
     device: Arc<DeviceMemory>,
 }
@@ -125,15 +125,15 @@ impl Activity<Core> for Serving {
         ring.set_losses(core.table.deaths.total());
         loop {
             let mut is_given = false;
-            while let Some((ticket, asked)) = self.waiting.take().or_else(|| ring.poll()) {
-                match give(core, &asked, ticket, &self.ended) {
+            while let Some((ticket, requested)) = self.waiting.take().or_else(|| ring.poll()) {
+                match give(core, &requested, ticket, &self.ended) {
                     Ok(Given::Under) => {}
-                    Ok(Given::Over) => ring.complete(ticket, asked.is_posted(), Status::Done, 0),
+                    Ok(Given::Over) => ring.complete(ticket, requested.is_posted(), Status::Done, 0),
                     Err(Error::Busy { .. }) => {
-                        self.waiting = Some((ticket, asked));
+                        self.waiting = Some((ticket, requested));
                         break;
                     }
-                    Err(error) => ring.complete(ticket, asked.is_posted(), status(&error), 0),
+                    Err(error) => ring.complete(ticket, requested.is_posted(), status(&error), 0),
                 }
                 is_given = true;
             }
@@ -171,14 +171,14 @@ enum Given {
     Over,
 }
 
-fn give(core: &mut Core, asked: &Asked, ticket: u64, ended: &Arc<Queue>) -> Result<Given, Error> {
-    let word = asked.operand.to_le_bytes();
-    let command = command(asked, &word)?;
+fn give(core: &mut Core, requested: &DeviceCommand, ticket: u64, ended: &Arc<Queue>) -> Result<Given, Error> {
+    let word = requested.operand.to_le_bytes();
+    let command = command(requested, &word)?;
     if matches!(command, Command::Fence { .. }) {
         core.submit(command, Sink::Discard)?;
         return Ok(Given::Over);
     }
-    if !asked.is_posted() {
+    if !requested.is_posted() {
         core.submit(command, Sink::Queue(Arc::clone(ended), ticket))?;
         return Ok(Given::Under);
     }
@@ -188,48 +188,51 @@ fn give(core: &mut Core, asked: &Asked, ticket: u64, ended: &Arc<Queue>) -> Resu
 }
 
 /// Translates a kernel's command for the core.
-fn command<'w>(asked: &Asked, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
+fn command<'w>(requested: &DeviceCommand, word: &'w [u8; 8]) -> Result<Command<'w>, Error> {
     let operation = NAMELESS;
     let node =
         |number: u32| u16::try_from(number).map(NodeId).map_err(|_| Error::Invalid("there is no such node"));
-    let peer = || node(asked.peer);
-    let all_or_peer = || if asked.peer == ANY_PEER { Ok(None) } else { peer().map(Some) };
+    let peer = || node(requested.peer);
+    let all_or_peer = || if requested.peer == ANY_PEER { Ok(None) } else { peer().map(Some) };
     let target = || -> Result<RemoteAddress, Error> {
-        let (region, key) = (RegionId(asked.region), Key(asked.key));
-        Ok(RemoteAddress { node: peer()?, region, offset: asked.offset, key })
+        let (region, key) = (RegionId(requested.region), Key(requested.key));
+        Ok(RemoteAddress { node: peer()?, region, offset: requested.offset, key })
     };
-    let own =
-        LocalRange { region: RegionId(asked.local_region), offset: asked.local_offset, length: asked.length };
-    Ok(match asked.kind().ok_or(Error::Invalid("there is no such command"))? {
+    let own = LocalRange {
+        region: RegionId(requested.local_region),
+        offset: requested.local_offset,
+        length: requested.length,
+    };
+    Ok(match requested.kind().ok_or(Error::Invalid("there is no such command"))? {
         CommandKind::Store => {
-            let data = word.get(..asked.width() as usize).filter(|data| matches!(data.len(), 4 | 8));
+            let data = word.get(..requested.width() as usize).filter(|data| matches!(data.len(), 4 | 8));
             let data = data.ok_or(Error::Invalid("a store is of 4 or 8 bytes"))?;
-            let completion = if asked.is_posted() { Level::Accepted } else { Level::Visible };
+            let completion = if requested.is_posted() { Level::Accepted } else { Level::Visible };
             Command::Store { operation, target: target()?, data, completion }
         }
         CommandKind::Load => Command::Load { operation, target: target()?, into: own },
         CommandKind::Get => Command::Get { operation, target: target()?, into: own },
         CommandKind::Put => {
-            let signal = (asked.flags & SIGNAL != 0).then(|| signal(asked, target()?)).transpose()?;
+            let signal = (requested.flags & SIGNAL != 0).then(|| signal(requested, target()?)).transpose()?;
             Command::Put { operation, target: target()?, source: own, signal }
         }
         kind @ (CommandKind::FetchAdd | CommandKind::CompareSwap | CommandKind::Swap) => {
-            Command::Atomic { operation, target: target()?, atomic: atomic(asked, kind)? }
+            Command::Atomic { operation, target: target()?, atomic: atomic(requested, kind)? }
         }
         CommandKind::Flush => Command::Flush { operation, target: all_or_peer()? },
         CommandKind::Fence => Command::Fence { target: all_or_peer()? },
     })
 }
 
-fn signal(asked: &Asked, data: RemoteAddress) -> Result<Signal, Error> {
-    let (region, key) = (RegionId(asked.signal_region), Key(asked.signal_key));
-    let word = RemoteAddress { region, offset: asked.signal_offset, key, ..data };
-    let value = asked.signal_value;
-    Ok(if asked.flags & SIGNAL_ADDS != 0 { Signal::add(word, value) } else { Signal::set(word, value) })
+fn signal(requested: &DeviceCommand, data: RemoteAddress) -> Result<Signal, Error> {
+    let (region, key) = (RegionId(requested.signal_region), Key(requested.signal_key));
+    let word = RemoteAddress { region, offset: requested.signal_offset, key, ..data };
+    let value = requested.signal_value;
+    Ok(if requested.flags & SIGNAL_ADDS != 0 { Signal::add(word, value) } else { Signal::set(word, value) })
 }
 
-fn atomic(asked: &Asked, kind: CommandKind) -> Result<Atomic, Error> {
-    let width = match asked.width() {
+fn atomic(requested: &DeviceCommand, kind: CommandKind) -> Result<Atomic, Error> {
+    let width = match requested.width() {
         4 => Width::Four,
         8 => Width::Eight,
         _ => return Err(Error::Invalid("an atomic is of 4 or 8 bytes")),
@@ -239,7 +242,7 @@ fn atomic(asked: &Asked, kind: CommandKind) -> Result<Atomic, Error> {
         CommandKind::CompareSwap => AtomicKind::CompareSwap,
         _ => AtomicKind::Swap,
     };
-    Ok(Atomic { kind, width, operand: asked.operand, compare: asked.compare })
+    Ok(Atomic { kind, width, operand: requested.operand, compare: requested.compare })
 }
 
 /// Translates an error for a kernel.

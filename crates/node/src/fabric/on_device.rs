@@ -76,12 +76,12 @@ impl Node {
         options: RegionOptions,
         device: DeviceChoice,
         length: u64,
-        place: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
+        placing: impl FnOnce(&mut DeviceRegions, RegionId) -> Result<(), Error>,
     ) -> Result<Region, Error> {
         let mapped = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
         let memory = self.device(device)?;
         let region = memory.name();
-        place(&mut memory.lock(), region)?;
+        placing(&mut memory.lock(), region)?;
         let bytes = DeviceBytes { memory, region };
         self.announce(options, Bytes::on_device(bytes, mapped))
     }

@@ -130,7 +130,7 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         let felt = profile.latency_ns() >= LONG_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < SLOW_RATE_BITS_PER_S);
         let timing = felt.then(|| Timing::of(profile));
-        let mut place = |member: usize, port: usize, device, direction| {
+        let mut assign = |member: usize, port: usize, device, direction| {
             let is_plain = !felt && !profile.has_faults();
             let device: Box<dyn Device> = if is_plain {
                 Box::new(device)
@@ -139,8 +139,8 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
             };
             devices[member][port] = Some(device);
         };
-        place(a, link.edge.a_port.index(), first, Direction::Forward);
-        place(b, link.edge.b_port.index(), second, Direction::Backward);
+        assign(a, link.edge.a_port.index(), first, Direction::Forward);
+        assign(b, link.edge.b_port.index(), second, Direction::Backward);
     }
     Ok((bells, devices))
 }

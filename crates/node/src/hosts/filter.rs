@@ -34,9 +34,9 @@ pub(crate) fn frames_of(target: [u8; 6], source: Option<[u8; 6]>) -> Vec<libc::s
     tests.extend(source.into_iter().flat_map(|source| address_at(6, source)));
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut program = Vec::new();
-    for (place, (load, at, value)) in tests.iter().enumerate() {
+    for (index, (load, at, value)) in tests.iter().enumerate() {
         // After this pair come the pairs of the remaining tests, the result "whole", and the result "nothing".
-        let to_nothing = (2 * (tests.len() - place - 1) + 1) as u8;
+        let to_nothing = (2 * (tests.len() - index - 1) + 1) as u8;
         program.push(step(*load, 0, 0, *at));
         program.push(step(JUMP_IF_EQUAL, 0, to_nothing, *value));
     }
@@ -55,9 +55,9 @@ pub(crate) fn all_but(target: [u8; 6], neighbours: &[[u8; 6]]) -> Vec<libc::sock
     ];
     for other in neighbours {
         let tests: Vec<Test> = address_at(0, target).into_iter().chain(address_at(6, *other)).collect();
-        for (place, (load, at, value)) in tests.iter().enumerate() {
+        for (index, (load, at, value)) in tests.iter().enumerate() {
             // After the remaining tests of this neighbour comes the result "nothing", and after that the next neighbour.
-            let to_next = (2 * (tests.len() - place - 1) + 1) as u8;
+            let to_next = (2 * (tests.len() - index - 1) + 1) as u8;
             program.push(step(*load, 0, 0, *at));
             program.push(step(JUMP_IF_EQUAL, 0, to_next, *value));
         }
@@ -67,10 +67,10 @@ pub(crate) fn all_but(target: [u8; 6], neighbours: &[[u8; 6]]) -> Vec<libc::sock
     program
 }
 
-fn address_at(place: u32, [a, b, c, d, e, f]: [u8; 6]) -> [Test; 2] {
+fn address_at(offset: u32, [a, b, c, d, e, f]: [u8; 6]) -> [Test; 2] {
     [
-        (LOAD_WORD, place, u32::from_be_bytes([a, b, c, d])),
-        (LOAD_HALF, place + 4, u32::from(u16::from_be_bytes([e, f]))),
+        (LOAD_WORD, offset, u32::from_be_bytes([a, b, c, d])),
+        (LOAD_HALF, offset + 4, u32::from(u16::from_be_bytes([e, f]))),
     ]
 }
 
@@ -101,11 +101,13 @@ mod tests {
         let (mut at, mut loaded) = (0, 0);
         loop {
             let step = &program[at];
-            let place = step.k as usize;
+            let offset = step.k as usize;
             match step.code {
                 LOAD_WORD if step.k == VLAN_TAG_PRESENT => loaded = u32::from(tagged),
-                LOAD_WORD => loaded = u32::from_be_bytes(frame[place..place + 4].try_into().unwrap()),
-                LOAD_HALF => loaded = u16::from_be_bytes(frame[place..place + 2].try_into().unwrap()).into(),
+                LOAD_WORD => loaded = u32::from_be_bytes(frame[offset..offset + 4].try_into().unwrap()),
+                LOAD_HALF => {
+                    loaded = u16::from_be_bytes(frame[offset..offset + 2].try_into().unwrap()).into()
+                }
                 JUMP_IF_EQUAL => at += usize::from(if loaded == step.k { step.jt } else { step.jf }),
                 RETURN => return step.k > 0,
                 other => panic!("step {other:#x}"),
@@ -139,8 +141,8 @@ mod tests {
                 assert_eq!(takes(&program, &frame.concat(), tagged), !is_of_a_link, "{frame:?}");
             }
         }
-        for stranger in [[mine, mine], [others[0], others[1]], [[0xff; 6], others[0]], [mine, [10; 6]]] {
-            assert!(takes(&program, &stranger.concat(), false) && takes(&program, &stranger.concat(), true));
+        for foreign in [[mine, mine], [others[0], others[1]], [[0xff; 6], others[0]], [mine, [10; 6]]] {
+            assert!(takes(&program, &foreign.concat(), false) && takes(&program, &foreign.concat(), true));
         }
         assert!(takes(&all_but(mine, &[]), &[mine, mine].concat(), false));
     }

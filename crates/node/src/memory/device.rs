@@ -164,15 +164,15 @@ impl DeviceRegions {
     /// Frees a region. Returns its length, or `None` if there is no such region. Returns an error if the device has failed: then nothing is freed
     /// before the process ends, and the region remains.
     pub(crate) fn free(&mut self, region: RegionId) -> Option<Result<u64, MemoryFault>> {
-        let place = self.regions.iter().position(|known| known.region == region)?;
-        let DeviceRegion { address, length, is_borrowed, .. } = self.regions[place];
+        let index = self.regions.iter().position(|known| known.region == region)?;
+        let DeviceRegion { address, length, is_borrowed, .. } = self.regions[index];
         self.rows.forget();
         let freed = self.landing.finish().and_then(|()| match is_borrowed {
             true => Ok(()),
             false => self.landing.device().free(address),
         });
         Some(freed.map_err(fault).map(|()| {
-            self.regions.swap_remove(place);
+            self.regions.swap_remove(index);
             self.landing.forget_start(address);
             length
         }))

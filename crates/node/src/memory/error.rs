@@ -8,12 +8,12 @@ use rackloom_protocol::{RegionId, Tenant};
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("quota of {tenant} exceeded: {asked} bytes asked, {used} of {limit} used")]
+#[error("quota of {tenant} exceeded: {requested} bytes requested, {used} of {limit} used")]
 pub struct QuotaExceeded {
     /// Tenant whose limit it is.
     pub tenant: Tenant,
     /// Requested bytes. For a pool, rounded up to granules.
-    pub asked: u64,
+    pub requested: u64,
     /// Bytes that the tenant uses.
     pub used: u64,
     /// Limit of the tenant, in bytes.
@@ -31,14 +31,14 @@ pub enum AllocateError {
     Exists(RegionId),
     /// The member's memory limit would be exceeded.
     #[error(
-        "{region}: no room in the node's memory: {asked} bytes asked, {used} of {limit} used; hint: give the node more \
+        "{region}: no room in the node's memory: {requested} bytes requested, {used} of {limit} used; hint: give the node more \
          memory or the job less to do"
     )]
     NodeFull {
         /// Number of the region.
         region: RegionId,
         /// Requested bytes.
-        asked: u64,
+        requested: u64,
         /// Bytes of the existing regions.
         used: u64,
         /// Limit of the member, in bytes.

@@ -113,17 +113,17 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Returns an error if another region of `asked` bytes would exceed a limit.
-    pub(super) fn check(&self, region: RegionId, asked: u64) -> Result<(), AllocateError> {
+    /// Returns an error if another region of `requested` bytes would exceed a limit.
+    pub(super) fn check(&self, region: RegionId, requested: u64) -> Result<(), AllocateError> {
         let used = self.statistics.used.current;
-        let is_beyond = |limit: u64| used.checked_add(asked).is_none_or(|sum| sum > limit);
+        let is_beyond = |limit: u64| used.checked_add(requested).is_none_or(|sum| sum > limit);
         if let Some(limit) = self.limits.node_bytes_max.filter(|limit| is_beyond(*limit)) {
-            return Err(AllocateError::NodeFull { region, asked, used, limit });
+            return Err(AllocateError::NodeFull { region, requested, used, limit });
         }
         if let Some(TenantLimit { tenant, bytes_max }) =
             self.limits.tenant.filter(|limit| is_beyond(limit.bytes_max))
         {
-            let exceeded = QuotaExceeded { tenant, asked, used, limit: bytes_max };
+            let exceeded = QuotaExceeded { tenant, requested, used, limit: bytes_max };
             return Err(AllocateError::Quota { region, exceeded });
         }
         Ok(())

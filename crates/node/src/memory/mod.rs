@@ -138,7 +138,7 @@ impl HostMemory {
         length: u64,
         options: MemoryOptions,
     ) -> Result<&Granted, AllocateError> {
-        let Err(place) = self.position(region) else { return Err(AllocateError::Exists(region)) };
+        let Err(index) = self.position(region) else { return Err(AllocateError::Exists(region)) };
         if self.on_device().is_some_and(|device| device.length(region).is_some()) {
             return Err(AllocateError::Exists(region));
         }
@@ -156,8 +156,8 @@ impl HostMemory {
         }
         self.ledger.add(backing.pages.length() as u64, length);
         let added = Region { region, backing, length: length as usize, options, is_exported: false };
-        self.regions.0.insert(place, added);
-        Ok(&self.regions.0[place].backing.granted)
+        self.regions.0.insert(index, added);
+        Ok(&self.regions.0[index].backing.granted)
     }
 
     /// Lets kernels of a device use pages in place. Returns the address at which kernels find them.
@@ -182,8 +182,8 @@ impl HostMemory {
     }
 
     /// Ends the use of a region by kernels. After an error its pages must stay.
-    fn unmap(&mut self, place: usize) -> io::Result<()> {
-        let Backing { pages, granted, .. } = &mut self.regions.0[place].backing;
+    fn unmap(&mut self, index: usize) -> io::Result<()> {
+        let Backing { pages, granted, .. } = &mut self.regions.0[index].backing;
         if let (Some(_), Some((_, mapper))) = (granted.device_address, &mut self.mapper) {
             mapper.unmap(pages.base().expose_provenance())?;
             granted.device_address = None;
@@ -304,12 +304,12 @@ impl HostMemory {
             self.ledger.remove(length, length);
             return Ok(());
         }
-        let place = self.position(region).map_err(|_| FreeRefused::NoSuchRegion(region))?;
-        if self.regions.0[place].is_exported {
+        let index = self.position(region).map_err(|_| FreeRefused::NoSuchRegion(region))?;
+        if self.regions.0[index].is_exported {
             return Err(FreeRefused::Exported(region));
         }
-        self.unmap(place).map_err(|_| FreeRefused::DeviceFailed(region))?;
-        let freed = self.regions.0.remove(place);
+        self.unmap(index).map_err(|_| FreeRefused::DeviceFailed(region))?;
+        let freed = self.regions.0.remove(index);
         self.ledger.remove(freed.backing.pages.length() as u64, freed.length as u64);
         Ok(())
     }
@@ -376,8 +376,8 @@ impl HostMemory {
 
     /// Protects a region from being freed, or ends the protection.
     pub(crate) fn set_exported(&mut self, region: RegionId, is_exported: bool) {
-        if let Ok(place) = self.position(region) {
-            self.regions.0[place].is_exported = is_exported;
+        if let Ok(index) = self.position(region) {
+            self.regions.0[index].is_exported = is_exported;
         } else if let Some(mut device) = self.on_device() {
             device.set_exported(region, is_exported);
         }
@@ -389,23 +389,23 @@ impl HostMemory {
             let text = "revocation of memory on a device is cooperative; hint: wait for its importers, or end their processes";
             return Err(io::Error::new(io::ErrorKind::Unsupported, text));
         }
-        let place = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
-        let was_mapped = self.regions.0[place].backing.granted.device_address.is_some();
-        self.unmap(place)?;
-        let found = &mut self.regions.0[place];
+        let index = self.position(region).map_err(|_| io::ErrorKind::NotFound)?;
+        let was_mapped = self.regions.0[index].backing.granted.device_address.is_some();
+        self.unmap(index)?;
+        let found = &mut self.regions.0[index];
         found.backing.move_to_fresh_file(found.options)?;
         if let Some(choice) = found.options.mapped.filter(|_| was_mapped) {
-            self.map_again(place, choice);
+            self.map_again(index, choice);
         }
         Ok(())
     }
 
     /// Maps a region for kernels again after a move. If that fails, the region has no device address any more and records the reason.
-    fn map_again(&mut self, place: usize, choice: DeviceChoice) {
-        let region = self.regions.0.remove(place);
+    fn map_again(&mut self, index: usize, choice: DeviceChoice) {
+        let region = self.regions.0.remove(index);
         let mapped = self.map(&region.backing, choice);
-        self.regions.0.insert(place, region);
-        let granted = &mut self.regions.0[place].backing.granted;
+        self.regions.0.insert(index, region);
+        let granted = &mut self.regions.0[index].backing.granted;
         match mapped {
             Ok(address) => granted.device_address = Some(address),
             Err(cause) => granted.reasons.push(format!("not mapped by {choice} any more: {cause}")),
@@ -655,7 +655,7 @@ impl Regions {
     }
 
     fn find(&self, region: RegionId) -> Option<&Region> {
-        self.position(region).ok().map(|place| &self.0[place])
+        self.position(region).ok().map(|index| &self.0[index])
     }
 
     fn found(&self, region: RegionId) -> Result<&Region, MemoryFault> {

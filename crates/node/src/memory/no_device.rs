@@ -28,11 +28,11 @@ pub(crate) enum DeviceRegions {}
 /// Defines the methods that exist with GPUs, on the uninhabited type.
 macro_rules! never {
     (
-        looking: $(fn $look:ident($($seen:ty),*) $(-> $told:ty)?;)*
+        looking: $(fn $look:ident($($seen:ty),*) $(-> $result:ty)?;)*
         acting: $(fn $act:ident($($taken:ty),*) $(-> $done:ty)?;)*
     ) => {
         impl DeviceRegions {
-            $(pub(crate) fn $look(&self, $(_: $seen),*) $(-> $told)? { match *self {} })*
+            $(pub(crate) fn $look(&self, $(_: $seen),*) $(-> $result)? { match *self {} })*
             $(
                 #[allow(clippy::needless_pass_by_ref_mut, reason = "the same surface as with GPUs")]
                 pub(crate) fn $act(&mut self, $(_: $taken),*) $(-> $done)? { match *self {} }

@@ -32,7 +32,7 @@ pub(super) fn huge_pages_refused(cause: &io::Error) -> String {
         _ => String::new(),
     };
     format!(
-        "huge pages: {cause}{pool}; transparent ones are asked for instead; hint: reserve some (`sysctl vm.nr_hugepages`)"
+        "huge pages: {cause}{pool}; transparent ones are requested instead; hint: reserve some (`sysctl vm.nr_hugepages`)"
     )
 }
 

@@ -170,10 +170,10 @@ fn a_memory_gives_no_more_than_its_node_and_its_tenant_may_have() {
     memory.allocate(RegionId(1), 6000).unwrap();
     let refused = memory.allocate(RegionId(2), 4001).unwrap_err();
     assert!(
-        matches!(refused, AllocateError::NodeFull { asked: 4001, used: 6000, limit: 10_000, .. }),
+        matches!(refused, AllocateError::NodeFull { requested: 4001, used: 6000, limit: 10_000, .. }),
         "{refused}"
     );
-    assert!(refused.to_string().contains("4001 bytes asked, 6000 of 10000 used; hint: "), "{refused}");
+    assert!(refused.to_string().contains("4001 bytes requested, 6000 of 10000 used; hint: "), "{refused}");
     memory.allocate(RegionId(2), 4000).unwrap();
     assert!(memory.allocate(RegionId(3), u64::MAX).is_err(), "no sum overflows");
     memory.free(RegionId(1)).unwrap();
@@ -183,7 +183,7 @@ fn a_memory_gives_no_more_than_its_node_and_its_tenant_may_have() {
     memory.allocate(RegionId(1), 10_000).unwrap();
     let refused = memory.allocate(RegionId(2), 1).unwrap_err();
     let AllocateError::Quota { exceeded, .. } = &refused else { panic!("{refused}") };
-    assert_eq!(*exceeded, QuotaExceeded { tenant, asked: 1, used: 10_000, limit: 10_000 });
+    assert_eq!(*exceeded, QuotaExceeded { tenant, requested: 1, used: 10_000, limit: 10_000 });
     assert_eq!(std::io::Error::from(refused).kind(), std::io::ErrorKind::QuotaExceeded);
     assert_eq!(memory.total_bytes(), 10_000, "what was refused left nothing behind");
 }

@@ -82,14 +82,14 @@ pub fn connect_to_bridges(cables: &[BridgeCable]) -> Result<(), NamespaceError> 
 
 async fn lay(handle: &Handle, cable: &BridgeCable, bridge_index: u32) -> io::Result<()> {
     let BridgeCable { bridge, port, end } = cable;
-    let far = LinkMessageBuilder::<LinkUnspec>::new()
+    let remote = LinkMessageBuilder::<LinkUnspec>::new()
         .name(end.interface.as_str())
         .address(end.address.to_vec())
         .mtu(bridge.mtu)
         .setns_by_pid(end.process)
         .build();
     let message = LinkVeth::new(port, &end.interface)
-        .set_info_data(InfoData::Veth(InfoVeth::Peer(far)))
+        .set_info_data(InfoData::Veth(InfoVeth::Peer(remote)))
         .mtu(bridge.mtu)
         .controller(bridge_index)
         .up()

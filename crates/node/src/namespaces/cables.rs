@@ -91,18 +91,18 @@ async fn lay(handle: &Handle, cable: &Cable) -> Result<(), NamespaceError> {
 }
 
 fn message(cable: &Cable) -> LinkMessage {
-    let [near, far] = &cable.ends;
+    let [local, remote] = &cable.ends;
     let peer = LinkMessageBuilder::<LinkUnspec>::new()
-        .name(far.interface.as_str())
-        .address(far.address.to_vec())
+        .name(remote.interface.as_str())
+        .address(remote.address.to_vec())
         .mtu(cable.mtu)
-        .setns_by_pid(far.process)
+        .setns_by_pid(remote.process)
         .build();
-    LinkVeth::new(&near.interface, &far.interface)
+    LinkVeth::new(&local.interface, &remote.interface)
         .set_info_data(InfoData::Veth(InfoVeth::Peer(peer)))
-        .address(near.address.to_vec())
+        .address(local.address.to_vec())
         .mtu(cable.mtu)
-        .setns_by_pid(near.process)
+        .setns_by_pid(local.process)
         .build()
 }
 

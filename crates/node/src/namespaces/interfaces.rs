@@ -79,7 +79,7 @@ pub(crate) fn hardware_address(socket: impl AsFd, interface: &str) -> io::Result
     exchange(socket, libc::SIOCGIFHWADDR, &mut request)?;
     // SAFETY: needed because the kernel answers in a union. A successful SIOCGIFHWADDR fills `ifru_hwaddr`, and every bit pattern is a valid integer.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr.sa_data };
-    Ok(std::array::from_fn(|place| address[place] as u8))
+    Ok(std::array::from_fn(|index| address[index] as u8))
 }
 
 /// Returns the longest payload that an interface sends in a frame, in bytes.

@@ -23,12 +23,12 @@ impl Accounts {
         self.accounts.entry(tenant).or_default().limit = limit;
     }
 
-    pub(super) fn check(&self, tenant: Tenant, asked: u64) -> Result<(), QuotaExceeded> {
+    pub(super) fn check(&self, tenant: Tenant, requested: u64) -> Result<(), QuotaExceeded> {
         let account = self.accounts.get(&tenant).copied().unwrap_or_default();
         let used = account.usage.current;
         match account.limit {
-            Some(limit) if used.checked_add(asked).is_none_or(|sum| sum > limit) => {
-                Err(QuotaExceeded { tenant, asked, used, limit })
+            Some(limit) if used.checked_add(requested).is_none_or(|sum| sum > limit) => {
+                Err(QuotaExceeded { tenant, requested, used, limit })
             }
             _ => Ok(()),
         }

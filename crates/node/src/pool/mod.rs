@@ -114,10 +114,12 @@ pub enum PoolError {
     #[error(transparent)]
     Quota(#[from] QuotaExceeded),
     /// No free part is large enough, and the pool may not grow that far.
-    #[error("no room for {asked} bytes: largest free part {largest}, reserved {reserved} of at most {max}")]
+    #[error(
+        "no room for {requested} bytes: largest free part {largest}, reserved {reserved} of at most {max}"
+    )]
     NoRoom {
         /// Requested bytes, rounded up.
-        asked: u64,
+        requested: u64,
         /// Length of the longest free part, in bytes.
         largest: u64,
         /// Bytes reserved now.
@@ -253,7 +255,7 @@ impl Pool {
         self.accounts.check(wanted.tenant, taken)?;
         let align = wanted.align.max(GRANULE_BYTES);
         let (region, offset) = match self.take(taken, align) {
-            Some(place) => place,
+            Some(index) => index,
             None => {
                 self.grow(memory, taken)?;
                 self.take(taken, align).ok_or_else(|| self.no_room(taken))?
@@ -294,14 +296,14 @@ impl Pool {
     /// stays. Returns the number of bytes released.
     pub fn trim(&mut self, memory: &mut impl PoolMemory, keep_bytes: u64) -> u64 {
         let before = self.statistics.reserved.current;
-        for place in (0..self.arenas.len()).rev() {
-            let arena = &self.arenas[place];
+        for index in (0..self.arenas.len()).rev() {
+            let arena = &self.arenas[index];
             let bytes = arena.free.capacity();
             let is_needed = self.statistics.reserved.current - bytes < keep_bytes;
             if is_needed || !arena.free.is_whole() || !memory.release(arena.region) {
                 continue;
             }
-            self.arenas.remove(place);
+            self.arenas.remove(index);
             self.statistics.reserved.remove(bytes);
         }
         before - self.statistics.reserved.current
@@ -374,10 +376,10 @@ impl Pool {
         Ok(())
     }
 
-    fn no_room(&self, asked: u64) -> PoolError {
+    fn no_room(&self, requested: u64) -> PoolError {
         let largest = self.arenas.iter().map(|arena| arena.free.largest()).max().unwrap_or(0);
         let (reserved, max) = (self.statistics.reserved.current, self.options.reserved_bytes_max);
-        PoolError::NoRoom { asked, largest, reserved, max }
+        PoolError::NoRoom { requested, largest, reserved, max }
     }
 }
 

@@ -254,12 +254,12 @@ impl LinkSeal {
             return;
         }
         let nonce_at = |at: usize| EndNonce(std::array::from_fn(|byte| greeting[at + byte]));
-        let (theirs, heard) = (nonce_at(SENDER_NONCE), nonce_at(RECEIVER_NONCE));
+        let (theirs, echoed) = (nonce_at(SENDER_NONCE), nonce_at(RECEIVER_NONCE));
         let wants_answer = greeting[FLAGS] & ANSWER_WANTED != 0;
         match &self.session {
             Some(session) if theirs < session.theirs => self.replays += 1,
             Some(session) if theirs == session.theirs => self.owe(theirs, wants_answer),
-            _ if heard == self.mine => {
+            _ if echoed == self.mine => {
                 self.agree(theirs);
                 self.owe(theirs, wants_answer);
             }
@@ -280,8 +280,8 @@ impl LinkSeal {
         self.owed.push_back(to);
         if self.owed.len() > ANSWERS_MAX {
             // The earliest opening is the least likely to belong to this run.
-            let earliest = (0..self.owed.len()).min_by_key(|place| self.owed[*place]);
-            earliest.map(|place| self.owed.remove(place));
+            let earliest = (0..self.owed.len()).min_by_key(|index| self.owed[*index]);
+            earliest.map(|index| self.owed.remove(index));
         }
     }
 

@@ -57,5 +57,5 @@ pub fn renumber(grant: &Grant, names: &[RawFd], wires: Vec<OwnedFd>) -> Option<G
         return None;
     }
     let wires: Vec<_> = wires.into_iter().map(IntoRawFd::into_raw_fd).collect();
-    grant.renumbered(|there| names.iter().position(|name| *name == there).map(|place| wires[place]))
+    grant.renumbered(|there| names.iter().position(|name| *name == there).map(|index| wires[index]))
 }

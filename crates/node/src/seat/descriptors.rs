@@ -24,18 +24,18 @@ pub fn carrying_bytes(descriptors: usize) -> usize {
     descriptors.div_ceil(BATCH_MAX)
 }
 
-/// Sends byte `place` of a line with its batch. Does not wait: a full socket returns [`io::ErrorKind::WouldBlock`].
+/// Sends byte `index` of a line with its batch. Does not wait: a full socket returns [`io::ErrorKind::WouldBlock`].
 ///
 /// # Errors
 /// The error of the socket, or [`io::ErrorKind::InvalidInput`] if the line has no such byte.
 pub fn send_batch(
     socket: impl AsFd,
     line: &[u8],
-    place: usize,
+    index: usize,
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
-    let batch = descriptors.chunks(BATCH_MAX).nth(place).unwrap_or_default();
-    let byte = line.get(place..=place).ok_or(io::ErrorKind::InvalidInput)?;
+    let batch = descriptors.chunks(BATCH_MAX).nth(index).unwrap_or_default();
+    let byte = line.get(index..=index).ok_or(io::ErrorKind::InvalidInput)?;
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(BATCH_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !ancillary.push(SendAncillaryMessage::ScmRights(batch)) {
@@ -80,8 +80,8 @@ mod tests {
         let line = b"abc\n";
         let carrying = carrying_bytes(borrowed.len());
         assert_eq!(carrying, 2);
-        for place in 0..carrying {
-            send_batch(&ours, line, place, &borrowed).unwrap();
+        for index in 0..carrying {
+            send_batch(&ours, line, index, &borrowed).unwrap();
         }
         io::Write::write_all(&mut &ours, &line[carrying..]).unwrap();
 

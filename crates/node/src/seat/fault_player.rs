@@ -166,7 +166,7 @@ impl FaultPlayer {
         self.scheduler.as_ref().map_or(Instant::NEVER, |scheduler| scheduler.next_due(now))
     }
 
-    /// Plays the actions that are due after a poll of the member. `place` returns the position of the job. Returns the actions played. The caller
+    /// Plays the actions that are due after a poll of the member. `position` returns the position of the job. Returns the actions played. The caller
     /// performs faults of memory and revocations.
     ///
     /// # Errors
@@ -175,7 +175,7 @@ impl FaultPlayer {
         &mut self,
         now: Instant,
         ports: &mut Ports,
-        place: impl FnOnce() -> Option<JobPosition>,
+        position: impl FnOnce() -> Option<JobPosition>,
         notices: &mut impl FaultNotices,
     ) -> io::Result<Vec<FaultAction>> {
         let Self { scheduler: Some(scheduler), edges, .. } = self else { return Ok(Vec::new()) };
@@ -184,7 +184,7 @@ impl FaultPlayer {
             let mut ports = hands.borrow_mut();
             port_of(edges, way).and_then(|port| Some(ports.faults(port)?.data_frames())).unwrap_or(0)
         };
-        scheduler.advance(now, frames, place);
+        scheduler.advance(now, frames, position);
         while let Some(event) = scheduler.poll_notification() {
             notices.set_off(event)?;
         }

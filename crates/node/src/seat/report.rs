@@ -38,7 +38,7 @@ fn device_drops(counters: &DeviceCounters) -> impl Iterator<Item = (String, u64)
         ("no-room", counters.kernel_drops),
         ("too-long", counters.receive_errors),
         ("vlan-tag", counters.tagged),
-        ("turned-away", counters.strangers),
+        ("turned-away", counters.foreign),
         ("bad-tag", counters.bad_tags),
         ("replayed", counters.replays),
     ];

@@ -77,9 +77,9 @@ struct Wait {
 impl Direct {
     /// Makes operations on this region direct. An earlier import of the region is dropped.
     pub fn add(&mut self, imported: ImportedRegion) {
-        match self.place(imported.owner(), imported.region()) {
-            Ok(place) => self.regions[place] = imported,
-            Err(place) => self.regions.insert(place, imported),
+        match self.index(imported.owner(), imported.region()) {
+            Ok(index) => self.regions[index] = imported,
+            Err(index) => self.regions.insert(index, imported),
         }
     }
 
@@ -93,7 +93,7 @@ impl Direct {
     /// Returns `true` if operations on this region are direct.
     #[must_use]
     pub fn reaches(&self, node: NodeId, region: RegionId) -> bool {
-        self.place(node, region).is_ok()
+        self.index(node, region).is_ok()
     }
 
     /// Returns `true` if the node requires frames, as an access has detected.
@@ -279,10 +279,10 @@ impl Direct {
     }
 
     fn cancel(&mut self, operation: OperationId, events: &mut impl FnMut(Event)) -> CommandPath {
-        let Some(place) = self.waits.iter().position(|wait| wait.operation == operation) else {
+        let Some(index) = self.waits.iter().position(|wait| wait.operation == operation) else {
             return CommandPath::Frames;
         };
-        self.waits.remove(place);
+        self.waits.remove(index);
         events(Event::Completed { operation, result: Err(OperationError::Cancelled) });
         CommandPath::Direct
     }
@@ -316,10 +316,10 @@ impl Direct {
     }
 
     fn find(&self, node: NodeId, region: RegionId) -> Option<&ImportedRegion> {
-        self.place(node, region).ok().map(|place| &self.regions[place])
+        self.index(node, region).ok().map(|index| &self.regions[index])
     }
 
-    fn place(&self, node: NodeId, region: RegionId) -> Result<usize, usize> {
+    fn index(&self, node: NodeId, region: RegionId) -> Result<usize, usize> {
         self.regions.binary_search_by_key(&(node, region), |imported| (imported.owner(), imported.region()))
     }
 }

@@ -225,14 +225,14 @@ impl Exporter {
     /// # Errors
     /// [`ExportError::NotExported`]; [`ExportError::StillImported`], and nothing changes.
     pub fn withdraw(&mut self, memory: &mut HostMemory, region: RegionId) -> Result<(), ExportError> {
-        let place = self.exports.iter().position(|export| export.config.region == region);
-        let place = place.ok_or(ExportError::NotExported(region))?;
+        let index = self.exports.iter().position(|export| export.config.region == region);
+        let index = index.ok_or(ExportError::NotExported(region))?;
         self.drop_departed();
         let importers = self.importers(region);
         if importers > 0 {
             return Err(ExportError::StillImported { region, importers });
         }
-        self.exports.swap_remove(place);
+        self.exports.swap_remove(index);
         memory.set_exported(region, false);
         Ok(())
     }
@@ -322,22 +322,22 @@ impl Exporter {
         memory: &HostMemory,
         events: &mut impl FnMut(ExportEvent),
     ) {
-        let Some(place) = self.connections.iter().position(|one| one.number == number) else { return };
-        match self.connections[place].state {
+        let Some(index) = self.connections.iter().position(|one| one.number == number) else { return };
+        match self.connections[index].state {
             _ if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) => {
-                self.release(place, events);
+                self.release(index, events);
             }
-            State::Asking { .. } => self.handle_request(place, memory, events),
+            State::Asking { .. } => self.handle_request(index, memory, events),
             State::Importing { .. } => {
                 // An importer sends nothing after its request. Its bytes are dropped, so that they do not wake the owner again.
-                let _ = socket::receive(self.connections[place].socket.as_fd(), &mut [0; 64]);
+                let _ = socket::receive(self.connections[index].socket.as_fd(), &mut [0; 64]);
             }
         }
     }
 
     /// Handles a peer that has closed its connection or ended.
-    fn release(&mut self, place: usize, events: &mut impl FnMut(ExportEvent)) {
-        let gone = self.connections.swap_remove(place);
+    fn release(&mut self, index: usize, events: &mut impl FnMut(ExportEvent)) {
+        let gone = self.connections.swap_remove(index);
         let (State::Importing { region, slot }, Ok(requester)) = (gone.state, gone.requester) else { return };
         let control = self.exported(region).map(|export| &export.control);
         let was_inside = control.is_some_and(|control| control.in_progress(Slot::new(slot)) > 0);
@@ -348,26 +348,26 @@ impl Exporter {
     }
 
     /// Handles a request.
-    fn handle_request(&mut self, place: usize, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
-        let connection = &self.connections[place];
+    fn handle_request(&mut self, index: usize, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
+        let connection = &self.connections[index];
         let mut bytes = [0; REQUEST_BYTES + 1];
         let Ok((length, _)) = socket::receive(connection.socket.as_fd(), &mut bytes) else { return };
         let request = ImportRequest::parse(&bytes[..length]);
         let (process, requester) = (connection.process, connection.requester);
         let judged = requester.and_then(|requester| Ok((requester, self.judge(requester, request)?)));
         let answered = judged.and_then(|(requester, grant)| {
-            self.answer(place, request, grant, memory)?;
+            self.answer(index, request, grant, memory)?;
             Ok((requester, grant))
         });
         let region = request.map(|request| request.region);
         match (answered, region) {
             (Ok((requester, grant)), Some(region)) => {
-                self.connections[place].state = State::Importing { region, slot: grant.slot };
+                self.connections[index].state = State::Importing { region, slot: grant.slot };
                 events(ExportEvent::Imported { region, by: requester.node });
             }
             (refused, region) => {
                 let reason = refused.err().unwrap_or(Refusal::Malformed);
-                let connection = self.connections.swap_remove(place);
+                let connection = self.connections.swap_remove(index);
                 // If the refusal cannot be sent, the end of the connection replaces it.
                 let _ = socket::send(connection.socket.as_fd(), &emit_answer(Err(reason)), &[]);
                 events(ExportEvent::Refused { process, region, reason });
@@ -400,7 +400,7 @@ impl Exporter {
 
     fn answer(
         &self,
-        place: usize,
+        index: usize,
         request: Option<ImportRequest>,
         grant: Grant,
         memory: &HostMemory,
@@ -416,7 +416,7 @@ impl Exporter {
         descriptors.extend(file);
         // The doorbell comes last, because file and doorbell may be missing. The grant contains if there is a file.
         descriptors.extend(self.doorbell.as_ref().map(Doorbell::as_fd));
-        let socket = self.connections[place].socket.as_fd();
+        let socket = self.connections[index].socket.as_fd();
         socket::send(socket, &emit_answer(Ok(grant)), &descriptors).map_err(|_| Refusal::OwnerFailed)
     }
 
@@ -436,8 +436,8 @@ impl Exporter {
     pub(super) fn drop_departed(&mut self) {
         let sockets: Vec<BorrowedFd<'_>> = self.connections.iter().map(|one| one.socket.as_fd()).collect();
         let gone = socket::wait(&sockets, rustix::event::PollFlags::empty(), 0);
-        for place in (0..gone.len()).rev().filter(|place| gone[*place]) {
-            self.release(place, &mut |_| ());
+        for index in (0..gone.len()).rev().filter(|index| gone[*index]) {
+            self.release(index, &mut |_| ());
         }
     }
 

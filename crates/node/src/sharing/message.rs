@@ -71,7 +71,7 @@ impl Refusal {
     ];
 
     fn code(self) -> u16 {
-        Self::ALL.iter().position(|known| *known == self).map_or(0, |place| place as u16 + 1)
+        Self::ALL.iter().position(|known| *known == self).map_or(0, |index| index as u16 + 1)
     }
 
     fn from_code(code: u16) -> Option<Self> {
@@ -144,7 +144,7 @@ pub(super) fn emit_answer(answer: Result<Grant, Refusal>) -> [u8; ANSWER_BYTES] 
             bytes[24..32].copy_from_slice(&grant.generation.to_le_bytes());
             if let Some(OnDevice { kind, handle, has_file }) = grant.on_device {
                 bytes[14] = u8::from(has_file);
-                bytes[13] = KINDS.iter().position(|known| *known == kind).map_or(0, |place| place as u8 + 1);
+                bytes[13] = KINDS.iter().position(|known| *known == kind).map_or(0, |index| index as u8 + 1);
                 bytes[32..].copy_from_slice(&handle);
             }
         }
@@ -199,13 +199,13 @@ mod tests {
         #[test]
         fn requests_and_grants_are_parsed_after_emission(
             region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
-            slot in any::<u32>(), rights in any::<[bool; 3]>(), place in 0..3_usize, byte in any::<u8>(),
+            slot in any::<u32>(), rights in any::<[bool; 3]>(), index in 0..3_usize, byte in any::<u8>(),
             has_file in any::<bool>(),
         ) {
             let request = ImportRequest { region: RegionId(region), key: Key(key) };
             prop_assert_eq!(ImportRequest::parse(&request.emit()), Some(request));
             let [read, write, atomic] = rights;
-            let on_device = place.checked_sub(1).map(|place| OnDevice { kind: KINDS[place], handle: [byte; HANDLE_BYTES], has_file });
+            let on_device = index.checked_sub(1).map(|index| OnDevice { kind: KINDS[index], handle: [byte; HANDLE_BYTES], has_file });
             let grant = Grant { length, generation, slot, access: Access { read, write, atomic }, on_device };
             prop_assert_eq!(parse_answer(&emit_answer(Ok(grant))), Some(Ok(grant)));
         }

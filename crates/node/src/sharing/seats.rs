@@ -40,8 +40,8 @@ impl Seats {
     pub fn of_plan(plan: &Plan) -> Self {
         let nodes = plan.members.iter().enumerate().filter(|(_, member)| member.role == MemberRole::Endpoint);
         nodes
-            .map(|(place, member)| Seat {
-                node: NodeId(place as u16),
+            .map(|(index, member)| Seat {
+                node: NodeId(index as u16),
                 tenant: member.tenant,
                 server: member.server.clone(),
                 process: None,
@@ -68,7 +68,7 @@ impl Seats {
     /// Returns the seat of a node.
     #[must_use]
     pub fn seat(&self, node: NodeId) -> Option<&Seat> {
-        self.place(node).map(|place| &self.seats[place])
+        self.index(node).map(|index| &self.seats[index])
     }
 
     /// Returns the seat of a process.
@@ -87,14 +87,14 @@ impl Seats {
     }
 
     fn set(&mut self, node: NodeId, process: Option<u32>) -> bool {
-        let place = self.place(node);
-        if let Some(place) = place {
-            self.seats[place].process = process;
+        let index = self.index(node);
+        if let Some(index) = index {
+            self.seats[index].process = process;
         }
-        place.is_some()
+        index.is_some()
     }
 
-    fn place(&self, node: NodeId) -> Option<usize> {
+    fn index(&self, node: NodeId) -> Option<usize> {
         self.seats.binary_search_by_key(&node, |seat| seat.node).ok()
     }
 }

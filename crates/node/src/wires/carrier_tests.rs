@@ -28,7 +28,7 @@ struct Bench {
     names: [String; 2],
     ports: Ports,
     clock: Clock,
-    far: packet::PacketDevice,
+    remote: packet::PacketDevice,
     number: u8,
 }
 
@@ -36,11 +36,11 @@ impl Bench {
     fn new(number: u8) -> Self {
         let news = Arc::new(LinkEvents::listen().unwrap());
         let names = lay(number);
-        let near = packet::open(&names[0], &SETTINGS).unwrap().with_news(&news);
-        let far = packet::open(&names[1], &SETTINGS).unwrap();
-        let mut ports = Ports::new(vec![Box::new(near)], FRAME_BYTES_MAX as u16).unwrap();
+        let local = packet::open(&names[0], &SETTINGS).unwrap().with_news(&news);
+        let remote = packet::open(&names[1], &SETTINGS).unwrap();
+        let mut ports = Ports::new(vec![Box::new(local)], FRAME_BYTES_MAX as u16).unwrap();
         assert!(ports.carrier(PortId(0)));
-        let mut bench = Self { names, ports, clock: Clock::begin(), far, number };
+        let mut bench = Self { names, ports, clock: Clock::begin(), remote, number };
         bench.carries();
         bench
     }
@@ -55,9 +55,9 @@ impl Bench {
                 assert!(before < deadline, "{what} was not felt");
                 let ports = &mut self.ports;
                 let policy = WaitPolicy::CROWDED;
-                let told =
+                let is_seen =
                     wait(policy, &self.clock, ports, &Traffic::default(), Instant::NEVER, &mut || false);
-                if told && self.ports.carrier(PortId(0)) == expected {
+                if is_seen && self.ports.carrier(PortId(0)) == expected {
                     let took_ns = self.clock.now().since(before);
                     assert!(took_ns < SLEEP_NS_MAX, "{what}: woken by the news and not by the clock");
                     break;
@@ -71,9 +71,9 @@ impl Bench {
         let mut frame = [7; FRAME_BYTES];
         frame[..6].copy_from_slice(&super::in_namespaces::address(self.number, 0));
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
-        self.far.slot().unwrap()[..FRAME_BYTES].copy_from_slice(&frame);
-        self.far.commit(FRAME_BYTES, true);
-        self.far.flush(Instant::ZERO);
+        self.remote.slot().unwrap()[..FRAME_BYTES].copy_from_slice(&frame);
+        self.remote.commit(FRAME_BYTES, true);
+        self.remote.flush(Instant::ZERO);
         let deadline = self.clock.now() + TIMEOUT.as_nanos() as u64;
         let lease = loop {
             match self.ports.receive(PortId(0)) {
@@ -102,9 +102,9 @@ fn an_interface_that_goes_down_and_comes_back_is_felt_at_once() {
 fn an_mtu_too_small_for_our_frames_is_no_carrier() {
     in_namespaces("wires::carrier_tests::an_mtu_too_small_for_our_frames_is_no_carrier", || {
         let mut bench = Bench::new(2);
-        let near = bench.names[0].clone();
-        bench.felt(false, "a smaller MTU", || set_mtu(&near, 1499).unwrap());
-        bench.felt(true, "an MTU that is just enough", || set_mtu(&near, 1500).unwrap());
+        let local = bench.names[0].clone();
+        bench.felt(false, "a smaller MTU", || set_mtu(&local, 1499).unwrap());
+        bench.felt(true, "an MTU that is just enough", || set_mtu(&local, 1500).unwrap());
         bench.carries();
     });
 }
@@ -120,7 +120,7 @@ fn an_interface_that_goes_away_is_missed_and_one_of_its_name_is_taken() {
             bench.felt(true, "the new interface", || {
                 lay(3);
             });
-            bench.far = packet::open(&bench.names[1], &SETTINGS).unwrap();
+            bench.remote = packet::open(&bench.names[1], &SETTINGS).unwrap();
             bench.carries();
         },
     );

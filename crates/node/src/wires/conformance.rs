@@ -32,7 +32,7 @@ fn shared_memory_conforms() {
 fn a_tapped_wire_conforms() {
     suite(&mut || {
         let link = shared_memory_link();
-        Link { near: Box::new(Tapped::new(link.near, |_: &[u8]| {})), ..link }
+        Link { local: Box::new(Tapped::new(link.local, |_: &[u8]| {})), ..link }
     });
 }
 
@@ -58,15 +58,18 @@ fn sealed(link: Link) -> Link {
         let ends = LinkEnds { edge: 0, mine, theirs, plane: Plane(0), ether_type: ETHER_TYPE, epoch: 1 };
         Sealed::new(device, RackKey::of_secret(&[1; 32]), ends, EndNonce::draw().unwrap())
     };
-    let (mut near, mut far) = (end(link.near, 0), end(link.far, 1));
+    let (mut local, mut remote) = (end(link.local, 0), end(link.remote, 1));
     let begun = WallInstant::now();
-    while !near.is_agreed() || !far.is_agreed() {
+    while !local.is_agreed() || !remote.is_agreed() {
         let now = Instant(begun.elapsed().as_nanos() as u64);
-        near.flush(now);
-        far.flush(now);
-        assert!(near.receive().is_none() && far.receive().is_none(), "greetings are not passed on as frames");
+        local.flush(now);
+        remote.flush(now);
+        assert!(
+            local.receive().is_none() && remote.receive().is_none(),
+            "greetings are not passed on as frames"
+        );
     }
-    Link { near: Box::new(near), far: Box::new(far), ..link }
+    Link { local: Box::new(local), remote: Box::new(remote), ..link }
 }
 
 #[test]
@@ -110,10 +113,10 @@ fn packet_conforms_through_the_portable_channel() {
 #[test]
 fn a_packet_port_receives_as_its_settings_say() {
     in_namespaces("wires::conformance::a_packet_port_receives_as_its_settings_say", || {
-        let [near, _far] = lay(1);
+        let [local, _remote] = lay(1);
         for reception in Wanted::ALL.iter().copied() {
             let settings = packet::Settings { reception, ..PACKET };
-            let device = packet::open(&near, &settings).unwrap();
+            let device = packet::open(&local, &settings).unwrap();
             // The kernel of a test knows rings.
             let expected = if reception == Wanted::Auto { Wanted::Ring } else { reception };
             assert_eq!(device.reception(), expected);
@@ -132,10 +135,10 @@ fn packet_conforms_across_a_bridge() {
     });
 }
 
-/// Wraps the near end in an impaired device whose profile has no faults.
+/// Wraps the local end in an impaired device whose profile has no faults.
 fn impaired(link: Link) -> Link {
     let judge = Judge::new(1, "n0--n1", Direction::Forward, &LinkProfile::default());
-    Link { near: Box::new(Impaired::new(link.near, judge, None)), ..link }
+    Link { local: Box::new(Impaired::new(link.local, judge, None)), ..link }
 }
 
 fn packet_suite(reception: Reception) {
@@ -164,97 +167,97 @@ fn suite(make: &mut dyn FnMut() -> Link) {
 
 fn frames_arrive_once_in_order_and_whole(mut link: Link) {
     for number in 0..300 {
-        send(&mut *link.near, number, 60 + number as usize % 400);
-        link.near.flush(Instant::ZERO);
-        expect(&mut *link.far, number, 60 + number as usize % 400);
+        send(&mut *link.local, number, 60 + number as usize % 400);
+        link.local.flush(Instant::ZERO);
+        expect(&mut *link.remote, number, 60 + number as usize % 400);
     }
-    assert!(link.far.receive().is_none(), "nothing was invented");
+    assert!(link.remote.receive().is_none(), "nothing was invented");
 }
 
 fn every_size_passes(mut link: Link) {
     for (number, length) in
         [14, 15, 59, 60, 61, 64, 1513, 1514, 4096, JUMBO - 1, JUMBO].into_iter().enumerate()
     {
-        send(&mut *link.near, number as u32, length);
-        link.near.flush(Instant::ZERO);
-        expect(&mut *link.far, number as u32, length);
+        send(&mut *link.local, number as u32, length);
+        link.local.flush(Instant::ZERO);
+        expect(&mut *link.remote, number as u32, length);
     }
 }
 
 fn every_batch_passes(mut link: Link) {
     for batch in [1, 2, 31, 32, 33, 63, 64, 65, 129] {
         for number in 0..batch {
-            send(&mut *link.near, number, 200);
+            send(&mut *link.local, number, 200);
         }
-        link.near.flush(Instant::ZERO);
+        link.local.flush(Instant::ZERO);
         for number in 0..batch {
-            expect(&mut *link.far, number, 200);
+            expect(&mut *link.remote, number, 200);
         }
     }
 }
 
 fn both_directions_are_apart(mut link: Link) {
     for number in 0..50 {
-        send(&mut *link.near, number, 100);
-        send(&mut *link.far, 1000 + number, 120);
+        send(&mut *link.local, number, 100);
+        send(&mut *link.remote, 1000 + number, 120);
     }
-    link.near.flush(Instant::ZERO);
-    link.far.flush(Instant::ZERO);
+    link.local.flush(Instant::ZERO);
+    link.remote.flush(Instant::ZERO);
     for number in 0..50 {
-        expect(&mut *link.far, number, 100);
-        expect(&mut *link.near, 1000 + number, 120);
+        expect(&mut *link.remote, number, 100);
+        expect(&mut *link.local, 1000 + number, 120);
     }
 }
 
 /// While the receiver does not read, the sender finds the device full or loses frames. Afterwards the link works as before.
 fn a_full_wire_recovers(mut link: Link) {
     let mut sent = 0;
-    while sent < 20_000 && link.near.slot().is_some() {
-        send(&mut *link.near, sent, 1000);
-        link.near.flush(Instant::ZERO);
+    while sent < 20_000 && link.local.slot().is_some() {
+        send(&mut *link.local, sent, 1000);
+        link.local.flush(Instant::ZERO);
         sent += 1;
     }
     assert!(sent > 10);
     let (mut expected, mut arrived) = (0, 0_u64);
-    while let Some(lease) = receive_soon(&mut *link.far, Duration::from_millis(100)) {
-        let number = number_of(link.far.leased(lease));
+    while let Some(lease) = receive_soon(&mut *link.remote, Duration::from_millis(100)) {
+        let number = number_of(link.remote.leased(lease));
         assert!(number == expected || (!link.lossless && number > expected), "{number} after {expected}");
-        assert_eq!(link.far.leased(lease), frame(number, 1000));
+        assert_eq!(link.remote.leased(lease), frame(number, 1000));
         (expected, arrived) = (number + 1, arrived + 1);
-        link.far.release(lease);
-        link.far.flush(Instant::ZERO);
+        link.remote.release(lease);
+        link.remote.flush(Instant::ZERO);
     }
     assert!(expected == sent || !link.lossless, "{expected} of {sent} arrived");
-    let dropped = link.far.counters().kernel_drops;
+    let dropped = link.remote.counters().kernel_drops;
     assert_eq!(arrived + dropped, u64::from(sent), "what did not arrive is counted");
-    assert!(!link.lossless || link.near.counters().full > 0, "the wire has an end");
-    send(&mut *link.near, 77, 64);
-    link.near.flush(Instant::ZERO);
-    expect(&mut *link.far, 77, 64);
+    assert!(!link.lossless || link.local.counters().full > 0, "the wire has an end");
+    send(&mut *link.local, 77, 64);
+    link.local.flush(Instant::ZERO);
+    expect(&mut *link.remote, 77, 64);
 }
 
 /// While the receiver does not read, the sender sends the frames that the credits allow and the control frames that need no credits. All of them
 /// arrive, because a wire without back-pressure has space for them. The sizes include those that the kernel rounds up most.
 fn what_credits_admit_waits_for_a_receiver_that_has_stopped(make: &mut dyn FnMut() -> Link) {
-    let Link { mut near, mut far, credits, .. } = make();
+    let Link { mut local, mut remote, credits, .. } = make();
     for length in [60, 110, 160, 300, 580, 1600, 3660, 4240, 7800, JUMBO] {
         let frames = credits.limit / credits.cost(length);
         let lengths = (0..frames).map(|_| length).chain((0..CONTROL_FRAMES_MAX).map(|_| 60));
         let lengths: Vec<_> = lengths.collect();
         for (number, length) in lengths.iter().enumerate() {
-            if near.slot().is_none() {
+            if local.slot().is_none() {
                 // Back-pressure is as good as space.
-                near.flush(Instant::ZERO);
+                local.flush(Instant::ZERO);
                 return;
             }
-            send(&mut *near, number as u32, *length);
-            near.flush(Instant::ZERO);
+            send(&mut *local, number as u32, *length);
+            local.flush(Instant::ZERO);
         }
         for (number, length) in lengths.iter().enumerate() {
-            expect(&mut *far, number as u32, *length);
+            expect(&mut *remote, number as u32, *length);
         }
-        far.carrier();
-        assert_eq!(far.counters().kernel_drops, 0, "frames of {length} bytes");
+        remote.carrier();
+        assert_eq!(remote.counters().kernel_drops, 0, "frames of {length} bytes");
     }
 }
 
@@ -262,35 +265,35 @@ fn leases_come_back_in_any_order(mut link: Link) {
     for round in 0..50 {
         let numbers: Vec<u32> = (0..40).map(|step| round * 40 + step).collect();
         for &number in &numbers {
-            send(&mut *link.near, number, 300);
+            send(&mut *link.local, number, 300);
         }
-        link.near.flush(Instant::ZERO);
+        link.local.flush(Instant::ZERO);
         let mut leases: Vec<(u32, DeviceLease)> =
-            numbers.iter().map(|&number| (number, receive(&mut *link.far))).collect();
+            numbers.iter().map(|&number| (number, receive(&mut *link.remote))).collect();
         // A stride that is coprime to 40 visits every lease, in an order unlike the order of arrival.
         for step in 0..leases.len() {
             let (number, lease) = leases[step * 17 % 40];
-            assert_eq!(link.far.leased(lease), frame(number, 300));
-            link.far.release(lease);
+            assert_eq!(link.remote.leased(lease), frame(number, 300));
+            link.remote.release(lease);
             leases[step * 17 % 40].0 = u32::MAX;
         }
         assert!(leases.iter().all(|(number, _)| *number == u32::MAX));
-        link.far.flush(Instant::ZERO);
+        link.remote.flush(Instant::ZERO);
     }
 }
 
 /// The core holds one frame while the link carries many times the device's capacity after it.
 fn one_old_lease_stops_nothing(mut link: Link) {
-    send(&mut *link.near, 9_999, 700);
-    link.near.flush(Instant::ZERO);
-    let old = receive(&mut *link.far);
+    send(&mut *link.local, 9_999, 700);
+    link.local.flush(Instant::ZERO);
+    let old = receive(&mut *link.remote);
     for number in 0..1000 {
-        send(&mut *link.near, number, 1000);
-        link.near.flush(Instant::ZERO);
-        expect(&mut *link.far, number, 1000);
+        send(&mut *link.local, number, 1000);
+        link.local.flush(Instant::ZERO);
+        expect(&mut *link.remote, number, 1000);
     }
-    assert_eq!(link.far.leased(old), frame(9_999, 700));
-    link.far.release(old);
+    assert_eq!(link.remote.leased(old), frame(9_999, 700));
+    link.remote.release(old);
 }
 
 fn a_long_run_wraps_cleanly(mut link: Link) {
@@ -300,114 +303,114 @@ fn a_long_run_wraps_cleanly(mut link: Link) {
     for number in 0..3000 {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let length = 60 + (random >> 33) as usize % 2000;
-        send(&mut *link.near, number, length);
+        send(&mut *link.local, number, length);
         on_the_way.push_back((number, length));
-        link.near.flush(Instant::ZERO);
+        link.local.flush(Instant::ZERO);
         while on_the_way.len() > (random >> 60) as usize % 8 {
             let (number, length) = on_the_way.pop_front().unwrap();
-            leased.push((number, length, receive(&mut *link.far)));
+            leased.push((number, length, receive(&mut *link.remote)));
         }
         while leased.len() > (random >> 50) as usize % 12 {
             let (number, length, lease) = leased.swap_remove((random >> 40) as usize % leased.len());
-            assert_eq!(link.far.leased(lease), frame(number, length));
-            link.far.release(lease);
+            assert_eq!(link.remote.leased(lease), frame(number, length));
+            link.remote.release(lease);
         }
-        link.far.flush(Instant::ZERO);
+        link.remote.flush(Instant::ZERO);
     }
 }
 
 fn mistakes_of_the_caller_are_harmless(mut link: Link) {
-    let room = link.near.slot().unwrap();
+    let room = link.local.slot().unwrap();
     assert!(room.len() >= JUMBO);
     room[..64].copy_from_slice(&frame(5, 64));
-    assert_eq!(link.near.slot().unwrap()[..64], frame(5, 64), "asking twice gives the same room");
-    link.near.commit(64, true);
-    link.near.slot();
-    link.near.commit(FRAME_BYTES_MAX + 1, true);
-    link.near.flush(Instant::ZERO);
-    let lease = receive(&mut *link.far);
-    assert_eq!(link.far.leased(lease), frame(5, 64));
-    link.far.release(lease);
-    link.far.release(lease);
-    link.far.release(DeviceLease(123_456));
-    assert!(link.far.leased(lease).is_empty());
-    assert!(link.far.leased(DeviceLease(123_456)).is_empty());
-    assert!(link.far.receive().is_none());
-    assert!(link.near.counters().send_errors > 0);
-    send(&mut *link.near, 6, 64);
-    link.near.flush(Instant::ZERO);
-    expect(&mut *link.far, 6, 64);
+    assert_eq!(link.local.slot().unwrap()[..64], frame(5, 64), "asking twice gives the same room");
+    link.local.commit(64, true);
+    link.local.slot();
+    link.local.commit(FRAME_BYTES_MAX + 1, true);
+    link.local.flush(Instant::ZERO);
+    let lease = receive(&mut *link.remote);
+    assert_eq!(link.remote.leased(lease), frame(5, 64));
+    link.remote.release(lease);
+    link.remote.release(lease);
+    link.remote.release(DeviceLease(123_456));
+    assert!(link.remote.leased(lease).is_empty());
+    assert!(link.remote.leased(DeviceLease(123_456)).is_empty());
+    assert!(link.remote.receive().is_none());
+    assert!(link.local.counters().send_errors > 0);
+    send(&mut *link.local, 6, 64);
+    link.local.flush(Instant::ZERO);
+    expect(&mut *link.remote, 6, 64);
 }
 
 /// Closing a device while frames are queued, leased or committed does not invalidate the other device's leases.
 fn an_end_goes_in_the_middle_of_traffic(link: Link) {
-    let Link { mut near, mut far, .. } = link;
+    let Link { mut local, mut remote, .. } = link;
     for number in 0..50 {
-        send(&mut *near, number, 900);
-        send(&mut *far, number, 900);
+        send(&mut *local, number, 900);
+        send(&mut *remote, number, 900);
     }
-    near.flush(Instant::ZERO);
-    far.flush(Instant::ZERO);
-    let lease = receive(&mut *near);
-    receive(&mut *far);
-    send(&mut *far, 50, 900);
-    drop(far);
-    assert_eq!(near.leased(lease), frame(0, 900), "a lease outlives the neighbour");
+    local.flush(Instant::ZERO);
+    remote.flush(Instant::ZERO);
+    let lease = receive(&mut *local);
+    receive(&mut *remote);
+    send(&mut *remote, 50, 900);
+    drop(remote);
+    assert_eq!(local.leased(lease), frame(0, 900), "a lease outlives the neighbour");
     for number in 0..1000 {
-        if near.slot().is_some() {
-            send(&mut *near, number, 900);
+        if local.slot().is_some() {
+            send(&mut *local, number, 900);
         }
-        near.flush(Instant::ZERO);
-        if let Some(other) = near.receive() {
-            near.release(other);
+        local.flush(Instant::ZERO);
+        if let Some(other) = local.receive() {
+            local.release(other);
         }
     }
-    near.release(lease);
-    drop(near);
+    local.release(lease);
+    drop(local);
 }
 
 /// The neighbour ends with frames in flight, and a new neighbour arrives on a cable of its own.
 fn who_follows_a_neighbour_gets_nothing_of_his(old: Link, new: Link) {
-    let (mut near, inserter) = Jack::new(Some(old.near), Idle::silence().unwrap());
+    let (mut local, inserter) = Jack::new(Some(old.local), Idle::silence().unwrap());
     for number in 0..20 {
-        send(&mut near, number, 500);
+        send(&mut local, number, 500);
     }
-    near.flush(Instant::ZERO);
-    drop(old.far);
-    inserter.insert(new.near);
-    assert!(!near.carrier() && near.carrier(), "away for one look");
-    let mut far = new.far;
-    send(&mut near, 77, 500);
-    near.flush(Instant::ZERO);
-    expect(&mut *far, 77, 500);
-    assert!(far.receive().is_none());
-    send(&mut *far, 78, 500);
-    far.flush(Instant::ZERO);
-    expect(&mut near, 78, 500);
+    local.flush(Instant::ZERO);
+    drop(old.remote);
+    inserter.insert(new.local);
+    assert!(!local.carrier() && local.carrier(), "away for one look");
+    let mut remote = new.remote;
+    send(&mut local, 77, 500);
+    local.flush(Instant::ZERO);
+    expect(&mut *remote, 77, 500);
+    assert!(remote.receive().is_none());
+    send(&mut *remote, 78, 500);
+    remote.flush(Instant::ZERO);
+    expect(&mut local, 78, 500);
 }
 
 fn the_neighbours_end_is_noticed(link: Link) {
-    let Link { mut near, mut far, sever, lossless, .. } = link;
-    send(&mut *near, 1, 64);
-    near.flush(Instant::ZERO);
-    expect(&mut *far, 1, 64);
-    assert!(near.carrier() && far.carrier());
-    send(&mut *far, 2, 64);
-    far.flush(Instant::ZERO);
-    sever(far);
+    let Link { mut local, mut remote, sever, lossless, .. } = link;
+    send(&mut *local, 1, 64);
+    local.flush(Instant::ZERO);
+    expect(&mut *remote, 1, 64);
+    assert!(local.carrier() && remote.carrier());
+    send(&mut *remote, 2, 64);
+    remote.flush(Instant::ZERO);
+    sever(remote);
     let deadline = WallInstant::now() + Duration::from_secs(5);
-    while near.carrier() {
+    while local.carrier() {
         assert!(WallInstant::now() < deadline, "the carrier outlives the neighbour");
         std::thread::yield_now();
     }
     if lossless {
-        expect(&mut *near, 2, 64);
+        expect(&mut *local, 2, 64);
     }
     for _ in 0..200 {
-        if near.slot().is_some() {
-            near.commit(1000, true);
+        if local.slot().is_some() {
+            local.commit(1000, true);
         }
-        near.flush(Instant::ZERO);
+        local.flush(Instant::ZERO);
     }
 }
 

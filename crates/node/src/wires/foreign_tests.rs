@@ -25,17 +25,17 @@ const SETTINGS: Settings = Settings {
 
 struct Segment {
     port: PacketDevice,
-    stranger: OwnedFd,
+    foreign: OwnedFd,
     number: u8,
 }
 
 impl Segment {
     fn new(number: u8, reception: Reception) -> Self {
-        let [near, far] = lay(number);
-        let port = packet::open_with(&near, &SETTINGS, reception).unwrap();
-        let stranger = socket::open().unwrap();
-        socket::bind(&stranger, name_to_index(&stranger, &far).unwrap(), 0).unwrap();
-        Self { port, stranger, number }
+        let [local, remote] = lay(number);
+        let port = packet::open_with(&local, &SETTINGS, reception).unwrap();
+        let foreign = socket::open().unwrap();
+        socket::bind(&foreign, name_to_index(&foreign, &remote).unwrap(), 0).unwrap();
+        Self { port, foreign, number }
     }
 
     /// Returns a frame to the port or to another address, with `rest` after the addresses.
@@ -48,7 +48,7 @@ impl Segment {
     }
 
     fn send(&self, frame: &[u8]) {
-        assert_eq!(send_batch(&self.stranger, [frame].into_iter()).unwrap(), 1);
+        assert_eq!(send_batch(&self.foreign, [frame].into_iter()).unwrap(), 1);
     }
 
     /// Returns every received frame up to a marker frame. This function sends the marker, and does not return it.
@@ -71,14 +71,14 @@ impl Segment {
 }
 
 fn foreign_frames_end_at_the_port(mut segment: Segment) {
-    let strangers: [(&str, &[u8]); 5] = [
+    let foreign_frames: [(&str, &[u8]); 5] = [
         ("ARP", &[0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1]),
         ("IPv6 neighbour discovery", &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 32, 58, 255]),
         ("TCP", &[0x08, 0x00, 0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6]),
         ("another experiment", &[0x88, 0xb6, 1, 2, 3]),
         ("a length in place of a type", &[0x00, 0x2e, 1, 2, 3]),
     ];
-    for (what, rest) in strangers {
+    for (what, rest) in foreign_frames {
         for to_us in [true, false] {
             segment.send(&segment.frame(to_us, rest, 60));
             assert_eq!(segment.received(), Vec::<Vec<u8>>::new(), "{what}");
@@ -114,7 +114,7 @@ fn a_flood_is_survived(mut segment: Segment) {
     const FLOOD: u64 = 100_000;
     let frame = segment.frame(true, &[0x88, 0xb5, 2], 1000);
     for _ in 0..FLOOD / 32 {
-        assert_eq!(send_batch(&segment.stranger, std::iter::repeat_n(&frame[..], 32)).unwrap(), 32);
+        assert_eq!(send_batch(&segment.foreign, std::iter::repeat_n(&frame[..], 32)).unwrap(), 32);
     }
     let mut came = 0;
     while let Some(lease) = segment.port.receive() {

@@ -394,42 +394,42 @@ mod tests {
         timing: Option<Timing>,
     ) -> (Impaired<SharedMemoryDevice>, SharedMemoryDevice) {
         let bells = (Doorbell::create().unwrap(), Doorbell::create().unwrap());
-        let (near, far) = pair(RING_BYTES_MIN, &bells.0, &bells.1).unwrap();
-        (Impaired::new(near, judge(profile), timing), far)
+        let (local, remote) = pair(RING_BYTES_MIN, &bells.0, &bells.1).unwrap();
+        (Impaired::new(local, judge(profile), timing), remote)
     }
 
-    fn send(near: &mut impl Device, number: u32) {
-        let room = &mut near.slot().unwrap()[..FRAME_BYTES];
+    fn send(local: &mut impl Device, number: u32) {
+        let room = &mut local.slot().unwrap()[..FRAME_BYTES];
         room.fill(0);
         room[..4].copy_from_slice(&number.to_le_bytes());
         room[KIND_OFFSET] = FrameKind::Data as u8;
-        near.commit(FRAME_BYTES, true);
+        local.commit(FRAME_BYTES, true);
     }
 
-    fn receive_all(far: &mut impl Device, into: &mut Vec<Vec<u8>>) {
-        while let Some(lease) = far.receive() {
-            into.push(far.leased(lease).to_vec());
-            far.release(lease);
+    fn receive_all(remote: &mut impl Device, into: &mut Vec<Vec<u8>>) {
+        while let Some(lease) = remote.receive() {
+            into.push(remote.leased(lease).to_vec());
+            remote.release(lease);
         }
-        far.flush(Instant::ZERO);
+        remote.flush(Instant::ZERO);
     }
 
     /// Sends numbered frames, one per microsecond, and waits until no frame is held back. Returns the received frames and the counters.
     fn run(profile: &LinkProfile) -> (Vec<Vec<u8>>, DeviceCounters) {
-        let (mut near, mut far) = link(profile, None);
+        let (mut local, mut remote) = link(profile, None);
         let mut arrived = Vec::new();
         for number in 0..FRAMES {
-            send(&mut near, number);
-            near.flush(Instant(u64::from(number) * 1000));
-            receive_all(&mut far, &mut arrived);
+            send(&mut local, number);
+            local.flush(Instant(u64::from(number) * 1000));
+            receive_all(&mut remote, &mut arrived);
         }
-        let end = near.next_due();
+        let end = local.next_due();
         if end != Instant::NEVER {
-            near.flush(Instant(u64::from(FRAMES) * 1000) + HOLD_NS_MAX);
+            local.flush(Instant(u64::from(FRAMES) * 1000) + HOLD_NS_MAX);
         }
-        receive_all(&mut far, &mut arrived);
-        assert_eq!(near.next_due(), Instant::NEVER, "nothing is held for ever");
-        (arrived, near.counters())
+        receive_all(&mut remote, &mut arrived);
+        assert_eq!(local.next_due(), Instant::NEVER, "nothing is held for ever");
+        (arrived, local.counters())
     }
 
     fn number(frame: &[u8]) -> u32 {
@@ -451,19 +451,19 @@ mod tests {
     fn a_slow_cable_takes_no_more_than_it_can_send_soon_and_says_when_it_has_room() {
         // Serialising 100 bytes at 1 Mbit/s takes 800 us.
         let slow = Timing { rate_bits_per_s: Some(1_000_000), delay_ns: 0 };
-        let (mut near, _far) = link(&LinkProfile::default(), Some(slow));
-        near.flush(Instant(0));
-        send(&mut near, 1);
-        assert!(near.slot().is_none(), "before the flush as well");
-        near.flush(Instant(0));
-        assert_eq!(near.next_due(), Instant(800_000 - QUEUE_NS_MAX));
-        near.flush(Instant(599_999));
-        assert!(near.slot().is_none());
-        near.flush(Instant(600_000));
-        assert!(near.slot().is_some());
-        near.flush(Instant(600_001));
-        near.flush(Instant(600_002));
-        assert_eq!(near.next_due(), Instant(800_000), "only the frame on the cable is waited for");
+        let (mut local, _remote) = link(&LinkProfile::default(), Some(slow));
+        local.flush(Instant(0));
+        send(&mut local, 1);
+        assert!(local.slot().is_none(), "before the flush as well");
+        local.flush(Instant(0));
+        assert_eq!(local.next_due(), Instant(800_000 - QUEUE_NS_MAX));
+        local.flush(Instant(599_999));
+        assert!(local.slot().is_none());
+        local.flush(Instant(600_000));
+        assert!(local.slot().is_some());
+        local.flush(Instant(600_001));
+        local.flush(Instant(600_002));
+        assert_eq!(local.next_due(), Instant(800_000), "only the frame on the cable is waited for");
     }
 
     #[test]
@@ -495,17 +495,17 @@ mod tests {
     #[test]
     fn an_observer_sees_every_frame_and_its_fault() {
         let profile = LinkProfile { loss: 0.1, corrupt: 0.1, duplicate: 0.1, ..LinkProfile::default() };
-        let (near, mut far) = link(&profile, None);
+        let (local, mut remote) = link(&profile, None);
         let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let sink = std::sync::Arc::clone(&seen);
         let watch: Watch =
             Box::new(move |frame, verdict| sink.lock().unwrap().push((frame.to_vec(), *verdict)));
-        let mut near = near.watched_by(Some(watch));
+        let mut local = local.watched_by(Some(watch));
         let mut arrived = Vec::new();
         for number in 0..FRAMES {
-            send(&mut near, number);
-            near.flush(Instant(u64::from(number)));
-            receive_all(&mut far, &mut arrived);
+            send(&mut local, number);
+            local.flush(Instant(u64::from(number)));
+            receive_all(&mut remote, &mut arrived);
         }
         let seen = seen.lock().unwrap();
         assert_eq!(seen.len(), FRAMES as usize);
@@ -528,31 +528,31 @@ mod tests {
 
     #[test]
     fn a_reordered_frame_without_a_successor_leaves_after_its_time() {
-        let (mut near, mut far) = link(&LinkProfile { reorder: 1.0, ..LinkProfile::default() }, None);
-        send(&mut near, 1);
-        near.flush(Instant(500));
-        assert!(!far.ready());
-        assert_eq!(near.next_due(), Instant(500 + HOLD_NS_MAX));
-        near.flush(near.next_due());
-        assert!(far.ready());
+        let (mut local, mut remote) = link(&LinkProfile { reorder: 1.0, ..LinkProfile::default() }, None);
+        send(&mut local, 1);
+        local.flush(Instant(500));
+        assert!(!remote.ready());
+        assert_eq!(local.next_due(), Instant(500 + HOLD_NS_MAX));
+        local.flush(local.next_due());
+        assert!(remote.ready());
     }
 
     #[test]
     fn a_modelled_cable_takes_its_time() {
         // Serialising 100 bytes at 100 Mbit/s takes 8 microseconds; the cable has a delay of 1 millisecond.
         let timing = Timing { rate_bits_per_s: Some(100_000_000), delay_ns: 1_000_000 };
-        let (mut near, mut far) = link(&LinkProfile::default(), Some(timing));
+        let (mut local, mut remote) = link(&LinkProfile::default(), Some(timing));
         for number in 0..3 {
-            send(&mut near, number);
+            send(&mut local, number);
         }
-        near.flush(Instant(70));
-        assert_eq!(near.next_due(), Instant(1_008_070));
+        local.flush(Instant(70));
+        assert_eq!(local.next_due(), Instant(1_008_070));
         let mut arrived = Vec::new();
         for (now, expected) in
             [(1_008_069, 0), (1_008_070, 1), (1_016_069, 1), (1_016_070, 2), (1_024_070, 3)]
         {
-            near.flush(Instant(now));
-            receive_all(&mut far, &mut arrived);
+            local.flush(Instant(now));
+            receive_all(&mut remote, &mut arrived);
             assert_eq!(arrived.len(), expected, "at {now}");
         }
     }
@@ -560,22 +560,22 @@ mod tests {
     #[test]
     fn a_modelled_cable_keeps_frames_while_the_device_is_full() {
         let timing = Timing { rate_bits_per_s: None, delay_ns: 1000 };
-        let (mut near, mut far) = link(&LinkProfile::default(), Some(timing));
+        let (mut local, mut remote) = link(&LinkProfile::default(), Some(timing));
         let sent = (RING_BYTES_MIN as usize / FRAME_BYTES * 2).min(IN_FLIGHT_MAX) as u32;
         for number in 0..sent {
-            send(&mut near, number);
+            send(&mut local, number);
         }
         let mut arrived = Vec::new();
         let mut now = Instant::ZERO;
-        near.flush(now);
-        while near.next_due() != Instant::NEVER {
-            now = near.next_due().max(now + 1);
-            near.flush(now);
-            receive_all(&mut far, &mut arrived);
+        local.flush(now);
+        while local.next_due() != Instant::NEVER {
+            now = local.next_due().max(now + 1);
+            local.flush(now);
+            receive_all(&mut remote, &mut arrived);
             assert!(now < Instant(1_000_000_000), "no end in sight");
         }
-        receive_all(&mut far, &mut arrived);
+        receive_all(&mut remote, &mut arrived);
         assert!(arrived.iter().map(|frame| number(frame)).eq(0..sent));
-        assert!(near.slot().is_some_and(|room| room.len() == FRAME_BYTES_MAX));
+        assert!(local.slot().is_some_and(|room| room.len() == FRAME_BYTES_MAX));
     }
 }

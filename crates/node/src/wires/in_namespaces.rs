@@ -54,7 +54,7 @@ pub(super) fn lay(number: u8) -> [String; 2] {
         interface: format!("{side}{number}"),
         address: address(number, last),
     };
-    let cable = Cable { ends: [end("near", 0), end("far", 1)], mtu: 9000 };
+    let cable = Cable { ends: [end("local", 0), end("remote", 1)], mtu: 9000 };
     create_cables(std::slice::from_ref(&cable)).unwrap();
     let names = cable.ends.map(|end| end.interface);
     bring_up(&names, Duration::from_secs(10)).unwrap();
@@ -75,7 +75,7 @@ pub(super) fn lay_at_bridge(number: u8) -> [String; 2] {
             address: address(number, last),
         },
     };
-    let cables = [cable("near", 0), cable("far", 1)];
+    let cables = [cable("local", 0), cable("remote", 1)];
     connect_to_bridges(&cables).unwrap();
     let names = cables.map(|cable| cable.end.interface);
     bring_up(&names, Duration::from_secs(10)).unwrap();
@@ -87,7 +87,7 @@ pub(super) fn bridge_port(side: &str, number: u8) -> String {
     format!("to-{side}{number}")
 }
 
-/// Returns the MAC address of an end: 0 is near, 1 is far.
+/// Returns the MAC address of an end: 0 is local, 1 is remote.
 pub(super) const fn address(number: u8, end: u8) -> [u8; 6] {
     [2, 0x52, 0x4c, 0, number, end]
 }

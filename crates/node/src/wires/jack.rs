@@ -133,9 +133,9 @@ impl Jack {
         true
     }
 
-    fn forget_if_unused(&mut self, place: usize) {
-        if self.cables[place].as_ref().is_some_and(|cable| cable.frames_out == 0)
-            && let Some(cable) = self.cables[place].take()
+    fn forget_if_unused(&mut self, index: usize) {
+        if self.cables[index].as_ref().is_some_and(|cable| cable.frames_out == 0)
+            && let Some(cable) = self.cables[index].take()
         {
             self.past = sum(self.past, cable.device.counters());
         }
@@ -169,8 +169,8 @@ impl Device for Jack {
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
-        let (place, lease) = split(lease);
-        self.cables[place].as_ref().map_or(&[], |cable| cable.device.leased(lease))
+        let (index, lease) = split(lease);
+        self.cables[index].as_ref().map_or(&[], |cable| cable.device.leased(lease))
     }
 
     fn keep_pages(&mut self) -> Option<(usize, usize)> {
@@ -178,15 +178,15 @@ impl Device for Jack {
     }
 
     fn hold(&mut self, lease: DeviceLease) {
-        let (place, lease) = split(lease);
-        if let Some(cable) = &mut self.cables[place] {
+        let (index, lease) = split(lease);
+        if let Some(cable) = &mut self.cables[index] {
             cable.device.hold(lease);
         }
     }
 
     fn release(&mut self, lease: DeviceLease) {
-        let (place, lease) = split(lease);
-        if let Some(cable) = &mut self.cables[place] {
+        let (index, lease) = split(lease);
+        if let Some(cable) = &mut self.cables[index] {
             cable.device.release(lease);
             cable.frames_out = cable.frames_out.saturating_sub(1);
         }
@@ -253,7 +253,7 @@ fn sum(a: DeviceCounters, b: DeviceCounters) -> DeviceCounters {
         send_errors: a.send_errors + b.send_errors,
         receive_errors: a.receive_errors + b.receive_errors,
         tagged: a.tagged + b.tagged,
-        strangers: a.strangers + b.strangers,
+        foreign: a.foreign + b.foreign,
         kernel_drops: a.kernel_drops + b.kernel_drops,
         bad_tags: a.bad_tags + b.bad_tags,
         replays: a.replays + b.replays,
@@ -276,8 +276,8 @@ mod tests {
     }
 
     fn cable(bell: &Doorbell) -> (Box<dyn Device>, SharedMemoryDevice) {
-        let (near, far) = pair(RING_BYTES_MIN, bell, bell).unwrap();
-        (Box::new(near), far)
+        let (local, remote) = pair(RING_BYTES_MIN, bell, bell).unwrap();
+        (Box::new(local), remote)
     }
 
     fn send(device: &mut dyn Device, text: &[u8]) {
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn the_carrier_is_absent_for_one_look_between_two_cables() {
         let bell = bell();
-        let ((first, _far), (second, mut other)) = (cable(&bell), cable(&bell));
+        let ((first, _remote), (second, mut other)) = (cable(&bell), cable(&bell));
         let (mut jack, inserter) = Jack::new(Some(first), Idle::Doorbell(bell));
         assert!(jack.carrier());
         inserter.insert(second);
@@ -313,11 +313,11 @@ mod tests {
     #[test]
     fn frames_of_the_old_cable_stay_readable_and_a_third_one_waits_for_them() {
         let bell = bell();
-        let ((first, mut far), (second, mut other)) = (cable(&bell), cable(&bell));
+        let ((first, mut remote), (second, mut other)) = (cable(&bell), cable(&bell));
         let (mut jack, inserter) = Jack::new(Some(first), Idle::Doorbell(bell.clone()));
-        send(&mut far, b"old");
+        send(&mut remote, b"old");
         let old = jack.receive().unwrap();
-        drop(far);
+        drop(remote);
         inserter.insert(second);
         assert!(!jack.carrier());
         send(&mut other, b"new");

@@ -17,7 +17,7 @@ use super::ring::{Consumer, Record};
 const HEAP_BYTES_MAX_FACTOR: u64 = 4;
 
 #[derive(Debug)]
-enum Place {
+enum SlotState {
     /// Not in use.
     Free,
     /// In the ring, read by the core.
@@ -33,7 +33,7 @@ enum Place {
 /// Leases on the records of one ring.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
-    slots: Vec<Place>,
+    slots: Vec<SlotState>,
     free: Vec<u32>,
     /// Slots whose record is still in the ring, oldest first.
     order: VecDeque<u32>,
@@ -46,10 +46,10 @@ impl Leases {
     /// Leases the record that was read last.
     pub(super) fn take(&mut self, record: Record) -> DeviceLease {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Place::Free);
+            self.slots.push(SlotState::Free);
             (self.slots.len() - 1) as u32
         });
-        self.slots[slot as usize] = Place::Ring(record);
+        self.slots[slot as usize] = SlotState::Ring(record);
         self.order.push_back(slot);
         DeviceLease(slot)
     }
@@ -68,35 +68,35 @@ impl Leases {
     /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes<'a>(&'a self, ring: &'a Consumer, lease: DeviceLease) -> &'a [u8] {
         match self.slots.get(lease.0 as usize) {
-            Some(Place::Ring(record) | Place::Held(record)) => ring.bytes(*record),
-            Some(Place::Heap(bytes)) => bytes,
-            Some(Place::Free | Place::Returned(_)) | None => &[],
+            Some(SlotState::Ring(record) | SlotState::Held(record)) => ring.bytes(*record),
+            Some(SlotState::Heap(bytes)) => bytes,
+            Some(SlotState::Free | SlotState::Returned(_)) | None => &[],
         }
     }
 
     /// Pins the bytes of a lease in the ring, even if the ring fills up meanwhile. The caller must release the lease soon.
     pub(super) fn hold(&mut self, lease: DeviceLease) {
-        if let Some(place) = self.slots.get_mut(lease.0 as usize)
-            && let Place::Ring(record) = *place
+        if let Some(slot_state) = self.slots.get_mut(lease.0 as usize)
+            && let SlotState::Ring(record) = *slot_state
         {
-            *place = Place::Held(record);
+            *slot_state = SlotState::Held(record);
         }
     }
 
     /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, ring: &mut Consumer, lease: DeviceLease) {
-        let Some(place) = self.slots.get_mut(lease.0 as usize) else { return };
-        match std::mem::replace(place, Place::Free) {
-            Place::Ring(record) | Place::Held(record) => {
-                *place = Place::Returned(record);
+        let Some(slot_state) = self.slots.get_mut(lease.0 as usize) else { return };
+        match std::mem::replace(slot_state, SlotState::Free) {
+            SlotState::Ring(record) | SlotState::Held(record) => {
+                *slot_state = SlotState::Returned(record);
                 self.give_back(ring);
             }
-            Place::Heap(buffer) => {
+            SlotState::Heap(buffer) => {
                 self.heap_bytes -= buffer.len() as u64;
                 self.buffers.push(buffer);
                 self.free.push(lease.0);
             }
-            unchanged @ (Place::Free | Place::Returned(_)) => *place = unchanged,
+            unchanged @ (SlotState::Free | SlotState::Returned(_)) => *slot_state = unchanged,
         }
     }
 
@@ -105,18 +105,18 @@ impl Leases {
         let heap_bytes_max = ring.body_bytes() * HEAP_BYTES_MAX_FACTOR;
         while ring.held_bytes() > ring.body_bytes() / 2 && self.heap_bytes < heap_bytes_max {
             let Some(&slot) = self.order.front() else { return };
-            let place = &mut self.slots[slot as usize];
-            if matches!(place, Place::Held(_)) {
+            let slot_state = &mut self.slots[slot as usize];
+            if matches!(slot_state, SlotState::Held(_)) {
                 return;
             }
             self.order.pop_front();
-            if let Place::Ring(record) = *place {
+            if let SlotState::Ring(record) = *slot_state {
                 let mut buffer = self.buffers.pop().unwrap_or_default();
                 buffer.clear();
                 buffer.extend_from_slice(ring.bytes(record));
                 self.heap_bytes += buffer.len() as u64;
                 self.evacuated += 1;
-                *place = Place::Heap(buffer);
+                *slot_state = SlotState::Heap(buffer);
                 ring.advance(record.end());
             }
             self.give_back(ring);
@@ -131,9 +131,9 @@ impl Leases {
     /// Frees the oldest records of the ring as long as they have been released.
     fn give_back(&mut self, ring: &mut Consumer) {
         while let Some(&slot) = self.order.front() {
-            let place = &mut self.slots[slot as usize];
-            let Place::Returned(record) = *place else { return };
-            *place = Place::Free;
+            let slot_state = &mut self.slots[slot as usize];
+            let SlotState::Returned(record) = *slot_state else { return };
+            *slot_state = SlotState::Free;
             self.free.push(slot);
             self.order.pop_front();
             ring.advance(record.end());

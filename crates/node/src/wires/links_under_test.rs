@@ -31,8 +31,8 @@ pub(super) const PORTABLE: Reception = Reception::Portable { buffer_bytes: BUFFE
 
 /// Two devices joined by a link.
 pub(super) struct Link {
-    pub(super) near: Box<dyn Device>,
-    pub(super) far: Box<dyn Device>,
+    pub(super) local: Box<dyn Device>,
+    pub(super) remote: Box<dyn Device>,
     /// Set if a receiver that does not read makes the sender wait instead of losing frames.
     pub(super) lossless: bool,
     /// Credits of the sender: what it may have in flight.
@@ -42,39 +42,41 @@ pub(super) struct Link {
 }
 
 pub(super) fn shared_memory_link() -> Link {
-    let (near, far) =
+    let (local, remote) =
         shared_memory::pair(RING_BYTES_MIN, &Doorbell::create().unwrap(), &Doorbell::create().unwrap())
             .unwrap();
     Link {
-        near: Box::new(near),
-        far: Box::new(far),
+        local: Box::new(local),
+        remote: Box::new(remote),
         lossless: true,
         credits: CREDITS,
-        sever: |far| drop(far),
+        sever: |remote| drop(remote),
     }
 }
 
 /// Returns a UDP link with the default socket buffer.
 pub(super) fn udp_link() -> Link {
-    let (near, far) = udp::create().unwrap();
+    let (local, remote) = udp::create().unwrap();
     let frame_bytes_max = (JUMBO + TRAILER_BYTES) as u16;
     let settings = udp::Settings { frame_bytes_max, credits: UDP_CREDITS };
-    let [near, far] = [near, far].map(|end| Box::new(end.open_with(&settings, BUFFER_BYTES).unwrap()));
-    Link { near, far, lossless: false, credits: UDP_CREDITS, sever: |far| drop(far) }
+    let [local, remote] =
+        [local, remote].map(|end| Box::new(end.open_with(&settings, BUFFER_BYTES).unwrap()));
+    Link { local, remote, lossless: false, credits: UDP_CREDITS, sever: |remote| drop(remote) }
 }
 
 pub(super) fn packet_link(number: u8, reception: Reception) -> Link {
-    let [near, far] = lay(number).map(|name| Box::new(packet::open_with(&name, &PACKET, reception).unwrap()));
-    let sever = |_far: Box<dyn Device>| switch_all_off(|number| format!("far{number}"));
-    Link { near, far, lossless: false, credits: CREDITS, sever }
+    let [local, remote] =
+        lay(number).map(|name| Box::new(packet::open_with(&name, &PACKET, reception).unwrap()));
+    let sever = |_remote: Box<dyn Device>| switch_all_off(|number| format!("remote{number}"));
+    Link { local, remote, lossless: false, credits: CREDITS, sever }
 }
 
-/// Returns a link whose ends are joined by a bridge. The near end's interface does not show the state of the remote end, but it shows the state of
+/// Returns a link whose ends are joined by a bridge. The local end's interface does not show the state of the remote end, but it shows the state of
 /// the bridge's port.
 pub(super) fn bridge_link(number: u8) -> Link {
-    let [near, far] = lay_at_bridge(number).map(|name| Box::new(packet::open(&name, &PACKET).unwrap()));
-    let sever = |_far: Box<dyn Device>| switch_all_off(|number| bridge_port("near", number));
-    Link { near, far, lossless: false, credits: CREDITS, sever }
+    let [local, remote] = lay_at_bridge(number).map(|name| Box::new(packet::open(&name, &PACKET).unwrap()));
+    let sever = |_remote: Box<dyn Device>| switch_all_off(|number| bridge_port("local", number));
+    Link { local, remote, lossless: false, credits: CREDITS, sever }
 }
 
 /// Switches the interfaces of all links of a test off. The severed link is among them.

@@ -95,7 +95,7 @@ pub struct DeviceCounters {
     /// Frames with a VLAN tag. This wire has no VLANs.
     pub tagged: u64,
     /// Frames that stations other than the neighbour sent. Their contents were not examined.
-    pub strangers: u64,
+    pub foreign: u64,
     /// Frames that the kernel dropped before this process could take them.
     pub kernel_drops: u64,
     /// Frames without a valid tag, where frames carry tags.

@@ -316,24 +316,24 @@ mod tests {
 
     #[test]
     fn an_end_travels_as_three_descriptors() {
-        let (near, far) = create(RING_BYTES_MIN).unwrap();
-        let copies = far.fds().map(|fd| {
-            // SAFETY: the descriptor belongs to `far`, which exists until after the call.
+        let (local, remote) = create(RING_BYTES_MIN).unwrap();
+        let copies = remote.fds().map(|fd| {
+            // SAFETY: the descriptor belongs to `remote`, which exists until after the call.
             let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
             std::os::fd::IntoRawFd::into_raw_fd(duplicate(fd).unwrap())
         });
         let bell = Doorbell::create().unwrap();
         let mut inherited = End::from_fds(copies).unwrap().open(&bell, &bell).unwrap();
-        let mut near = near.open(&bell, &bell).unwrap();
-        near.slot().unwrap()[..4].copy_from_slice(b"ping");
-        near.commit(4, true);
-        near.flush(Instant::ZERO);
+        let mut local = local.open(&bell, &bell).unwrap();
+        local.slot().unwrap()[..4].copy_from_slice(b"ping");
+        local.commit(4, true);
+        local.flush(Instant::ZERO);
         let lease = inherited.receive().unwrap();
         assert_eq!(inherited.leased(lease), b"ping");
-        drop(far);
-        assert!(near.carrier(), "the inherited socket still holds the carrier");
+        drop(remote);
+        assert!(local.carrier(), "the inherited socket still holds the carrier");
         drop(inherited);
-        assert!(!near.carrier());
+        assert!(!local.carrier());
     }
 
     #[test]

@@ -69,28 +69,28 @@ mod tests {
     fn a_long_wait_is_left_alone() {
         let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
-        let [near, far] = fabric.nodes() else { unreachable!() };
-        let words = far.allocate(RegionOptions::new(1, 0x5eed), 16).unwrap();
+        let [initiator, target] = fabric.nodes() else { unreachable!() };
+        let words = target.allocate(RegionOptions::new(1, 0x5eed), 16).unwrap();
         let is_over = AtomicBool::new(false);
         let left_alone = thread::scope(|scope| {
             scope.spawn(|| {
-                let mut driver = far.drive().unwrap();
-                while far.engine().hold_for_task().core().background != Background::Resting {
+                let mut driver = target.drive().unwrap();
+                while target.engine().hold_for_task().core().background != Background::Resting {
                     driver.poll(&mut Vec::new());
                 }
-                driver.wait(far.wait_until(&words, 0, Condition::AtLeast, 1, near.id())).unwrap();
+                driver.wait(target.wait_until(&words, 0, Condition::AtLeast, 1, initiator.id())).unwrap();
             });
             // Traffic that keeps the driver awake.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    near.fetch_add(words.address(8), Width::Eight, 1).wait().unwrap();
+                    initiator.fetch_add(words.address(8), Width::Eight, 1).wait().unwrap();
                 }
-                near.store(words.address(0), &1_u64.to_ne_bytes()).wait().unwrap();
+                initiator.store(words.address(0), &1_u64.to_ne_bytes()).wait().unwrap();
             });
             // The check takes the lock as well, so it is made rarely.
             let look = |_: &usize| {
                 thread::park_timeout(Duration::from_millis(10));
-                far.engine().hold_for_task().core().background == Background::Aside
+                target.engine().hold_for_task().core().background == Background::Aside
             };
             let left_alone = (0..LOOKS).filter(look).count();
             is_over.store(true, Ordering::Relaxed);

@@ -69,7 +69,7 @@ impl Engine {
             let progress = held.core().poll();
             let found = look(held.core());
             // The time of this poll is precise enough: the next poll follows soon.
-            let is_over = held.core().member.as_ref().is_none_or(|member| member.last_turn() >= until);
+            let is_over = held.core().member.as_ref().is_none_or(|member| member.last_poll() >= until);
             if found.is_some() || is_over {
                 return (held, found);
             }

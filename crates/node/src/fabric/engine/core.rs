@@ -248,12 +248,12 @@ impl Core {
     pub(in crate::fabric) fn advance_activities(&mut self) {
         // The list is empty meanwhile, so polls by an activity find none.
         let mut running = std::mem::take(&mut self.activities.running);
-        let mut place = 0;
-        while place < running.len() {
-            match running[place].1.advance(self) {
-                None => place += 1,
+        let mut index = 0;
+        while index < running.len() {
+            match running[index].1.advance(self) {
+                None => index += 1,
                 Some(result) => {
-                    let (operation, activity) = running.remove(place);
+                    let (operation, activity) = running.remove(index);
                     self.table.conclude(operation, result.map(|()| Ended::default()));
                     self.activities.ended.push(activity);
                 }

@@ -111,8 +111,8 @@ impl Handled {
         }
         entry.is_open = false;
         self.open_count -= 1;
-        let is_heard = !entry.is_abandoned && !entry.is_posted;
-        let context = is_heard.then_some(entry.context);
+        let has_reader = !entry.is_abandoned && !entry.is_posted;
+        let context = has_reader.then_some(entry.context);
         Some(Over { context, peer: entry.peer, uses: entry.uses, is_posted: entry.is_posted })
     }
 

@@ -124,7 +124,7 @@ impl<'e> Held<'e> {
         let now = engine.clock.now();
         let core = self.core();
         let Some(member) = &mut core.member else { return self };
-        let due = member.next_turn(now).min(until).min(now + SLEEP_NS);
+        let due = member.next_poll(now).min(until).min(now + SLEEP_NS);
         engine.bell.arm();
         if member.ready() || due <= now {
             engine.bell.disarm();
@@ -236,7 +236,7 @@ impl<'e> Held<'e> {
         }
         engine.bell.arm();
         let (now, until) = (engine.clock.now(), core.sleepers.until);
-        let is_early = |member: &mut Box<Member>| member.ready() || member.next_turn(now) < until;
+        let is_early = |member: &mut Box<Member>| member.ready() || member.next_poll(now) < until;
         if served || core.member.as_mut().is_none_or(is_early) {
             core.sleepers.is_called = true;
             engine.bell.ring();

@@ -115,7 +115,7 @@ impl Engine {
         }
         let now = member.look_at_stopwatch();
         let is_recent = now < member.awake_until();
-        if is_recent && now < member.next_turn(now) {
+        if is_recent && now < member.next_poll(now) {
             sched_yield();
         }
         is_recent || member.ready()

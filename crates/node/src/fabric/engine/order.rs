@@ -85,7 +85,7 @@ impl Core {
         let (uses, flushes) = (region_of(&command), Flushes::of(&command));
         let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
         // Commands need no precise time. The time of the last poll saves a clock reading.
-        let now = member.last_turn();
+        let now = member.last_poll();
         let is_silent = is_silent(&command);
         name(&mut command, operation);
         if let Err(refused) = member.member_mut().handle_command(now, command) {
@@ -176,7 +176,7 @@ impl Core {
         let uses = region_of(&command);
         self.table.uses.begin(uses);
         let operation = self.table.plain.open(context, peer, uses);
-        let now = member.last_turn();
+        let now = member.last_poll();
         name(&mut command, operation);
         if let Err(refused) = member.member_mut().handle_command(now, command) {
             self.table.plain.close(operation);
@@ -195,7 +195,7 @@ impl Core {
         } else {
             // A posted store needs no identifier and no slot in the table.
             let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
-            let now = member.last_turn();
+            let now = member.last_poll();
             let given = member.member_mut().handle_command(now, command);
             given.map_err(|refused| self.table.deaths.name(Error::from_refusal(refused, peer)))?;
         }

@@ -53,8 +53,8 @@ impl UnreportedFailures {
 
     /// Takes a failure that the flush reports before its own result. Each failure is reported once.
     pub(in crate::fabric) fn take(&mut self, flushes: Flushes) -> Option<Error> {
-        let place = self.failures.iter().position(|(peer, _)| flushes.covers(*peer))?;
-        Some(self.failures.remove(place).1)
+        let index = self.failures.iter().position(|(peer, _)| flushes.covers(*peer))?;
+        Some(self.failures.remove(index).1)
     }
 
     /// Returns the result of a flush that has ended with `result` in the core. Its own loss of a peer equals the loss of operations posted to that peer.

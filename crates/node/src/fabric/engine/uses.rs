@@ -16,8 +16,8 @@ impl Uses {
     #[inline]
     pub(in crate::fabric) fn begin(&mut self, region: Option<RegionId>) {
         let Some(region) = region else { return };
-        match self.place(region) {
-            Some(place) => self.counts[place].1 += 1,
+        match self.index(region) {
+            Some(index) => self.counts[index].1 += 1,
             None => self.counts.push((region, 1)),
         }
     }
@@ -25,20 +25,20 @@ impl Uses {
     /// Counts one operation less.
     #[inline]
     pub(in crate::fabric) fn end(&mut self, region: Option<RegionId>) {
-        let Some(place) = region.and_then(|region| self.place(region)) else { return };
-        let count = &mut self.counts[place].1;
+        let Some(index) = region.and_then(|region| self.index(region)) else { return };
+        let count = &mut self.counts[index].1;
         *count -= 1;
         if *count == 0 {
-            self.counts.swap_remove(place);
+            self.counts.swap_remove(index);
         }
     }
 
     /// Returns `true` if an operation in flight uses the region.
     pub(in crate::fabric) fn of(&self, region: RegionId) -> bool {
-        self.place(region).is_some()
+        self.index(region).is_some()
     }
 
-    fn place(&self, region: RegionId) -> Option<usize> {
+    fn index(&self, region: RegionId) -> Option<usize> {
         self.counts.iter().position(|(known, _)| *known == region)
     }
 }

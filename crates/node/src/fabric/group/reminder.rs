@@ -46,7 +46,7 @@ impl Drop for Reminder {
 
 impl Activity<Core> for Ticking {
     fn advance(&mut self, core: &mut Core) -> Option<Result<(), Error>> {
-        let now = core.member().map(|member| member.last_turn());
+        let now = core.member().map(|member| member.last_poll());
         if now.is_ok_and(|now| now < self.at) {
             return None;
         }

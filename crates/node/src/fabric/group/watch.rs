@@ -39,7 +39,9 @@ impl Inner {
             word => match Headline::of_word(word) {
                 Headline::Over(broken) => Err(broken.error(true)),
                 // No member writes this value, but any program with the key may.
-                Headline::Calls(_) => Err(Error::Invalid("the group's region was overwritten by a stranger")),
+                Headline::Calls(_) => {
+                    Err(Error::Invalid("the group's region was overwritten by another program"))
+                }
             },
         }
     }

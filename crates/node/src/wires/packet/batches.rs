@@ -80,11 +80,11 @@ impl ReceiveBatches {
         // An error other than "empty" means a lost carrier, which the carrier's next poll detects.
         let taken = receive_batch(socket, &mut self.batch[..room], &mut arrivals).unwrap_or(0);
         self.drained = taken < room;
-        for (place, arrival) in arrivals.iter().enumerate().take(taken) {
-            let bytes = &self.batch[place][..arrival.length.min(FRAME_BYTES_MAX)];
+        for (index, arrival) in arrivals.iter().enumerate().take(taken) {
+            let bytes = &self.batch[index][..arrival.length.min(FRAME_BYTES_MAX)];
             if wanted(*arrival, bytes) {
                 let empty = self.spare.pop().unwrap_or_else(empty_buffer);
-                let frame = std::mem::replace(&mut self.batch[place], empty);
+                let frame = std::mem::replace(&mut self.batch[index], empty);
                 self.arrive(frame, arrival.length);
             }
         }

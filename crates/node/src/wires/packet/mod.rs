@@ -63,7 +63,7 @@ pub struct PacketDevice {
     sender: OwnedFd,
     received: Received,
     /// Receiver of frames that belong to no link of the interface, if this device counts them.
-    strangers: Option<ForeignFrames>,
+    foreign: Option<ForeignFrames>,
     outgoing: Outgoing,
     /// Time of the next attempt after the kernel's queue was full.
     retry_at: Instant,
@@ -162,12 +162,12 @@ pub(crate) fn open_on_segment(
         let receiver = socket::open()?;
         filter::attach(&receiver, &mut filter::frames_of(*mine, Some(*theirs)))?;
         let index = name_to_index(&sender, interface)?;
-        let strangers = neighbours.as_ref();
-        let strangers =
-            strangers.map(|neighbours| ForeignFrames::open(index, settings.ether_type, *mine, neighbours));
-        let strangers = strangers.transpose()?;
+        let foreign = neighbours.as_ref();
+        let foreign =
+            foreign.map(|neighbours| ForeignFrames::open(index, settings.ether_type, *mine, neighbours));
+        let foreign = foreign.transpose()?;
         let device = open_on(interface, settings, wanted(settings), [sender, receiver])?;
-        Ok(PacketDevice { strangers, ..device })
+        Ok(PacketDevice { foreign, ..device })
     });
     opened.map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
@@ -212,7 +212,7 @@ fn open_on(
         receiver,
         sender,
         received,
-        strangers: None,
+        foreign: None,
         outgoing: Outgoing::default(),
         retry_at: Instant::NEVER,
         filter: Filter { frame_bytes_max, address, too_long: 0, tagged: 0 },
@@ -249,7 +249,7 @@ impl PacketDevice {
         let bound = name_to_index(&self.sender, &self.interface).map_err(io::Error::from).and_then(|index| {
             socket::bind(&self.sender, index, 0)?;
             socket::bind(&self.receiver, index, self.ether_type)?;
-            self.strangers.as_ref().map_or(Ok(()), |strangers| strangers.rebind(index, self.ether_type))
+            self.foreign.as_ref().map_or(Ok(()), |foreign| foreign.rebind(index, self.ether_type))
         });
         // Clears the pending errors of the sockets. A socket with a pending error is readable, so no thread could sleep on it.
         for socket in [&self.sender, &self.receiver] {
@@ -288,21 +288,21 @@ impl PacketDevice {
 
 impl Device for PacketDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
-        let Self { received, receiver, filter, strangers, .. } = self;
+        let Self { received, receiver, filter, foreign, .. } = self;
         let lease = received.take(receiver, filter);
-        lease.or_else(|| strangers.as_mut()?.take(|arrival, bytes| filter.admits(arrival, bytes)))
+        lease.or_else(|| foreign.as_mut()?.take(|arrival, bytes| filter.admits(arrival, bytes)))
     }
 
     fn leased(&self, lease: DeviceLease) -> &[u8] {
-        if let (Some(strangers), Some(own)) = (&self.strangers, ForeignFrames::own(lease)) {
-            return strangers.bytes(own);
+        if let (Some(foreign), Some(own)) = (&self.foreign, ForeignFrames::own(lease)) {
+            return foreign.bytes(own);
         }
         self.received.bytes(lease)
     }
 
     fn release(&mut self, lease: DeviceLease) {
-        if let (Some(strangers), Some(own)) = (&mut self.strangers, ForeignFrames::own(lease)) {
-            return strangers.release(own);
+        if let (Some(foreign), Some(own)) = (&mut self.foreign, ForeignFrames::own(lease)) {
+            return foreign.release(own);
         }
         self.received.release(lease);
     }
@@ -338,8 +338,8 @@ impl Device for PacketDevice {
 
     fn carrier(&mut self) -> bool {
         // The carrier is polled every few milliseconds, which is often enough to count foreign frames.
-        if let Some(strangers) = &mut self.strangers {
-            strangers.look();
+        if let Some(foreign) = &mut self.foreign {
+            foreign.look();
         }
         if let Some((news, seen)) = &mut self.news {
             let count = news.count();
@@ -373,11 +373,11 @@ impl Device for PacketDevice {
         let Filter { too_long, tagged, .. } = self.filter;
         self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
         let kernel_drops = self.kernel_drops.get();
-        let strangers = self.strangers.as_ref().map_or(0, ForeignFrames::turned_away);
+        let foreign = self.foreign.as_ref().map_or(0, ForeignFrames::turned_away);
         DeviceCounters {
             receive_errors: too_long,
             tagged,
-            strangers,
+            foreign,
             evacuated: self.received.evacuated(),
             kernel_drops,
             ..self.counters

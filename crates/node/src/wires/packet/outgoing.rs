@@ -35,8 +35,8 @@ impl Outgoing {
 
     /// Returns space for the next frame, or `None` if the queue is full.
     pub(super) fn room(&mut self) -> Option<&mut [u8]> {
-        let place = (self.first + self.count) % SEND_FRAMES_MAX;
-        (self.count < SEND_FRAMES_MAX).then(|| &mut self.buffers[place][..])
+        let index = (self.first + self.count) % SEND_FRAMES_MAX;
+        (self.count < SEND_FRAMES_MAX).then(|| &mut self.buffers[index][..])
     }
 
     /// Enqueues the frame in the space that `room` returned.
@@ -48,8 +48,8 @@ impl Outgoing {
     /// Returns all waiting frames, oldest first.
     pub(super) fn frames(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.count).map(|step| {
-            let place = (self.first + step) % SEND_FRAMES_MAX;
-            &self.buffers[place][..self.lengths[place]]
+            let index = (self.first + step) % SEND_FRAMES_MAX;
+            &self.buffers[index][..self.lengths[index]]
         })
     }
 

@@ -35,7 +35,7 @@ const VERSION_2: libc::c_int = 1;
 
 /// Position of a leased frame.
 #[derive(Debug)]
-enum Place {
+enum LeasedFrame {
     Free,
     /// In the ring: the number of the frame since the start, and the offset and length of its bytes.
     Slot {
@@ -55,7 +55,7 @@ pub(super) struct ReceiveRing {
     slot_count: u64,
     /// Number of frames taken since the start. The slot of the next frame is this number modulo `slot_count`.
     taken: u64,
-    places: Vec<Place>,
+    leased: Vec<LeasedFrame>,
     free: Vec<u32>,
     /// Leases in the order of their frames. Entries of released leases are skipped.
     order: VecDeque<(u64, u32)>,
@@ -121,14 +121,14 @@ impl ReceiveRing {
         // SAFETY: needed to access the ring at all. A null hint lets the kernel choose a free range, so no existing memory is touched.
         let base = unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, socket.as_fd(), 0)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        let (places, free, order, spare) = Default::default();
+        let (leased, free, order, spare) = Default::default();
         Ok(Self {
             pages: Pages { base, length },
             slot_bytes,
             slots_per_block,
             slot_count: slot_count as u64,
             taken: 0,
-            places,
+            leased,
             free,
             order,
             spare,
@@ -157,10 +157,10 @@ impl ReceiveRing {
 
     fn lease(&mut self, number: u64, at: usize, length: usize) -> DeviceLease {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::Free);
-            (self.places.len() - 1) as u32
+            self.leased.push(LeasedFrame::Free);
+            (self.leased.len() - 1) as u32
         });
-        self.places[slot as usize] = Place::Slot { number, at, length };
+        self.leased[slot as usize] = LeasedFrame::Slot { number, at, length };
         self.order.push_back((number, slot));
         self.evacuate(self.slot_count / 2);
         DeviceLease(slot)
@@ -168,20 +168,20 @@ impl ReceiveRing {
 
     /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
-        match self.places.get(lease.0 as usize) {
-            Some(Place::Slot { at, length, .. }) => self.range(*at, *length),
-            Some(Place::Heap(bytes)) => bytes,
-            Some(Place::Free) | None => &[],
+        match self.leased.get(lease.0 as usize) {
+            Some(LeasedFrame::Slot { at, length, .. }) => self.range(*at, *length),
+            Some(LeasedFrame::Heap(bytes)) => bytes,
+            Some(LeasedFrame::Free) | None => &[],
         }
     }
 
     /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, lease: DeviceLease) {
-        let Some(place) = self.places.get_mut(lease.0 as usize) else { return };
-        match std::mem::replace(place, Place::Free) {
-            Place::Free => return,
-            Place::Slot { number, .. } => self.hand_back(number),
-            Place::Heap(bytes) => self.spare.push(bytes),
+        let Some(entry) = self.leased.get_mut(lease.0 as usize) else { return };
+        match std::mem::replace(entry, LeasedFrame::Free) {
+            LeasedFrame::Free => return,
+            LeasedFrame::Slot { number, .. } => self.hand_back(number),
+            LeasedFrame::Heap(bytes) => self.spare.push(bytes),
         }
         self.free.push(lease.0);
     }
@@ -218,7 +218,7 @@ impl ReceiveRing {
     }
 
     fn is_held(&self, number: u64, slot: u32) -> bool {
-        matches!(self.places[slot as usize], Place::Slot { number: held, .. } if held == number)
+        matches!(self.leased[slot as usize], LeasedFrame::Slot { number: held, .. } if held == number)
     }
 
     /// Copies a frame that is still in the ring to the heap, and releases its slot.
@@ -229,7 +229,7 @@ impl ReceiveRing {
         let mut bytes = self.spare.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(self.bytes(DeviceLease(slot)));
-        self.places[slot as usize] = Place::Heap(bytes);
+        self.leased[slot as usize] = LeasedFrame::Heap(bytes);
         self.evacuated += 1;
         self.hand_back(number);
     }

@@ -167,7 +167,7 @@ impl End {
             is_refused: false,
             has_neighbour: true,
             refusals: Refusals::Honoured,
-            is_heard: false,
+            has_received: false,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
         })
@@ -201,7 +201,7 @@ pub struct UdpDevice {
     has_neighbour: bool,
     refusals: Refusals,
     /// Set if a frame has been received from the neighbour since the last refusal.
-    is_heard: bool,
+    has_received: bool,
     /// Time of the next attempt after the kernel's buffer was full.
     retry_at: Instant,
     counters: DeviceCounters,
@@ -222,10 +222,10 @@ impl UdpDevice {
         self.is_refused |= std::mem::take(&mut self.received.is_refused);
         self.is_refused &= self.refusals == Refusals::Honoured;
         if self.is_refused {
-            let was_heard = std::mem::replace(&mut self.is_heard, false);
-            self.has_neighbour = self.has_neighbour && !was_heard;
+            let had_received = std::mem::replace(&mut self.has_received, false);
+            self.has_neighbour = self.has_neighbour && !had_received;
             self.is_refused = false;
-        } else if self.is_heard {
+        } else if self.has_received {
             self.has_neighbour = true;
         }
         self.has_neighbour
@@ -280,7 +280,7 @@ impl UdpDevice {
 impl Device for UdpDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
         let lease = self.received.take(&self.socket, self.frame_bytes_max)?;
-        self.is_heard = true;
+        self.has_received = true;
         Some(lease)
     }
 
@@ -346,12 +346,12 @@ impl Device for UdpDevice {
 
     fn counters(&self) -> DeviceCounters {
         let Received { evacuated, too_long, .. } = self.received;
-        let strangers = match &self.beside {
+        let foreign = match &self.beside {
             Companion::Carrier(_) => 0,
             Companion::ForeignDatagrams(foreign) => foreign.turned_away(),
         };
         DeviceCounters {
-            strangers,
+            foreign,
             kernel_drops: drops(&self.socket),
             receive_errors: too_long,
             evacuated,

@@ -20,7 +20,7 @@ const LEASES_MAX: usize = 4096;
 
 /// Position of a leased frame.
 #[derive(Debug)]
-enum Place {
+enum LeasedFrame {
     Free,
     In { buffer: usize, at: usize, length: usize },
     Heap(Vec<u8>),
@@ -42,7 +42,7 @@ pub(super) struct Received {
     vacant: Vec<usize>,
     /// Empty buffers. Those that became empty last are used first, because they are still in the cache.
     spare: Vec<Box<[u8]>>,
-    places: Vec<Place>,
+    leased: Vec<LeasedFrame>,
     free: Vec<u32>,
     arrived: VecDeque<u32>,
     /// Set if the last batch was not full: the socket was empty just now.
@@ -77,20 +77,20 @@ impl Received {
 
     /// Returns the bytes of a lease, or an empty slice if there is no such lease.
     pub(super) fn bytes(&self, lease: DeviceLease) -> &[u8] {
-        match self.places.get(lease.0 as usize) {
-            Some(Place::In { buffer, at, length }) => &self.buffers[*buffer].bytes[*at..*at + *length],
-            Some(Place::Heap(bytes)) => bytes,
-            Some(Place::Free) | None => &[],
+        match self.leased.get(lease.0 as usize) {
+            Some(LeasedFrame::In { buffer, at, length }) => &self.buffers[*buffer].bytes[*at..*at + *length],
+            Some(LeasedFrame::Heap(bytes)) => bytes,
+            Some(LeasedFrame::Free) | None => &[],
         }
     }
 
     /// Releases a lease. Does nothing if the lease does not exist.
     pub(super) fn release(&mut self, lease: DeviceLease) {
-        let Some(place) = self.places.get_mut(lease.0 as usize) else { return };
-        match std::mem::replace(place, Place::Free) {
-            Place::Free => return,
-            Place::In { buffer, .. } => self.leave(buffer),
-            Place::Heap(_) => {}
+        let Some(entry) = self.leased.get_mut(lease.0 as usize) else { return };
+        match std::mem::replace(entry, LeasedFrame::Free) {
+            LeasedFrame::Free => return,
+            LeasedFrame::In { buffer, .. } => self.leave(buffer),
+            LeasedFrame::Heap(_) => {}
         }
         self.free.push(lease.0);
     }
@@ -109,7 +109,7 @@ impl Received {
 
     /// Reads a batch from the socket.
     fn fill(&mut self, socket: &OwnedFd, frame_bytes_max: usize) {
-        if self.places.len() - self.free.len() >= LEASES_MAX {
+        if self.leased.len() - self.free.len() >= LEASES_MAX {
             return;
         }
         self.provide();
@@ -134,7 +134,7 @@ impl Received {
         let filled = Buffer { bytes, leases: 0 };
         let buffer = self.vacant.pop().unwrap_or(self.buffers.len());
         match self.buffers.get_mut(buffer) {
-            Some(place) => *place = filled,
+            Some(entry) => *entry = filled,
             None => self.buffers.push(filled),
         }
         let piece_bytes = message.piece_bytes.unwrap_or(message.length);
@@ -142,7 +142,7 @@ impl Received {
         while at < message.length {
             let length = piece_bytes.min(message.length - at);
             if length <= frame_bytes_max.min(FRAME_BYTES_MAX) && message.is_whole {
-                self.lease(Place::In { buffer, at, length });
+                self.lease(LeasedFrame::In { buffer, at, length });
                 self.buffers[buffer].leases += 1;
             } else {
                 self.too_long += 1;
@@ -152,12 +152,12 @@ impl Received {
         self.retire_if_empty(buffer);
     }
 
-    fn lease(&mut self, place: Place) {
+    fn lease(&mut self, entry: LeasedFrame) {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::Free);
-            (self.places.len() - 1) as u32
+            self.leased.push(LeasedFrame::Free);
+            (self.leased.len() - 1) as u32
         });
-        self.places[slot as usize] = place;
+        self.leased[slot as usize] = entry;
         self.arrived.push_back(slot);
     }
 
@@ -171,12 +171,12 @@ impl Received {
         if !self.spare.is_empty() {
             return;
         }
-        let filled = (0..self.buffers.len()).filter(|place| self.buffers[*place].leases > 0);
-        let Some(emptiest) = filled.min_by_key(|place| self.buffers[*place].leases) else { return };
-        for slot in 0..self.places.len() {
-            if matches!(self.places[slot], Place::In { buffer, .. } if buffer == emptiest) {
+        let filled = (0..self.buffers.len()).filter(|entry| self.buffers[*entry].leases > 0);
+        let Some(emptiest) = filled.min_by_key(|entry| self.buffers[*entry].leases) else { return };
+        for slot in 0..self.leased.len() {
+            if matches!(self.leased[slot], LeasedFrame::In { buffer, .. } if buffer == emptiest) {
                 let bytes = self.bytes(DeviceLease(slot as u32)).to_vec();
-                self.places[slot] = Place::Heap(bytes);
+                self.leased[slot] = LeasedFrame::Heap(bytes);
                 self.evacuated += 1;
                 self.leave(emptiest);
             }
@@ -198,30 +198,30 @@ mod tests {
 
     #[test]
     fn many_frames_cross_in_one_piece_and_share_a_buffer() {
-        let (near, far) = connected_pair().unwrap();
-        join_received(&far).unwrap();
+        let (local, remote) = connected_pair().unwrap();
+        join_received(&remote).unwrap();
         let bytes: Vec<u8> = (0..64).flat_map(|frame| [frame; FRAME_BYTES]).collect();
         let message = (&bytes[..bytes.len() - 40], Some(FRAME_BYTES as u16));
-        assert_eq!(send_batch(&near, [message].into_iter()).unwrap(), 1);
+        assert_eq!(send_batch(&local, [message].into_iter()).unwrap(), 1);
         let mut received = Received::default();
         for frame in 0..64 {
-            let lease = take(&mut received, &far).expect("a frame");
+            let lease = take(&mut received, &remote).expect("a frame");
             let length = if frame == 63 { FRAME_BYTES - 40 } else { FRAME_BYTES };
             assert_eq!(received.bytes(lease), &[frame; FRAME_BYTES][..length]);
         }
-        assert_eq!(take(&mut received, &far), None);
+        assert_eq!(take(&mut received, &remote), None);
         assert_eq!(received.buffers.len(), 1, "it was not cut on its way");
     }
 
     #[test]
     fn a_frame_kept_from_each_buffer_stops_nothing() {
-        let (near, far) = connected_pair().unwrap();
+        let (local, remote) = connected_pair().unwrap();
         let mut received = Received::default();
         let kept: Vec<_> = (0..2 * BUFFERS_MAX)
             .map(|frame| {
                 let bytes = [frame as u8; FRAME_BYTES];
-                assert_eq!(send_batch(&near, [(&bytes[..], None)].into_iter()).unwrap(), 1);
-                take(&mut received, &far).expect("a frame")
+                assert_eq!(send_batch(&local, [(&bytes[..], None)].into_iter()).unwrap(), 1);
+                take(&mut received, &remote).expect("a frame")
             })
             .collect();
         assert!(received.evacuated > 0 && received.buffers.len() <= BUFFERS_MAX);
@@ -235,10 +235,10 @@ mod tests {
 
     #[test]
     fn what_is_longer_than_any_frame_is_counted() {
-        let (near, far) = connected_pair().unwrap();
+        let (local, remote) = connected_pair().unwrap();
         let mut received = Received::default();
-        assert_eq!(send_batch(&near, [(&[1; 5000][..], None)].into_iter()).unwrap(), 1);
-        assert_eq!(received.take(&far, 4240), None);
+        assert_eq!(send_batch(&local, [(&[1; 5000][..], None)].into_iter()).unwrap(), 1);
+        assert_eq!(received.take(&remote, 4240), None);
         assert_eq!(received.too_long, 1);
     }
 }

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_neighbour_is_heard_and_strangers_are_counted() {
+    fn frames_of_the_neighbour_are_received_and_others_are_counted() {
         let neighbour = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address =
@@ -147,19 +147,19 @@ mod tests {
         assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
         drop(free);
 
-        let (socket, foreign) = routed(mine, address(&neighbour)).unwrap();
+        let (socket, counter) = routed(mine, address(&neighbour)).unwrap();
         assert!(routed(mine, address(&neighbour)).is_err(), "and is ours alone from then on");
-        let stranger = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        assert_eq!(foreign.turned_away(), 0);
+        let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        assert_eq!(counter.turned_away(), 0);
         for _ in 0..1000 {
-            stranger.send_to(&[1; 90], mine).unwrap();
+            foreign.send_to(&[1; 90], mine).unwrap();
         }
         neighbour.send_to(b"it is me", mine).unwrap();
         assert_eq!(receive(&socket).as_deref(), Some(&b"it is me"[..]));
         assert_eq!(receive(&socket), None);
-        assert_eq!(foreign.turned_away(), 1000, "those without room included");
-        stranger.send_to(&[1; 90], mine).unwrap();
-        assert_eq!(foreign.turned_away(), 1001);
+        assert_eq!(counter.turned_away(), 1000, "those without room included");
+        foreign.send_to(&[1; 90], mine).unwrap();
+        assert_eq!(counter.turned_away(), 1001);
         assert!(path_mtu(&socket).unwrap() > 1500);
     }
 }

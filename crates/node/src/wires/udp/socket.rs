@@ -100,8 +100,8 @@ impl Headers {
 
     /// Cuts the message pushed last into datagrams of `piece_bytes` bytes.
     fn cut(&mut self, piece_bytes: u16) {
-        let place = self.count - 1;
-        let control = &mut self.controls[place].0;
+        let index = self.count - 1;
+        let control = &mut self.controls[index].0;
         // SAFETY: needed because these only compute sizes from a length, and are marked as they are for const contexts.
         let (used, space) = unsafe { (libc::CMSG_LEN(2), libc::CMSG_SPACE(2)) };
         let header =
@@ -112,7 +112,7 @@ impl Headers {
             ptr::write(control.as_mut_ptr().cast(), header);
             ptr::write_unaligned(control.as_mut_ptr().add(used as usize - 2).cast(), piece_bytes);
         }
-        self.messages[place].msg_hdr.msg_controllen = space as _;
+        self.messages[index].msg_hdr.msg_controllen = space as _;
     }
 
     /// Sets each message's pointers to its vector and control data. `self` must not move until the call is over.
@@ -129,13 +129,13 @@ impl Headers {
     }
 
     /// Returns the length in bytes of the pieces that the kernel has joined, or `None` if it has not joined any.
-    fn pieces(&self, place: usize) -> Option<usize> {
+    fn pieces(&self, index: usize) -> Option<usize> {
         // SAFETY: needed because this only computes a size from a length.
         let used = unsafe { libc::CMSG_LEN(size_of::<libc::c_int>() as u32) } as usize;
-        if self.messages[place].msg_hdr.msg_controllen < used as _ {
+        if self.messages[index].msg_hdr.msg_controllen < used as _ {
             return None;
         }
-        let control = &self.controls[place].0;
+        let control = &self.controls[index].0;
         // SAFETY: needed because control data has no safe form. Header and integer lie within the 24 bytes, which are
         // initialised and aligned, and every bit pattern is a valid integer.
         let (header, value) = unsafe {
@@ -166,11 +166,11 @@ pub(super) fn receive_batch<'b>(
     // `headers` does not move.
     let taken = unsafe { libc::recvmmsg(socket, pointer, count, flags, ptr::null_mut()) };
     let taken = usize::try_from(taken).map_err(|_| io::Error::last_os_error())?;
-    for (place, message) in messages.iter_mut().enumerate().take(taken) {
-        let header = &headers.messages[place];
+    for (index, message) in messages.iter_mut().enumerate().take(taken) {
+        let header = &headers.messages[index];
         *message = Message {
             length: header.msg_len as usize,
-            piece_bytes: headers.pieces(place),
+            piece_bytes: headers.pieces(index),
             is_whole: header.msg_hdr.msg_flags & libc::MSG_TRUNC == 0,
         };
     }
@@ -215,23 +215,23 @@ mod tests {
 
     #[test]
     fn a_stranger_that_finds_the_port_is_turned_away_by_the_kernel() {
-        let (near, far) = connected_pair().unwrap();
-        let (stranger, _other) = connected_pair().unwrap();
-        let address = SocketAddrV4::try_from(getsockname(&far).unwrap()).unwrap();
-        connect(&stranger, &address).unwrap();
-        send(&stranger, b"let me in");
-        send(&near, b"it is me");
-        let (length, bytes) = receive(&far).expect("the neighbour's");
+        let (local, remote) = connected_pair().unwrap();
+        let (foreign, _other) = connected_pair().unwrap();
+        let address = SocketAddrV4::try_from(getsockname(&remote).unwrap()).unwrap();
+        connect(&foreign, &address).unwrap();
+        send(&foreign, b"let me in");
+        send(&local, b"it is me");
+        let (length, bytes) = receive(&remote).expect("the neighbour's");
         assert_eq!(&bytes[..length], b"it is me");
-        assert_eq!(receive(&far), None);
+        assert_eq!(receive(&remote), None);
     }
 
     #[test]
     fn the_end_of_the_neighbours_socket_is_an_error_and_no_wait() {
-        let (near, far) = connected_pair().unwrap();
-        drop(far);
-        send(&near, b"a datagram");
-        let refused = send_batch(&near, [(&b"hello?"[..], None)].into_iter()).unwrap_err();
+        let (local, remote) = connected_pair().unwrap();
+        drop(remote);
+        send(&local, b"a datagram");
+        let refused = send_batch(&local, [(&b"hello?"[..], None)].into_iter()).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 }
