@@ -20,7 +20,7 @@ use support::{Running, rack_file, run, scratch};
 
 const PART: &str = "RACKLOOM_TEST_STRANGER";
 const FILE: &str = "RACKLOOM_TEST_FRAMES";
-const TEST: &str = "a_stranger_on_a_link_damages_nothing";
+const TEST: &str = "an_unknown_sender_on_a_link_has_no_effect";
 const ETHER_TYPE: u16 = 0x88b5;
 const FRAME_BYTES_MAX: u16 = 4240;
 const RECORDED: usize = 400;
@@ -32,7 +32,7 @@ const RACK: &str = "name: besieged\nshape: {ring: {nodes: 4}}\nframe_bytes_max: 
                     job: {litmus: {bytes_max: 64KiB, rounds: 30}}\n";
 
 #[test]
-fn a_stranger_on_a_link_damages_nothing() {
+fn an_unknown_sender_on_a_link_has_no_effect() {
     match std::env::var(PART).as_deref() {
         Ok("listener") => return listen(),
         Ok("attacker") => return attack(),

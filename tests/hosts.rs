@@ -155,8 +155,8 @@ impl Drop for Stranger {
 }
 
 #[test]
-fn a_stranger_on_the_segment_is_counted_and_has_no_effect() {
-    in_namespaces("a_stranger_on_the_segment_is_counted_and_has_no_effect", || {
+fn an_unknown_sender_on_the_segment_is_counted_and_has_no_effect() {
+    in_namespaces("an_unknown_sender_on_the_segment_is_counted_and_has_no_effect", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
         let stranger = Stranger::on(&b);

@@ -16,7 +16,7 @@ fn main() {
     println!("cargo::rustc-env=RACKLOOM_COMMIT={commit}");
     println!("cargo::rerun-if-changed=build.rs");
     // HEAD changes when a branch is checked out, the log of HEAD also when a commit is added. Work trees keep both
-    // elsewhere than in `.git`, so git is asked for the place.
+    // elsewhere than in `.git`, so the path comes from git.
     for name in ["HEAD", "logs/HEAD"] {
         if let Some(path) = git(&["rev-parse", "--git-path", name]).filter(|path| Path::new(path).exists()) {
             println!("cargo::rerun-if-changed={path}");

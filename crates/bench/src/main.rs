@@ -111,9 +111,9 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let progress = Progress::begin(rows.len());
     let facts = if arguments.only.is_empty() { facts::take(&bench, turns.rounds) } else { Vec::new() };
     let mut measured = Vec::new();
-    for (place, row) in rows.iter().enumerate() {
+    for (index, row) in rows.iter().enumerate() {
         // Both sides once more than counts, and the preparation.
-        progress.row(place, row.name, 2 * u64::from(turns.rounds) + 3);
+        progress.row(index, row.name, 2 * u64::from(turns.rounds) + 3);
         let row = RowReport::new(row, &measure::measure(row, &bench, turns, &progress));
         progress.done(&row);
         measured.push(row);
@@ -131,7 +131,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
-/// How often the sides take turns: as often as was asked for, else as often as a row's time allows.
+/// How often the sides alternate: the requested number, else as often as a row's time allows.
 fn turns(arguments: &Arguments) -> Alternations {
     match (arguments.rounds, arguments.quick) {
         (Some(rounds), _) => Alternations::exactly(rounds),
@@ -140,7 +140,7 @@ fn turns(arguments: &Arguments) -> Alternations {
     }
 }
 
-/// The rows that were asked for, in their own order; all if none was.
+/// Returns the requested rows, in their own order; all if none was.
 fn chosen(rows: Vec<Row>, only: &[String]) -> Result<Vec<Row>, Failure> {
     if let Some(unknown) = only.iter().find(|name| rows.iter().all(|row| row.name != name.as_str())) {
         let names: Vec<_> = rows.iter().map(|row| row.name).collect();
@@ -148,8 +148,8 @@ fn chosen(rows: Vec<Row>, only: &[String]) -> Result<Vec<Row>, Failure> {
             .at("--only")
             .hint(format!("the rows are {}", names.join(", "))));
     }
-    let is_asked = |row: &Row| only.is_empty() || only.iter().any(|name| name == row.name);
-    Ok(rows.into_iter().filter(is_asked).collect())
+    let is_requested = |row: &Row| only.is_empty() || only.iter().any(|name| name == row.name);
+    Ok(rows.into_iter().filter(is_requested).collect())
 }
 
 fn print(report: &Report, json: bool) -> Result<(), Failure> {

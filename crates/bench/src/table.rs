@@ -29,8 +29,8 @@ impl Table {
 
     /// Returns the lines of the table, without blanks at their ends.
     pub(crate) fn render(&self) -> String {
-        let width = |place: usize| {
-            let lengths = self.rows.iter().filter_map(|row| row.get(place)).map(|cell| cell.chars().count());
+        let width = |index: usize| {
+            let lengths = self.rows.iter().filter_map(|row| row.get(index)).map(|cell| cell.chars().count());
             lengths.max().unwrap_or(0)
         };
         let widths: Vec<_> = (0..self.columns.len()).map(width).collect();

@@ -170,14 +170,14 @@ mod tests {
             crate::processors::no_pair();
             return;
         };
-        const TOLD: u64 = 1000;
+        const STORES_MIN: u64 = 1000;
         let mut scatter = Scatter::new().unwrap();
         let value = |at: usize| at as u64 | 1 << 40;
         (0..SOURCE_BYTES)
             .step_by(8)
             .for_each(|at| scatter.source.word(at).store(value(at), Ordering::Relaxed));
-        assert!(scatter.stores_per_s(pair, TOLD).unwrap() > 0.0);
-        let done = TOLD.next_multiple_of(STORES as u64);
+        assert!(scatter.stores_per_s(pair, STORES_MIN).unwrap() > 0.0);
+        let done = STORES_MIN.next_multiple_of(STORES as u64);
         let mut last: std::collections::BTreeMap<u64, u64> =
             (0..done).map(|number| (offset(number), number)).collect();
         while let Some((at, number)) = last.pop_first() {

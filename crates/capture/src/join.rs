@@ -53,20 +53,20 @@ where
     })?;
     let mut additions: HashMap<RecordIndex, Vec<String>> = HashMap::new();
     let mut moved: HashSet<RecordIndex> = HashSet::new();
-    walk(parts, |place, record| {
+    walk(parts, |index, record| {
         if record.direction == Direction::Inbound {
             if let Some(Some(sent)) = wanted.get(&key_of_inbound(record)) {
                 additions.entry(*sent).or_default().extend_from_slice(&record.comments);
-                moved.insert(place);
+                moved.insert(index);
             }
         } else if let Some(sent) = wanted.get_mut(&key(record.interface, record.frame)) {
-            *sent = Some(place);
+            *sent = Some(index);
         }
         Ok(true)
     })?;
-    write(heading, parts, out, bytes_max, |place, comments| {
-        comments.extend(additions.remove(&place).unwrap_or_default());
-        !moved.contains(&place)
+    write(heading, parts, out, bytes_max, |index, comments| {
+        comments.extend(additions.remove(&index).unwrap_or_default());
+        !moved.contains(&index)
     })
 }
 
@@ -83,11 +83,11 @@ fn write<P: Read + Seek>(
     heading.write(&mut block);
     let mut length = block.len() as u64;
     out.write_all(&block)?;
-    let torn = walk(parts, |place, record| {
+    let torn = walk(parts, |index, record| {
         let mut comments = std::mem::take(&mut record.comments);
         // One part may be full while the other continues; the frames after that would be incomplete.
         joined.full |= comments.iter().any(|comment| comment.starts_with(comment::FULL));
-        if !complete(place, &mut comments) {
+        if !complete(index, &mut comments) {
             return Ok(true);
         }
         if !joined.full && length + (PACKET_OVERHEAD_BYTES + record.frame.len()) as u64 >= bytes_max {
@@ -128,11 +128,11 @@ fn walk<P: Read + Seek>(
         part.rewind()?;
         heads.push(Head::new(BufReader::new(part), &mut torn)?);
     }
-    for place in 0.. {
+    for index in 0.. {
         // Usually two parts; of equal times the first part's goes first.
         let next = heads.iter_mut().filter(|head| head.next_ns.is_some()).min_by_key(|head| head.next_ns);
         let Some(head) = next else { break };
-        if !head.visit(|record| visit(place, record))? {
+        if !head.visit(|record| visit(index, record))? {
             break;
         }
         head.advance(&mut torn)?;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub struct KeyPlace {
+pub struct KeyLocation {
     /// Folder of the rack file. Relative paths in the file start there.
     pub folder: PathBuf,
     /// Value of `RACKLOOM_KEY_FILE` as an absolute path. It applies if the rack file names no key file.
@@ -16,7 +16,7 @@ pub struct KeyPlace {
     pub environment: Option<PathBuf>,
 }
 
-impl KeyPlace {
+impl KeyLocation {
     /// Name of the environment variable that names a key file.
     pub const VARIABLE: &'static str = "RACKLOOM_KEY_FILE";
 
@@ -43,11 +43,11 @@ mod tests {
     #[test]
     fn the_file_names_the_key_before_the_environment_does() {
         let environment = Some(PathBuf::from("/other/key"));
-        let place = KeyPlace { folder: PathBuf::from("/racks"), environment };
-        let resolved = |named: Option<&str>| place.resolve(named.map(Path::new));
+        let location = KeyLocation { folder: PathBuf::from("/racks"), environment };
+        let resolved = |named: Option<&str>| location.resolve(named.map(Path::new));
         assert_eq!(resolved(Some("key")), Some(PathBuf::from("/racks/key")));
         assert_eq!(resolved(Some("/etc/key")), Some(PathBuf::from("/etc/key")));
         assert_eq!(resolved(None), Some(PathBuf::from("/other/key")));
-        assert_eq!(KeyPlace::default().resolve(None), None);
+        assert_eq!(KeyLocation::default().resolve(None), None);
     }
 }

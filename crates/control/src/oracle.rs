@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::zero::is_zero;
 
 /// Number of findings of one oracle that are kept as text. Further findings are only counted.
-const TOLD_MAX: usize = 4;
+const FIRST_MAX: usize = 4;
 
 /// A property that must hold under every fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -126,7 +126,7 @@ impl Verdicts {
         let tally = self.0.entry(oracle).or_default();
         tally.looked += 1;
         tally.broken += 1;
-        if tally.first.len() < TOLD_MAX {
+        if tally.first.len() < FIRST_MAX {
             tally.first.push(what());
         }
     }
@@ -143,7 +143,7 @@ impl Verdicts {
             tally.looked += other.looked;
             tally.unjudged += other.unjudged;
             tally.broken += other.broken;
-            let room = TOLD_MAX.saturating_sub(tally.first.len());
+            let room = FIRST_MAX.saturating_sub(tally.first.len());
             tally.first.extend(other.first.iter().take(room).cloned());
         }
     }
@@ -186,7 +186,7 @@ mod tests {
         one.merge(&other);
         assert_eq!(one.of(Oracle::Shadow), Some(&Tally { looked: 5, unjudged: 1, ..Tally::default() }));
         assert_eq!(one.failures(), ["oracle one-end: first (10 in all)"]);
-        assert_eq!(one.of(Oracle::OneEnd).map(|tally| tally.first.len()), Some(TOLD_MAX));
+        assert_eq!(one.of(Oracle::OneEnd).map(|tally| tally.first.len()), Some(FIRST_MAX));
         assert!(one.of(Oracle::Credits).is_none());
     }
 

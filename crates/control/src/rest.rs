@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credit_that_is_held_lost_or_from_nowhere_is_told_with_its_direction() {
+    fn a_credit_that_is_held_lost_or_unexplained_is_reported_with_its_direction() {
         type Change = fn(&mut [Option<Rest>; 2]);
         let held: Change = |rests| channel(&mut rests[1]).held = 1;
         let leaked: Change = |rests| channel(&mut rests[0]).consumed = 6;
@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn a_request_to_a_member_that_failed_meanwhile_is_no_failure() {
-        let asked = Rest { unanswered: vec![1, 2], ..Rest::default() };
-        assert_eq!(asked.without_the_dead(|node| node == NodeId(1)).unanswered, [2]);
+        let rest = Rest { unanswered: vec![1, 2], ..Rest::default() };
+        assert_eq!(rest.without_the_dead(|node| node == NodeId(1)).unanswered, [2]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rackloom_plan::{Sizes, WireKind};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
-use crate::key::KeyPlace;
+use crate::key::KeyLocation;
 
 /// Request for a rack, as it crosses process boundaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -20,7 +20,7 @@ pub struct Source {
     pub text: String,
     /// Search location of the rack's key.
     #[serde(default)]
-    pub key: KeyPlace,
+    pub key: KeyLocation,
     /// Command line that named the file.
     #[serde(default)]
     pub command: String,

@@ -209,7 +209,7 @@ impl Trace {
         let slot = self.slot_bytes * u64::from(self.rank);
         let landing = self.slot_bytes * u64::from(other);
         let into = LocalRange { region: LANDING, offset: landing, length: line.bytes };
-        let word = |place: u64| crew.address(other, COUNTS, 16 * u64::from(self.rank) + place);
+        let word = |word_offset: u64| crew.address(other, COUNTS, 16 * u64::from(self.rank) + word_offset);
         match line.kind {
             TraceKind::Put => {
                 let at = word(0);
@@ -238,9 +238,9 @@ impl Trace {
             for (region, bytes) in [(INBOX, written_bytes), (LANDING, read_bytes)] {
                 self.compare(poll, region, other, bytes)?;
             }
-            for (place, expected, what) in [(0, puts, "puts"), (8, additions, "additions")] {
+            for (word_offset, expected, what) in [(0, puts, "puts"), (8, additions, "additions")] {
                 let mut word = [0; 8];
-                let offset = 16 * u64::from(other) + place;
+                let offset = 16 * u64::from(other) + word_offset;
                 let read = poll.memory.read(COUNTS, offset, &mut word);
                 read.map_err(|fault| format!("own memory failed: {fault:?}"))?;
                 let counted = u64::from_le_bytes(word);
@@ -277,7 +277,7 @@ impl Trace {
                     offset: slot + at as u64,
                     expected: wanted[at],
                     found: found[at],
-                    place: format!("bytes of {}", poll.crew.name(other)),
+                    location: format!("bytes of {}", poll.crew.name(other)),
                 });
             }
         }

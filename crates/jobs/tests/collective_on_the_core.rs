@@ -171,14 +171,14 @@ fn what_is_measured_of_the_fabric_is_what_the_fabric_is() {
     assert!(note.contains("alpha 0.50 us, beta 0.00"), "{note}");
 }
 
-fn run_to(rig: &mut Rig, rank: usize, place: &str) {
+fn run_to(rig: &mut Rig, rank: usize, activity: &str) {
     let mut seen = Vec::new();
     rig.run_until(|rig| {
         seen.push(rig.waiting_for(rank));
-        seen.last().is_some_and(|seen| seen.contains(place))
+        seen.last().is_some_and(|seen| seen.contains(activity))
     });
     seen.dedup();
-    assert!(rig.waiting_for(rank).contains(place), "the run never came to {place:?}: {seen:#?}");
+    assert!(rig.waiting_for(rank).contains(activity), "the run never came to {activity:?}: {seen:#?}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_wrong_element_is_found_named_and_leaves_no_output() {
     assert_eq!(result.mismatch_count, 1);
     let mismatch = &result.mismatches[0];
     assert_eq!((mismatch.region, mismatch.offset), (4, 2403));
-    assert_eq!(mismatch.place, "element 300 of the result of all-gather");
+    assert_eq!(mismatch.location, "element 300 of the result of all-gather");
     assert_eq!(rig.output(2), None);
     let report = rig.report();
     assert_eq!(report.verdict, Verdict::Fail);
@@ -203,7 +203,7 @@ fn a_wrong_element_is_found_named_and_leaves_no_output() {
 
 #[test]
 fn a_killed_rank_is_named_by_every_other_wherever_they_are() {
-    for (algorithm, place) in [
+    for (algorithm, activity) in [
         (None, "measuring the fabric, 5 of"),
         (Some(Algorithm::Ring), "400 bytes by ring, run 1 of 5, step 2"),
         (Some(Algorithm::Ring), "400 bytes by ring, run 5 of 5, step 6"),
@@ -216,20 +216,20 @@ fn a_killed_rank_is_named_by_every_other_wherever_they_are() {
             ..sweep()
         };
         let mut rig = rig("ring: {nodes: 4}", &settings);
-        run_to(&mut rig, 0, place);
+        run_to(&mut rig, 0, activity);
         rig.kill(2);
         let killed_at = rig.now;
         rig.run();
         for rank in [0, 1, 3] {
             let result = rig.result(rank);
-            assert!(!result.complete && rig.output(rank).is_none(), "{place}");
-            assert_eq!(result.lost_nodes, ["n2"], "{place}: {:?}", result.failures);
-            assert_eq!(result.mismatch_count, 0, "{place}: {:?}", result.mismatches);
-            assert!(!result.failures.iter().any(|failure| failure.contains("did not end")), "{place}");
+            assert!(!result.complete && rig.output(rank).is_none(), "{activity}");
+            assert_eq!(result.lost_nodes, ["n2"], "{activity}: {:?}", result.failures);
+            assert_eq!(result.mismatch_count, 0, "{activity}: {:?}", result.mismatches);
+            assert!(!result.failures.iter().any(|failure| failure.contains("did not end")), "{activity}");
         }
         let timers = rig.plan.timers;
         let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
-        assert!(rig.now.since(killed_at) <= 2 * noticed_by, "{place}");
+        assert!(rig.now.since(killed_at) <= 2 * noticed_by, "{activity}");
     }
 }
 

@@ -89,9 +89,9 @@ fn tenants_of_one_rack_are_kept_apart() {
     assert!(report.events.iter().any(|event| event.text.contains("tenant")));
 }
 
-fn run_to(rig: &mut Rig, rank: usize, place: &str) {
-    rig.run_until(|rig| rig.waiting_for(rank).contains(place));
-    assert!(rig.waiting_for(rank).contains(place), "the run never came to {place:?}");
+fn run_to(rig: &mut Rig, rank: usize, activity: &str) {
+    rig.run_until(|rig| rig.waiting_for(rank).contains(activity));
+    assert!(rig.waiting_for(rank).contains(activity), "the run never came to {activity:?}");
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn a_byte_planted_in_an_owners_slot_guard_or_read_only_region_turns_the_verdict(
         let report = rig.report();
         assert_eq!(report.verdict, Verdict::Fail);
         assert_eq!(report.failures.len(), 1);
-        let place = format!("n1: region{region} offset {offset}:");
-        assert!(report.failures[0].starts_with(&place), "{:?}", report.failures);
+        let activity = format!("n1: region{region} offset {offset}:");
+        assert!(report.failures[0].starts_with(&activity), "{:?}", report.failures);
     }
 }
 
@@ -125,7 +125,7 @@ fn any_byte_of_the_shared_regions_is_watched() {
 
 #[test]
 fn a_killed_rank_is_named_by_every_other_and_the_run_ends() {
-    for place in [
+    for activity in [
         "before the work",
         "writes",
         "reads",
@@ -136,14 +136,14 @@ fn a_killed_rank_is_named_by_every_other_and_the_run_ends() {
         "round 2 of 2",
     ] {
         let mut rig = ring(4);
-        run_to(&mut rig, 0, place);
+        run_to(&mut rig, 0, activity);
         rig.kill(2);
         rig.run();
         for rank in [0, 1, 3] {
             let result = rig.result(rank);
-            assert!(!result.complete, "{place}");
-            assert_eq!(result.lost_nodes, ["n2"], "{place}: {:?}", result.failures);
-            assert_eq!(result.mismatch_count, 0, "{place}: {:?}", result.mismatches);
+            assert!(!result.complete, "{activity}");
+            assert_eq!(result.lost_nodes, ["n2"], "{activity}: {:?}", result.failures);
+            assert_eq!(result.mismatch_count, 0, "{activity}: {:?}", result.mismatches);
             assert!(
                 !result.failures.iter().any(|failure| failure.contains("did not end")),
                 "{:?}",
@@ -177,7 +177,7 @@ fn a_killed_plane_is_survived_and_seen_as_a_change_of_path() {
 }
 
 #[test]
-fn memory_that_is_too_small_for_what_was_asked_is_noted() {
+fn memory_smaller_than_requested_is_noted() {
     let mut rig = Rig::new(
         "name: t\nshape: {ring: {nodes: 3}}\ndefaults: {memory: 2MiB}\njob: {litmus: {bytes_max: 1MiB, rounds: 1}}\n",
         1,

@@ -109,7 +109,7 @@ struct Wait {
     depends_on: Option<NodeId>,
 }
 
-struct Place {
+struct MemberState {
     memory: VectorMemory,
     waits: Vec<Wait>,
     events: Vec<Event>,
@@ -124,7 +124,7 @@ struct Place {
 struct World {
     now: Instant,
     faults: Vec<Timed>,
-    places: Vec<Place>,
+    members: Vec<MemberState>,
     flights: Vec<Flight>,
     random: u64,
 }
@@ -188,31 +188,31 @@ impl World {
     }
 
     fn end(&mut self, rank: usize, operation: OperationId, result: Result<u64, OperationError>) {
-        self.places[rank].events.push(Event::Completed { operation, result });
+        self.members[rank].events.push(Event::Completed { operation, result });
     }
 
     /// Simulates a millisecond of heartbeats.
     fn beat(&mut self) {
-        for own in 0..self.places.len() {
+        for own in 0..self.members.len() {
             if self.is_still(own) {
                 // A stopped rank receives no heartbeat and detects no loss in the meantime.
-                self.places[own].silent_ns.fill(0);
+                self.members[own].silent_ns.fill(0);
                 continue;
             }
-            for other in (0..self.places.len()).filter(|other| *other != own) {
+            for other in (0..self.members.len()).filter(|other| *other != own) {
                 let node = NodeId(other as u16);
                 // A link that works in only one direction is down for both ends.
                 let arrives = self.arrives(other, own) && self.arrives(own, other);
-                let place = &mut self.places[own];
+                let member = &mut self.members[own];
                 if arrives {
-                    place.silent_ns[other] = 0;
-                    if std::mem::take(&mut place.lost[other]) {
-                        place.events.push(Event::NodeReached { node });
+                    member.silent_ns[other] = 0;
+                    if std::mem::take(&mut member.lost[other]) {
+                        member.events.push(Event::NodeReached { node });
                     }
                     continue;
                 }
-                place.silent_ns[other] += MS;
-                if place.silent_ns[other] >= DETECTION_NS && !place.lost[other] {
+                member.silent_ns[other] += MS;
+                if member.silent_ns[other] >= DETECTION_NS && !member.lost[other] {
                     self.lose(own, node);
                 }
             }
@@ -220,17 +220,17 @@ impl World {
     }
 
     fn lose(&mut self, own: usize, node: NodeId) {
-        self.places[own].lost[node.index()] = true;
+        self.members[own].lost[node.index()] = true;
         let is_to = |flight: &Flight| flight.source == own && flight.action.target().node == node;
         let (ended, kept): (Vec<_>, Vec<_>) = std::mem::take(&mut self.flights).into_iter().partition(is_to);
         self.flights = kept;
         ended.iter().for_each(|flight| self.end(own, flight.operation, Err(OperationError::OutcomeUnknown)));
-        let waits = std::mem::take(&mut self.places[own].waits);
+        let waits = std::mem::take(&mut self.members[own].waits);
         let (ended, kept): (Vec<_>, Vec<_>) =
             waits.into_iter().partition(|wait| wait.depends_on == Some(node));
-        self.places[own].waits = kept;
+        self.members[own].waits = kept;
         ended.iter().for_each(|wait| self.end(own, wait.operation, Err(OperationError::Unreachable)));
-        self.places[own].events.push(Event::NodeLost { node });
+        self.members[own].events.push(Event::NodeLost { node });
     }
 
     /// Performs the operations that have arrived. Operations that cannot get through now are sent again later.
@@ -264,7 +264,7 @@ impl World {
                     if self.memory_fails(flight.source) {
                         return Err(OperationError::SourceFailed);
                     }
-                    let memory = &mut self.places[flight.source].memory;
+                    let memory = &mut self.members[flight.source].memory;
                     memory.read(source.region, source.offset, &mut bytes).expect("a source that is there");
                     self.write(to, target, &bytes)?;
                 }
@@ -279,14 +279,14 @@ impl World {
                     return Err(OperationError::MemoryFailed);
                 }
                 let mut bytes = vec![0; into.length as usize];
-                self.places[to]
+                self.members[to]
                     .memory
                     .read(target.region, target.offset, &mut bytes)
                     .expect("a word that is there");
-                self.places[flight.source]
+                self.members[flight.source]
                     .memory
                     .write(into.region, into.offset, &bytes)
-                    .expect("a place for it");
+                    .expect("a slot for it");
                 Ok(0)
             }
             Action::Atomic { atomic, .. } => self.atomic(to, target.region, target.offset, *atomic),
@@ -297,7 +297,7 @@ impl World {
         if self.memory_fails(to) {
             return Err(OperationError::MemoryFailed);
         }
-        self.places[to]
+        self.members[to]
             .memory
             .write(target.region, target.offset, bytes)
             .map_err(|_| OperationError::OutOfBounds)?;
@@ -317,23 +317,23 @@ impl World {
         let before = self.word(to, region, offset);
         let request =
             MemoryRequest { token: MemoryToken(0), region, access: MemoryAccess::Atomic { offset, atomic } };
-        self.places[to].memory.execute(&request, &[]).expect("vectors answer at once");
+        self.members[to].memory.execute(&request, &[]).expect("vectors answer at once");
         Ok(before)
     }
 
     fn word(&mut self, rank: usize, region: RegionId, offset: u64) -> u64 {
         let mut bytes = [0; 8];
-        self.places[rank].memory.read(region, offset, &mut bytes).expect("a word that is there");
+        self.members[rank].memory.read(region, offset, &mut bytes).expect("a word that is there");
         u64::from_le_bytes(bytes)
     }
 
     fn settle(&mut self, rank: usize) {
-        for wait in std::mem::take(&mut self.places[rank].waits) {
+        for wait in std::mem::take(&mut self.members[rank].waits) {
             let word = self.word(rank, wait.region, wait.offset);
             if wait.condition.holds(word, wait.value) {
                 self.end(rank, wait.operation, Ok(word));
             } else {
-                self.places[rank].waits.push(wait);
+                self.members[rank].waits.push(wait);
             }
         }
     }
@@ -346,7 +346,7 @@ struct Sits<'a> {
 
 impl Seat for Sits<'_> {
     fn is_reachable(&self, node: NodeId) -> bool {
-        !self.world.places[self.rank].lost[node.index()]
+        !self.world.members[self.rank].lost[node.index()]
     }
 
     fn command(&mut self, _now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
@@ -373,11 +373,11 @@ impl Seat for Sits<'_> {
                     return Err(CommandRefused::Unreachable(node));
                 }
                 let wait = Wait { operation, region, offset, condition, value, depends_on };
-                self.world.places[self.rank].waits.push(wait);
+                self.world.members[self.rank].waits.push(wait);
                 return Ok(Carried::Endpoint);
             }
             Command::Cancel { operation } => {
-                let waits = &mut self.world.places[self.rank].waits;
+                let waits = &mut self.world.members[self.rank].waits;
                 let before = waits.len();
                 waits.retain(|wait| wait.operation != operation);
                 if waits.len() < before {
@@ -398,15 +398,15 @@ impl Seat for Sits<'_> {
 
 /// Gives a rank's own job access to the rank's memory.
 fn with_memory<T>(world: &mut World, rank: usize, act: impl FnOnce(&mut World, &mut VectorMemory) -> T) -> T {
-    let mut memory = std::mem::take(&mut world.places[rank].memory);
+    let mut memory = std::mem::take(&mut world.members[rank].memory);
     let result = act(world, &mut memory);
-    world.places[rank].memory = memory;
+    world.members[rank].memory = memory;
     result
 }
 
 fn job(rank: usize, count: usize) -> Box<dyn Job> {
     let array =
-        |rank: usize| (0..24_u32).flat_map(|place| (rank as f32 + place as f32).to_le_bytes()).collect();
+        |rank: usize| (0..24_u32).flat_map(|member| (rank as f32 + member as f32).to_le_bytes()).collect();
     let arrays = Arc::new(HeldArrays { element: ElementType::F32, bytes: (0..count).map(array).collect() });
     let settings = CollectiveSettings {
         algorithms: vec![Algorithm::Ring],
@@ -426,10 +426,10 @@ fn job(rank: usize, count: usize) -> Box<dyn Job> {
 /// Runs the script. The error names a rank that hangs, or a wrong result.
 fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
     let mut jobs: Vec<_> = (0..count).map(|rank| job(rank, count)).collect();
-    let place = |job: &dyn Job| {
+    let member = |job: &dyn Job| {
         let mut memory = VectorMemory::default();
         job.regions().iter().for_each(|region| memory.add(region.region, region.length as usize));
-        Place {
+        MemberState {
             memory,
             waits: Vec::new(),
             events: Vec::new(),
@@ -439,13 +439,14 @@ fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
             is_finished: false,
         }
     };
-    let places = jobs.iter().map(|job| place(job.as_ref())).collect();
+    let members = jobs.iter().map(|job| member(job.as_ref())).collect();
     let mut world =
-        World { now: Instant::ZERO, faults: faults.to_vec(), places, flights: Vec::new(), random: seed };
+        World { now: Instant::ZERO, faults: faults.to_vec(), members, flights: Vec::new(), random: seed };
     let mut beat_at = Instant(MS);
-    while !(0..count).all(|rank| world.places[rank].is_finished || world.is_dead(rank)) {
+    while !(0..count).all(|rank| world.members[rank].is_finished || world.is_dead(rank)) {
         if world.now.0 > LIMIT_NS {
-            let awaited = (0..count).filter(|rank| !world.places[*rank].is_finished && !world.is_dead(*rank));
+            let awaited =
+                (0..count).filter(|rank| !world.members[*rank].is_finished && !world.is_dead(*rank));
             let waits: Vec<_> =
                 awaited.map(|rank| format!("n{rank} waits: {}", jobs[rank].waiting_for())).collect();
             return Err(waits.join("\n"));
@@ -461,7 +462,7 @@ fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
             poll(&mut world, rank, job);
         }
         let flights = world.flights.iter().map(|flight| flight.due);
-        let wakes = (0..count).filter(|rank| !world.is_still(*rank)).map(|rank| world.places[rank].wake);
+        let wakes = (0..count).filter(|rank| !world.is_still(*rank)).map(|rank| world.members[rank].wake);
         let next = flights.chain(wakes).chain([beat_at]).min().unwrap_or(beat_at);
         world.now = Instant(next.0.max(world.now.0 + 1));
     }
@@ -477,27 +478,27 @@ fn play(count: usize, faults: &[Timed], seed: u64) -> Result<(), String> {
 
 /// Polls one rank until it has nothing more to do.
 fn poll(world: &mut World, rank: usize, job: &mut Box<dyn Job>) {
-    let is_due = world.places[rank].wake <= world.now || !world.places[rank].events.is_empty();
-    if !is_due || world.places[rank].is_finished && !job.has_last_words() {
-        world.places[rank].wake = if is_due { Instant::NEVER } else { world.places[rank].wake };
+    let is_due = world.members[rank].wake <= world.now || !world.members[rank].events.is_empty();
+    if !is_due || world.members[rank].is_finished && !job.has_last_words() {
+        world.members[rank].wake = if is_due { Instant::NEVER } else { world.members[rank].wake };
         return;
     }
     loop {
         let now = world.now;
-        for event in std::mem::take(&mut world.places[rank].events) {
+        for event in std::mem::take(&mut world.members[rank].events) {
             job.handle_event(now, &event);
         }
         let progress =
             with_memory(world, rank, |world, memory| job.advance(now, &mut Sits { world, rank }, memory));
         world.settle(rank);
-        world.places[rank].wake = match progress {
+        world.members[rank].wake = match progress {
             Progress::Running(wake) => wake.map_or(Instant::NEVER, |at| Instant(at.0.max(now.0 + 1))),
             Progress::Finished => {
-                world.places[rank].is_finished = true;
+                world.members[rank].is_finished = true;
                 Instant(now.0 + MS)
             }
         };
-        if world.places[rank].events.is_empty() {
+        if world.members[rank].events.is_empty() {
             return;
         }
     }

@@ -15,7 +15,7 @@ use rackloom::memory::{
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
 use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolMemory, PoolOptions};
-use rackloom::seal::{EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Tagger};
+use rackloom::seal::{EndNonce, KeyError, KeyLocation, LinkEnds, RackKey, Tagger};
 use rackloom::seat::answer::Answer;
 use rackloom::seat::wires::{Cabling, WatchPort};
 use rackloom::seat::{
@@ -62,7 +62,7 @@ types!(BOTH, send_and_sync:
     PendingImport, Refusal, Revoked, Seat, Seats, CommandPath,
     DeviceCounters, DeviceLease, Doorbell, End, Idle, Inserter, Offered, PortsError, Settings, SharedMemoryDevice,
     UdpDevice,
-    EndNonce, KeyError, KeyPlace, LinkEnds, RackKey, Sealed<SharedMemoryDevice>, Tagger,
+    EndNonce, KeyError, KeyLocation, LinkEnds, RackKey, Sealed<SharedMemoryDevice>, Tagger,
     Shortage, Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:

@@ -105,8 +105,8 @@ impl Loans {
     /// Returns where the bytes are, as they were lent.
     pub(crate) fn loaned(&self, number: u32) -> Option<Loaned<'_>> {
         let lent = self.lent.get(number as usize).filter(|lent| lent.holders > 0)?;
-        let place = RegionOffset { region: lent.region, offset: lent.offset };
-        Some(lent.kept.as_deref().map_or(Loaned::At(place), Loaned::Kept))
+        let location = RegionOffset { region: lent.region, offset: lent.offset };
+        Some(lent.kept.as_deref().map_or(Loaned::At(location), Loaned::Kept))
     }
 }
 

@@ -329,10 +329,10 @@ impl Local {
     }
 
     fn cancel(&mut self, operation: OperationId) -> CommandPath {
-        let Some(place) = self.waits.iter().position(|wait| wait.operation == operation) else {
+        let Some(index) = self.waits.iter().position(|wait| wait.operation == operation) else {
             return CommandPath::Frames;
         };
-        self.waits.remove(place);
+        self.waits.remove(index);
         self.ended.push(completed(operation, Err(OperationError::Cancelled)));
         CommandPath::Direct
     }

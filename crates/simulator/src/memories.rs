@@ -234,8 +234,8 @@ impl AllMemories for Memories {
     }
 }
 
-fn range_mut(memory: &mut VectorMemory, place: RegionOffset, length: u64) -> Option<&mut [u8]> {
-    let RegionOffset { region, offset } = place;
+fn range_mut(memory: &mut VectorMemory, location: RegionOffset, length: u64) -> Option<&mut [u8]> {
+    let RegionOffset { region, offset } = location;
     let (begin, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
     memory.bytes_mut(region).get_mut(begin..begin.checked_add(length)?)
 }

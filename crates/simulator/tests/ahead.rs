@@ -34,9 +34,9 @@ fn outcome(
     let mut outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
     // The number of frames that exist at once depends on the order in which members are polled.
     outcome.statistics.frames_alive_max = 0;
-    let told = simulation.events().to_vec();
+    let seen_events = simulation.events().to_vec();
     simulation.step_until(outcome.ended_at + 300_000).unwrap_or_else(|stalled| panic!("{stalled}"));
-    (outcome, told, simulation.trace_hash())
+    (outcome, seen_events, simulation.trace_hash())
 }
 
 fn compare(text: &str, rounds: u64, prepare: impl Fn(&mut Simulation)) {

@@ -88,8 +88,8 @@ impl FrameWitness for Fate {
         let Verdict { drop, corrupt_bit, duplicate, reorder_by } = *verdict;
         if edge == 0 {
             let mut fates = self.0.borrow_mut();
-            let way = usize::from(direction == Direction::Backward);
-            fates[way].push((drop, corrupt_bit.is_some(), duplicate, reorder_by));
+            let link_direction = usize::from(direction == Direction::Backward);
+            fates[link_direction].push((drop, corrupt_bit.is_some(), duplicate, reorder_by));
         }
     }
     fn not_used(&mut self, _: Instant, _: u16, _: Direction, _: &[u8], _: DropReason) {}

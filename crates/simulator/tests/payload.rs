@@ -24,13 +24,13 @@ fn run(plan: &Plan) -> (Seen, Outcome, Vec<JobResult>) {
     let jobs = (0..NODES).map(|rank| rackloom_jobs::build(plan, NodeId(rank), 7)).collect();
     let mut simulation = Simulation::new(plan, 7, jobs);
     let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    let ways = [Direction::Forward, Direction::Backward];
-    let links = (0..plan.links.len() as u16).flat_map(|edge| ways.map(|way| (edge, way)));
+    let directions = [Direction::Forward, Direction::Backward];
+    let links = (0..plan.links.len() as u16).flat_map(|edge| directions.map(|direction| (edge, direction)));
     let seen = Seen {
         ended_at: outcome.ended_at,
         statistics: simulation.statistics(),
         events: simulation.events().to_vec(),
-        links: links.map(|(edge, way)| *simulation.link_statistics(edge, way)).collect(),
+        links: links.map(|(edge, direction)| *simulation.link_statistics(edge, direction)).collect(),
     };
     let results = simulation.take_jobs().iter_mut().map(|job: &mut Box<dyn Job>| job.result()).collect();
     (seen, outcome, results)

@@ -42,7 +42,7 @@ fn near(found: f64, expected: f64, share: f64, what: &str) {
 
 #[test]
 fn patterns_take_as_long_as_their_busiest_port() {
-    let way_ns = 2.0 * DELAY_NS;
+    let path_ns = 2.0 * DELAY_NS;
     let (others, messages) = ((NODES - 1) as f64, MESSAGES as f64);
     // Messages at the busiest port.
     let experts: f64 = others * messages;
@@ -54,7 +54,7 @@ fn patterns_take_as_long_as_their_busiest_port() {
         ("experts", experts),
     ] {
         let (report, verified) = run(&plan(pattern, ""));
-        let expected = busiest * MESSAGE_NS + 2.0 * way_ns;
+        let expected = busiest * MESSAGE_NS + 2.0 * path_ns;
         near(report.completion_ns as f64, expected, 0.05, pattern);
         assert_eq!(report.bytes, report.messages * BYTES, "{pattern}");
         assert!(verified >= BYTES, "{pattern}");

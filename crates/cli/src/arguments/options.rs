@@ -233,10 +233,10 @@ mod tests {
         let cases = cases.chain(without_root.into_iter().map(|name| (name, ["--root", "n1"])));
         let of_data = [["--bytes", "8B"], ["--sizes", "8B..16B"], ["--type", "f16"]];
         for (collective, option) in cases.chain(of_data.map(|option| ("barrier", option))) {
-            let asked = [&["--collective", collective][..], &option].concat();
+            let options = [&["--collective", collective][..], &option].concat();
             // The rule holds for a collective that the file names as well.
             let in_file = format!("{{collective: {{collective: {collective}}}}}");
-            for refused in [applied("litmus", &asked), applied(&in_file, &option)] {
+            for refused in [applied("litmus", &options), applied(&in_file, &option)] {
                 let message = refused.unwrap_err().to_string();
                 let what = format!("{} means nothing to {collective}", option[0]);
                 assert!(message.contains(&what) && message.contains("hint:"), "{message}");
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_that_means_something_is_heard() {
+    fn an_option_with_an_effect_is_accepted() {
         for collective in ["broadcast", "reduce", "gather", "scatter"] {
             assert!(applied("litmus", &["--collective", collective, "--root", "n3"]).is_ok(), "{collective}");
         }

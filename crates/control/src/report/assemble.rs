@@ -492,7 +492,7 @@ fn failures_of(seat: &MemberSeat, member: Option<&MemberReport>) -> Vec<String> 
             for mismatch in &job.mismatches {
                 failures.push(format!(
                     "{name}: region{} offset {}: expected {:#04x}, found {:#04x} ({})",
-                    mismatch.region, mismatch.offset, mismatch.expected, mismatch.found, mismatch.place
+                    mismatch.region, mismatch.offset, mismatch.expected, mismatch.found, mismatch.location
                 ));
             }
             let unlisted = job.mismatch_count.saturating_sub(job.mismatches.len() as u64);

@@ -98,7 +98,7 @@ fn every_kind_of_finding_turns_the_verdict() {
         (
             |members| {
                 let mismatch =
-                    Mismatch { region: 2, offset: 77, expected: 1, found: 0, place: "guard".into() };
+                    Mismatch { region: 2, offset: 77, expected: 1, found: 0, location: "guard".into() };
                 job(members).mismatches.push(mismatch);
             },
             "n1: region2 offset 77: expected 0x01, found 0x00 (guard)",
@@ -189,10 +189,10 @@ fn a_wish_for_memory_that_was_not_granted_names_the_nodes() {
     };
     let whys: [&[&str]; 3] = [&["no huge pages"], &[], &["no huge pages", "no advice"]];
     let few: Vec<_> =
-        whys.iter().zip(0..).map(|(whys, place)| with_memory(format!("n{place}"), whys)).collect();
+        whys.iter().zip(0..).map(|(whys, index)| with_memory(format!("n{index}"), whys)).collect();
     let report = Report::assemble(context(), &few);
     assert_eq!(report.notes, ["memory of n2: no advice", "memory of n0, n2: no huge pages"]);
-    let many: Vec<_> = (0..10).map(|place| with_memory(format!("n{place}"), &["no huge pages"])).collect();
+    let many: Vec<_> = (0..10).map(|index| with_memory(format!("n{index}"), &["no huge pages"])).collect();
     let report = Report::assemble(context(), &many);
     assert_eq!(report.notes, ["memory of n0, n1, n2, n3, n4, n5, n6, n7 and 2 more: no huge pages"]);
 }

@@ -71,7 +71,7 @@ impl EventRecord {
                 ("node-reached", format!("reached {}", name(node)), vec![("node", name(node))])
             }
             Event::NodeRestarted { node } => {
-                ("node-restarted", format!("{} has begun a new life", name(node)), vec![("node", name(node))])
+                ("node-restarted", format!("{} has restarted", name(node)), vec![("node", name(node))])
             }
             Event::OrderBroken { source, class, scope, number } => (
                 ORDER_BROKEN,

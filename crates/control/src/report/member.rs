@@ -63,7 +63,7 @@ pub struct Mismatch {
     /// Value in memory.
     pub found: u8,
     /// Description of the data and its writer.
-    pub place: String,
+    pub location: String,
 }
 
 /// Number of operations on other nodes' memory, and their bytes.

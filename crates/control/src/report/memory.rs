@@ -41,7 +41,7 @@ pub struct Tiers {
 
 impl Tiers {
     /// Describes the sizes in one line.
-    fn told(&self) -> String {
+    fn text(&self) -> String {
         let Self { in_place_bytes_min, engine_bytes_min, ahead_bytes_min, measured } = self;
         let origin = if *measured { "measured" } else { "not measured" };
         format!(
@@ -106,7 +106,7 @@ pub struct MemoryReport {
 
 impl MemoryReport {
     /// Describes the device that holds the memory, and whether a pool contains it.
-    fn place(&self) -> Option<String> {
+    fn placement(&self) -> Option<String> {
         let device = self.device.as_ref()?;
         Some(if self.pool.is_some() { format!("in a pool on {device}") } else { format!("on {device}") })
     }
@@ -126,9 +126,9 @@ impl MemoryReport {
             part(self.locked_bytes, "locked"),
             bound,
             self.mapped_by.as_ref().map(|device| format!("mapped by {device}")),
-            self.place().map(|place| match &self.tiers {
-                Some(tiers) => format!("{place} ({})", tiers.told()),
-                None => place,
+            self.placement().map(|placement| match &self.tiers {
+                Some(tiers) => format!("{placement} ({})", tiers.text()),
+                None => placement,
             }),
         ];
         let parts: Vec<_> = parts.into_iter().flatten().collect();

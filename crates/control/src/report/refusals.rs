@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_with_refusals_that_nothing_provokes_fails_and_says_who_refused_whom_and_how_often() {
+    fn a_run_with_unprovoked_refusals_fails_and_names_owner_initiator_and_count() {
         let mut refused = report(2, 41);
         refused.judge_refusals(Refusals::Unexpected);
         assert_eq!(refused.verdict, Verdict::Fail);

@@ -314,8 +314,8 @@ mod tests {
         let usual = settings(&[]);
         assert!(usual.len() == 15 && !usual.contains(&rare), "{usual:?}");
         assert!(usual.contains(&"go-back-n, llr, loss 1e-4".to_owned()), "{usual:?}");
-        for asked in [("link.loss", "1e-4"), ("transport.mode", "selective")] {
-            assert!(settings(&[asked]).contains(&rare), "{asked:?}");
+        for setting in [("link.loss", "1e-4"), ("transport.mode", "selective")] {
+            assert!(settings(&[setting]).contains(&rare), "{setting:?}");
         }
     }
 

@@ -44,8 +44,8 @@ impl CreditLoop {
         let together = self.frames_per_update();
         let (whole, left_over) = (frames / together, frames % together);
         let frame_ns = self.nanoseconds(self.frame_wire_bytes);
-        let way_ns = self.round_trip_ns + self.nanoseconds(self.update_wire_bytes);
-        let cycle_ns = way_ns + (together - left_over) as f64 * frame_ns;
+        let path_ns = self.round_trip_ns + self.nanoseconds(self.update_wire_bytes);
+        let cycle_ns = path_ns + (together - left_over) as f64 * frame_ns;
         ((whole * together) as f64 * frame_ns / cycle_ns).min(1.0)
     }
 
@@ -56,9 +56,9 @@ impl CreditLoop {
     pub fn bounds(&self) -> (f64, f64) {
         let frame_ns = self.nanoseconds(self.frame_wire_bytes);
         let frames = (self.limit / self.frame_credits) as f64;
-        let way_ns = self.round_trip_ns + frame_ns + self.nanoseconds(self.update_wire_bytes);
+        let path_ns = self.round_trip_ns + frame_ns + self.nanoseconds(self.update_wire_bytes);
         let spacing_ns = self.nanoseconds((self.spacing_credits * self.unit_bytes) as f64);
-        let share = |wait_ns: f64| (frames * frame_ns / (way_ns + wait_ns)).min(1.0);
+        let share = |wait_ns: f64| (frames * frame_ns / (path_ns + wait_ns)).min(1.0);
         (share(spacing_ns), share(spacing_ns / 2.0))
     }
 
@@ -113,14 +113,14 @@ mod tests {
     }
 
     /// Returns the throughput frame by frame: each leaves when the one before has left and its credits are there.
-    fn followed(frames: usize, together: usize, frame_ns: f64, way_ns: f64) -> f64 {
+    fn followed(frames: usize, together: usize, frame_ns: f64, path_ns: f64) -> f64 {
         let (many, mut left_ns) = (20_000_usize, Vec::<f64>::new());
         for number in 0..many {
             let after_last = left_ns.last().copied().unwrap_or(0.0);
             let credits_ns = match number.checked_sub(frames) {
                 None => 0.0,
                 // The update that returns this frame's credits leaves with the last frame that it counts.
-                Some(before) => left_ns[(before / together + 1) * together - 1] + way_ns,
+                Some(before) => left_ns[(before / together + 1) * together - 1] + path_ns,
             };
             left_ns.push(after_last.max(credits_ns) + frame_ns);
         }

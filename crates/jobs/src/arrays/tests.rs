@@ -110,7 +110,7 @@ fn what_cannot_be_used_is_refused_with_a_hint() {
 }
 
 #[test]
-fn every_problem_of_every_rank_is_told_at_once() {
+fn all_problems_of_all_ranks_are_reported_together() {
     let read = |name: &str| match name {
         "rank0.npy" => Ok(simple("'<f4'", "(4,)", &[0; 16])),
         "rank1.npy" => Err("no such file".to_owned()),
@@ -139,7 +139,7 @@ fn said_of(shapes: [&str; 8]) -> Vec<String> {
 }
 
 #[test]
-fn the_few_are_told_apart_from_the_many_wherever_they_stand() {
+fn few_items_are_found_among_many_at_every_position() {
     let (few, many) = ("(2, 2)", "(4,)");
     let said = said_of([few, few, many, many, many, many, many, many]);
     assert_eq!(said.len(), 2, "{said:#?}");

@@ -108,7 +108,7 @@ impl Check {
                     offset: (element * element_bytes + byte) as u64,
                     expected: wanted[byte],
                     found: found[byte],
-                    place: format!("element {element} of the result of {what}"),
+                    location: format!("element {element} of the result of {what}"),
                 });
             }
         }

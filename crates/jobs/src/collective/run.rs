@@ -112,10 +112,10 @@ impl Surroundings for OnPoll<'_, '_> {
         let (target, source) = if transfer.source.length == 0 {
             (word, NOTHING)
         } else {
-            let place = |span: Span| (region_of(span.buffer), span.bytes(self.element.bytes()));
-            let (region, bytes) = place(transfer.source);
+            let range = |span: Span| (region_of(span.buffer), span.bytes(self.element.bytes()));
+            let (region, bytes) = range(transfer.source);
             let source = LocalRange { region, offset: bytes.start as u64, length: bytes.len() as u64 };
-            let (region, bytes) = place(transfer.target);
+            let (region, bytes) = range(transfer.target);
             (crew.address(owner, region, bytes.start as u64), source)
         };
         let body = Body::Put { target, source, signal: Some(signal) };
@@ -152,8 +152,8 @@ impl Surroundings for OnPoll<'_, '_> {
             // Only the host can do this reduction.
             Some(_) => return Ok(false),
         };
-        let place = |(buffer, offset): (Buffer, usize)| (region_of(buffer), offset as u64);
-        let (target, source, length) = (place(target), place(source), length as u64);
+        let range = |(buffer, offset): (Buffer, usize)| (region_of(buffer), offset as u64);
+        let (target, source, length) = (range(target), range(source), length as u64);
         combine(self.poll.memory, &Combine { target, source, length, how }).map_err(Fault)
     }
 

@@ -73,7 +73,7 @@ impl Findings {
         region: RegionId,
         (offset, bytes): (u64, u64),
         expected: Expected,
-        place: impl FnOnce() -> String,
+        described: impl FnOnce() -> String,
     ) -> bool {
         let mut chunk = std::mem::take(&mut self.chunk);
         chunk.resize(2 * CHUNK_BYTES, 0);
@@ -93,17 +93,17 @@ impl Findings {
         }
         self.chunk = chunk;
         if let (Some((_, _, 0)), Expected::Fenced(pattern, index)) = (wrong, expected) {
-            let place = place();
+            let described = described();
             let is_unsent =
-                self.check_unsent(memory, region, (offset, bytes), (pattern, index), place.clone());
+                self.check_unsent(memory, region, (offset, bytes), (pattern, index), described.clone());
             if is_unsent && self.refusals.len() < KEPT_MAX {
-                self.refusals.push(format!("without its data: {place}"));
+                self.refusals.push(format!("without its data: {described}"));
             }
             return false;
         }
         if let Some((at, expected, found)) = wrong {
             let offset = offset + at;
-            self.mismatch(|| Mismatch { region: region.0, offset, expected, found, place: place() });
+            self.mismatch(|| Mismatch { region: region.0, offset, expected, found, location: described() });
         }
         let right = wrong.is_none() && done >= bytes;
         self.verified_bytes += if right { bytes } else { 0 };
@@ -117,9 +117,9 @@ impl Findings {
         region: RegionId,
         range: (u64, u64),
         (pattern, index): (Pattern, u64),
-        place: String,
+        location: String,
     ) -> bool {
-        self.check(memory, region, range, Expected::AtMost(pattern, index), || place)
+        self.check(memory, region, range, Expected::AtMost(pattern, index), || location)
     }
 
     /// Compares a word of memory with its expected value.
@@ -127,7 +127,7 @@ impl Findings {
         &mut self,
         (region, offset): (RegionId, u64),
         (found, expected): (u64, u64),
-        place: impl FnOnce() -> String,
+        described: impl FnOnce() -> String,
     ) {
         if found == expected {
             self.verified_bytes += 8;
@@ -140,7 +140,7 @@ impl Findings {
             offset: offset + at as u64,
             expected: expected_bytes[at],
             found: found_bytes[at],
-            place: format!("{}: word is {found:#x}, must be {expected:#x}", place()),
+            location: format!("{}: word is {found:#x}, must be {expected:#x}", described()),
         });
     }
 }

@@ -131,7 +131,7 @@ struct Builder {
 }
 
 impl Builder {
-    fn place(&mut self, content: Content, bytes: u64, misalignment: u64) {
+    fn add(&mut self, content: Content, bytes: u64, misalignment: u64) {
         let offset = (self.cursor + GUARD_BYTES).next_multiple_of(64) + misalignment;
         self.guard_until(offset);
         self.extents.push(Extent { offset, bytes, content });
@@ -182,9 +182,9 @@ impl Area {
         for (number, case) in cases.iter().enumerate() {
             // The distance is set when the area is placed.
             let (distance, number) = (0, number as u16);
-            slots.place(Content::Slot { distance, case: number }, case.bytes, case.misalignment);
+            slots.add(Content::Slot { distance, case: number }, case.bytes, case.misalignment);
             if case.kind.has_flag() {
-                flags.place(Content::Flag { distance, case: number }, 8, 0);
+                flags.add(Content::Flag { distance, case: number }, 8, 0);
             }
             offsets.push((slots.cursor - case.bytes, flags.cursor.saturating_sub(8)));
         }
@@ -254,15 +254,15 @@ impl Layout {
 
     fn with_sizes(ranks: u16, settings: &LitmusSettings, near_bytes_max: u64, far_bytes_max: u64) -> Self {
         let mut control = Builder::default();
-        control.place(Content::Abort, 8, 0);
+        control.add(Content::Abort, 8, 0);
         for round in 0..BARRIER_WORDS as u16 {
-            control.place(Content::Barrier { round }, 8, 0);
+            control.add(Content::Barrier { round }, 8, 0);
         }
         let mut contended = Builder::default();
         for word in ContendedWord::ALL {
             // A 4-byte word is in the upper half of an 8-byte one, so a wider update would hit guards.
-            contended.place(Content::Contended(word), word.bytes(), if word.is_four() { 4 } else { 0 });
-            contended.place(Content::Ledger(word), 8, 0);
+            contended.add(Content::Contended(word), word.bytes(), if word.is_four() { 4 } else { 0 });
+            contended.add(Content::Ledger(word), 8, 0);
         }
         Self {
             ranks,

@@ -65,11 +65,11 @@ impl Litmus {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
-        let place = self.position();
+        let activity = self.position();
         match why {
-            Why::Loss(reason) => self.findings.excused.push(format!("broke off at {place}: {reason}")),
-            Why::Fault(reason) => self.findings.fail(format!("broke off at {place}: {reason}")),
-            Why::Refusal(reason) => self.findings.refusals.push(format!("broke off at {place}: {reason}")),
+            Why::Loss(reason) => self.findings.excused.push(format!("broke off at {activity}: {reason}")),
+            Why::Fault(reason) => self.findings.fail(format!("broke off at {activity}: {reason}")),
+            Why::Refusal(reason) => self.findings.refusals.push(format!("broke off at {activity}: {reason}")),
         }
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.

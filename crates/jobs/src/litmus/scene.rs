@@ -23,7 +23,7 @@ enum Purpose {
     Flag,
     Token,
     Initial,
-    Place,
+    Offset,
 }
 
 /// Maximum number of contenders in a compare-swap loop: each success makes all others retry.
@@ -126,7 +126,7 @@ impl Scene {
     /// Returns the offset in the readable region at which a read case begins.
     pub(crate) fn read_offset(&self, owner: u16, case: u16, bytes: u64, misalignment: u64) -> u64 {
         let room = self.layout.region_bytes(READABLE) - bytes;
-        let parts = [Purpose::Place as u64, self.round.into(), self.rank.into(), owner.into(), case.into()];
+        let parts = [Purpose::Offset as u64, self.round.into(), self.rank.into(), owner.into(), case.into()];
         let anywhere = fold(self.settings.seed, &parts) % (room - 64).max(1);
         anywhere / 64 * 64 + misalignment
     }
@@ -134,7 +134,7 @@ impl Scene {
     /// Returns the offset in a writer's readable region at which the data of a message to an owner begins.
     pub(crate) fn read_offset_of(&self, owner: u16, writer: u16, number: u16, bytes: u64) -> u64 {
         let room = self.layout.region_bytes(READABLE) - bytes;
-        let parts = [Purpose::Place as u64, self.round.into(), owner.into(), writer.into(), number.into()];
+        let parts = [Purpose::Offset as u64, self.round.into(), owner.into(), writer.into(), number.into()];
         fold(self.settings.seed, &parts) % room.max(1)
     }
 

@@ -108,19 +108,19 @@ fn it_fails_where_a_rule_is_broken_once() {
 /// Returns positions in extents of each kind at which a changed byte must be detected.
 fn planted(toy: &mut Toy) -> Vec<(rackloom_protocol::RegionId, u64, &'static str)> {
     let layout = &toy.job(1).scene.layout;
-    let mut places =
+    let mut positions =
         vec![(READABLE, 77, "read-only"), (READABLE, layout.region_bytes(READABLE) - 1, "read-only")];
     for region in [CONTROL, DATA] {
         let extents: Vec<_> = layout.extents(region).filter(|extent| extent.bytes > 0).collect();
         let guards: Vec<_> = extents.iter().filter(|extent| extent.content == Content::Guard).collect();
         for guard in [guards[0], guards[guards.len() / 2], guards[guards.len() - 1]] {
-            places.push((region, guard.offset, "guard"));
-            places.push((region, guard.offset + guard.bytes - 1, "guard"));
+            positions.push((region, guard.offset, "guard"));
+            positions.push((region, guard.offset + guard.bytes - 1, "guard"));
         }
         let slots = extents.iter().filter(|extent| matches!(extent.content, Content::Slot { .. }));
-        places.extend(slots.step_by(9).map(|slot| (region, slot.offset + slot.bytes / 2, "round")));
+        positions.extend(slots.step_by(9).map(|slot| (region, slot.offset + slot.bytes / 2, "round")));
     }
-    places
+    positions
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn a_byte_planted_in_the_owners_memory_is_found_by_the_owner() {
         let found = &results[1].mismatches;
         assert_eq!(found.len(), 1, "{region} {offset}: {found:?}");
         assert_eq!((found[0].region, found[0].offset), (region.0, offset));
-        assert!(found[0].place.contains(word), "{found:?}");
+        assert!(found[0].location.contains(word), "{found:?}");
         assert!(results[0].is_pass() && results[2].is_pass());
     }
 }
@@ -220,7 +220,7 @@ fn what_survivors_hold_is_still_checked_after_a_death() {
         toy.announce_loss(rank, 2);
     }
     toy.run().unwrap();
-    assert_eq!(toy.job(0).result().mismatches[0].place, "guard");
+    assert_eq!(toy.job(0).result().mismatches[0].location, "guard");
     assert_eq!(toy.job(1).result().mismatch_count, 0);
 }
 

@@ -83,8 +83,8 @@ impl Exchange {
     /// Returns the time per message in nanoseconds.
     pub(crate) fn time_ns(&self) -> f64 {
         let took_ns = self.begun.map_or(0, |begun| self.ended.since(begun)) as f64;
-        let ways = if self.case.operation == PairOperation::Send { 2.0 } else { 1.0 };
-        took_ns / (self.messages - self.warm_up) as f64 / ways
+        let crossings = if self.case.operation == PairOperation::Send { 2.0 } else { 1.0 };
+        took_ns / (self.messages - self.warm_up) as f64 / crossings
     }
 
     /// Returns the number of complete messages, with those of the warm-up.

@@ -249,7 +249,7 @@ impl Measurement {
                     offset: *done + at as u64,
                     expected: wanted[at],
                     found: found[at],
-                    place: format!("{} of {} bytes", case.operation.name(), case.bytes),
+                    location: format!("{} of {} bytes", case.operation.name(), case.bytes),
                 });
             }
             *wrong += different;

@@ -213,10 +213,10 @@ impl Traffic {
 
     fn message(&self, crew: &Crew, target: u16) -> Body {
         let slot = u64::from(self.rank) * self.settings.bytes;
-        let place = crew.address(target, INBOX, slot);
+        let slot_address = crew.address(target, INBOX, slot);
         if self.settings.pattern == PatternName::SmallStores {
             return Body::Store {
-                target: place,
+                target: slot_address,
                 data: self.data(self.rank),
                 completion: Completion::Visible,
             };
@@ -225,7 +225,7 @@ impl Traffic {
         let (region, offset, key) = (word.region, word.offset, word.key);
         let signal = Signal { region, offset, key, kind: SignalKind::Add, value: 1 };
         let source = LocalRange { region: SOURCE, offset: 0, length: self.settings.bytes };
-        let target = if self.settings.bytes == 0 { word } else { place };
+        let target = if self.settings.bytes == 0 { word } else { slot_address };
         Body::Put { target, source, signal: Some(signal) }
     }
 
@@ -287,7 +287,7 @@ impl Traffic {
                         offset: slot + at as u64,
                         expected: wanted[at],
                         found: found[at],
-                        place: format!("message from {}", poll.crew.name(source)),
+                        location: format!("message from {}", poll.crew.name(source)),
                     });
                 }
             }

@@ -87,8 +87,8 @@ impl Scheme {
     fn next_in_circle(&self, rank: u16) -> u16 {
         let mut circle: Vec<u16> = (0..self.ranks).collect();
         circle.sort_by_key(|one| fold(self.seed, &[PURPOSE, u64::from(*one) << 32]));
-        let place = circle.iter().position(|one| *one == rank).unwrap_or(0);
-        circle[(place + 1) % circle.len()]
+        let index = circle.iter().position(|one| *one == rank).unwrap_or(0);
+        circle[(index + 1) % circle.len()]
     }
 }
 

@@ -15,7 +15,7 @@ mod window;
 pub use key::{KeyError, RackKey, Tagger};
 pub(crate) use link::LinkSeal;
 pub use link::{EndNonce, LinkEnds, TRAILER_BYTES};
-pub use rackloom_control::key::KeyPlace;
+pub use rackloom_control::key::KeyLocation;
 
 /// Length of a tag, in bytes.
 pub const TAG_BYTES: usize = key::TAG_BYTES;

@@ -93,7 +93,7 @@ impl FaultPlayer {
     /// Returns the links on which the script affects the frames that this member sends.
     #[must_use]
     pub fn scripted_edges(&self) -> Vec<u16> {
-        self.scheduler.iter().flat_map(FaultScheduler::ways).map(|way| way.edge).collect()
+        self.scheduler.iter().flat_map(FaultScheduler::directions).map(|direction| direction.edge).collect()
     }
 
     /// Returns whether there are faults to play.
@@ -180,9 +180,9 @@ impl FaultPlayer {
     ) -> io::Result<Vec<FaultAction>> {
         let Self { scheduler: Some(scheduler), edges, .. } = self else { return Ok(Vec::new()) };
         let hands = RefCell::new(&mut *ports);
-        let frames = |way: LinkDirection| {
+        let frames = |direction: LinkDirection| {
             let mut ports = hands.borrow_mut();
-            port_of(edges, way).and_then(|port| Some(ports.faults(port)?.data_frames())).unwrap_or(0)
+            port_of(edges, direction).and_then(|port| Some(ports.faults(port)?.data_frames())).unwrap_or(0)
         };
         scheduler.advance(now, frames, position);
         while let Some(event) = scheduler.poll_notification() {
@@ -223,8 +223,8 @@ impl FaultPlayer {
         ports: &mut Ports,
         notices: &mut impl FaultNotices,
     ) -> io::Result<()> {
-        let mut hand = |way: LinkDirection, act: &dyn Fn(&mut dyn FaultHand)| {
-            if let Some(hand) = port_of(&self.edges, way).and_then(|port| ports.faults(port)) {
+        let mut hand = |direction: LinkDirection, act: &dyn Fn(&mut dyn FaultHand)| {
+            if let Some(hand) = port_of(&self.edges, direction).and_then(|port| ports.faults(port)) {
                 act(hand);
             }
         };
@@ -234,8 +234,8 @@ impl FaultPlayer {
                     notices.fault(line)?;
                 }
             }
-            FaultAction::Set { way, conditions } => hand(*way, &|hand| hand.set(conditions)),
-            FaultAction::Drop { way, numbers } => hand(*way, &|hand| hand.drop_from_now(numbers)),
+            FaultAction::Set { direction, conditions } => hand(*direction, &|hand| hand.set(conditions)),
+            FaultAction::Drop { direction, numbers } => hand(*direction, &|hand| hand.drop_from_now(numbers)),
             FaultAction::Memory(_) | FaultAction::Revoke => {}
             FaultAction::Pause { for_ns } => {
                 notices.pausing(*for_ns)?;
@@ -255,7 +255,7 @@ impl FaultPlayer {
     }
 }
 
-fn port_of(edges: &[u16], way: LinkDirection) -> Option<PortId> {
-    let port = edges.iter().position(|edge| *edge == way.edge)?;
+fn port_of(edges: &[u16], direction: LinkDirection) -> Option<PortId> {
+    let port = edges.iter().position(|edge| *edge == direction.edge)?;
     Some(PortId(port as u16))
 }

@@ -158,7 +158,7 @@ fn either_side_can_be_opened_anew() {
 }
 
 #[test]
-fn a_full_ring_asks_to_be_told_of_room() {
+fn a_full_ring_requests_a_notification_of_room() {
     let (mut producer, mut consumer) = ring();
     while producer.slot(500).unwrap().is_some() {
         producer.commit(500);

@@ -217,10 +217,10 @@ fn trigger(draws: &mut RandomDraws, plan: &Plan, reach: DrawLimits) -> Trigger {
             JobPosition::last(plan).unwrap_or(JobPosition { run: PROGRESS_MAX / 2, step: PROGRESS_MAX });
         let run = 1 + draws.below(PROGRESS_MAX) / 2;
         let step = 1 + draws.below(PROGRESS_MAX);
-        let place = JobPosition { run: run.min(last.run), step: step.min(last.step) };
-        return Trigger::Reached { node: draws.owner(plan), place };
+        let position = JobPosition { run: run.min(last.run), step: step.min(last.step) };
+        return Trigger::Reached { node: draws.owner(plan), position };
     }
-    Trigger::Frames { way: one_way(draws, plan), count: 1 + draws.below(FRAMES_MAX) }
+    Trigger::Frames { direction: one_way(draws, plan), count: 1 + draws.below(FRAMES_MAX) }
 }
 
 fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) -> Fault {
@@ -239,19 +239,20 @@ fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) ->
             let mut numbers: Vec<_> = (0..1 + draws.below(4)).map(|_| 1 + draws.below(FRAMES_MAX)).collect();
             numbers.sort_unstable();
             numbers.dedup();
-            Fault::Drop { ways: ways(draws, plan), numbers }
+            Fault::Drop { directions: directions(draws, plan), numbers }
         }
         Kind::Partition => {
             let members: Vec<_> =
                 (0..plan.members.len() as u16).map(NodeId).filter(|_| draws.one_in(3)).collect();
             let sides = select::boundary(plan, &members);
-            let ways = if sides.is_empty() { ways(draws, plan) } else { sides };
-            Fault::Links { ways, conditions: Conditions { is_cut: true, ..Conditions::default() } }
+            let directions = if sides.is_empty() { directions(draws, plan) } else { sides };
+            Fault::Links { directions, conditions: Conditions { is_cut: true, ..Conditions::default() } }
         }
         _ => {
-            let ways = if kind == Kind::PluggedLate { cables(draws, plan) } else { ways(draws, plan) };
-            let conditions = conditions(draws, plan, &ways, kind, reach);
-            Fault::Links { ways, conditions }
+            let directions =
+                if kind == Kind::PluggedLate { cables(draws, plan) } else { directions(draws, plan) };
+            let conditions = conditions(draws, plan, &directions, kind, reach);
+            Fault::Links { directions, conditions }
         }
     }
 }
@@ -259,7 +260,7 @@ fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) ->
 fn conditions(
     draws: &mut RandomDraws,
     plan: &Plan,
-    ways: &[LinkDirection],
+    directions: &[LinkDirection],
     kind: Kind,
     reach: DrawLimits,
 ) -> Conditions {
@@ -278,15 +279,15 @@ fn conditions(
         }
         Kind::LossByContent => Conditions { picked: Some((pick(draws), rate)), ..none },
         // A rate share applies only to links with a rate.
-        Kind::Slow if ways.iter().all(|way| has_rate(plan, *way)) => {
+        Kind::Slow if directions.iter().all(|direction| has_rate(plan, *direction)) => {
             Conditions { rate_share: draws.of(&[0.9, 0.5, 0.25, 0.1, 0.01]), ..none }
         }
         _ => Conditions { loss: rate, ..none },
     }
 }
 
-fn has_rate(plan: &Plan, way: LinkDirection) -> bool {
-    plan.links[usize::from(way.edge)].profile.rate_bits_per_s.is_some()
+fn has_rate(plan: &Plan, direction: LinkDirection) -> bool {
+    plan.links[usize::from(direction.edge)].profile.rate_bits_per_s.is_some()
 }
 
 /// Returns a selection by one or two kinds of operations, or by a range of packet numbers, or both.
@@ -305,7 +306,7 @@ fn one_way(draws: &mut RandomDraws, plan: &Plan) -> LinkDirection {
 }
 
 /// Returns one direction, one link, all links of a member, all links of a plane, or all links.
-fn ways(draws: &mut RandomDraws, plan: &Plan) -> Vec<LinkDirection> {
+fn directions(draws: &mut RandomDraws, plan: &Plan) -> Vec<LinkDirection> {
     match draws.below(10) {
         0..=4 => vec![one_way(draws, plan)],
         5..=6 => {
@@ -350,15 +351,15 @@ mod tests {
         let events = scripts.iter().flat_map(|script| &script.events);
         let is_late = |event: &&FaultEvent| event.trigger == Trigger::At(0) && event.timing.for_ns.is_some();
         let late = events.filter(is_late).filter_map(|event| match &event.fault {
-            Fault::Links { ways, conditions } if conditions.is_unplugged => Some(ways.clone()),
+            Fault::Links { directions, conditions } if conditions.is_unplugged => Some(directions.clone()),
             _ => None,
         });
         let late: Vec<_> = late.collect();
         let of_plane = links_where(&plan, |edge, _| plan.links[usize::from(edge)].edge.plane.0 == 1);
         let of_member = links_where(&plan, |_, ends| ends.contains(&NodeId(2)));
         let cable = links_where(&plan, |edge, _| edge == 0);
-        for (what, ways) in [("plane 1", of_plane), ("n2", of_member), ("a cable", cable)] {
-            assert!(late.contains(&ways), "{what} never comes late");
+        for (what, directions) in [("plane 1", of_plane), ("n2", of_member), ("a cable", cable)] {
+            assert!(late.contains(&directions), "{what} never comes late");
         }
     }
 

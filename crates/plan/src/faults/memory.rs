@@ -73,7 +73,7 @@ pub struct MemoryFaults {
     late_ns: u64,
     fail: Chance,
     stream: Stream,
-    asked: u64,
+    requests: u64,
     sources: Stream,
     read: u64,
     waiting: VecDeque<(Instant, MemoryToken, Kept)>,
@@ -92,7 +92,7 @@ impl MemoryFaults {
             late_ns: 0,
             fail: Chance::new(0.0),
             stream: stream(b" memory"),
-            asked: 0,
+            requests: 0,
             sources: stream(b" sources"),
             read: 0,
             waiting: VecDeque::new(),
@@ -107,8 +107,8 @@ impl MemoryFaults {
 
     /// Returns true if the next request fails. Call it once for each request.
     pub fn fails(&mut self) -> bool {
-        self.asked += 1;
-        self.fail.hits(self.stream.at(self.asked))
+        self.requests += 1;
+        self.fail.hits(self.stream.at(self.requests))
     }
 
     /// Returns true if the bytes of the next frame cannot be read. Call it once for each sent frame with bytes of memory.

@@ -164,8 +164,8 @@ fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> T
     demand(reader, fields, "after", &after, &["frames", "way"]);
     let AfterKeys { frames: count, .. } = reader.section(&after, AfterKeys::default());
     let nowhere = LinkDirection { edge: 0, direction: crate::impair::Direction::Forward };
-    let way = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
-    Trigger::Frames { way, count }
+    let direction = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
+    Trigger::Frames { direction, count }
 }
 
 fn progress_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
@@ -173,8 +173,8 @@ fn progress_reached(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -
     demand(reader, fields, "when", &when, &["node"]);
     let node = reader.value(&when, "node", NodeId(0), |text| select::endpoint(plan, text));
     let WhenKeys { run, step, .. } = reader.section(&when, WhenKeys::default());
-    let place = JobPosition { run, step };
-    Trigger::Reached { node, place }
+    let position = JobPosition { run, step };
+    Trigger::Reached { node, position }
 }
 
 /// Reports required keys that a table does not have.
@@ -236,14 +236,14 @@ fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, event: &Even
             FaultKind::Kill => Fault::Kill(members),
             _ => {
                 let conditions = Conditions { is_cut: true, ..Conditions::default() };
-                Fault::Links { ways: select::boundary(plan, &members), conditions }
+                Fault::Links { directions: select::boundary(plan, &members), conditions }
             }
         };
     }
-    let ways = resolve(reader, fields, |word| select::directions(plan, word));
+    let directions = resolve(reader, fields, |word| select::directions(plan, word));
     match kind {
-        FaultKind::Drop => Fault::Drop { ways, numbers: frame_numbers(reader, fields) },
-        _ => Fault::Links { ways, conditions: conditions(reader, fields, event) },
+        FaultKind::Drop => Fault::Drop { directions, numbers: frame_numbers(reader, fields) },
+        _ => Fault::Links { directions, conditions: conditions(reader, fields, event) },
     }
 }
 

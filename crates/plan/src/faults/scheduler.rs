@@ -5,7 +5,7 @@
 //! Active conditions are computed anew from all active events, so that overlapping faults leave no residue.
 //!
 //! A trigger that is observed here and affects another member goes to the engine ([`FaultScheduler::poll_notification`]), which passes it to the
-//! scheduler of that member ([`FaultScheduler::told`]). The scheduler applies no fault and reads no clock.
+//! scheduler of that member ([`FaultScheduler::event_began`]). The scheduler applies no fault and reads no clock.
 
 use std::collections::VecDeque;
 
@@ -31,14 +31,14 @@ pub enum FaultAction {
     /// Apply conditions to frames of an outgoing direction from now on.
     Set {
         /// Direction. This member is its sender.
-        way: LinkDirection,
+        direction: LinkDirection,
         /// Conditions to apply.
         conditions: Conditions,
     },
     /// Lose single data frames of an outgoing direction.
     Drop {
         /// Direction. This member is its sender.
-        way: LinkDirection,
+        direction: LinkDirection,
         /// Numbers of the frames. 1 is the next data frame.
         numbers: Vec<u64>,
     },
@@ -80,7 +80,7 @@ struct Part {
     /// Time from which the trigger counts. `None` is the time at which the links came up.
     origin: Option<Instant>,
     /// Affected directions that this member sends in.
-    ways: Vec<LinkDirection>,
+    directions: Vec<LinkDirection>,
     /// True if this member itself is affected.
     affects_member: bool,
     trigger_watch: TriggerWatch,
@@ -92,20 +92,21 @@ struct Part {
 
 impl Part {
     fn of(number: usize, event: &FaultEvent, plan: &Plan, member: NodeId, origin: Option<Instant>) -> Self {
-        let ways = event.fault.ways();
-        let own: Vec<_> = ways.iter().copied().filter(|way| way.sender(plan) == member).collect();
+        let chosen = event.fault.directions();
+        let own: Vec<_> =
+            chosen.iter().copied().filter(|direction| direction.sender(plan) == member).collect();
         let members = event.fault.members();
         let is_watched = match event.trigger {
             Trigger::At(_) => true,
-            Trigger::Frames { way, .. } => way.sender(plan) == member,
+            Trigger::Frames { direction, .. } => direction.sender(plan) == member,
             Trigger::Reached { node, .. } => node == member,
         };
-        let is_alone = own.len() == ways.len() && members.iter().all(|affected| *affected == member);
+        let is_alone = own.len() == chosen.len() && members.iter().all(|affected| *affected == member);
         Self {
             number,
             event: event.clone(),
             origin,
-            ways: own,
+            directions: own,
             affects_member: members.contains(&member),
             trigger_watch: match event.trigger {
                 _ if !is_watched => TriggerWatch::Elsewhere,
@@ -125,7 +126,7 @@ impl Part {
     }
 
     fn is_affected(&self) -> bool {
-        self.affects_member || !self.ways.is_empty()
+        self.affects_member || !self.directions.is_empty()
     }
 
     fn strength(&self, now: Instant) -> Option<f64> {
@@ -147,7 +148,7 @@ pub struct FaultScheduler {
     actions: VecDeque<FaultAction>,
     notifications: VecDeque<usize>,
     needs_place: bool,
-    place: JobPosition,
+    position: JobPosition,
 }
 
 impl FaultScheduler {
@@ -172,7 +173,7 @@ impl FaultScheduler {
             actions: VecDeque::new(),
             notifications: VecDeque::new(),
             needs_place: false,
-            place: JobPosition::default(),
+            position: JobPosition::default(),
         }
     }
 
@@ -188,9 +189,9 @@ impl FaultScheduler {
         let numbered = (first..).zip(events);
         let parts: Vec<_> =
             numbered.map(|(number, event)| Part::of(number, event, plan, member, origin)).collect();
-        for way in parts.iter().flat_map(|part| &part.ways) {
-            if !self.set.iter().any(|(known, _)| known == way) {
-                self.set.push((*way, Conditions::default()));
+        for direction in parts.iter().flat_map(|part| &part.directions) {
+            if !self.set.iter().any(|(known, _)| known == direction) {
+                self.set.push((*direction, Conditions::default()));
             }
         }
         let is_place = |part: &Part| matches!(part.event.trigger, Trigger::Reached { .. });
@@ -205,14 +206,14 @@ impl FaultScheduler {
     }
 
     /// Returns the directions that link faults may affect. Only these need an impairment layer.
-    pub fn ways(&self) -> impl Iterator<Item = LinkDirection> {
-        self.set.iter().map(|(way, _)| *way)
+    pub fn directions(&self) -> impl Iterator<Item = LinkDirection> {
+        self.set.iter().map(|(direction, _)| *direction)
     }
 
     /// Returns the active conditions on an outgoing direction, or `None` if no fault ever affects it.
     #[must_use]
     pub fn conditions(&self, edge: u16) -> Option<&Conditions> {
-        self.set.iter().find(|(way, _)| way.edge == edge).map(|(_, conditions)| conditions)
+        self.set.iter().find(|(direction, _)| direction.edge == edge).map(|(_, conditions)| conditions)
     }
 
     /// Excludes ports from the wait for links, because the members at their other ends start later.
@@ -249,17 +250,17 @@ impl FaultScheduler {
     }
 
     /// Updates triggers and conditions. Call it after each poll of the member. `data_frames` returns the number of data frames sent in
-    /// a direction, and `place` the progress of the job.
+    /// a direction, and `position` the progress of the job.
     pub fn advance(
         &mut self,
         now: Instant,
         data_frames: impl Fn(LinkDirection) -> u64,
-        place: impl FnOnce() -> Option<JobPosition>,
+        position: impl FnOnce() -> Option<JobPosition>,
     ) {
         if self.needs_place {
-            self.place = self.place.max(place().unwrap_or_default());
+            self.position = self.position.max(position().unwrap_or_default());
         }
-        let (here, links_up_at, notifications) = (self.place, self.links_up_at, &mut self.notifications);
+        let (here, links_up_at, notifications) = (self.position, self.links_up_at, &mut self.notifications);
         for part in &mut self.parts {
             let Some(origin) = part.origin.or(links_up_at) else { continue };
             if part.since.is_some() || !part.is_watched() {
@@ -267,8 +268,8 @@ impl FaultScheduler {
             }
             let (is_due, since) = match part.event.trigger {
                 Trigger::At(at_ns) => (now.since(origin) >= at_ns, origin + at_ns),
-                Trigger::Frames { way, count } => (data_frames(way) >= count, now),
-                Trigger::Reached { place, .. } => (here >= place, now),
+                Trigger::Frames { direction, count } => (data_frames(direction) >= count, now),
+                Trigger::Reached { position, .. } => (here >= position, now),
             };
             if is_due {
                 part.since = Some(since);
@@ -304,12 +305,12 @@ impl FaultScheduler {
 
     /// Updates the active conditions.
     fn act(&mut self, now: Instant) {
-        for place in 0..self.parts.len() {
-            self.begin_or_end(now, place);
+        for index in 0..self.parts.len() {
+            self.begin_or_end(now, index);
         }
         let parts = &self.parts;
-        for (way, known) in &mut self.set {
-            let on = parts.iter().filter(|part| part.ways.contains(way));
+        for (direction, known) in &mut self.set {
+            let on = parts.iter().filter(|part| part.directions.contains(direction));
             let holds = on.filter_map(|part| match (&part.event.fault, part.strength(now)) {
                 (Fault::Links { conditions, .. }, Some(strength)) => Some(conditions.scaled(strength)),
                 _ => None,
@@ -317,7 +318,7 @@ impl FaultScheduler {
             let holds = holds.fold(Conditions::default(), |all, one| all.joined(&one));
             if holds != *known {
                 *known = holds;
-                self.actions.push_back(FaultAction::Set { way: *way, conditions: holds });
+                self.actions.push_back(FaultAction::Set { direction: *direction, conditions: holds });
             }
         }
         self.act_on_memory(now);
@@ -336,8 +337,8 @@ impl FaultScheduler {
         }
     }
 
-    fn begin_or_end(&mut self, now: Instant, place: usize) {
-        let part = &mut self.parts[place];
+    fn begin_or_end(&mut self, now: Instant, index: usize) {
+        let part = &mut self.parts[index];
         let number = part.number;
         let Some(since) = part.since.filter(|_| part.is_affected()) else { return };
         let (begun, is_on) = (part.event.timing.begun(now.since(since)), part.strength(now).is_some());
@@ -362,9 +363,11 @@ impl FaultScheduler {
 /// late because of one pause does not stop again for another pause in the past.
 fn one_time_actions(part: &Part, on_since_ns: Option<u64>) -> Vec<FaultAction> {
     match &part.event.fault {
-        Fault::Drop { numbers, .. } => {
-            part.ways.iter().map(|way| FaultAction::Drop { way: *way, numbers: numbers.clone() }).collect()
-        }
+        Fault::Drop { numbers, .. } => part
+            .directions
+            .iter()
+            .map(|direction| FaultAction::Drop { direction: *direction, numbers: numbers.clone() })
+            .collect(),
         Fault::Pause(_) if part.affects_member => {
             let left_ns = on_since_ns.and_then(|since_ns| part.event.timing.left_ns(since_ns));
             left_ns.map(|for_ns| FaultAction::Pause { for_ns }).into_iter().collect()

@@ -64,14 +64,14 @@ pub enum Fault {
     /// Conditions on directions of links, in addition to the profiles of the rack file.
     Links {
         /// Affected directions.
-        ways: Vec<LinkDirection>,
+        directions: Vec<LinkDirection>,
         /// Conditions on them.
         conditions: Conditions,
     },
     /// Loss of single data frames.
     Drop {
         /// Affected directions.
-        ways: Vec<LinkDirection>,
+        directions: Vec<LinkDirection>,
         /// Numbers of the frames, counted from one at the beginning of the event.
         numbers: Vec<u64>,
     },
@@ -133,7 +133,7 @@ pub enum Trigger {
     /// Number of data frames that have been sent in a direction.
     Frames {
         /// Direction in which frames are counted.
-        way: LinkDirection,
+        direction: LinkDirection,
         /// Number of frames.
         count: u64,
     },
@@ -142,7 +142,7 @@ pub enum Trigger {
         /// Node whose progress counts.
         node: NodeId,
         /// Run and step.
-        place: JobPosition,
+        position: JobPosition,
     },
 }
 
@@ -221,9 +221,9 @@ impl LinkDirection {
 impl Fault {
     /// Returns the affected directions of links.
     #[must_use]
-    pub fn ways(&self) -> &[LinkDirection] {
+    pub fn directions(&self) -> &[LinkDirection] {
         match self {
-            Self::Links { ways, .. } | Self::Drop { ways, .. } => ways,
+            Self::Links { directions, .. } | Self::Drop { directions, .. } => directions,
             Self::Pause(_) | Self::Kill(_) | Self::Memory { .. } | Self::Revoke(_) => &[],
         }
     }

@@ -32,10 +32,10 @@ pub fn shrink(
         }
         size = if size == 1 { 0 } else { size.div_ceil(2) };
     }
-    for place in 0..events.len() {
-        while let Some(simpler) = simpler(&events[place]).into_iter().find_map(|simpler| {
+    for index in 0..events.len() {
+        while let Some(simpler) = simpler(&events[index]).into_iter().find_map(|simpler| {
             let mut candidate = events.clone();
-            candidate[place] = simpler;
+            candidate[index] = simpler;
             try_out(&candidate).then_some(candidate)
         }) {
             events = simpler;
@@ -55,12 +55,14 @@ fn simpler(event: &FaultEvent) -> Vec<FaultEvent> {
     if ramp_ns > 0 {
         forms.push(FaultEvent { timing: Timing { ramp_ns: 0, ..event.timing }, ..event.clone() });
     }
-    if let Fault::Links { ways, conditions } = &event.fault
-        && ways.len() > 1
+    if let Fault::Links { directions, conditions } = &event.fault
+        && directions.len() > 1
     {
-        let halves = ways.chunks(ways.len().div_ceil(2));
-        let with =
-            |ways: &[super::LinkDirection]| Fault::Links { ways: ways.to_vec(), conditions: *conditions };
+        let halves = directions.chunks(directions.len().div_ceil(2));
+        let with = |directions: &[super::LinkDirection]| Fault::Links {
+            directions: directions.to_vec(),
+            conditions: *conditions,
+        };
         forms.extend(halves.map(|half| FaultEvent { fault: with(half), ..event.clone() }));
     }
     forms
@@ -90,7 +92,7 @@ mod tests {
                 small
                     .events
                     .iter()
-                    .all(|event| event.timing.every_ns.is_none() && event.fault.ways().len() < 2)
+                    .all(|event| event.timing.every_ns.is_none() && event.fault.directions().len() < 2)
             );
         }
     }
@@ -99,11 +101,11 @@ mod tests {
     fn shrinking_stops_after_the_given_number_of_attempts() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}}", "r").expect("a rack");
         let script = draw(&plan, 3, DrawLimits { begin_ns: 1_000, last_ns: 5_000 });
-        let mut asked = 0;
+        let mut tried = 0;
         shrink(&script, 3, |_| {
-            asked += 1;
+            tried += 1;
             true
         });
-        assert!(asked <= 3, "{asked}");
+        assert!(tried <= 3, "{tried}");
     }
 }

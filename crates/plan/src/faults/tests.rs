@@ -29,21 +29,22 @@ fn mistakes(text: &str) -> Vec<String> {
 
 #[test]
 fn targets_name_links_directions_members_and_planes() {
-    let ways = |place: &str| {
-        let script = script(&format!("  - {{what: down, where: {place}}}"));
+    let chosen = |location: &str| {
+        let script = script(&format!("  - {{what: down, where: {location}}}"));
         let plan = ring();
-        script.events[0].fault.ways().iter().map(|way| way.name(&plan)).collect::<Vec<_>>()
+        script.events[0].fault.directions().iter().map(|direction| direction.name(&plan)).collect::<Vec<_>>()
     };
-    assert_eq!(ways("n0->n1"), ["n0->n1"]);
-    assert_eq!(ways("n1->n0"), ["n1->n0"]);
-    assert_eq!(ways("n1--n0"), ["n0->n1", "n1->n0"]);
-    assert_eq!(ways("n1"), ["n0->n1", "n1->n0", "n1->n2", "n2->n1"]);
-    assert_eq!(ways("[n0->n1, n0--n1]"), ["n0->n1", "n1->n0"], "each once");
-    assert_eq!(ways("plane 0").len(), 8);
-    assert_eq!(ways("all").len(), 8);
+    assert_eq!(chosen("n0->n1"), ["n0->n1"]);
+    assert_eq!(chosen("n1->n0"), ["n1->n0"]);
+    assert_eq!(chosen("n1--n0"), ["n0->n1", "n1->n0"]);
+    assert_eq!(chosen("n1"), ["n0->n1", "n1->n0", "n1->n2", "n2->n1"]);
+    assert_eq!(chosen("[n0->n1, n0--n1]"), ["n0->n1", "n1->n0"], "each once");
+    assert_eq!(chosen("plane 0").len(), 8);
+    assert_eq!(chosen("all").len(), 8);
     let split = script("  - {what: partition, where: [n0, n1]}");
     let plan = ring();
-    let cut: Vec<_> = split.events[0].fault.ways().iter().map(|way| way.name(&plan)).collect();
+    let cut: Vec<_> =
+        split.events[0].fault.directions().iter().map(|direction| direction.name(&plan)).collect();
     assert_eq!(cut, ["n1->n2", "n2->n1", "n3->n0", "n0->n3"]);
 }
 
@@ -118,30 +119,34 @@ fn contradictions_are_refused() {
 
 #[test]
 fn a_job_trigger_needs_a_job_with_runs_and_steps() {
-    let found = |job: &str, place: &str| {
+    let found = |job: &str, location: &str| {
         let plan = format!("{{name: r, shape: {{ring: {{nodes: 4}}}}, job: {job}}}");
         let plan = Plan::parse(&plan, "r").unwrap_or_else(|error| panic!("{error}"));
-        let text = format!("name: t\nevents: [{{what: kill, where: n1, when: {{node: n2, {place}}}}}]\n");
+        let text = format!("name: t\nevents: [{{what: kill, where: n1, when: {{node: n2, {location}}}}}]\n");
         FaultScript::parse(&text, "t", &plan).err().map(|error| error.to_string()).unwrap_or_default()
     };
     let refused = found("none", "run: 3");
     assert!(refused.contains("job none has no runs and steps") && refused.contains("t:2:10"), "{refused}");
-    for (job, place) in [
+    for (job, location) in [
         ("{litmus: {rounds: 2}}", "run: 3"),
         ("{litmus: {rounds: 2}}", "step: 7"),
         ("{traffic: {messages: 5}}", "run: 2"),
         ("{traffic: {messages: 5}}", "step: 21"),
     ] {
-        assert!(found(job, place).contains("never comes to run"), "{job} {place}: {}", found(job, place));
+        assert!(
+            found(job, location).contains("never comes to run"),
+            "{job} {location}: {}",
+            found(job, location)
+        );
     }
-    for (job, place) in [
+    for (job, location) in [
         ("{litmus: {rounds: 2}}", "run: 2, step: 6"),
         ("{traffic: {messages: 5}}", "step: 20"),
         ("{latency: {}}", "run: 2, step: 3"),
         ("{bandwidth: {}}", "run: 2, step: 3"),
         ("{collective: {}}", "run: 3, step: 9"),
     ] {
-        assert_eq!(found(job, place), "", "{job} {place}");
+        assert_eq!(found(job, location), "", "{job} {location}");
     }
 }
 
@@ -201,9 +206,9 @@ fn actions(
     scheduler: &mut FaultScheduler,
     now: u64,
     frames: u64,
-    place: Option<JobPosition>,
+    position: Option<JobPosition>,
 ) -> Vec<FaultAction> {
-    scheduler.advance(Instant(now), |_| frames, || place);
+    scheduler.advance(Instant(now), |_| frames, || position);
     std::iter::from_fn(|| scheduler.poll()).collect()
 }
 
@@ -213,11 +218,11 @@ fn time_counts_from_the_last_link_and_a_flap_comes_and_goes() {
     let mut scheduler = lit(&script, 0);
     assert_eq!(actions(&mut scheduler, 1_199, 0, None), []);
     assert_eq!(scheduler.next_due(Instant(1_199)), Instant(1_200));
-    let way = script.events[0].fault.ways()[0];
+    let direction = script.events[0].fault.directions()[0];
     let cut = Conditions { is_cut: true, ..Conditions::default() };
     let (on, off) = (
-        FaultAction::Set { way, conditions: cut },
-        FaultAction::Set { way, conditions: Conditions::default() },
+        FaultAction::Set { direction, conditions: cut },
+        FaultAction::Set { direction, conditions: Conditions::default() },
     );
     let say = |begins, time| FaultAction::Report { event: 0, begins, time };
     for (now, expected, next) in [
@@ -284,8 +289,8 @@ fn frames_are_counted_where_they_leave() {
     assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_notification()), (vec![], Some(0)));
     let mut dropper = lit(&script, 2);
     dropper.event_began(Instant(2_002), 0);
-    let way = script.events[0].fault.ways()[0];
-    let drop = FaultAction::Drop { way, numbers: vec![2] };
+    let direction = script.events[0].fault.directions()[0];
+    let drop = FaultAction::Drop { direction, numbers: vec![2] };
     let over = FaultAction::Report { event: 0, begins: true, time: 1 };
     assert_eq!(std::iter::from_fn(|| dropper.poll()).collect::<Vec<_>>(), [over, drop]);
 }
@@ -300,8 +305,8 @@ fn faults_added_later_count_from_then_and_join_active_ones() {
     scheduler.add(7, &more.events, &ring(), NodeId(0), Some(Instant(9_000)));
     assert_eq!(actions(&mut scheduler, 9_049, 0, None), []);
     assert_eq!(scheduler.next_due(Instant(9_049)), Instant(9_050));
-    let way = script.events[0].fault.ways()[0];
-    let set = |loss| FaultAction::Set { way, conditions: Conditions { loss, ..Conditions::default() } };
+    let direction = script.events[0].fault.directions()[0];
+    let set = |loss| FaultAction::Set { direction, conditions: Conditions { loss, ..Conditions::default() } };
     let say = |begins| FaultAction::Report { event: 7, begins, time: 1 };
     assert_eq!(actions(&mut scheduler, 9_050, 0, None), [say(true), set(0.3)]);
     assert_eq!(actions(&mut scheduler, 9_150, 0, None), [say(false), set(0.1)]);
@@ -392,8 +397,8 @@ fn invalid_memory_faults_and_frame_selections_are_refused() {
         ("{what: slow-memory, where: n0}", "by"),
     ] {
         let text = format!("name: t\nevents: [{event}]\n");
-        let told_all = FaultScript::parse(&text, "t", &ring()).expect_err(event).to_string();
-        assert!(told_all.contains(found), "{event}: {told_all}");
+        let message = FaultScript::parse(&text, "t", &ring()).expect_err(event).to_string();
+        assert!(message.contains(found), "{event}: {message}");
     }
     let star = Plan::parse("{name: r, shape: {star: {nodes: 2, planes: 1}}}", "r").expect("a rack");
     let text = "name: t\nevents: [{what: revoke, where: s0}]\n";

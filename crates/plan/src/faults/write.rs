@@ -30,15 +30,15 @@ fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
         format!("where: [{}]", names.join(", "))
     };
     match &event.fault {
-        Fault::Links { ways, conditions } => {
+        Fault::Links { directions, conditions } => {
             words.extend(kind_of(conditions));
-            words.insert(1, places(ways, plan));
+            words.insert(1, locations(directions, plan));
         }
-        Fault::Drop { ways, numbers } => {
+        Fault::Drop { directions, numbers } => {
             let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
             words.extend([
                 "what: drop".to_owned(),
-                places(ways, plan),
+                locations(directions, plan),
                 format!("frames: [{}]", numbers.join(", ")),
             ]);
         }
@@ -56,10 +56,12 @@ fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
     }
     words.push(match event.trigger {
         Trigger::At(at_ns) => format!("at: {}", time(at_ns)),
-        Trigger::Frames { way, count } => format!("after: {{frames: {count}, way: {}}}", way.name(plan)),
-        Trigger::Reached { node, place } => {
+        Trigger::Frames { direction, count } => {
+            format!("after: {{frames: {count}, way: {}}}", direction.name(plan))
+        }
+        Trigger::Reached { node, position } => {
             let name = &plan.members[node.index()].name;
-            format!("when: {{node: {name}, run: {}, step: {}}}", place.run, place.step)
+            format!("when: {{node: {name}, run: {}, step: {}}}", position.run, position.step)
         }
     });
     let timing = &event.timing;
@@ -111,8 +113,8 @@ fn kind_of(conditions: &Conditions) -> Vec<String> {
     }
 }
 
-fn places(ways: &[LinkDirection], plan: &Plan) -> String {
-    let names: Vec<_> = ways.iter().map(|way| way.name(plan)).collect();
+fn locations(directions: &[LinkDirection], plan: &Plan) -> String {
+    let names: Vec<_> = directions.iter().map(|direction| direction.name(plan)).collect();
     format!("where: [{}]", names.join(", "))
 }
 

@@ -38,12 +38,12 @@ pub(crate) const fn below(random: u64, bound: u64) -> u64 {
     ((random as u128 * bound as u128) >> 64) as u64
 }
 
-/// Returns number `place` of the stream of a seed, from 0 to below 1. Used for random times and offsets.
+/// Returns number `number` of the stream of a seed, from 0 to below 1. Used for random times and offsets.
 #[must_use]
-pub fn random_share(seed: u64, place: u64) -> f64 {
+pub fn random_share(seed: u64, number: u64) -> f64 {
     // Adjacent seeds must not give the same numbers with a shift of one.
     const APART: u64 = 0x2545_F491_4F6C_DD1D;
-    let state = seed.wrapping_mul(APART).wrapping_add(place.wrapping_mul(GOLDEN));
+    let state = seed.wrapping_mul(APART).wrapping_add(number.wrapping_mul(GOLDEN));
     (mix(state) >> 11) as f64 / (1_u64 << 53) as f64
 }
 

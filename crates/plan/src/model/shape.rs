@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn parallel_links_are_told_apart_by_a_number() {
+    fn parallel_links_are_distinguished_by_a_number() {
         let mut shape = Shape::with_nodes(2);
         shape.join(NodeId(0), NodeId(1), Plane(0));
         shape.join(NodeId(1), NodeId(0), Plane(1));

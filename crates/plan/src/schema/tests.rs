@@ -198,8 +198,8 @@ fn every_key_is_read() {
             let text = [&lines[..index], &[broken.as_str()], &lines[index + 1..]].concat().join("\n");
             let error = Plan::parse(&text, "broken").expect_err(line);
             let number = u32::try_from(index + 1).unwrap();
-            let heard = error.mistakes.iter().any(|mistake| mistake.line == number);
-            assert!(heard, "{line} is not read:\n{error}");
+            let is_reported = error.mistakes.iter().any(|mistake| mistake.line == number);
+            assert!(is_reported, "{line} is not read:\n{error}");
         }
     }
 }

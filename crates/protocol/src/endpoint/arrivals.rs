@@ -126,17 +126,17 @@ impl Endpoint {
                 self.note_work(peer);
                 Ok(())
             }
-            Arrival::Hold(place)
-                if has_room && self.takes_early(peer, (place, port), header, frame.operations()) =>
+            Arrival::Hold(slot)
+                if has_room && self.takes_early(peer, (slot, port), header, frame.operations()) =>
             {
-                receiver_of(peer, header).note_taken(place, header.first_operation);
+                receiver_of(peer, header).note_taken(slot, header.first_operation);
                 self.carry_out((lease, port), header, frame.operations(), peer);
                 self.take_early(header.class, peer);
                 Ok(())
             }
-            Arrival::Hold(place) => {
+            Arrival::Hold(slot) => {
                 let receiver = receiver_of(peer, header);
-                receiver.hold(place, lease, port, frame.bytes());
+                receiver.hold(slot, lease, port, frame.bytes());
                 if is_planted(PlantedBug::AckBeforeVisible) {
                     receiver.visible = header.first_operation.wrapping_add(header.operation_count.into());
                 }
@@ -242,19 +242,19 @@ impl Endpoint {
     /// Executes held packets early: signals whose data is visible now.
     fn take_early(&mut self, class: Class, peer: &mut Peer) {
         loop {
-            let is_ready = |place: usize, held: &Held| {
+            let is_ready = |slot: usize, held: &Held| {
                 let is_ready = |(header, operations): (FabricHeader, &[u8])| {
-                    self.takes_early(peer, (place, held.port), &header, operations)
+                    self.takes_early(peer, (slot, held.port), &header, operations)
                 };
                 read(held).is_some_and(is_ready)
             };
             if !self.has_room_to_serve(peer, class) {
                 return;
             }
-            let Some(place) = peer.receivers[class.index()].find_held(is_ready) else { return };
-            let Some(held) = peer.receivers[class.index()].take_at(place) else { return };
+            let Some(slot) = peer.receivers[class.index()].find_held(is_ready) else { return };
+            let Some(held) = peer.receivers[class.index()].take_at(slot) else { return };
             if let Some((header, operations)) = read(&held) {
-                peer.receivers[class.index()].note_taken(place, header.first_operation);
+                peer.receivers[class.index()].note_taken(slot, header.first_operation);
                 self.carry_out((held.lease, held.port), &header, operations, peer);
             }
             self.give_back(held, class, peer);

@@ -187,8 +187,8 @@ impl Endpoint {
     pub(super) fn fail_flushes(&mut self, node: NodeId, posted: Option<u32>) -> bool {
         let mut is_told = false;
         for flush in &mut self.flushes {
-            let Some(place) = flush.marks.iter().position(|mark| mark.node == node) else { continue };
-            let mark = flush.marks.swap_remove(place);
+            let Some(index) = flush.marks.iter().position(|mark| mark.node == node) else { continue };
+            let mark = flush.marks.swap_remove(index);
             if flush.failed.is_none() {
                 flush.failed = Some((node, OperationError::OutcomeUnknown));
                 is_told |= posted.is_some_and(|posted| is_ahead(mark.request, posted));

@@ -27,10 +27,10 @@ pub(super) struct FailedOperations(Vec<Range>);
 impl FailedOperations {
     /// Records that the operations from `first` to before `end` failed. All operations before `visible` are complete.
     pub(super) fn note(&mut self, first: u32, end: u32, error: Option<OperationError>, visible: u32) {
-        let place = self.0.iter().rposition(|known| !is_ahead(known.first, first)).map_or(0, |last| last + 1);
-        match place.checked_sub(1).map(|last| &mut self.0[last]) {
+        let index = self.0.iter().rposition(|known| !is_ahead(known.first, first)).map_or(0, |last| last + 1);
+        match index.checked_sub(1).map(|last| &mut self.0[last]) {
             Some(last) if last.end == first && last.error == error => last.end = end,
-            _ => self.0.insert(place, Range { first, end, error }),
+            _ => self.0.insert(index, Range { first, end, error }),
         }
         let past = self.0.iter().take_while(|known| !is_ahead(known.end, visible)).count();
         self.0.drain(..past.saturating_sub(1));
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_run_over_and_come_before_their_turn() {
+    fn numbers_wrap_and_arrive_out_of_order() {
         let mut failed_operations = FailedOperations::default();
         let visible = u32::MAX - 3;
         failed_operations.note(2, 3, FAILED, visible);

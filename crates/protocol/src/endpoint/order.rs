@@ -96,11 +96,11 @@ impl Endpoint {
         paths.order == OrderScope::Region && paths.keeps_order
     }
 
-    /// Returns true if a held packet may be executed early. `place` is its slot, `port` its port of arrival.
+    /// Returns true if a held packet may be executed early. `slot` is its slot in the window, `port` its port of arrival.
     pub(super) fn takes_early(
         &self,
         peer: &Peer,
-        (place, port): (usize, PortId),
+        (slot, port): (usize, PortId),
         header: &FabricHeader,
         operations: &[u8],
     ) -> bool {
@@ -117,7 +117,7 @@ impl Endpoint {
         // W-46
         // Earlier packets on this path, which usually are signals that wait for data, must not be overtaken.
         let overtakes = || {
-            paths.order == OrderScope::Path && peer.receivers[header.class.index()].holds_before(place, port)
+            paths.order == OrderScope::Path && peer.receivers[header.class.index()].holds_before(slot, port)
         };
         header.class == Class::Bulk && is_complete_put(peer, header, operations) && !overtakes()
     }

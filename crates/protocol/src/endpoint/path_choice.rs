@@ -53,8 +53,8 @@ impl PathChoice {
     /// Returns the path with the shortest queue; the next in round robin among equals.
     pub(super) fn least(&mut self, waiting: impl Fn(PortId) -> usize) -> PortId {
         let count = self.ports.len();
-        let places = (1..=count).map(|step| (self.next + step) % count);
-        self.next = places.min_by_key(|place| waiting(self.ports[*place])).unwrap_or(0);
+        let indices = (1..=count).map(|step| (self.next + step) % count);
+        self.next = indices.min_by_key(|index| waiting(self.ports[*index])).unwrap_or(0);
         self.ports[self.next]
     }
 }

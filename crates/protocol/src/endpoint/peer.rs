@@ -248,8 +248,8 @@ impl Peer {
     #[cold]
     fn serve_before_others(&mut self, class: Class, entry: Serving) {
         let serving = &mut self.serving[class.index()];
-        let place = serving.partition_point(|other| !is_ahead(other.first, entry.first));
-        serving.insert(place, entry);
+        let slot = serving.partition_point(|other| !is_ahead(other.first, entry.first));
+        serving.insert(slot, entry);
     }
 
     /// Returns the first operation before `number` that was neither served nor given up, if any: operations executed

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn weighted_divides_bytes_by_weight_and_leaves_no_turn_to_who_has_nothing() {
+    fn weighted_divides_bytes_by_weight_and_skips_empty_queues() {
         let mut weighted = arbiter(ArbiterKind::Weighted, &[3, 1, 1, 5]);
         assert_eq!(sent(&mut weighted, &[0, 1], 700, 4_000), [3_000, 1_000, 0, 0]);
         let shares = sent(&mut weighted, &[0, 1, 3], 999, 9_000);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn every_channel_is_asked_once() {
+    fn every_channel_is_queried_once() {
         let mut fair = arbiter(ArbiterKind::RoundRobin, &[]);
         fair.grant(Channel(2), 10);
         assert_eq!(fair.channel_order().map(|channel| channel.0).collect::<Vec<_>>(), [3, 0, 1, 2]);

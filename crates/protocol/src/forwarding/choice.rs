@@ -18,8 +18,8 @@ impl Forwarder {
         let is_sound = |port: &PortId| self.links[port.index()].state() != LinkState::Suspect;
         let sound = self.table.ports(destination).filter(is_sound).count();
         // Ports with a late neighbour are second choice.
-        let ways = || self.table.ports(destination).filter(move |port| sound == 0 || is_sound(port));
-        let count = if sound > 0 { sound } else { ways().count() };
+        let routes = || self.table.ports(destination).filter(move |port| sound == 0 || is_sound(port));
+        let count = if sound > 0 { sound } else { routes().count() };
         if count == 0 {
             return None;
         }
@@ -27,18 +27,18 @@ impl Forwarder {
         let path = match self.config.paths.policy {
             PathPolicy::Spray => {
                 let word = self.choices.wrapping_mul(STEP) ^ u32::from(self.config.node.0) << 16;
-                ways().nth(hash_word(word) as usize % count)
+                routes().nth(hash_word(word) as usize % count)
             }
             // Among the ports with the shortest queue, the next in round robin.
             PathPolicy::LeastQueue => (0..)
-                .zip(ways())
-                .min_by_key(|(place, port)| {
+                .zip(routes())
+                .min_by_key(|(slot, port)| {
                     let over_dateline = self.config.ports[port.index()].is_dateline;
                     let leaves_on = self.config.channels.next(channel, over_dateline);
-                    (self.backlog(*port, leaves_on, 0), (place + count - turn) % count)
+                    (self.backlog(*port, leaves_on, 0), (slot + count - turn) % count)
                 })
                 .map(|(_, port)| port),
-            _ => ways().nth(turn),
+            _ => routes().nth(turn),
         };
         self.choices = self.choices.wrapping_add(1);
         path

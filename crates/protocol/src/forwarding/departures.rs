@@ -50,8 +50,8 @@ impl Forwarder {
                     || link.pause.as_ref().is_some_and(|pause| pause.is_due(now))
                     || (!egress.acks.is_empty() && link.carries())
                     || egress.data.any(|channel, queue| {
-                        self.next_index(port, channel).is_some_and(|place| {
-                            let length = queue[place].length;
+                        self.next_index(port, channel).is_some_and(|slot| {
+                            let length = queue[slot].length;
                             link.admits(channel, link.credits(channel).cost(length), length)
                                 || (!link.accounts.is_stalled(channel) && link.carries())
                         })
@@ -183,15 +183,15 @@ impl Forwarder {
         channel: Channel,
         out: &mut [u8],
     ) -> Option<Transmit> {
-        let place = self.next_index(port, channel)?;
-        let length = self.egress[port.index()].data.of(channel)[place].length;
+        let slot = self.next_index(port, channel)?;
+        let length = self.egress[port.index()].data.of(channel)[slot].length;
         let link = &self.links[port.index()];
         let cost = link.credits(channel).cost(length);
         if !link.admits(channel, cost, length) {
             self.note_stall(now, port, channel, length);
             return None;
         }
-        let transit = self.egress[port.index()].data.of_mut(channel).remove(place)?;
+        let transit = self.egress[port.index()].data.of_mut(channel).remove(slot)?;
         if let Some(marks) = &mut self.marks {
             marks.leave(port, channel, transit.length);
         }

@@ -54,8 +54,8 @@ impl InOrder {
     /// Removes a frame that leaves or is given up, at any position.
     pub(super) fn leave(&mut self, transit: &Transit) {
         let line = self.ingresses[transit.ingress.index()].lines.of_mut(transit.channel);
-        if let Some(place) = line.iter().position(|lease| *lease == transit.lease) {
-            line.remove(place);
+        if let Some(slot) = line.iter().position(|lease| *lease == transit.lease) {
+            line.remove(slot);
         }
     }
 

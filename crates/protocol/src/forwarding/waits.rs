@@ -61,8 +61,8 @@ pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
 /// Iterates over the waits that hold the slots that this one waits for.
 fn successors(waits: &[Wait], index: usize) -> impl Iterator<Item = usize> {
     let wait = &waits[index];
-    let place = (wait.edge, wait.channel.unwrap_or_default());
-    let holds = move |other: &Wait| other.member == wait.toward && other.arrived_over.contains(&place);
+    let lane = (wait.edge, wait.channel.unwrap_or_default());
+    let holds = move |other: &Wait| other.member == wait.toward && other.arrived_over.contains(&lane);
     (0..waits.len()).zip(waits).filter(move |(_, other)| holds(other)).map(|(index, _)| index)
 }
 
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_on_another_channel_are_in_nobodys_way() {
+    fn frames_on_another_channel_block_no_frame() {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
         waits.iter_mut().for_each(|wait| wait.channel = Some(Channel(0)));
         assert!(circle(&waits).is_some());

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn each_channel_asks_for_itself_until_all_of_its_credits_are_free() {
+    fn each_channel_requests_credits_until_all_of_its_own_are_free() {
         let mut accounts = accounts();
         accounts.consume(Channel(1), 30);
         assert!(

@@ -261,8 +261,8 @@ impl Heartbeats {
 /// Returns the offset of a member's heartbeats within an interval, in nanoseconds.
 const fn phase_ns(interval_ns: u64, member: NodeId) -> u64 {
     let member = member.0 as u64;
-    let place = member * PHASES_TO_NEXT % PHASES;
-    interval_ns / PHASES * place + interval_ns / SHARERS_PER_INTERVAL * (member / PHASES)
+    let phase = member * PHASES_TO_NEXT % PHASES;
+    interval_ns / PHASES * phase + interval_ns / SHARERS_PER_INTERVAL * (member / PHASES)
 }
 
 #[cfg(test)]

@@ -136,11 +136,11 @@ mod tests {
         assert_eq!(channels.count(), 8);
         let start = channels.first(Class::Bulk, false);
         assert_eq!((start, channels.first(Class::Bulk, true)), (Channel(2), Channel(6)));
-        let way = [false, true, false, true].iter().scan(start, |channel, over_dateline| {
+        let path = [false, true, false, true].iter().scan(start, |channel, over_dateline| {
             *channel = channels.next(*channel, *over_dateline);
             Some(channel.0)
         });
-        assert_eq!(way.collect::<Vec<_>>(), [2, 6, 6, 6]);
+        assert_eq!(path.collect::<Vec<_>>(), [2, 6, 6, 6]);
         assert_eq!(channels.lane(Channel(6)), 2);
     }
 
@@ -148,12 +148,12 @@ mod tests {
     fn by_hop_a_frame_climbs_wherever_it_is_passed_on_up_to_the_top() {
         let channels = climbing(Rise::Hop, 3);
         let mut channel = channels.first(Class::Reply, true);
-        let mut way = Vec::new();
+        let mut path = Vec::new();
         for _ in 0..4 {
-            way.push(channel.0);
+            path.push(channel.0);
             channel = channels.next(channel, false);
         }
-        assert_eq!(way, [1, 5, 9, 9]);
+        assert_eq!(path, [1, 5, 9, 9]);
     }
 
     #[test]

@@ -48,12 +48,12 @@ impl Hops {
 
     /// Adds a hop towards a member. Returns false if it was present.
     pub(super) fn insert(&mut self, member: NodeId, port: PortId) -> bool {
-        let Err(place) = self.towards(member).binary_search(&port) else { return false };
+        let Err(slot) = self.towards(member).binary_search(&port) else { return false };
         let Few { count, ports } = &mut self.few[member.index()];
         let end = usize::from(*count);
         if end < FEW {
-            ports.copy_within(place..end, place + 1);
-            ports[place] = port;
+            ports.copy_within(slot..end, slot + 1);
+            ports[slot] = port;
             *count += 1;
             return true;
         }
@@ -61,7 +61,7 @@ impl Hops {
             *count = ASIDE;
             self.many.insert(member, ports.to_vec());
         }
-        self.many.entry(member).or_default().insert(place, port);
+        self.many.entry(member).or_default().insert(slot, port);
         true
     }
 

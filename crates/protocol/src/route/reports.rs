@@ -319,7 +319,7 @@ mod tests {
 
     // W-63
     #[test]
-    fn who_is_up_with_another_life_is_not_up_with_this_one() {
+    fn a_link_that_is_up_with_another_incarnation_is_not_up_with_this_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let mut hear = |origin: u16, incarnation: u64, edges: &[(u16, Option<u64>)]| {
             let edges = edges.iter().map(|(edge, of)| {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_of_the_origin_is_not_told_again() {
+    fn a_report_is_not_sent_to_a_neighbour_of_its_origin() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let live = || [PortId(0), PortId(1)].into_iter();
         let of_three =

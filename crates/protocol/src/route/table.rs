@@ -375,7 +375,7 @@ mod tests {
             let graph = Graph { members: vec![MemberRole::Endpoint; members], edges };
             let mut grown = Table::new(graph.clone().into());
             let mut live = vec![false; graph.edges.len()];
-            let mut ways = vec![Vec::new(); members];
+            let mut routes = vec![Vec::new(); members];
             grown.compute(NodeId(0), &ports, &[], |_| false);
             assert_eq!(grown.take_found(), Found::Anew);
             for _ in 0..40 {
@@ -389,7 +389,7 @@ mod tests {
                 }
                 grown.compute(NodeId(0), &ports, &heard, |edge| live[usize::from(edge)]);
                 let found = grown.take_found();
-                for (member, before) in ways.iter_mut().enumerate() {
+                for (member, before) in routes.iter_mut().enumerate() {
                     let now: Vec<_> = grown.ports(NodeId(member as u16)).collect();
                     let is_told = match &found {
                         Found::Anew => true,

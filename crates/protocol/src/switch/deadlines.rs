@@ -26,8 +26,8 @@ impl Deadlines {
     }
 
     pub(super) fn set(&mut self, port: PortId, at: Instant) {
-        let Some(place) = self.at.get_mut(port.index()) else { return };
-        let before = core::mem::replace(place, at);
+        let Some(deadline) = self.at.get_mut(port.index()) else { return };
+        let before = core::mem::replace(deadline, at);
         let soonest = self.soonest.get_mut();
         match *soonest {
             Some(known) if at <= known => *soonest = Some(at),

@@ -18,7 +18,7 @@ const BODY_BYTES: usize = 96;
 #[derive(Debug, Default)]
 pub struct PacketQueue {
     /// Ring of slots: none, or a power of two.
-    places: Vec<Packet>,
+    slots: Vec<Packet>,
     /// Slot of the oldest packet.
     front: usize,
     length: usize,
@@ -40,22 +40,22 @@ impl PacketQueue {
     }
 
     #[inline]
-    fn place(&self, index: usize) -> usize {
-        (self.front + index) & (self.places.len().wrapping_sub(1))
+    fn slot(&self, index: usize) -> usize {
+        (self.front + index) & (self.slots.len().wrapping_sub(1))
     }
 
     /// Returns the packet at an index, counted from the oldest.
     #[must_use]
     #[inline]
     pub fn get(&self, index: usize) -> Option<&Packet> {
-        if index < self.length { self.places.get(self.place(index)) } else { None }
+        if index < self.length { self.slots.get(self.slot(index)) } else { None }
     }
 
     /// Returns the packet at an index for changes.
     #[inline]
     pub fn get_mut(&mut self, index: usize) -> Option<&mut Packet> {
-        let place = self.place(index);
-        if index < self.length { self.places.get_mut(place) } else { None }
+        let slot = self.slot(index);
+        if index < self.length { self.slots.get_mut(slot) } else { None }
     }
 
     /// Returns the newest packet.
@@ -73,26 +73,26 @@ impl PacketQueue {
 
     /// Iterates over the packets, oldest first.
     pub fn iter(&self) -> impl Iterator<Item = &Packet> {
-        let (behind, ahead) = self.places.split_at(self.front);
+        let (behind, ahead) = self.slots.split_at(self.front);
         ahead.iter().chain(behind).take(self.length)
     }
 
     /// Iterates over the packets for changes, oldest first.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Packet> {
-        let (behind, ahead) = self.places.split_at_mut(self.front);
+        let (behind, ahead) = self.slots.split_at_mut(self.front);
         ahead.iter_mut().chain(behind).take(self.length)
     }
 
     /// Adds an empty packet, whose first operation has this number.
     #[inline]
     pub fn open(&mut self, first_operation: u32) -> &mut Packet {
-        if self.length == self.places.len() {
+        if self.length == self.slots.len() {
             self.grow();
         }
-        let place = self.place(self.length);
+        let slot = self.slot(self.length);
         self.length += 1;
-        self.make_ready(place + 1);
-        let packet = &mut self.places[place];
+        self.make_ready(slot + 1);
+        let packet = &mut self.slots[slot];
         packet.begin(first_operation);
         packet
     }
@@ -100,9 +100,9 @@ impl PacketQueue {
     /// Allocates the buffer of the slot that is used next, and loads its cache line. After some hundred long payloads
     /// that line is in no cache, and waiting for it when it is written would take a tenth of the time of a put.
     #[inline]
-    fn make_ready(&mut self, place: usize) {
-        let place = place & (self.places.len() - 1);
-        let next = &mut self.places[place];
+    fn make_ready(&mut self, slot: usize) {
+        let slot = slot & (self.slots.len() - 1);
+        let next = &mut self.slots[slot];
         if next.body.capacity() == 0 {
             next.body.reserve(BODY_BYTES);
         }
@@ -114,23 +114,23 @@ impl PacketQueue {
         if self.length == 0 {
             return self.open(first_operation);
         }
-        let place = self.place(self.length - 1);
-        &mut self.places[place]
+        let slot = self.slot(self.length - 1);
+        &mut self.slots[slot]
     }
 
     #[cold]
     fn grow(&mut self) {
-        self.places.rotate_left(self.front);
+        self.slots.rotate_left(self.front);
         self.front = 0;
-        let places = (2 * self.places.len()).max(4);
-        self.places.resize_with(places, Packet::default);
+        let slots = (2 * self.slots.len()).max(4);
+        self.slots.resize_with(slots, Packet::default);
     }
 
     /// Removes the oldest packet.
     #[inline]
     pub fn close_front(&mut self) {
         if self.length > 0 {
-            self.front = self.place(1);
+            self.front = self.slot(1);
             self.length -= 1;
         }
     }
@@ -147,7 +147,7 @@ impl Index<usize> for PacketQueue {
     #[inline]
     fn index(&self, index: usize) -> &Packet {
         assert!(index < self.length, "packet {index} of {}", self.length);
-        &self.places[self.place(index)]
+        &self.slots[self.slot(index)]
     }
 }
 
@@ -155,8 +155,8 @@ impl IndexMut<usize> for PacketQueue {
     #[inline]
     fn index_mut(&mut self, index: usize) -> &mut Packet {
         assert!(index < self.length, "packet {index} of {}", self.length);
-        let place = self.place(index);
-        &mut self.places[place]
+        let slot = self.slot(index);
+        &mut self.slots[slot]
     }
 }
 

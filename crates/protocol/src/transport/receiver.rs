@@ -156,51 +156,51 @@ impl Receiver {
     }
 
     /// Holds a packet in the slot that `judge` returned.
-    pub fn hold(&mut self, place: usize, lease: LeaseId, port: PortId, frame: &[u8]) {
-        self.make_place(place);
+    pub fn hold(&mut self, slot: usize, lease: LeaseId, port: PortId, frame: &[u8]) {
+        self.make_slot(slot);
         let mut bytes = self.pool.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame);
-        self.held[place] = Some(Early::Held(Held { lease, port, bytes }));
+        self.held[slot] = Some(Early::Held(Held { lease, port, bytes }));
         self.ack_due = true;
     }
 
     /// Records that the operations of the packet in this slot were executed early.
-    pub fn note_taken(&mut self, place: usize, first_operation: u32) {
-        self.make_place(place);
-        self.held[place] = Some(Early::Taken { first_operation });
+    pub fn note_taken(&mut self, slot: usize, first_operation: u32) {
+        self.make_slot(slot);
+        self.held[slot] = Some(Early::Taken { first_operation });
         self.ack_due = true;
     }
 
-    fn make_place(&mut self, place: usize) {
-        while self.held.len() <= place {
+    fn make_slot(&mut self, slot: usize) {
+        while self.held.len() <= slot {
             self.held.push_back(None);
         }
     }
 
     /// Returns the slot of the first held packet that satisfies the condition, which gets slot and packet.
     pub fn find_held(&self, is_wanted: impl Fn(usize, &Held) -> bool) -> Option<usize> {
-        let mut places = self.held.iter().enumerate();
-        let found = places.find(|(place, early)| match early {
-            Some(Early::Held(held)) => is_wanted(*place, held),
+        let mut slots = self.held.iter().enumerate();
+        let found = slots.find(|(slot, early)| match early {
+            Some(Early::Held(held)) => is_wanted(*slot, held),
             _ => false,
         });
-        found.map(|(place, _)| place)
+        found.map(|(slot, _)| slot)
     }
 
     /// Returns true if a packet from this port is held before this slot.
     #[must_use]
-    pub fn holds_before(&self, place: usize, port: PortId) -> bool {
-        let mut before = self.held.iter().take(place);
+    pub fn holds_before(&self, slot: usize, port: PortId) -> bool {
+        let mut before = self.held.iter().take(slot);
         before.any(|early| matches!(early, Some(Early::Held(held)) if held.port == port))
     }
 
     /// Removes and returns the held packet of this slot.
-    pub fn take_at(&mut self, place: usize) -> Option<Held> {
-        match self.held.get_mut(place)?.take()? {
+    pub fn take_at(&mut self, slot: usize) -> Option<Held> {
+        match self.held.get_mut(slot)?.take()? {
             Early::Held(held) => Some(held),
             taken @ Early::Taken { .. } => {
-                self.held[place] = Some(taken);
+                self.held[slot] = Some(taken);
                 None
             }
         }
@@ -317,8 +317,8 @@ impl Receiver {
         self.ack_due = false;
         self.ack_deadline = None;
         bitmap.clear();
-        for (place, held) in self.held.iter().enumerate().skip(1) {
-            let bit = place - 1;
+        for (slot, held) in self.held.iter().enumerate().skip(1) {
+            let bit = slot - 1;
             if held.is_some() && bit / 8 < BITMAP_BYTES_MAX {
                 bitmap.resize(bitmap.len().max(bit / 8 + 1), 0);
                 bitmap[bit / 8] |= 1 << (bit % 8);

@@ -356,9 +356,9 @@ impl Sender {
 
     /// Selective retransmission: bit i of the bitmap is set if packet `base + 1 + i` has arrived.
     fn note_bitmap(&mut self, now: Instant, bitmap: &[u8]) {
-        let ways = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.path) + 1).max();
-        if ways.is_some_and(|ways| ways > self.newest_arrivals.len()) {
-            self.newest_arrivals.resize(ways.unwrap_or_default(), 0);
+        let paths = self.packets.iter().take(self.sent).map(|packet| usize::from(packet.path) + 1).max();
+        if paths.is_some_and(|paths| paths > self.newest_arrivals.len()) {
+            self.newest_arrivals.resize(paths.unwrap_or_default(), 0);
         }
         for index in 1..self.sent {
             let bit = index - 1;

@@ -26,7 +26,7 @@ pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
     if list.len() > OPERATION_HEADER * Class::COUNT || !list.len().is_multiple_of(OPERATION_HEADER) {
         return None;
     }
-    for (place, one) in acks.iter_mut().zip(list.chunks_exact(OPERATION_HEADER)) {
+    for (slot, one) in acks.iter_mut().zip(list.chunks_exact(OPERATION_HEADER)) {
         let header = one.first_chunk::<OPERATION_HEADER>()?;
         let (kind, flags, bitmap_bytes) = (header[0], header[1], u16_at(header, 2));
         if kind != ACK || bitmap_bytes != 0 {
@@ -34,7 +34,7 @@ pub fn plain_acks(list: &[u8]) -> Option<[Option<PlainAck>; Class::COUNT]> {
         }
         let (psn, operation) = (u32_at(header, 4), u32_at(header, 8));
         // Flags that report a gap or a mark name no class here.
-        *place = Some(PlainAck { class: Class::from_number(flags)?, psn, operation });
+        *slot = Some(PlainAck { class: Class::from_number(flags)?, psn, operation });
     }
     Some(acks)
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rackloom::seal::{KeyPlace, RackKey};
+use rackloom::seal::{KeyLocation, RackKey};
 use rackloom_collectives::{Collective, ElementType};
 use rackloom_control::source::{
     ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
@@ -70,7 +70,7 @@ impl RackRequest {
         let source = Source {
             name: file.display().to_string(),
             text: rackloom_plan::with_settings(&text, &overrides.set),
-            key: KeyPlace::beside(file),
+            key: KeyLocation::beside(file),
             command: String::new(),
             overrides: overrides.clone(),
             wire: None,

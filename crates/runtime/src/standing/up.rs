@@ -99,7 +99,7 @@ fn required_links(plan: &Plan, vacant: &[u16], script: Option<&FaultScript>) -> 
         script.iter().flat_map(|script| &script.events).any(|event| {
             let fault = &event.fault;
             let members = fault.members();
-            fault.ways().iter().any(|way| way.edge == number)
+            fault.directions().iter().any(|direction| direction.edge == number)
                 || members.contains(&edge.a)
                 || members.contains(&edge.b)
         })

@@ -393,8 +393,11 @@ impl Supervisor {
         if script.corrupts() && !self.plan.end_to_end_check() {
             return Err("the frames of this rack carry no check, so a flipped bit would not be detected: it needs `checks: always`".to_owned());
         }
-        let senders =
-            script.events.iter().flat_map(|event| event.fault.ways()).map(|way| way.sender(&self.plan));
+        let senders = script
+            .events
+            .iter()
+            .flat_map(|event| event.fault.directions())
+            .map(|direction| direction.sender(&self.plan));
         let struck = script.events.iter().flat_map(|event| event.fault.members()).copied();
         for node in senders.chain(struck) {
             let process = self.processes[node.index()].as_ref();

@@ -164,7 +164,7 @@ fn a_lost_load_or_receive_may_leave_a_part_in_its_own_buffer() {
 }
 
 #[test]
-fn a_used_stale_frame_breaks_lives_alone() {
+fn a_used_stale_frame_violates_only_the_oracle_of_incarnations() {
     let (mut ledger, _) = scene();
     ledger.note_stale_frame(NOW, TARGET, false);
     assert_eq!(broken(&ledger), [""; 0]);

@@ -80,9 +80,9 @@ impl Simulation {
     }
 
     fn each_channel(&mut self, edge: u16, direction: Option<Direction>, change: impl Fn(&mut Channel)) {
-        for way in [Direction::Forward, Direction::Backward] {
-            if direction.is_none_or(|chosen| chosen == way)
-                && let Some(channel) = self.fabric.channel_mut(ChannelId::new(edge, way))
+        for link_direction in [Direction::Forward, Direction::Backward] {
+            if direction.is_none_or(|chosen| chosen == link_direction)
+                && let Some(channel) = self.fabric.channel_mut(ChannelId::new(edge, link_direction))
             {
                 change(channel);
             }

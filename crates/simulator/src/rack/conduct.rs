@@ -29,10 +29,10 @@ impl Simulation {
         if script.corrupts() || script.picks() {
             self.fabric.keep_whole();
         }
-        for way in schedulers.iter().flatten().flat_map(FaultScheduler::ways) {
-            let link = &plan.links[usize::from(way.edge)];
-            let judge = || Judge::new(seed, &link.name, way.direction, &link.profile);
-            if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
+        for link_direction in schedulers.iter().flatten().flat_map(FaultScheduler::directions) {
+            let link = &plan.links[usize::from(link_direction.edge)];
+            let judge = || Judge::new(seed, &link.name, link_direction.direction, &link.profile);
+            if let Some(channel) = self.fabric.channel_mut(channel_of(link_direction)) {
                 channel.expect_faults(judge);
             }
         }
@@ -59,7 +59,7 @@ impl Simulation {
         if let Some(scheduler) = &mut script.schedulers[member.index()] {
             let now = self.now;
             events.iter().for_each(|event| scheduler.handle_event(now, event));
-            let frames = |way| self.statistics_of(way).data_frames_sent;
+            let frames = |direction| self.statistics_of(direction).data_frames_sent;
             scheduler.advance(now, frames, || self.seats[member.index()].job.as_ref()?.reached());
             notices.extend(std::iter::from_fn(|| scheduler.poll_notification()));
             self.apply_actions(&mut script, member);
@@ -97,9 +97,11 @@ impl Simulation {
                         time,
                     });
                 }
-                FaultAction::Set { way, conditions } => self.set_conditions(member, way, &conditions),
-                FaultAction::Drop { way, numbers } => {
-                    if let Some(channel) = self.fabric.channel_mut(channel_of(way)) {
+                FaultAction::Set { direction, conditions } => {
+                    self.set_conditions(member, direction, &conditions)
+                }
+                FaultAction::Drop { direction, numbers } => {
+                    if let Some(channel) = self.fabric.channel_mut(channel_of(direction)) {
                         channel.drop_from_now(&numbers);
                     }
                 }
@@ -134,8 +136,8 @@ impl Simulation {
     }
 
     /// Sets the conditions of a link. The sender's carrier follows the cable.
-    fn set_conditions(&mut self, member: NodeId, way: LinkDirection, conditions: &Conditions) {
-        let id = channel_of(way);
+    fn set_conditions(&mut self, member: NodeId, direction: LinkDirection, conditions: &Conditions) {
+        let id = channel_of(direction);
         let Some(channel) = self.fabric.channel_mut(id) else { return };
         if !channel.set_conditions(conditions) {
             return;
@@ -213,11 +215,11 @@ impl Simulation {
         self.script = Some(script);
     }
 
-    fn statistics_of(&self, way: LinkDirection) -> &LinkStatistics {
-        self.link_statistics(way.edge, way.direction)
+    fn statistics_of(&self, link_direction: LinkDirection) -> &LinkStatistics {
+        self.link_statistics(link_direction.edge, link_direction.direction)
     }
 }
 
-const fn channel_of(way: LinkDirection) -> ChannelId {
-    ChannelId::new(way.edge, way.direction)
+const fn channel_of(link_direction: LinkDirection) -> ChannelId {
+    ChannelId::new(link_direction.edge, link_direction.direction)
 }

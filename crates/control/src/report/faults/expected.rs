@@ -67,10 +67,10 @@ fn is_elsewhere(event: &FaultEvent, plan: &Plan, report: &Report) -> bool {
     };
     let watcher = match event.trigger {
         Trigger::At(_) => None,
-        Trigger::Frames { way, .. } => Some(way.sender(plan)),
+        Trigger::Frames { direction, .. } => Some(direction.sender(plan)),
         Trigger::Reached { node, .. } => Some(node),
     };
-    let senders = event.fault.ways().iter().map(|way| way.sender(plan));
+    let senders = event.fault.directions().iter().map(|direction| direction.sender(plan));
     let mut appliers = senders.chain(event.fault.members().iter().copied());
     watcher.is_some_and(|node| is_away(&node)) || appliers.all(|node| is_away(&node))
 }

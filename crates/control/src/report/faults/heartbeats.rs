@@ -33,19 +33,19 @@ fn longest_wait_ns(plan: &Plan, edge: u16) -> u64 {
 }
 
 /// Returns the shortest travel time of a heartbeat in nanoseconds, with no frame before it.
-fn shortest_way_ns(plan: &Plan, edge: u16) -> u64 {
+fn shortest_path_ns(plan: &Plan, edge: u16) -> u64 {
     plan.links[usize::from(edge)].profile.latency_ns() + on_wire_ns(plan, edge, HEARTBEAT_FRAME_BYTES)
 }
 
 /// Returns the longest travel time of a heartbeat in nanoseconds, after the longest frame.
-fn longest_way_ns(plan: &Plan, edge: u16) -> u64 {
-    shortest_way_ns(plan, edge) + longest_wait_ns(plan, edge)
+fn longest_path_ns(plan: &Plan, edge: u16) -> u64 {
+    shortest_path_ns(plan, edge) + longest_wait_ns(plan, edge)
 }
 
 /// Returns the longest time in nanoseconds in which heartbeats detect a loss on these links.
 pub(super) fn most_ns(plan: &Plan, clock: Clock, edges: &[u16]) -> Option<u64> {
-    let ways_ns = edges.iter().map(|edge| longest_way_ns(plan, *edge));
-    Some(plan.timers_on(clock).detection_ns() + ways_ns.max()?)
+    let paths_ns = edges.iter().map(|edge| longest_path_ns(plan, *edge));
+    Some(plan.timers_on(clock).detection_ns() + paths_ns.max()?)
 }
 
 /// Returns the shortest time in nanoseconds. The last heartbeat left just before the fault, and those that follow it
@@ -58,8 +58,8 @@ pub(super) fn least_ns(plan: &Plan, clock: Clock, fault: &Fault, edges: &[u16]) 
     let silence_ns = timers.heartbeat_interval_ns.saturating_mul(missed);
     let arrives = matches!(fault, Fault::Kill(_));
     let least_ns = |edge: &u16| {
-        let way_ns = if arrives { shortest_way_ns(plan, *edge) } else { 0 };
-        (silence_ns + way_ns).saturating_sub(longest_wait_ns(plan, *edge))
+        let path_ns = if arrives { shortest_path_ns(plan, *edge) } else { 0 };
+        (silence_ns + path_ns).saturating_sub(longest_wait_ns(plan, *edge))
     };
     edges.iter().map(least_ns).min()
 }

@@ -76,7 +76,9 @@ pub(super) fn edges_of(fault: &Fault, plan: &Plan) -> Vec<u16> {
     let struck = |node: NodeId| fault.members().contains(&node);
     let links = (0..).zip(&plan.links);
     let links = links.filter(|(edge, link)| {
-        fault.ways().iter().any(|way| way.edge == *edge) || struck(link.edge.a) || struck(link.edge.b)
+        fault.directions().iter().any(|direction| direction.edge == *edge)
+            || struck(link.edge.a)
+            || struck(link.edge.b)
     });
     links.map(|(edge, _)| edge).collect()
 }

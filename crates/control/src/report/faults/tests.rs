@@ -43,7 +43,7 @@ fn script(more: &str) -> FaultScript {
 }
 
 #[test]
-fn the_neighbours_notice_and_the_last_path_are_told() {
+fn the_notice_of_the_neighbour_and_the_last_path_are_reported() {
     let script = script("");
     let mut report = after_a_cut(&script);
     judge(&script, &plan(), &mut report);
@@ -58,7 +58,7 @@ fn the_neighbours_notice_and_the_last_path_are_told() {
 
 #[test]
 fn the_slack_of_a_host_is_that_of_members_which_the_script_lets_run() {
-    let told = |events: &str| {
+    let detected = |events: &str| {
         let script = format!("name: t\nevents: [{{what: down, where: n0--n1, for: 100ns}}{events}]");
         let script = FaultScript::parse(&script, "t", &plan()).unwrap_or_else(|error| panic!("{error}"));
         let late = |(name, timer_late_max_ns): (&str, _)| NodeReport {
@@ -77,9 +77,9 @@ fn the_slack_of_a_host_is_that_of_members_which_the_script_lets_run() {
         judge(&script, &plan(), &mut report);
         report.faults.iter().map(|fault| fault.scheduling_slack_ns).collect::<Vec<_>>()
     };
-    assert_eq!(told(""), [Some(900)]);
+    assert_eq!(detected(""), [Some(900)]);
     let paused = ", {what: pause, where: n3, for: 1s}";
-    assert_eq!(told(paused), [Some(9), None], "n3 was stopped, and a pause has no bound");
+    assert_eq!(detected(paused), [Some(9), None], "n3 was stopped, and a pause has no bound");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_la
         assert_eq!(failures("virtual", least_ns + 1, BY_HEARTBEATS), 0, "{event}");
         assert_eq!(failures("virtual", most_ns, BY_HEARTBEATS), 0, "{event}");
         assert_eq!(failures("virtual", most_ns + 1, BY_HEARTBEATS), 1, "{event}: too late");
-        assert_eq!(failures("virtual", 5, "carrier"), 0, "{event}: something else has told");
+        assert_eq!(failures("virtual", 5, "carrier"), 0, "{event}: something else has detected it");
         assert_eq!(failures("wall", most_ns + 1, BY_HEARTBEATS), 0, "{event}: a busy host is later");
     }
     let (cut, _) = cases[0];
@@ -139,7 +139,7 @@ fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_la
 
 #[test]
 fn each_bound_can_be_missed() {
-    for (more, told) in [
+    for (more, detected) in [
         ("detected_within: 49ns", "detected after 50 ns"),
         ("detected_within: 60ns, switched_within: 69ns", "switched after 70 ns"),
         ("recovered_within: 109ns", "recovered after 110 ns"),
@@ -151,7 +151,7 @@ fn each_bound_can_be_missed() {
         let mut report = after_a_cut(&script);
         judge(&script, &plan(), &mut report);
         assert_eq!(report.verdict, Verdict::Fail, "{more}");
-        assert!(report.failures.iter().any(|line| line.contains(told)), "{more}: {:?}", report.failures);
+        assert!(report.failures.iter().any(|line| line.contains(detected)), "{more}: {:?}", report.failures);
     }
 }
 

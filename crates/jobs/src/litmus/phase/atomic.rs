@@ -206,8 +206,8 @@ pub(crate) fn check_contended(
         (scene.layout.contended_offset(word), scene.layout.ledger_offset(word));
     let found = read_word(memory, DATA, word_offset, width(word).bytes());
     let (expected, expected_ledger) = must_hold(scene, word, found);
-    let place = |what: &str| format!("{what} of {word:?} after round {}", scene.round);
-    findings.check_word((DATA, word_offset), (found, expected), || place("contended word"));
+    let location = |what: &str| format!("{what} of {word:?} after round {}", scene.round);
+    findings.check_word((DATA, word_offset), (found, expected), || location("contended word"));
     let ledger = read_word(memory, DATA, ledger_offset, 8);
-    findings.check_word((DATA, ledger_offset), (ledger, expected_ledger), || place("ledger"));
+    findings.check_word((DATA, ledger_offset), (ledger, expected_ledger), || location("ledger"));
 }

@@ -219,12 +219,12 @@ fn check_data(poll: &mut Poll<'_>, writer: u16, number: u16, flag: u64) {
     let distance = scene.layout.distance(writer, scene.rank);
     let case = scene.layout.cases(distance)[usize::from(number)];
     let expected = scene.flag_value(writer, scene.rank, number);
-    let place = || format!("at the sight of its flag: {}", scene.describe(writer, &case));
+    let location = || format!("at the sight of its flag: {}", scene.describe(writer, &case));
     let flag_offset = scene.layout.flag_offset(distance, number);
-    poll.findings.check_word((CONTROL, flag_offset), (flag, expected), place);
+    poll.findings.check_word((CONTROL, flag_offset), (flag, expected), location);
     let range = (scene.layout.slot_offset(distance, number), case.bytes);
     let pattern = scene.slot_pattern(writer, scene.rank, number);
     let is_fenced = case.kind.is_fenced();
     let expected = if is_fenced { Expected::Fenced(pattern, 0) } else { Expected::Exactly(pattern, 0) };
-    poll.findings.check(poll.memory, DATA, range, expected, place);
+    poll.findings.check(poll.memory, DATA, range, expected, location);
 }

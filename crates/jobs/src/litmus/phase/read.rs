@@ -52,7 +52,7 @@ impl Phase for Reads {
         let Some((lane, offset)) = self.under_way.remove(&(peer, item)) else { return };
         let scene = poll.scene;
         let case = scene.layout.reads(scene.layout.distance(scene.rank, peer))[item as usize];
-        let place = || {
+        let location = || {
             format!(
                 "{} of {} bytes from {} offset {offset}",
                 outcome.kind.name(),
@@ -61,10 +61,10 @@ impl Phase for Reads {
             )
         };
         let expected = Expected::Exactly(scene.readable_pattern(peer), offset);
-        poll.findings.check(poll.memory, LANES, (lane.offset(), case.bytes), expected, place);
+        poll.findings.check(poll.memory, LANES, (lane.offset(), case.bytes), expected, location);
         for guard in [lane.guard_before(), lane.guard_behind()] {
             let expected = Expected::Exactly(scene.lane_pattern(), guard.0);
-            poll.findings.check(poll.memory, LANES, guard, expected, || format!("beside {}", place()));
+            poll.findings.check(poll.memory, LANES, guard, expected, || format!("beside {}", location()));
         }
         poll.lanes.release(lane);
     }

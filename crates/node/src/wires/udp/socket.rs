@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_that_finds_the_port_is_turned_away_by_the_kernel() {
+    fn the_kernel_drops_frames_of_an_unknown_sender() {
         let (local, remote) = connected_pair().unwrap();
         let (foreign, _other) = connected_pair().unwrap();
         let address = SocketAddrV4::try_from(getsockname(&remote).unwrap()).unwrap();

@@ -32,17 +32,18 @@ pub(super) fn check(
 }
 
 fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, position: Position) {
-    if event.fault.ways().is_empty() && event.fault.members().is_empty() {
+    if event.fault.directions().is_empty() && event.fault.members().is_empty() {
         let message = format!("{} touches no link", quoted(&event.label));
         reader.complain(
             position,
             Complaint::about(message).hint("name members on one side, and leave some on the other"),
         );
     }
-    if let Fault::Links { ways, conditions } = &event.fault {
-        let unlimited = ways.iter().find(|way| link(plan, way.edge).profile.rate_bits_per_s.is_none());
-        if let Some(way) = unlimited.filter(|_| conditions.rate_share < 1.0) {
-            let message = format!("{} has no rate of which a share could be left", way.name(plan));
+    if let Fault::Links { directions, conditions } = &event.fault {
+        let unlimited =
+            directions.iter().find(|direction| link(plan, direction.edge).profile.rate_bits_per_s.is_none());
+        if let Some(direction) = unlimited.filter(|_| conditions.rate_share < 1.0) {
+            let message = format!("{} has no rate of which a share could be left", direction.name(plan));
             reader.complain(
                 position,
                 Complaint::about(message).hint("give the link a `rate` in the rack file"),
@@ -59,7 +60,7 @@ fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, positio
             reader.complain(position, complaint.hint("say `what: down`"));
         }
     }
-    if let Trigger::Reached { place: awaited, .. } = event.trigger {
+    if let Trigger::Reached { position: awaited, .. } = event.trigger {
         check_progress(reader, plan, awaited, position);
     }
 }
@@ -165,8 +166,8 @@ fn check_bounds(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Positi
 fn check_detection(reader: &mut Reader<'_>, script: &FaultScript, expect_at: Position) {
     let expect = &script.expect;
     let within = [expect.detected_within_ns, expect.switched_within_ns, expect.recovered_within_ns];
-    let is_asked = within.iter().any(Option::is_some);
-    if is_asked && !script.events.iter().any(|event| event.fault.blocks_traffic()) {
+    let is_expected = within.iter().any(Option::is_some);
+    if is_expected && !script.events.iter().any(|event| event.fault.blocks_traffic()) {
         let complaint = Complaint::about("there is nothing to be detected: no event takes anything away");
         reader.complain(
             expect_at,

@@ -16,13 +16,13 @@ use alloc::collections::VecDeque;
 #[derive(Debug)]
 pub struct ReplayBuffer {
     bytes: Box<[u8]>,
-    frames: VecDeque<Place>,
+    frames: VecDeque<StoredFrame>,
     used: usize,
 }
 
 /// Position of a frame in the ring.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct StoredFrame {
     start: u32,
     length: u16,
     /// True if the device keeps the bytes.
@@ -38,7 +38,7 @@ pub struct Recalled {
     pub behind: Option<usize>,
 }
 
-impl Place {
+impl StoredFrame {
     const fn length(self) -> usize {
         self.length as usize
     }
@@ -76,45 +76,45 @@ impl ReplayBuffer {
         debug_assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
         let start = self.frames.back().map_or(0, |last| last.start as usize + last.length());
         let start = (start % self.bytes.len().max(1)) as u32;
-        self.frames.push_back(Place { start, length: length as u16, is_elsewhere: false });
+        self.frames.push_back(StoredFrame { start, length: length as u16, is_elsewhere: false });
         self.used += length;
     }
 
     /// Writes the bytes of the newest frame.
     pub fn fill_last(&mut self, frame: &[u8]) {
-        let Some(place) = self.frames.back().copied() else { return };
-        let (head, tail) = frame[..place.length()].split_at(self.until_the_end(place));
-        self.bytes[place.start as usize..][..head.len()].copy_from_slice(head);
+        let Some(stored) = self.frames.back().copied() else { return };
+        let (head, tail) = frame[..stored.length()].split_at(self.until_the_end(stored));
+        self.bytes[stored.start as usize..][..head.len()].copy_from_slice(head);
         self.bytes[..tail.len()].copy_from_slice(tail);
     }
 
     /// Records that the device keeps the bytes of the newest frame.
     pub fn leave_last(&mut self) {
-        if let Some(place) = self.frames.back_mut() {
-            place.is_elsewhere = true;
+        if let Some(stored) = self.frames.back_mut() {
+            stored.is_elsewhere = true;
         }
     }
 
     /// Copies a kept frame to `out`, unless the device keeps its bytes.
     pub fn recall(&self, index: usize, out: &mut [u8]) -> Option<Recalled> {
-        let place = *self.frames.get(index)?;
-        if place.is_elsewhere {
-            return Some(Recalled { length: place.length(), behind: Some(self.frames.len() - 1 - index) });
+        let stored = *self.frames.get(index)?;
+        if stored.is_elsewhere {
+            return Some(Recalled { length: stored.length(), behind: Some(self.frames.len() - 1 - index) });
         }
-        let (head, tail) = out.get_mut(..place.length())?.split_at_mut(self.until_the_end(place));
-        head.copy_from_slice(&self.bytes[place.start as usize..][..head.len()]);
+        let (head, tail) = out.get_mut(..stored.length())?.split_at_mut(self.until_the_end(stored));
+        head.copy_from_slice(&self.bytes[stored.start as usize..][..head.len()]);
         tail.copy_from_slice(&self.bytes[..tail.len()]);
-        Some(Recalled { length: place.length(), behind: None })
+        Some(Recalled { length: stored.length(), behind: None })
     }
 
-    fn until_the_end(&self, place: Place) -> usize {
-        place.length().min(self.bytes.len() - place.start as usize)
+    fn until_the_end(&self, stored: StoredFrame) -> usize {
+        stored.length().min(self.bytes.len() - stored.start as usize)
     }
 
     /// Removes the `count` oldest frames.
     pub fn forget(&mut self, count: usize) {
         let gone = self.frames.drain(..count.min(self.frames.len()));
-        self.used -= gone.map(Place::length).sum::<usize>();
+        self.used -= gone.map(StoredFrame::length).sum::<usize>();
     }
 
     /// Removes all frames. Returns their number.

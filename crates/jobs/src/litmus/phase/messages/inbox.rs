@@ -53,7 +53,7 @@ enum Unmatched {
 }
 
 /// Describes a message, for findings.
-fn place(scene: &Scene, source: u16, what: &str) -> String {
+fn location(scene: &Scene, source: u16, what: &str) -> String {
     format!("message {what} from {}, round {}", scene.name(source), scene.round)
 }
 
@@ -83,8 +83,8 @@ impl Inbox {
 
     /// Returns the rank that now sends to this one: in the nth step, the rank whose nth peer this one is.
     fn source(&self, scene: &Scene) -> Option<u16> {
-        let place = scene.peers.len().checked_sub(self.step + 1)?;
-        scene.peers.get(place).copied()
+        let index = scene.peers.len().checked_sub(self.step + 1)?;
+        scene.peers.get(index).copied()
     }
 
     fn is_heard(&self) -> bool {
@@ -146,12 +146,12 @@ impl Inbox {
         let scene = poll.scene;
         self.any_open -= 1;
         let source = outcome.message.map_or(scene.rank, |message| message.source.0);
-        let Some(place) = self.any_missing.iter().position(|missing| *missing == source) else {
+        let Some(index) = self.any_missing.iter().position(|missing| *missing == source) else {
             poll.findings
-                .fail(format!("{}: not once from each peer", place(scene, source, "without source")));
+                .fail(format!("{}: not once from each peer", location(scene, source, "without source")));
             return;
         };
-        self.any_missing.swap_remove(place);
+        self.any_missing.swap_remove(index);
         let slot = scene.layout.mail_any_offset(number.into());
         let bytes = ANY_BYTES.min(scene.layout.message_bytes_max());
         let expected = tag(scene, Kind::Any, 0);
@@ -208,7 +208,7 @@ fn check(
     (slot, capacity): (u64, u64),
 ) {
     let scene = poll.scene;
-    let words = || place(scene, source, &format!("{index} of {bytes} bytes"));
+    let words = || location(scene, source, &format!("{index} of {bytes} bytes"));
     let right = Some(Matched { source: NodeId(source), tag });
     if outcome.message != right || outcome.result != Ok(bytes) {
         let (met, ended) = (outcome.message, outcome.result);
