@@ -54,6 +54,7 @@ impl Builder {
 
     /// Adds a copy of the source into the target.
     pub(crate) fn copy(&mut self, rank: usize, source: Span, target: Span) {
+        assert_eq!(source.length, target.length, "a copy has one length");
         if source.length > 0 {
             self.current(rank).work.push(Local::Copy { source, target });
         }
@@ -61,6 +62,7 @@ impl Builder {
 
     /// Adds a reduction: the target becomes target *operation* source.
     pub(crate) fn reduce(&mut self, rank: usize, source: Span, target: Span) {
+        assert_eq!(source.length, target.length, "a reduction has one length");
         if source.length > 0 {
             self.current(rank).work.push(Local::Reduce { source, target });
         }
@@ -68,6 +70,8 @@ impl Builder {
 
     /// Adds a fold: the target becomes the reduction of the operands, in their order. A single operand is copied bit by bit.
     pub(crate) fn fold(&mut self, rank: usize, sources: &[Span], target: Span) {
+        assert!(!sources.is_empty() || target.length == 0, "a fold has operands");
+        debug_assert!(sources.iter().all(|source| source.length == target.length), "a fold has one length");
         if let [source] = sources {
             self.copy(rank, *source, target);
         } else if target.length > 0 {
@@ -104,16 +108,20 @@ impl Builder {
                 .steps
                 .retain(|step| !(step.waits.is_empty() && step.work.is_empty() && step.sends.is_empty()));
         }
-        Schedule {
+        let schedule = Schedule {
             collective: self.collective,
             algorithm,
             elements: self.elements,
             transfers: self.transfers,
             programs: self.programs,
-        }
+        };
+        debug_assert!(spans_are_inside(&schedule), "{algorithm:?} uses elements outside a buffer");
+        schedule
     }
 
     fn transfer(&mut self, from: usize, to: usize, source: Span, target: Span) -> TransferId {
+        assert_ne!(from, to, "no rank sends to itself");
+        assert_eq!(source.length, target.length, "a transfer has one length");
         let id = TransferId(self.transfers.len() as u32);
         let number = next(self.pair_counts.entry((from, to)).or_default());
         let arrival = next(&mut self.programs[to].arrivals);
@@ -125,6 +133,23 @@ impl Builder {
     fn current(&mut self, rank: usize) -> &mut Step {
         self.programs[rank].steps.last_mut().expect("an algorithm opens a step before it fills one")
     }
+}
+
+/// Returns true if every transfer and all local work stay inside the buffers. Tests prove the other properties, by
+/// [`verify`](crate::verify::verify).
+fn spans_are_inside(schedule: &Schedule) -> bool {
+    let is_inside = |program: &Program, span: Span| span.end() <= program.elements(span.buffer);
+    let transfers = schedule.transfers.iter().all(|transfer| {
+        is_inside(&schedule.programs[transfer.from], transfer.source)
+            && is_inside(&schedule.programs[transfer.to], transfer.target)
+    });
+    let does = |program: &Program, work: &Local| {
+        is_inside(program, work.target())
+            && program.sources(work).iter().all(|span| is_inside(program, *span))
+    };
+    let works =
+        |program: &Program| program.steps.iter().flat_map(|step| &step.work).all(|work| does(program, work));
+    transfers && schedule.programs.iter().all(works)
 }
 
 /// Returns a span of the input buffer.

@@ -179,7 +179,11 @@ impl Run {
     }
 
     /// Notes that the expected signal has arrived.
+    ///
+    /// # Panics
+    /// If no signal is awaited. The caller's wait has ended then without having been requested, which no peer can cause.
     pub const fn arrived(&mut self) {
+        assert!(self.is_waiting, "a signal arrives that is not awaited");
         self.is_waiting = false;
         self.cursor.advance();
     }
@@ -220,7 +224,9 @@ impl Run {
                 Some(Action::Work(piece)) => {
                     let moved = work(around, (program, piece), &mut self.worked, (blocks, budget))?;
                     budget = budget.saturating_sub(moved);
-                    if self.worked >= piece.target().bytes(blocks.element.bytes()).len() {
+                    let target_bytes = piece.target().bytes(blocks.element.bytes()).len();
+                    assert!(self.worked <= target_bytes, "more work is done than there is");
+                    if self.worked == target_bytes {
                         self.worked = 0;
                         self.cursor.advance();
                     }

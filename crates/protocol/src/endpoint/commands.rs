@@ -271,7 +271,7 @@ impl Endpoint {
         if completion == Completion::Visible {
             self.groups.begin_one();
             let wait = VisibleWait { first, last, command: Waiting::Command(operation), error: None };
-            peer.outstanding[Class::Request.index()].visible.push_back(wait);
+            peer.outstanding[Class::Request.index()].expect_visible(wait);
         } else {
             peer.posted_last = Some(last);
         }

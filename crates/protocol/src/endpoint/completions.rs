@@ -96,6 +96,8 @@ impl Endpoint {
         let group = wait.group;
         let result = match result {
             Ok(bytes) => {
+                // No assertion: a peer may send the same bytes in two packets, and both may arrive before either is
+                // written.
                 wait.missing = wait.missing.saturating_sub(bytes);
                 if wait.missing > 0 {
                     return;

@@ -75,6 +75,7 @@ impl Endpoint {
             // Packets in flight are still accounted for: the put ends after them.
             return self.abandon_put(peer, class, group, first, error);
         }
+        assert!(position <= source.length, "a put is cut beyond its end");
         let length = (source.length - position).min(self.segment_bytes());
         let transfer = self.name_transfer(position, transfer);
         let sender = &mut peer.senders[class.index()];
@@ -101,7 +102,7 @@ impl Endpoint {
             last = sender.append_after_payload((signal.region, signal.key), &update);
         }
         let wait = VisibleWait { first, last, command: Waiting::Part(group), error: None };
-        peer.outstanding[class.index()].visible.push_back(wait);
+        peer.outstanding[class.index()].expect_visible(wait);
         true
     }
 
@@ -128,7 +129,7 @@ impl Endpoint {
             Some(first) if peer.senders[class.index()].visible() != next => {
                 let last = next.wrapping_sub(1);
                 let wait = VisibleWait { first, last, command: Waiting::Part(group), error: Some(error) };
-                peer.outstanding[class.index()].visible.push_back(wait);
+                peer.outstanding[class.index()].expect_visible(wait);
             }
             _ => self.end_part(group, Err(error)),
         }
@@ -144,6 +145,7 @@ impl Endpoint {
             self.refuse(peer, Class::Bulk, operation, region, OperationError::Revoked);
             return true;
         }
+        assert!(position <= length, "the data of a get is cut beyond its end");
         let part = (length - position).min(self.segment_bytes());
         let transfer = self.name_transfer(position, transfer);
         let source = PayloadSource {

@@ -62,6 +62,7 @@ impl MemoryQueue {
             self.hold(lease);
         }
         if let Some(token) = self.free.pop() {
+            debug_assert!(self.pending[token.0 as usize].is_none(), "a token is given twice");
             self.pending[token.0 as usize] = Some(pending);
             return token;
         }
@@ -164,6 +165,7 @@ impl MemoryQueue {
     /// Removes a reference to a lease. Returns true if it was the last.
     pub(super) fn unhold(&mut self, lease: LeaseId) -> bool {
         let references = &mut self.references[lease.0 as usize];
+        assert!(*references > 0, "a lease is released twice");
         *references -= 1;
         *references == 0
     }

@@ -81,7 +81,7 @@ impl Endpoint {
         };
         let wait =
             VisibleWait { first: number, last: number, command: Waiting::Command(operation), error: None };
-        peer.outstanding[Class::Request.index()].visible.push_back(wait);
+        peer.outstanding[Class::Request.index()].expect_visible(wait);
     }
 
     /// Handles a pull: the receiver requests the data of an offer.

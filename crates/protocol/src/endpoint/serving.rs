@@ -405,6 +405,7 @@ impl Endpoint {
 
     fn finish_for_peer(&mut self, peer: &mut Peer, pending: &Pending, done: MemoryDone<'_>) {
         if matches!(pending.purpose, Purpose::Local { .. }) {
+            assert!(peer.landing > 0, "data lands that was not requested from memory");
             peer.landing -= 1;
         }
         match (pending.purpose, done) {

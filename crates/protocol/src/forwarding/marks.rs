@@ -37,7 +37,8 @@ impl Marks {
 
     pub(super) fn leave(&mut self, port: PortId, channel: Channel, bytes: usize) {
         let waiting = self.waiting_bytes[port.index()].of_mut(channel);
-        *waiting = waiting.saturating_sub(bytes as u64);
+        assert!(*waiting >= bytes as u64, "more bytes leave a queue than have joined it");
+        *waiting -= bytes as u64;
     }
 
     /// Removes all frames of a port, which will be routed again.

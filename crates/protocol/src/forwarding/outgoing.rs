@@ -84,6 +84,8 @@ impl Forwarder {
         if !outgoing.has_sent() {
             return;
         }
+        let left = self.links[port.index()].numbers(Channel(0)).sequence.wrapping_add(outgoing.frames);
+        assert!(left == outgoing.numbers.sequence, "another frame took a number during a run");
         self.links[port.index()].note_numbered(Channel(0), outgoing.frames, outgoing.cost);
         let counters = &mut self.counters[port.index()];
         counters.frames_sent += u64::from(outgoing.frames);

@@ -54,7 +54,8 @@ impl SharedBuffer {
     /// Changes the bytes that a channel holds.
     pub(super) fn change(&mut self, before_bytes: u64, after_bytes: u64) {
         let used = self.used_bytes + self.share_of(after_bytes);
-        self.used_bytes = used.saturating_sub(self.share_of(before_bytes));
+        assert!(self.share_of(before_bytes) <= used, "a channel frees more of the buffer than is used");
+        self.used_bytes = used - self.share_of(before_bytes);
     }
 }
 

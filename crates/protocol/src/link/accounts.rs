@@ -120,6 +120,7 @@ impl Accounts {
     pub fn note_stall(&mut self, now: Instant, channel: Channel, bytes: usize) -> bool {
         let account = self.accounts.of_mut(channel);
         account.awaited = account.credits.cost(bytes);
+        assert!(account.awaited > 0, "a frame that costs nothing waits for credits");
         let begins = account.probe_at == Instant::NEVER;
         if begins {
             account.probe_at = now + self.patience_ns;

@@ -4,6 +4,9 @@
 //! frame carries both, so the next frame repairs the loss of a data frame or of a credit update: credits that are
 //! consumed and not held are free, even if their frame never arrived. Without resync, only frames that arrive free
 //! credits, and a lost frame leaks its credits.
+//!
+//! Counters of the neighbour are input: one that cannot be right is counted and ignored. Assertions concern this end's
+//! own changes only, which no frame determines.
 
 use crate::config::{CreditConfig, CreditUpdates};
 
@@ -77,6 +80,7 @@ impl Credits {
 
     /// Consumes credits at the sender for a frame of this cost. Returns the counter for its header.
     pub const fn consume(&mut self, cost: u32) -> u32 {
+        assert!(cost <= self.available(), "credits are consumed that are not available");
         self.consumed = self.consumed.wrapping_add(cost);
         self.consumed
     }
@@ -146,12 +150,15 @@ impl Credits {
 
     /// Receiver: holds the credits of a frame that is queued.
     pub const fn hold(&mut self, cost: u32) {
+        // A neighbour that ignores the limit adds frames, not wraps: each of them takes a buffer of this end.
+        assert!(self.held <= u32::MAX - cost, "more credits are held than can be counted");
         self.held += cost;
     }
 
     /// Receiver: releases the credits of a queued frame that has left.
     pub const fn unhold(&mut self, cost: u32) {
-        self.held = self.held.saturating_sub(cost);
+        assert!(cost <= self.held, "credits are released that are not held");
+        self.held -= cost;
     }
 
     /// Returns the credits freed so far for a header that leaves now, and records them as announced.
@@ -369,6 +376,24 @@ mod tests {
         sender.consume(8);
         sender.receive(0, 1000);
         assert_eq!(sender.available(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "credits are consumed that are not available")]
+    fn a_sender_that_exceeds_its_credits_is_a_bug() {
+        let mut sender = fresh();
+        sender.consume(8);
+        sender.consume(1);
+    }
+
+    #[test]
+    #[should_panic(expected = "credits are released that are not held")]
+    fn a_receiver_that_releases_a_frame_twice_is_a_bug() {
+        let mut receiver = fresh();
+        receiver.receive(3, 0);
+        receiver.hold(3);
+        receiver.unhold(3);
+        receiver.unhold(3);
     }
 
     #[test]

@@ -145,6 +145,7 @@ impl Heartbeats {
     pub fn receive(&mut self, now: Instant, number: u32, intervals: u16) {
         self.last_received = now;
         self.silent_since = now;
+        // The neighbour's number is input: it is limited, not asserted.
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
         self.excused_ns = 0;
@@ -189,6 +190,7 @@ impl Heartbeats {
         let span_ns = (self.interval_ns * self.resting).max(1);
         let since_beat_ns = (now.0 + (span_ns - self.phase_ns)) % span_ns;
         self.next_send = now + (span_ns - since_beat_ns);
+        assert!(self.next_send > now, "the next heartbeat follows this one");
         self.sent = self.sent.wrapping_add(1);
         (self.sent, self.resting as u16)
     }
@@ -211,6 +213,7 @@ impl Heartbeats {
         if now.since(dead_at) > self.interval_ns / 2 {
             let excused = self.interval_ns * (self.promised + self.miss_max - 2);
             self.last_received = Instant(now.0.saturating_sub(excused));
+            assert!(self.last_received >= self.silent_since, "a restart of the count only prolongs the wait");
             self.late_ns = 0;
             self.excused_ns = 0;
             self.noticed_late_ns = None;

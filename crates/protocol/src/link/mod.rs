@@ -146,6 +146,7 @@ impl Link {
     }
 
     fn shift(&mut self, now: Instant, stimulus: Stimulus, cause: LinkCause) -> Option<Move> {
+        self.check();
         let from = self.state;
         let to = next(from, stimulus);
         if from == to {
@@ -182,7 +183,23 @@ impl Link {
                 self.given_up += retry.stop() as u64;
             }
         }
+        self.check();
         Some(Move { from, to, cause })
+    }
+
+    /// Asserts what holds before and after every state change.
+    ///
+    /// A frame cannot break it. Before it may stimulate the link, its session is compared with the incarnation that
+    /// both ends have confirmed, and the table of states decides the rest.
+    fn check(&self) {
+        let carries_data = self.state.carries_data();
+        assert!(self.is_confirmed || !carries_data, "a link carries data without a confirmed session");
+        assert!(carries_data || !self.neighbour_carries, "a link that carries no data counts as whole");
+        assert!(self.neighbour.is_some() || !self.is_confirmed, "a session without a neighbour is confirmed");
+        assert!(
+            self.neighbour.is_some() || self.candidate.is_none(),
+            "a candidate precedes the first session"
+        );
     }
 
     // W-6
@@ -247,6 +264,7 @@ impl Link {
         if let Some(retry) = &mut self.retry {
             retry.begin_session();
         }
+        self.check();
     }
 
     fn begin_accounts(&mut self) {

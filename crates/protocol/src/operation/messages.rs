@@ -118,9 +118,19 @@ impl Matching {
         let message = self.unexpected.remove(index)?;
         let waiting = &mut self.waiting[message.source.index()];
         match message.content {
-            Content::Eager { .. } => waiting.eager_cost -= eager_cost(message.length),
-            Content::Offered => waiting.offers -= 1,
+            Content::Eager { .. } => {
+                assert!(
+                    waiting.eager_cost >= eager_cost(message.length),
+                    "a message costs more than was counted"
+                );
+                waiting.eager_cost -= eager_cost(message.length);
+            }
+            Content::Offered => {
+                assert!(waiting.offers > 0, "an offer is taken that was not counted");
+                waiting.offers -= 1;
+            }
         }
+        self.check(message.source);
         Some(message)
     }
 
@@ -134,7 +144,24 @@ impl Matching {
             Content::Eager { .. } => self.waiting[index].eager_cost += eager_cost(message.length),
             Content::Offered => self.waiting[index].offers += 1,
         }
+        let source = message.source;
         self.unexpected.push_back(message);
+        self.check(source);
+    }
+
+    /// Asserts that what is counted of a sender is what waits. It walks all messages, so only builds with debug
+    /// assertions do it.
+    fn check(&self, source: NodeId) {
+        if cfg!(debug_assertions) {
+            let mut waiting = WaitingFrom::default();
+            for message in self.unexpected.iter().filter(|message| message.source == source) {
+                match message.content {
+                    Content::Eager { .. } => waiting.eager_cost += eager_cost(message.length),
+                    Content::Offered => waiting.offers += 1,
+                }
+            }
+            assert_eq!(self.waiting_from(source), waiting, "messages of {source:?}");
+        }
     }
 
     /// Removes the offers of a sender.
@@ -143,6 +170,7 @@ impl Matching {
         if let Some(waiting) = self.waiting.get_mut(source.index()) {
             waiting.offers = 0;
         }
+        self.check(source);
     }
 
     /// Returns the messages of a sender that wait for receives.

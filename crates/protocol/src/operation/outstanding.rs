@@ -79,8 +79,35 @@ pub struct Outstanding {
 impl Outstanding {
     /// Adds an operation that waits for a reply.
     pub fn expect_reply(&mut self, wait: ReplyWait) {
+        assert!(!wait.is_over, "a reply is expected that has arrived");
+        assert!(
+            self.replies.back().is_none_or(|last| is_ahead(wait.number, last.number)),
+            "replies are expected in the order of their operations"
+        );
         self.replies.push_back(wait);
         self.open_replies += 1;
+        self.check();
+    }
+
+    /// Adds a command that ends when its operations are visible.
+    #[inline]
+    pub fn expect_visible(&mut self, wait: VisibleWait) {
+        assert!(!is_ahead(wait.first, wait.last), "a command ends before it begins");
+        assert!(
+            self.visible.back().is_none_or(|last| !is_ahead(last.last, wait.last)),
+            "commands become visible in the order of their operations"
+        );
+        self.visible.push_back(wait);
+    }
+
+    /// Asserts what holds after every change. A reply of a peer cannot break it: one for an operation that is not
+    /// outstanding finds no entry.
+    fn check(&self) {
+        assert!(self.open_replies <= self.replies.len(), "more replies are open than are expected");
+        if cfg!(debug_assertions) {
+            assert_eq!(self.open_replies, self.replies.iter().filter(|wait| !wait.is_over).count());
+            assert!(self.replies.front().is_none_or(|wait| !wait.is_over), "an ended reply leaves the front");
+        }
     }
 
     /// Number of incomplete replies.
@@ -114,6 +141,7 @@ impl Outstanding {
         while self.replies.front().is_some_and(|wait| wait.is_over) {
             self.replies.pop_front();
         }
+        self.check();
     }
 
     /// Returns the entry that covers this operation by visibility.

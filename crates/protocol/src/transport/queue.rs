@@ -124,6 +124,7 @@ impl PacketQueue {
         self.front = 0;
         let slots = (2 * self.slots.len()).max(4);
         self.slots.resize_with(slots, Packet::default);
+        assert!(self.slots.len().is_power_of_two(), "a slot is found by a mask");
     }
 
     /// Removes the oldest packet.

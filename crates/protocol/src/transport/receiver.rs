@@ -137,6 +137,8 @@ impl Receiver {
 
     /// Records that the expected packet was accepted. `ack_now` requests an acknowledgement at once.
     pub fn accept(&mut self, now: Instant, ack_now: bool) {
+        // A packet that is present is taken by `next_early` first, and a duplicate of it is not accepted.
+        assert!(!self.has_next(), "the expected packet is accepted twice");
         self.expected = self.expected.wrapping_add(1);
         self.held.pop_front();
         self.hole_report = match self.hole_report {
@@ -158,6 +160,7 @@ impl Receiver {
     /// Holds a packet in the slot that `judge` returned.
     pub fn hold(&mut self, slot: usize, lease: LeaseId, port: PortId, frame: &[u8]) {
         self.make_slot(slot);
+        assert!(self.held[slot].is_none(), "a packet is held twice");
         let mut bytes = self.pool.pop().unwrap_or_default();
         bytes.clear();
         bytes.extend_from_slice(frame);
@@ -168,11 +171,14 @@ impl Receiver {
     /// Records that the operations of the packet in this slot were executed early.
     pub fn note_taken(&mut self, slot: usize, first_operation: u32) {
         self.make_slot(slot);
+        assert!(self.held[slot].is_none(), "a packet is executed early and held");
         self.held[slot] = Some(Early::Taken { first_operation });
         self.ack_due = true;
     }
 
+    /// Makes a slot that [`Receiver::judge`] returned. Packets beyond the window, which a peer may send, get none.
     fn make_slot(&mut self, slot: usize) {
+        assert!(slot < self.window as usize, "a packet is held beyond the window");
         while self.held.len() <= slot {
             self.held.push_back(None);
         }

@@ -239,6 +239,7 @@ impl Sender {
         self.order += 1;
         (packet.order, packet.sent_at, packet.transmissions) = (self.order, now, 1);
         self.sent = index + 1;
+        self.check_counts();
         if self.deadline.is_none() {
             self.deadline = Some(now + self.round_trip.timeout_ns());
         }
@@ -255,6 +256,8 @@ impl Sender {
     /// Records that the packet at `index` leaves on path `path` (0 if there is only one). Returns true if it is a
     /// retransmission.
     pub fn note_sent(&mut self, now: Instant, index: usize, path: u16) -> bool {
+        assert!(index <= self.sent, "packets are sent for the first time in the order of their numbers");
+        assert!(index < self.sent || self.window_open(), "a new packet is sent beyond the window");
         self.order += 1;
         let packet = &mut self.packets[index];
         packet.order = self.order;
@@ -272,7 +275,37 @@ impl Sender {
         if self.deadline.is_none() {
             self.deadline = Some(now + self.round_trip.timeout_ns());
         }
+        self.check();
         again
+    }
+
+    /// Asserts the order of the counters: lost packets are in flight, and packets in flight are within the window.
+    #[inline]
+    fn check_counts(&self) {
+        assert!(self.lost <= self.sent && self.sent <= self.packets.len(), "packets are miscounted");
+        assert!(self.sent <= self.limits.transport.window_packets as usize, "the window is exceeded");
+    }
+
+    /// Asserts what holds after every change. Builds with debug assertions also look at every packet.
+    ///
+    /// An acknowledgement cannot break it. [`Sender::handle_ack`] ignores one that names a packet or an operation
+    /// which was never sent, and bits of a bitmap beyond the packets in flight.
+    fn check(&self) {
+        self.check_counts();
+        if cfg!(debug_assertions) {
+            let mut lost = 0;
+            for (index, packet) in self.packets.iter().enumerate() {
+                assert_eq!(index < self.sent, packet.transmissions > 0, "packet {index} of {}", self.sent);
+                assert!(!packet.is_lost || index < self.sent, "a packet is lost that was never sent");
+                assert!(!packet.is_lost || !packet.is_held_by_receiver, "a packet is lost and has arrived");
+                lost += usize::from(packet.is_lost);
+            }
+            assert_eq!(lost, self.lost, "lost packets");
+            assert!(
+                distance(self.visible, self.first_unsent_operation()) < 1 << 31,
+                "visible before it was sent"
+            );
+        }
     }
 
     // ---- acknowledgements ------------------------------------------------------------------------------------------
@@ -309,6 +342,7 @@ impl Sender {
         if taken > 0 || self.is_settled() {
             self.deadline = (!self.is_settled()).then(|| now + self.round_trip.timeout_ns());
         }
+        self.check();
         AckOutcome { packets_taken: taken > 0, operations_visible }
     }
 
@@ -399,6 +433,7 @@ impl Sender {
         if self.lost > 0 {
             self.deadline = Some(now + self.round_trip.timeout_ns());
         }
+        self.check();
     }
 
     /// Number of packets that can be sent now: built, and inside the window.
@@ -445,6 +480,7 @@ impl Sender {
         } else {
             self.resend(now);
         }
+        self.check();
         true
     }
 
@@ -466,6 +502,7 @@ impl Sender {
         if self.sent > 0 {
             self.resend(now);
         }
+        self.check();
     }
 
     fn resend(&mut self, now: Instant) {
@@ -489,6 +526,7 @@ impl Sender {
         self.visible = self.next_operation;
         self.deadline = None;
         self.retries = 0;
+        self.check();
     }
 
     /// Number of packets in flight.

@@ -100,6 +100,7 @@ impl Gate {
             }
             PauseState::Defiant => self.watch(now, config),
         }
+        assert!(from != PauseState::Paused || self.paused_at <= now, "a pause ends before it began");
         let paused_ns = if from == PauseState::Paused { now.since(self.paused_at) } else { 0 };
         Some(Shift { to, paused_ns })
     }

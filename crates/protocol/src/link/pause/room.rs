@@ -35,6 +35,7 @@ impl Room {
 
     /// Number of bytes held below xoff.
     pub(super) const fn below_bytes(&self) -> u64 {
+        assert!(self.beyond_bytes <= self.held_bytes, "the headroom holds more than the channel");
         self.held_bytes - self.beyond_bytes
     }
 
@@ -51,6 +52,7 @@ impl Room {
     pub(super) fn hold(&mut self, bytes: usize, xoff_bytes: u64) {
         self.beyond_bytes = self.beyond_with(bytes, xoff_bytes);
         self.held_bytes += bytes as u64;
+        assert!(self.beyond_bytes <= self.held_bytes, "the headroom holds more than the channel");
         if self.beyond_bytes > 0 && !self.is_pausing {
             self.is_pausing = true;
             self.is_message_due = true;
@@ -58,8 +60,10 @@ impl Room {
     }
 
     pub(super) const fn unhold(&mut self, bytes: usize) {
+        assert!(bytes as u64 <= self.held_bytes, "a frame leaves that was not held");
+        // The headroom empties first.
         self.beyond_bytes = self.beyond_bytes.saturating_sub(bytes as u64);
-        self.held_bytes = self.held_bytes.saturating_sub(bytes as u64);
+        self.held_bytes -= bytes as u64;
     }
 
     /// Resumes the neighbour if enough room is free again.

@@ -73,7 +73,7 @@ impl ReplayBuffer {
 
     /// Reserves space for a new frame after the others. [`ReplayBuffer::fill_last`] writes its bytes.
     pub fn reserve(&mut self, length: usize) {
-        debug_assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
+        assert!(self.used + length <= self.bytes.len(), "the window is smaller than the buffer");
         let start = self.frames.back().map_or(0, |last| last.start as usize + last.length());
         let start = (start % self.bytes.len().max(1)) as u32;
         self.frames.push_back(StoredFrame { start, length: length as u16, is_elsewhere: false });
@@ -113,8 +113,10 @@ impl ReplayBuffer {
 
     /// Removes the `count` oldest frames.
     pub fn forget(&mut self, count: usize) {
-        let gone = self.frames.drain(..count.min(self.frames.len()));
+        assert!(count <= self.frames.len(), "more frames are forgotten than are kept");
+        let gone = self.frames.drain(..count);
         self.used -= gone.map(StoredFrame::length).sum::<usize>();
+        debug_assert_eq!(self.used, self.frames.iter().copied().map(StoredFrame::length).sum::<usize>());
     }
 
     /// Removes all frames. Returns their number.

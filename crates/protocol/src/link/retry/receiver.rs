@@ -100,6 +100,7 @@ impl Receiver {
         if sequence == self.received.wrapping_add(1) {
             self.received = sequence;
             self.shift(ReceiverStimulus::Next);
+            assert!(self.state == ReceiverState::InOrder, "the expected frame ends a gap");
             counters.rx_ok += 1;
             self.unacknowledged_bytes = self.unacknowledged_bytes.saturating_add(bytes as u32);
             self.ack_by.get_or_insert(now + self.delay_ns);

@@ -88,12 +88,31 @@ impl Sender {
         self.state = next(self.state, stimulus);
     }
 
+    /// Asserts what holds after every change. A number of the neighbour cannot break it: one outside the frames in
+    /// flight is ignored before it changes anything.
+    fn check(&self) {
+        assert!(self.cursor <= self.kept.len(), "a replay passes the last kept frame");
+        match self.state {
+            RetryState::Init | RetryState::Flush => {
+                assert!(self.kept.is_empty(), "frames are kept without agreed numbers");
+            }
+            RetryState::Replay => {
+                assert!(self.cursor < self.kept.len(), "a replay has no frame left");
+                assert!(self.timer_at.is_none(), "the timer runs during a replay");
+            }
+            RetryState::Advance => {
+                assert!(self.timer_at.is_none() || !self.kept.is_empty(), "the timer waits for nothing");
+            }
+        }
+    }
+
     // ---- beginning and end -----------------------------------------------------------------------------------------
 
     /// Begins to agree on numbers, when the link begins to carry data.
     pub fn start(&mut self, now: Instant) {
         self.shift(RetryStimulus::Started);
         self.reinitialise(now);
+        self.check();
     }
 
     /// Stops when the link no longer carries data. Returns the number of unacknowledged frames, which the transport
@@ -101,7 +120,9 @@ impl Sender {
     pub fn stop(&mut self) -> usize {
         self.shift(RetryStimulus::LinkLost);
         self.init_due = None;
-        self.give_up()
+        let given_up = self.give_up();
+        self.check();
+        given_up
     }
 
     fn give_up(&mut self) -> usize {
@@ -179,6 +200,7 @@ impl Sender {
             counters.tx_discard += u64::from(passage == Passage::Discarded);
             return (self.sent, passage);
         }
+        assert!(self.state == RetryState::Advance, "a frame is numbered while no new frame may leave");
         self.sent = self.sent.wrapping_add(1);
         self.kept.reserve(bytes);
         counters.tx_ok += 1;
@@ -187,6 +209,7 @@ impl Sender {
 
     /// Keeps the newest numbered frame, now complete; copies it unless the device keeps it (`is_kept`).
     pub fn keep(&mut self, now: Instant, frame: &[u8], is_kept: bool) {
+        assert!(!self.kept.is_empty(), "a frame is kept that was not numbered");
         if is_kept {
             self.kept.leave_last();
         } else {
@@ -216,6 +239,8 @@ impl Sender {
             self.timer_at =
                 (!self.kept.is_empty()).then_some(now + self.timer.wait_ns(self.replays_without_ack));
         }
+        assert!(self.acknowledged() == number, "an acknowledgement leaves as many frames as it names");
+        self.check();
     }
 
     /// Handles a negative acknowledgement: all frames after `number` are missing. Returns the number of frames given
@@ -248,6 +273,7 @@ impl Sender {
             self.reinitialise(now);
             counters.flushes += 1;
             counters.tx_flushed += given_up as u64;
+            self.check();
             return Some(given_up);
         }
         self.shift(stimulus);
@@ -255,6 +281,7 @@ impl Sender {
         (self.cursor, self.timer_at) = (0, None);
         self.timer.note_replay();
         counters.replays += 1;
+        self.check();
         None
     }
 
@@ -278,6 +305,7 @@ impl Sender {
         self.cursor += 1;
         counters.tx_replay += 1;
         self.end_replay_if_over(now);
+        self.check();
         Some(recalled)
     }
 
