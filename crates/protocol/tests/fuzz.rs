@@ -142,14 +142,55 @@ struct Hand {
     seen: Vec<(u16, bool, Vec<u8>)>,
 }
 
+/// Pauses that a burst of the work reaches.
+const PAUSE: PauseConfig = PauseConfig {
+    xoff_bytes: 8 << 10,
+    xon_bytes: 4 << 10,
+    headroom_bytes: 32 << 10,
+    quanta: 2_000,
+    quantum_ps: 5_120,
+    response_delay_ns: 100,
+    watchdog_ns: 100_000,
+};
+
+/// Returns settings that turn on parts of the link layer, drawn at random. `forged`: also those with which a forged
+/// frame may stop a link for good.
+fn layers(chance: &mut Chance, forged: bool) -> Options {
+    let mode = if chance.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
+    let mut options = options(mode);
+    options.retry = chance.one_in(2).then_some(RETRY);
+    if chance.one_in(3) {
+        options.channels = ChannelConfig::by_class();
+    }
+    if chance.one_in(3) {
+        options.pause = Some(PAUSE);
+        options.credits.limit = CreditConfig::UNLIMITED;
+        let shared = SharedBufferConfig { bytes: 32 << 10, alpha_thousandths: 500, private_bytes: 1 << 10 };
+        options.forwarding.shared_buffer = chance.one_in(2).then_some(shared);
+    }
+    options.forwarding.mark_above_bytes = chance.one_in(3).then_some(4 << 10);
+    if chance.one_in(3) {
+        options.forwarding.queues = TransitQueues::ByInput;
+    }
+    if forged {
+        options.resync = !chance.one_in(3);
+        if options.pause.is_none() && chance.one_in(2) {
+            // Room for two of the largest frames on each channel.
+            options.credits.limit = 72 * options.channels.count() as u32;
+        }
+        if chance.one_in(4) {
+            options.forwarding.drain = RequestDrain::Answered;
+        }
+    }
+    options
+}
+
 /// Returns a rack of two nodes behind a switch with a link between them, with its oracles.
-fn rack(hand: &Rc<RefCell<Hand>>, mode: RetransmissionMode, has_retry: bool) -> Fabric {
+fn rack(hand: &Rc<RefCell<Hand>>, options: &Options) -> Fabric {
     let mut graph = star(2, 1);
     let direct = Edge { a: NodeId(0), a_port: PortId(1), b: NodeId(1), b_port: PortId(1), plane: Plane(1) };
     graph.edges.push(direct);
-    let mut options = options(mode);
-    options.retry = has_retry.then_some(RETRY);
-    let mut fabric = Fabric::up(graph, &options);
+    let mut fabric = Fabric::up(graph, options);
     let hand = Rc::clone(hand);
     let graph = fabric.graph.clone();
     fabric.filter = Box::new(move |now, edge, forward, bytes| {
@@ -196,10 +237,8 @@ fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8])
 /// Runs one case. `forged`: with valid checks, so that the case only must not panic.
 fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
     let mut chance = Chance(seed);
-    let mode = if chance.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let has_retry = chance.one_in(2);
-    let mut fabric = rack(&hand, mode, has_retry);
+    let mut fabric = rack(&hand, &layers(&mut chance, forged));
     let mut shadow = vec![0; REGION_BYTES];
     for round in 0..3 {
         let names = work(&mut fabric, &mut chance, round, &mut shadow);
@@ -322,7 +361,7 @@ fn corrupted_frames_change_nothing_and_forged_frames_cause_no_panic() {
 #[test]
 fn no_frame_of_the_corpus_is_accepted() {
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let mut fabric = rack(&hand, RetransmissionMode::Selective, false);
+    let mut fabric = rack(&hand, &options(RetransmissionMode::Selective));
     let before = fabric.memory(1).to_vec();
     for frame in recorded() {
         for bit in 0..frame.len().min(200) * 8 {
@@ -343,7 +382,7 @@ fn no_frame_of_the_corpus_is_accepted() {
 #[test]
 fn the_corpus_has_a_frame_of_every_kind() {
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let mut fabric = rack(&hand, RetransmissionMode::Selective, false);
+    let mut fabric = rack(&hand, &options(RetransmissionMode::Selective));
     let mut shadow = vec![0; REGION_BYTES];
     for name in work(&mut fabric, &mut Chance(5), 0, &mut shadow) {
         fabric.finish(name).expect("no fault is injected");
