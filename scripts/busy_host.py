@@ -112,9 +112,9 @@ def main():
     arguments.add_argument("--racks", type=lambda text: text.split(","), help="names of the racks to run, such as ring-37,ring-64; all if absent")
     arguments.add_argument("--keep", type=pathlib.Path, help="directory for the reports of runs that did not pass")
     arguments.add_argument("--no-load", action="store_true", help="only the racks")
-    asked = arguments.parse_args()
-    binary = str(pathlib.Path(asked.binary).resolve())
-    if asked.half_cpu:
+    options = arguments.parse_args()
+    binary = str(pathlib.Path(options.binary).resolve())
+    if options.half_cpu:
         half_a_processor()
     ends, deaths, late_ms, waited_ms, put_off = collections.Counter(), 0, [], [], 0
     with tempfile.TemporaryDirectory() as scratch:
@@ -122,20 +122,20 @@ def main():
         ring_37.write_text(RING_37)
         racks = sorted(path for path in (ROOT / "topologies").glob("*.yaml") if not path.name.startswith(LEFT_OUT))
         racks.append(ring_37)
-        if asked.racks:
-            racks = [rack for rack in racks if rack.stem in asked.racks]
-        commands = [] if asked.no_load else load(binary, str(ring_37), scratch)
+        if options.racks:
+            racks = [rack for rack in racks if rack.stem in options.racks]
+        commands = [] if options.no_load else load(binary, str(ring_37), scratch)
         loads = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                   start_new_session=True) for command in commands]
         try:
-            for number in range(asked.runs):
+            for number in range(options.runs):
                 rack = racks[number % len(racks)]
-                logs = pathlib.Path(scratch) / f"logs-{number}" if asked.keep else None
+                logs = pathlib.Path(scratch) / f"logs-{number}" if options.keep else None
                 code, seconds, report, printed = one_run(binary, rack, pathlib.Path(scratch) / "report.json", logs)
                 end = "no end in time" if code is None else EXITS.get(code, f"exit {code}")
                 lost = false_deaths(report)
-                if asked.keep and (end != "pass" or lost):
-                    keep(asked.keep, number + 1, rack, report, printed, logs)
+                if options.keep and (end != "pass" or lost):
+                    keep(options.keep, number + 1, rack, report, printed, logs)
                 ends[end] += 1
                 deaths += bool(lost)
                 nodes = report.get("nodes", [])
@@ -149,11 +149,11 @@ def main():
         finally:
             for process in loads:
                 os.killpg(process.pid, 15)
-    print(f"\n{asked.runs} runs: " + ", ".join(f"{count} {end}" for end, count in ends.most_common()))
+    print(f"\n{options.runs} runs: " + ", ".join(f"{count} {end}" for end, count in ends.most_common()))
     print(f"runs with a false death: {deaths}; deaths put off: {put_off}")
     print(f"latest timer of a run, ms: {spread(late_ms)}")
     print(f"longest wait of a neighbour for a processor, ms: {spread(waited_ms)}")
-    sys.exit(0 if ends["pass"] * 100 >= asked.runs * 99 and deaths == 0 else 1)
+    sys.exit(0 if ends["pass"] * 100 >= options.runs * 99 and deaths == 0 else 1)
 
 
 if __name__ == "__main__":

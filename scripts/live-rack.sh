@@ -3,7 +3,7 @@
 #
 #     RACKLOOM=target/debug/rackloom scripts/live-rack.sh
 #
-# Faults go in through `rackloom inject`; how the rack is, is asked with `rackloom status --json`. scripts/live_rack.py does the
+# Faults are injected with `rackloom inject`; the state of the rack is read with `rackloom status --json`. scripts/live_rack.py does the
 # same over the control socket itself, and receives each event at once.
 set -euo pipefail
 rackloom=${RACKLOOM:-rackloom}

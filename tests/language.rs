@@ -5,8 +5,20 @@
 use std::path::{Path, PathBuf};
 
 /// Folders and files that the test reads, relative to the repository's root.
-const READ: &[&str] =
-    &["crates", "docs", "tests", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"];
+const READ: &[&str] = &[
+    "crates",
+    "docs",
+    "scripts",
+    "tests",
+    "topologies",
+    ".ci",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+];
+/// Endings of the files that are read.
+const ENDINGS: &[&str] = &["c", "lua", "md", "py", "rs", "sh", "yaml"];
 
 /// Files that are not read, because they list the retired words.
 const EXEMPT: &[&str] = &["docs/glossary.md", "tests/language.rs"];
@@ -63,7 +75,9 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
     }
     for entry in std::fs::read_dir(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())) {
         let path = entry.expect("an entry").path();
-        if path.is_dir() || path.extension().is_some_and(|ending| ending == "rs" || ending == "md") {
+        if path.is_dir()
+            || path.extension().is_some_and(|ending| ENDINGS.iter().any(|known| ending == *known))
+        {
             files(&path, found);
         }
     }
