@@ -12,9 +12,9 @@ use imports::Imports;
 /// Pairs of top-level modules of one crate that do not import each other in either direction.
 const APART: &[(&str, &str, &str)] = &[
     // A member's interface to its engine does not know how links work, and links do not know who drives them.
-    ("protocol", "surroundings", "link"),
-    ("protocol", "surroundings", "transport"),
-    ("protocol", "surroundings", "forwarding"),
+    ("protocol", "contract", "link"),
+    ("protocol", "contract", "transport"),
+    ("protocol", "contract", "forwarding"),
     ("protocol", "link", "transport"),
 ];
 

@@ -14,8 +14,8 @@ use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::Direction;
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, Key,
-    LocalRange, MemberRole, Memory, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Endpoint, Event, Instant, JobMemory,
+    Key, LocalRange, MemberRole, NodeId, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
     SignalKind, Switch, Tenant, Width,
 };
 use rackloom_simulator::{Simulation, incarnation};
@@ -90,7 +90,7 @@ impl Job for Script {
         &mut self,
         now: Instant,
         seat: &mut dyn rackloom_jobs::Seat,
-        _memory: &mut dyn Memory,
+        _memory: &mut dyn JobMemory,
     ) -> Progress {
         // The first steps wait until the rack is up; both engines see the same ticks.
         let due = Instant(1_000_000 + self.step * 5 * TICK_NS);

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rackloom_jobs::{Job, JobResult, Progress, Seat};
 use rackloom_plan::random_share;
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, Key, LocalRange, Memory,
-    NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, JobMemory, Key,
+    LocalRange, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
 };
 
 /// The one region of every node.
@@ -248,7 +248,7 @@ impl Job for Traffic {
         }
     }
 
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn JobMemory) -> Progress {
         if self.is_over() {
             return Progress::Finished;
         }

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use crate::crew::start::StartWait;
 use crate::job::{Job, Progress, Seat};
@@ -77,7 +77,7 @@ impl Job for Idle {
         }
     }
 
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn JobMemory) -> Progress {
         self.poll(now, |node| seat.is_reachable(node))
     }
 

@@ -7,7 +7,7 @@ use rackloom_collectives::ElementType;
 pub use rackloom_control::portion::Portion;
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
-    Command, CommandRefused, Endpoint, Event, Instant, Member, Memory, NodeId, RegionConfig, RegionId,
+    Command, CommandRefused, Endpoint, Event, Instant, JobMemory, Member, NodeId, RegionConfig, RegionId,
 };
 
 use crate::report::JobResult;
@@ -80,7 +80,7 @@ pub trait Job: Send {
     /// Processes an event of the endpoint.
     fn handle_event(&mut self, now: Instant, event: &Event);
     /// Polls the job: it issues commands until the seat refuses them, and reads local memory.
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress;
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress;
     /// Returns one line that describes what the job waits for.
     fn waiting_for(&self) -> String;
     /// Returns what the job has found and measured so far. The result is final once the job is over. Measurements stay

@@ -12,7 +12,7 @@
 //!
 //! This file starts no thread: the thread that calls [`Runtime::wait`] also drives the member.
 
-use rackloom_protocol::{Event, Inspect, Instant, Memory, PortId, Wires, drain};
+use rackloom_protocol::{Event, Inspect, Instant, PayloadPath, PortId, Wires, drain};
 use rustix::thread::sched_yield;
 
 use crate::arrivals::{ArrivalWatch, Arrivals};
@@ -61,7 +61,7 @@ pub struct Runtime<M, R = HostMemory> {
     postponed_polls: u32,
 }
 
-impl<M: Inspect, R: Memory> Runtime<M, R> {
+impl<M: Inspect, R: PayloadPath<Ports>> Runtime<M, R> {
     /// Joins a member to its devices and its memory. A carrier counts as present until its device reports otherwise.
     pub fn new(member: M, ports: Ports, memory: R, clock: Clock, policy: WaitPolicy) -> Self {
         let carriers = vec![true; ports.count()];

@@ -13,8 +13,8 @@ use rackloom::wires::{Device, Doorbell};
 use rackloom::{HostMemory, Ports};
 use rackloom_collectives::{ElementType, ReduceOperation, reduce::reduce};
 use rackloom_protocol::{
-    Arithmetic, Combine, FrameRange, Instant, LeaseId, Memory, MemoryAccess, MemoryDone, MemoryRequest,
-    MemoryToken, Number, PortId, RegionId, Wires,
+    Arithmetic, Combine, FrameRange, Instant, JobMemory, LeaseId, Memory, MemoryAccess, MemoryDone,
+    MemoryRequest, MemoryToken, Number, PinnedFrames, PortId, RegionId, Wires,
 };
 
 const REGION: RegionId = RegionId(1);
@@ -139,7 +139,8 @@ fn frames_stay_in_place_until_the_device_has_read_them() {
                 }];
                 let access = MemoryAccess::Write { lease, ranges: &ranges };
                 let request = MemoryRequest { token: MemoryToken(sent as u32), region: REGION, access };
-                let frame = ports.unload(lease);
+                ports.pin(lease);
+                let frame = ports.leased(lease);
                 assert_eq!(memory.execute(&request, frame), None, "a device answers later");
                 out.push_back(lease);
                 sent += 1;

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rackloom::HostMemory;
 use rackloom::memory::{MemoryOptions, Pages};
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::{JobMemory, Memory, RegionId};
 
 const REGION: RegionId = RegionId(1);
 const OTHER: RegionId = RegionId(2);

@@ -7,7 +7,7 @@ use rackloom::HostMemory;
 use rackloom::pool::{
     Block, BlockRequest, GRANULE_BYTES, Pool, PoolError, PoolOptions, QuotaExceeded, Usage,
 };
-use rackloom_protocol::{Memory, RegionId, Tenant};
+use rackloom_protocol::{JobMemory, Memory, RegionId, Tenant};
 
 const FIRST: RegionId = RegionId(10);
 const BYTES: u64 = 64 << 10;

@@ -12,8 +12,8 @@ use rackloom::{Clock, HostMemory, Runtime, WaitPolicy};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{
-    Access, Command, Condition, Endpoint, Event, Incarnation, Instant, Key, LocalRange, Member, Memory,
-    NodeId, OperationId, PortId, RegionConfig, RegionId, RemoteAddress, Signal, SignalKind,
+    Access, Command, Condition, Endpoint, Event, Incarnation, Instant, JobMemory, Key, LocalRange, Member,
+    Memory, NodeId, OperationId, PortId, RegionConfig, RegionId, RemoteAddress, Signal, SignalKind,
 };
 
 const REGION: RegionId = RegionId(1);

@@ -81,6 +81,12 @@ impl Wires for Buffers {
     }
 }
 
+impl BatchedWires for Buffers {}
+
+impl KeptFrames for Buffers {}
+
+impl PinnedFrames for Buffers {}
+
 struct Side {
     endpoint: Endpoint,
     wires: Buffers,

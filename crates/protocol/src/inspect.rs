@@ -4,14 +4,14 @@
 
 use alloc::vec::Vec;
 
+use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses};
 use crate::forwarding::waits::Wait;
 use crate::ids::PortId;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
-use crate::surroundings::Member;
 
-/// Member whose links and counters can be read.
-pub trait Inspect: Member {
+/// Member whose links and counters can be read. It has all extensions, so that any engine can drive it.
+pub trait Inspect: Member + PollSteps + Shortcuts + FrameCompletion + SilenceExcuses {
     /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> &PortCounters;
     /// Returns every port at which frames in transit wait for credits, to search for a circle of waits.

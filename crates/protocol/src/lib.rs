@@ -8,13 +8,14 @@
 //! Modules, in reading order: [`time`], [`ids`] · [`wire`] (bytes and values) · [`link`] (one neighbour) ·
 //! [`transport`] (one remote node) · [`route`] (the graph and its tables) · [`memory`] (regions and access) ·
 //! [`operation`] (store, load, bulk, atomic, signal) · [`forwarding`] (links, routes and transit of a member) ·
-//! [`endpoint`] · [`switch`] · [`event`], [`error`].
+//! [`endpoint`] · [`switch`] · [`event`], [`error`] · [`contract`] (what an engine provides, and its order of polling).
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
 pub mod config;
+pub mod contract;
 pub mod endpoint;
 pub mod error;
 pub mod event;
@@ -27,7 +28,6 @@ pub mod operation;
 pub mod per_channel;
 pub mod planted;
 pub mod route;
-pub mod surroundings;
 pub mod switch;
 pub mod time;
 pub mod transmit;
@@ -38,6 +38,11 @@ pub use config::{
     CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig, ForwardingPriority, LinkTimers, MemberConfig,
     OrderScope, PackingConfig, PackingMode, PathConfig, PathPolicy, PauseConfig, PortConfig, RequestDrain,
     RetransmissionMode, RetryConfig, SharedBufferConfig, TransitQueues, TransportConfig,
+};
+pub use contract::{
+    Arithmetic, BatchedWires, Combine, Comparison, DirectMemory, Fill, FrameCompletion, JobMemory,
+    KeptFrames, LeavingPayload, Member, Memory, Number, PayloadPath, PinnedFrames, PollSteps, Shortcuts,
+    SilenceExcuses, Wires, Write, drain,
 };
 pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};
@@ -56,9 +61,6 @@ pub use operation::{
 };
 pub use route::channels::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Rise};
 pub use route::graph::{Edge, Graph, MemberRole};
-pub use surroundings::{
-    Arithmetic, Combine, Comparison, Fill, Loan, Member, Memory, Number, Wires, Write, drain,
-};
 pub use switch::Switch;
 pub use time::Instant;
 pub use transmit::Following;

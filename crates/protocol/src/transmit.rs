@@ -47,7 +47,7 @@ pub enum Body {
         /// Number of bytes.
         length: usize,
     },
-    /// The complete frame, from those that the device has kept ([`crate::Wires::keep`]).
+    /// The complete frame, from those that the device has kept ([`crate::KeptFrames::keep`]).
     Kept {
         /// Number of frames that were kept after this one.
         behind: usize,

@@ -69,6 +69,12 @@ impl Wires for FixedWires {
     }
 }
 
+impl BatchedWires for FixedWires {}
+
+impl KeptFrames for FixedWires {}
+
+impl PinnedFrames for FixedWires {}
+
 struct Side {
     endpoint: Endpoint,
     wires: FixedWires,

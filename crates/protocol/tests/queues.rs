@@ -52,6 +52,12 @@ impl Wires for Slots {
     }
 }
 
+impl BatchedWires for Slots {}
+
+impl KeptFrames for Slots {}
+
+impl PinnedFrames for Slots {}
+
 /// Sequence state of a node at a port.
 #[derive(Clone, Copy, Default)]
 struct Neighbour {

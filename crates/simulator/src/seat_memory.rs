@@ -5,15 +5,17 @@
 
 use rackloom_plan::PayloadMode;
 use rackloom_plan::faults::MemoryFaults;
+use rackloom_protocol::transmit::{Passage, Transmit};
 use rackloom_protocol::{
-    Comparison, Following, FrameRange, Instant, Loan, Memory, MemoryAccess, MemoryDone, MemoryFault,
-    MemoryRequest, MemoryToken, NodeId, RegionId,
+    Comparison, DirectMemory, FrameRange, Instant, JobMemory, LeavingPayload, Memory, MemoryAccess,
+    MemoryDone, MemoryFault, MemoryRequest, MemoryToken, NodeId, PayloadPath, PortId, RegionId, Wires, wire,
 };
 
 use crate::loans::range;
 use crate::memories::{Memories, NodeMemory};
 use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
 use crate::takings::RegionOffset;
+use crate::wires::MemberWires;
 
 /// Memory of one node during its poll.
 #[derive(Debug)]
@@ -24,8 +26,6 @@ pub(crate) struct SeatMemory<'m> {
     pub(crate) requests: &'m mut u64,
     /// Memory faults from a fault script, and the time.
     pub(crate) faults: Option<(Instant, &'m mut MemoryFaults)>,
-    /// True if the script makes bytes that are about to leave unreadable. Decided when they are to be lent, which comes first.
-    pub(crate) cannot_read: bool,
 }
 
 impl<'m> SeatMemory<'m> {
@@ -36,7 +36,7 @@ impl<'m> SeatMemory<'m> {
         requests: &'m mut u64,
         faults: Option<(Instant, &'m mut MemoryFaults)>,
     ) -> Self {
-        Self { node, memories, requests, faults, cannot_read: false }
+        Self { node, memories, requests, faults }
     }
 }
 
@@ -137,6 +137,34 @@ impl SeatMemory<'_> {
 }
 
 impl SeatMemory<'_> {
+    /// Returns a reference to bytes that are about to leave, which a frame carries in their place, or `None` if it must
+    /// carry the bytes. `is_whole`: the whole frame is read before it leaves.
+    fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<u32> {
+        if length < PAYLOAD_BYTES_MIN {
+            return None;
+        }
+        self.before_read(region, offset, length as u64);
+        let (own, books) = (self.memories.node(self.node), &self.memories.books);
+        let bytes = range(&own.bytes, region, offset, length)?;
+        match books.mode {
+            PayloadMode::Full if is_whole || books.is_watched.get() || books.is_summed.get() => None,
+            PayloadMode::Full => {
+                let mut loans = books.loans.borrow_mut();
+                let loans = loans.get_mut(self.node.index())?;
+                let loan = loans.lend(region, offset, length);
+                if books.is_witnessed.get() {
+                    loans.keep_one(loan, bytes);
+                }
+                Some(loan)
+            }
+            PayloadMode::Shadow => {
+                books.make_stand_in(bytes);
+                Some(0)
+            }
+            PayloadMode::Elided => Some(0),
+        }
+    }
+
     /// Carries out the request without faults of a script.
     fn carry_out<'m>(&'m mut self, request: &MemoryRequest<'_>, frame: &[u8]) -> Option<MemoryDone<'m>> {
         match request.access {
@@ -180,57 +208,19 @@ impl Memory for SeatMemory<'_> {
         memory_faults.poll(*now)
     }
 
-    fn read_ahead(
-        &mut self,
-        region: RegionId,
-        offset: u64,
-        out: &mut [u8],
-        _: Following,
-    ) -> Result<(), MemoryFault> {
-        if std::mem::take(&mut self.cannot_read) {
-            Err(MemoryFault::Device)
-        } else {
-            self.read(region, offset, out)
-        }
-    }
-
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.before_read(region, offset, out.len() as u64);
         self.own().bytes.read(region, offset, out)
     }
+}
 
+impl DirectMemory for SeatMemory<'_> {}
+
+impl JobMemory for SeatMemory<'_> {
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         let length = bytes.len() as u64;
         self.memories.with_ledger(|ledger| ledger.note_own_write(self.node, region, offset, length));
         self.put_in(region, offset, bytes)
-    }
-
-    fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<Loan> {
-        self.cannot_read =
-            self.faults.as_mut().is_some_and(|(_, memory_faults)| memory_faults.fails_to_read());
-        if self.cannot_read || length < PAYLOAD_BYTES_MIN {
-            return None;
-        }
-        self.before_read(region, offset, length as u64);
-        let (own, books) = (self.memories.node(self.node), &self.memories.books);
-        let bytes = range(&own.bytes, region, offset, length)?;
-        match books.mode {
-            PayloadMode::Full if is_whole || books.is_watched.get() || books.is_summed.get() => None,
-            PayloadMode::Full => {
-                let mut loans = books.loans.borrow_mut();
-                let loans = loans.get_mut(self.node.index())?;
-                let loan = loans.lend(region, offset, length);
-                if books.is_witnessed.get() {
-                    loans.keep_one(loan, bytes);
-                }
-                Some(Loan(loan))
-            }
-            PayloadMode::Shadow => {
-                books.make_stand_in(bytes);
-                Some(Loan(0))
-            }
-            PayloadMode::Elided => Some(Loan(0)),
-        }
     }
 
     fn compare(
@@ -251,5 +241,41 @@ impl Memory for SeatMemory<'_> {
             PayloadMode::Elided => return Ok(Comparison::NotKept),
         }
         Ok(if is_same { Comparison::Same } else { Comparison::Different })
+    }
+}
+
+impl<'w> PayloadPath<MemberWires<'w>> for SeatMemory<'_> {
+    fn load(
+        &mut self,
+        wires: &mut MemberWires<'w>,
+        port: PortId,
+        transmit: &Transmit,
+        source: &LeavingPayload,
+    ) -> Result<(), MemoryFault> {
+        let LeavingPayload { region, offset, at, length, .. } = *source;
+        if self.faults.as_mut().is_some_and(|(_, memory_faults)| memory_faults.fails_to_read()) {
+            return Err(MemoryFault::Device);
+        }
+        let is_kept = transmit.passage == Passage::Kept;
+        let is_whole = transmit.end_to_end_check
+            || (is_kept && wires.slot(port).is_some_and(|out| wire::is_sealed_as_a_whole(out)));
+        if let Some(loan) = self.lend(region, offset, length, is_whole) {
+            wires.load(port, at, length, loan, is_whole);
+            return Ok(());
+        }
+        let Some(out) = wires.slot(port) else { return Ok(()) };
+        self.read(region, offset, &mut out[at..at + length])
+    }
+
+    fn execute_with<'m>(
+        &'m mut self,
+        wires: &mut MemberWires<'w>,
+        request: &MemoryRequest<'_>,
+    ) -> Option<MemoryDone<'m>> {
+        let frame = match request.access {
+            MemoryAccess::Write { lease, .. } => wires.unload(lease),
+            MemoryAccess::Read { .. } | MemoryAccess::Atomic { .. } => &[],
+        };
+        self.execute(request, frame)
     }
 }

@@ -3,7 +3,7 @@
 //! A view made for one poll; it owns nothing. A port's device is full while its channel is busy: the member is polled
 //! again when the channel opens, so it packs when the link grants.
 
-use rackloom_protocol::{Instant, LeaseId, Loan, NodeId, PortId, Wires};
+use rackloom_protocol::{BatchedWires, Instant, KeptFrames, LeaseId, NodeId, PinnedFrames, PortId, Wires};
 
 use crate::fabric::Fabric;
 use crate::ids::ChannelId;
@@ -21,6 +21,20 @@ pub(crate) struct MemberWires<'f> {
     pub(crate) leases: &'f mut Leases,
 }
 
+impl MemberWires<'_> {
+    /// Returns the bytes of a leased frame, for memory that is about to take its payload.
+    pub(crate) fn unload(&mut self, lease: LeaseId) -> &[u8] {
+        self.leases.frame(lease).map_or(&[], |frame| self.fabric.unload(frame))
+    }
+
+    /// Attaches a reference to payload to the frame in the buffer of a port, in place of `length` bytes at `at`. If
+    /// `is_whole`, the frame's bytes are read before it leaves, and these are zeros.
+    pub(crate) fn load(&mut self, port: PortId, at: usize, length: usize, loan: u32, is_whole: bool) {
+        let payload = Payload { at: at as u16, length: length as u16, source: self.node, loan };
+        self.fabric.load(self.outgoing[port.index()], payload, is_whole);
+    }
+}
+
 impl Wires for MemberWires<'_> {
     fn slot(&mut self, port: PortId) -> Option<&mut [u8]> {
         let frame = self.fabric.room(self.now, *self.outgoing.get(port.index())?)?;
@@ -34,31 +48,13 @@ impl Wires for MemberWires<'_> {
         }
     }
 
-    fn keep(&mut self, port: PortId, _length: usize, others: usize) -> bool {
-        self.fabric.keep(self.outgoing[port.index()], others);
-        true
-    }
-
-    fn recall(&mut self, port: PortId, behind: usize) {
-        self.fabric.recall(self.outgoing[port.index()], behind);
-    }
-
     fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
         self.fabric.commit(self.now, self.outgoing[port.index()], length);
     }
 
-    /// Returns the stored bytes; [`drain`](rackloom_protocol::drain) unloads those that it reads.
+    /// Returns the stored bytes, without payload that the frame refers to ([`MemberWires::unload`]).
     fn leased(&self, lease: LeaseId) -> &[u8] {
         self.leases.frame(lease).map_or(&[], |frame| self.fabric.frames.bytes(frame))
-    }
-
-    fn unload(&mut self, lease: LeaseId) -> &[u8] {
-        self.leases.frame(lease).map_or(&[], |frame| self.fabric.unload(frame))
-    }
-
-    fn load(&mut self, port: PortId, at: usize, length: usize, loan: Loan, is_whole: bool) {
-        let payload = Payload { at: at as u16, length: length as u16, source: self.node, loan: loan.0 };
-        self.fabric.load(self.outgoing[port.index()], payload, is_whole);
     }
 
     fn release(&mut self, lease: LeaseId) {
@@ -67,3 +63,18 @@ impl Wires for MemberWires<'_> {
         }
     }
 }
+
+impl BatchedWires for MemberWires<'_> {}
+
+impl KeptFrames for MemberWires<'_> {
+    fn keep(&mut self, port: PortId, _length: usize, others: usize) -> bool {
+        self.fabric.keep(self.outgoing[port.index()], others);
+        true
+    }
+
+    fn recall(&mut self, port: PortId, behind: usize) {
+        self.fabric.recall(self.outgoing[port.index()], behind);
+    }
+}
+
+impl PinnedFrames for MemberWires<'_> {}

@@ -15,7 +15,7 @@ use rackloom_collectives::{
 use rackloom_jobs::collective::{CollectiveSettings, HeldArrays, Inputs, collective};
 use rackloom_jobs::{Job, JobResult, Output, Progress, Rank, Seat};
 use rackloom_plan::{Clock, Plan};
-use rackloom_protocol::{Event, Instant, Memory, NodeId, PortId, RegionConfig, RetransmissionMode};
+use rackloom_protocol::{Event, Instant, JobMemory, NodeId, PortId, RegionConfig, RetransmissionMode};
 use rackloom_simulator::{Action, Simulation};
 
 const TIMERS: &str = "timers: {heartbeat_interval: 100us, heartbeat_miss_max: 4, hello_interval: 50us}, \
@@ -165,7 +165,7 @@ impl Job for Watched {
     fn handle_event(&mut self, now: Instant, event: &Event) {
         self.job.handle_event(now, event);
     }
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         let progress = self.job.advance(now, seat, memory);
         let place = self.job.waiting_for();
         let place = place.split(" (").next().unwrap_or_default().to_owned();

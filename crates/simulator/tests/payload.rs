@@ -6,7 +6,7 @@ use common::{Rack, at, local, plan, put};
 use rackloom_jobs::{Job, JobResult};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{PayloadMode, Plan};
-use rackloom_protocol::{Event, Instant, Memory, NodeId};
+use rackloom_protocol::{Event, Instant, JobMemory, NodeId};
 use rackloom_simulator::{LinkStatistics, Outcome, Simulation, Statistics};
 
 const NODES: u16 = 4;

@@ -5,7 +5,7 @@
 //! element.
 
 use rackloom_collectives::{Buffer, Schedule, Span};
-use rackloom_protocol::Memory;
+use rackloom_protocol::JobMemory;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::expected::{Expected, Index};
@@ -52,7 +52,7 @@ impl Check {
     /// Checks as much as one poll may. Returns whether all elements have been checked.
     pub(crate) fn advance(
         &mut self,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
         rank: usize,
         (schedule, given): (&Schedule, &Given),
         reference: &mut Reference,

@@ -7,7 +7,7 @@
 //! A snapshot contains the buffers and the progress of the job. It does not contain signal words: they count runs, and
 //! begin at zero again as in a new job. The engine stores the bytes ([`Vault`], [`Saved`]).
 
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::{JobMemory, RegionId};
 use serde::{Deserialize, Serialize};
 
 use super::probe::Measured;
@@ -131,7 +131,7 @@ impl Cursor {
     /// Copies memory into the snapshot. Returns whether the copy is complete.
     pub(super) fn save(
         &mut self,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
         vault: &mut dyn Vault,
         block: &mut [u8],
     ) -> Result<bool, String> {
@@ -144,7 +144,7 @@ impl Cursor {
     /// Copies the snapshot into memory. Returns whether the copy is complete.
     pub(super) fn restore(
         &mut self,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
         saved: &mut dyn Saved,
         block: &mut [u8],
     ) -> Result<bool, String> {

@@ -4,7 +4,7 @@
 //! is never borrowed.
 
 use rackloom_collectives::Buffer;
-use rackloom_protocol::{Combine, Memory, RegionId};
+use rackloom_protocol::{Combine, JobMemory, RegionId};
 
 use super::room::{INPUT, OUTPUT, SCRATCH};
 
@@ -20,7 +20,7 @@ pub(super) const fn region_of(buffer: Buffer) -> RegionId {
 
 /// Reads own memory.
 pub(crate) fn read(
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     region: RegionId,
     offset: usize,
     out: &mut [u8],
@@ -31,13 +31,13 @@ pub(crate) fn read(
 }
 
 /// Requests that own memory combines its values. Returns whether memory did so.
-pub(super) fn combine(memory: &mut dyn Memory, what: &Combine) -> Result<bool, String> {
+pub(super) fn combine(memory: &mut dyn JobMemory, what: &Combine) -> Result<bool, String> {
     memory.combine(what).map_err(|fault| format!("own memory cannot be worked on: {fault:?}: {what:?}"))
 }
 
 /// Writes own memory.
 pub(crate) fn write(
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     region: RegionId,
     offset: usize,
     bytes: &[u8],

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use rackloom_plan::faults::JobPosition;
-use rackloom_protocol::{Access, Completion, Condition, Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Access, Completion, Condition, Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use super::barrier::Barrier;
 use super::issuer::Issuer;
@@ -47,7 +47,7 @@ pub(crate) struct Poll<'a> {
     pub(crate) now: Instant,
     pub(crate) crew: &'a Crew,
     pub(crate) issuer: &'a mut Issuer,
-    pub(crate) memory: &'a mut dyn Memory,
+    pub(crate) memory: &'a mut dyn JobMemory,
 }
 
 /// Program that the ranks run together. Every rank returns [`Step::Meet`] equally often.
@@ -145,7 +145,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Polls the job once, on any seat.
-    pub(crate) fn poll(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    pub(crate) fn poll(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         let mut is_busy = false;
         loop {
             let before = self.progress();
@@ -182,7 +182,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Does the work of the current stage. Returns whether there is more local work to do at once.
-    fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) -> bool {
+    fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn JobMemory) -> bool {
         match self.stage {
             Stage::Gather(wait) => self.gather(now, wait, seat),
             Stage::Playing => return self.play_on(now, memory),
@@ -229,7 +229,7 @@ impl<P: Play> Ensemble<P> {
         }
     }
 
-    fn play_on(&mut self, now: Instant, memory: &mut dyn Memory) -> bool {
+    fn play_on(&mut self, now: Instant, memory: &mut dyn JobMemory) -> bool {
         let mut poll = Poll { now, crew: &self.crew, issuer: &mut self.issuer, memory };
         match self.play.advance(&mut poll) {
             Step::Waiting => self.wake_at = None,
@@ -261,7 +261,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Processes the result of a request.
-    fn handle_outcome(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+    fn handle_outcome(&mut self, now: Instant, memory: &mut dyn JobMemory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
             self.handle_unnotified(now, peer, failure);
         }
@@ -446,7 +446,7 @@ impl<P: Play> Job for Ensemble<P> {
         }
     }
 
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         self.poll(now, seat, memory)
     }
 

@@ -1,6 +1,6 @@
 //! Writes of patterns into the rank's own memory.
 
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::{JobMemory, RegionId};
 
 use super::findings::Findings;
 use crate::crew::pattern::Pattern;
@@ -10,7 +10,7 @@ const CHUNK_BYTES: u64 = 16 << 10;
 
 /// Writes a range of the rank's own memory in chunks.
 pub(crate) fn write(
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     findings: &mut Findings,
     region: RegionId,
     (offset, bytes): (u64, u64),
@@ -32,7 +32,7 @@ pub(crate) fn write(
 
 /// Writes a pattern into a range of the rank's own memory. A failure is a finding.
 pub(crate) fn fill(
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     findings: &mut Findings,
     region: RegionId,
     range: (u64, u64),

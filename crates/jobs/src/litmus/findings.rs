@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rackloom_protocol::{Memory, NodeId, OperationError, RegionId};
+use rackloom_protocol::{JobMemory, NodeId, OperationError, RegionId};
 
 use crate::crew::pattern::Pattern;
 use crate::report::Mismatch;
@@ -69,7 +69,7 @@ impl Findings {
     /// the range.
     pub(crate) fn check(
         &mut self,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
         region: RegionId,
         (offset, bytes): (u64, u64),
         expected: Expected,
@@ -113,7 +113,7 @@ impl Findings {
     /// Returns whether nothing is wrong except bytes that were never written.
     fn check_unsent(
         &mut self,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
         region: RegionId,
         range: (u64, u64),
         (pattern, index): (Pattern, u64),
@@ -163,7 +163,7 @@ fn first_wrong(expected: Expected, done: u64, found: &[u8], wanted: &mut [u8]) -
 }
 
 /// Reads an 8-byte little-endian word of the rank's own memory; 0 if it cannot be read.
-pub(crate) fn read_word(memory: &mut dyn Memory, region: RegionId, offset: u64, bytes: u64) -> u64 {
+pub(crate) fn read_word(memory: &mut dyn JobMemory, region: RegionId, offset: u64, bytes: u64) -> u64 {
     let mut word = [0; 8];
     match memory.read(region, offset, &mut word[..bytes as usize]) {
         Ok(()) => u64::from_le_bytes(word),

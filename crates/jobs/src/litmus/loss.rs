@@ -4,7 +4,7 @@
 //! Every rank decides on its own. No barrier is needed to break off. The notice to the others ensures that no rank
 //! waits for a rank that has given up, even if the fabric has reported a loss to only one of them.
 
-use rackloom_protocol::{Completion, Instant, Memory, NodeId};
+use rackloom_protocol::{Completion, Instant, JobMemory, NodeId};
 
 use super::findings::read_word;
 use super::layout::CONTROL;
@@ -35,7 +35,7 @@ impl Litmus {
     }
 
     /// Processes the notice of another rank that broke off. The notice may name a lost rank.
-    pub(super) fn handle_abort(&mut self, now: Instant, memory: &mut dyn Memory) {
+    pub(super) fn handle_abort(&mut self, now: Instant, memory: &mut dyn JobMemory) {
         let notice = read_word(memory, CONTROL, self.scene.layout.abort_offset(), 8);
         let (sender, lost) = (notice as u16, (notice >> 16) as u16);
         if let Some(lost) = lost.checked_sub(1).filter(|lost| *lost != self.scene.rank) {
@@ -113,7 +113,7 @@ impl Litmus {
         matches!(self.stage, Stage::Over) && !self.is_complete
     }
 
-    pub(super) fn finish_broken_off(&mut self, memory: &mut dyn Memory) {
+    pub(super) fn finish_broken_off(&mut self, memory: &mut dyn JobMemory) {
         // A notice without a path to its target is not outstanding.
         if self.issuer.has_outstanding() {
             let waiting = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());

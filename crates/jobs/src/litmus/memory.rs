@@ -4,7 +4,7 @@
 //! value. After it, the owner checks every byte of the regions that others may write, through its own memory and not
 //! through the fabric. All bytes that are not a slot or a word are guard and must not have changed.
 
-use rackloom_protocol::Memory;
+use rackloom_protocol::JobMemory;
 
 use super::fill::{fill, write};
 use super::findings::{Expected, Findings, read_word};
@@ -24,7 +24,7 @@ pub(crate) enum Certainty {
 
 /// Brings the rank's memory into the state in which every round begins. Barrier and abort words are not changed,
 /// because other ranks may be ahead.
-pub(crate) fn prepare(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings) {
+pub(crate) fn prepare(scene: &Scene, memory: &mut dyn JobMemory, findings: &mut Findings) {
     for region in [CONTROL, DATA] {
         let guard = scene.guard_pattern(region);
         for Extent { offset, bytes, content } in scene.layout.extents(region) {
@@ -50,7 +50,12 @@ pub(crate) fn prepare(scene: &Scene, memory: &mut dyn Memory, findings: &mut Fin
 }
 
 /// Checks every byte that others may have written, and the bytes that they must not write.
-pub(crate) fn sweep(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings, certainty: Certainty) {
+pub(crate) fn sweep(
+    scene: &Scene,
+    memory: &mut dyn JobMemory,
+    findings: &mut Findings,
+    certainty: Certainty,
+) {
     for region in [CONTROL, DATA] {
         let guard = scene.guard_pattern(region);
         for extent in scene.layout.extents(region) {
@@ -79,7 +84,7 @@ pub(crate) fn sweep(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findi
 }
 
 /// Checks the slots that were written without order. A barrier separates the writers' flushes from this check.
-pub(crate) fn sweep_writes(scene: &Scene, memory: &mut dyn Memory, findings: &mut Findings) {
+pub(crate) fn sweep_writes(scene: &Scene, memory: &mut dyn JobMemory, findings: &mut Findings) {
     for extent in scene.layout.extents(DATA) {
         if let Content::Slot { distance, case } = extent.content
             && !scene.layout.cases(distance)[usize::from(case)].kind.has_flag()
@@ -95,7 +100,7 @@ fn is_peer(scene: &Scene, writer: u16) -> bool {
 
 fn sweep_slot(
     scene: &Scene,
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
     (distance, number): (u16, u16),
@@ -117,7 +122,7 @@ fn sweep_slot(
 
 fn sweep_flag(
     scene: &Scene,
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
     (distance, number): (u16, u16),
@@ -140,7 +145,7 @@ fn sweep_flag(
 /// barrier exactly once, and no rank may have broken off.
 pub(crate) fn check_barrier_words(
     scene: &Scene,
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     findings: &mut Findings,
     barrier: &Barrier,
 ) {

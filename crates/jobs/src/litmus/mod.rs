@@ -25,7 +25,7 @@ mod settings;
 use std::collections::BTreeSet;
 
 use rackloom_plan::faults::JobPosition;
-use rackloom_protocol::{Condition, Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Condition, Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::findings::Findings;
 use self::lanes::Lanes;
@@ -133,7 +133,7 @@ impl Litmus {
     }
 
     /// Polls the job once, on any seat.
-    fn poll(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn poll(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         loop {
             let before = self.progress();
             while let Some(outcome) = self.issuer.pop_outcome() {
@@ -164,7 +164,7 @@ impl Litmus {
     }
 
     /// Does the work of the current stage, as far as possible now.
-    fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn Memory) {
+    fn act(&mut self, now: Instant, seat: &dyn Seat, memory: &mut dyn JobMemory) {
         match &mut self.stage {
             Stage::Gather(wait) => {
                 let wait = *wait;
@@ -212,7 +212,7 @@ impl Litmus {
     }
 
     /// Begins the first round once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
-    fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat, memory: &mut dyn Memory) {
+    fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat, memory: &mut dyn JobMemory) {
         let others = || (0..self.scene.ranks.len() as u16).filter(|rank| *rank != self.scene.rank);
         let missing: Vec<_> = others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
         self.stages_passed += u64::from(wait.record(now, missing.len()));
@@ -236,7 +236,7 @@ impl Litmus {
         }
     }
 
-    fn begin_round(&mut self, now: Instant, memory: &mut dyn Memory) {
+    fn begin_round(&mut self, now: Instant, memory: &mut dyn JobMemory) {
         memory::prepare(&self.scene, memory, &mut self.findings);
         self.is_prepared = true;
         self.enter_barrier(now, After::Prepare);
@@ -255,7 +255,7 @@ impl Litmus {
         }
     }
 
-    fn pass_barrier(&mut self, now: Instant, after: After, memory: &mut dyn Memory) {
+    fn pass_barrier(&mut self, now: Instant, after: After, memory: &mut dyn JobMemory) {
         match after {
             After::Prepare => self.enter_phase(now, 0),
             After::Writes => {
@@ -281,7 +281,7 @@ impl Litmus {
     }
 
     /// Processes the result of a request.
-    fn handle_outcome(&mut self, now: Instant, memory: &mut dyn Memory, outcome: &Outcome) {
+    fn handle_outcome(&mut self, now: Instant, memory: &mut dyn JobMemory, outcome: &Outcome) {
         if let (Err(failure), Tag::AbortNotice, Some(peer)) = (outcome.result, outcome.tag, outcome.target) {
             self.handle_unnotified(peer, failure);
         }
@@ -362,7 +362,7 @@ impl Job for Litmus {
         }
     }
 
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         self.poll(now, seat, memory)
     }
 

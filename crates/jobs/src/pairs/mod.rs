@@ -8,7 +8,7 @@ mod exchange;
 mod settings;
 
 use rackloom_plan::faults::JobPosition;
-use rackloom_protocol::{Access, Comparison, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Access, Comparison, Instant, JobMemory, NodeId, RegionConfig};
 use thiserror::Error;
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
@@ -183,7 +183,7 @@ impl Measurement {
         Ok(None)
     }
 
-    fn fill(&mut self, memory: &mut dyn Memory) -> Result<Option<Step>, String> {
+    fn fill(&mut self, memory: &mut dyn JobMemory) -> Result<Option<Step>, String> {
         let pattern = self.pattern(self.rank);
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
         let total = largest(&self.settings);
@@ -202,7 +202,7 @@ impl Measurement {
     }
 
     /// Fills the target with the complement of the expected data, so that a byte that never arrives is wrong.
-    fn spoil(&mut self, memory: &mut dyn Memory, case: Case) -> Result<Option<Step>, String> {
+    fn spoil(&mut self, memory: &mut dyn JobMemory, case: Case) -> Result<Option<Step>, String> {
         let pattern = self.pattern(case.source());
         let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
         let total = if case.target() == self.rank { case.bytes } else { 0 };

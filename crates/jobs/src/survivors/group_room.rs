@@ -6,8 +6,8 @@
 //! that is no longer used.
 
 use rackloom_protocol::{
-    Combine, Command, CommandRefused, Instant, LocalRange, Memory, MemoryDone, MemoryFault, MemoryRequest,
-    NodeId, OperationId, RegionId, RemoteAddress, Signal,
+    Combine, Command, CommandRefused, Instant, JobMemory, LocalRange, Memory, MemoryDone, MemoryFault,
+    MemoryRequest, NodeId, OperationId, RegionId, RemoteAddress, Signal,
 };
 
 use crate::crew::Crew;
@@ -143,7 +143,7 @@ impl Seat for GroupSeat<'_> {
 /// A rank's own memory, in the group's room.
 pub(super) struct GroupMemory<'a> {
     pub(super) group: &'a GroupRoom,
-    pub(super) memory: &'a mut dyn Memory,
+    pub(super) memory: &'a mut dyn JobMemory,
 }
 
 impl Memory for GroupMemory<'_> {
@@ -157,6 +157,9 @@ impl Memory for GroupMemory<'_> {
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.memory.read(self.group.region(region), offset, out)
     }
+}
+
+impl JobMemory for GroupMemory<'_> {
     fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
         let translate = |(region, offset)| (self.group.region(region), offset);
         self.memory.combine(&Combine {

@@ -17,7 +17,7 @@ mod group_room;
 mod proposals;
 
 use rackloom_plan::faults::JobPosition;
-use rackloom_protocol::{Event, Instant, Memory, NodeId, RegionConfig};
+use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
 use self::group_room::{GroupMemory, GroupRoom, GroupSeat};
@@ -120,7 +120,7 @@ impl Survivors {
     }
 
     /// Polls the job. The job must break off when a member of the group is lost or has begun to form another group.
-    fn play(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn play(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         if now >= self.look_due {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.watch(now, seat, memory);
@@ -135,7 +135,7 @@ impl Survivors {
         }
     }
 
-    fn watch(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
+    fn watch(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) {
         self.proposals.receive(memory);
         let reachable = self.reachable(seat);
         self.proposals.send(now, reachable, &self.crew, seat);
@@ -190,7 +190,7 @@ impl Survivors {
     }
 
     /// Handles the end of the job, successful or not.
-    fn end_of_job(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn end_of_job(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         let result = self.job.result();
         let is_clean = result.failures.is_empty() && result.refusals.is_empty() && result.mismatch_count == 0;
         if result.complete {
@@ -215,7 +215,7 @@ impl Survivors {
         now: Instant,
         standing: Standing,
         seat: &mut dyn Seat,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
     ) -> Progress {
         self.stage = Stage::Over;
         self.answered = self.agreement.proposal.number;
@@ -232,7 +232,7 @@ impl Survivors {
         now: Instant,
         until: Instant,
         seat: &mut dyn Seat,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
     ) -> Result<Progress, String> {
         self.proposals.receive(memory);
         let reachable = self.reachable(seat);
@@ -289,7 +289,7 @@ impl Survivors {
     }
 
     /// Answers ranks that propose to go on with this one after its end.
-    fn answer(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) {
+    fn answer(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) {
         self.proposals.receive(memory);
         let newest = self.proposals.newest();
         if newest > self.answered {
@@ -346,7 +346,7 @@ impl Job for Survivors {
         }
     }
 
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) -> Progress {
         match self.stage {
             Stage::Playing => self.play(now, seat, memory),
             Stage::Agreeing { until } => match self.agree(now, until, seat, memory) {

@@ -13,8 +13,8 @@
 use std::collections::BTreeMap;
 
 use rackloom_protocol::{
-    Access, Command, CommandRefused, Instant, LocalRange, Memory, OperationError, OperationId, RegionConfig,
-    RegionId, RemoteAddress, Signal, SignalKind,
+    Access, Command, CommandRefused, Instant, JobMemory, LocalRange, OperationError, OperationId,
+    RegionConfig, RegionId, RemoteAddress, Signal, SignalKind,
 };
 
 use super::agreement::{Proposal, Standing, bit, ranks};
@@ -133,7 +133,7 @@ impl Proposals {
     }
 
     /// Reads the proposals that have arrived in own memory.
-    pub(super) fn receive(&mut self, memory: &mut dyn Memory) {
+    pub(super) fn receive(&mut self, memory: &mut dyn JobMemory) {
         for rank in (0..self.count).filter(|rank| *rank != self.own) {
             for slot in [u64::from(rank), u64::from(self.count) + u64::from(rank)] {
                 let proposal = read(memory, slot);
@@ -150,7 +150,7 @@ impl Proposals {
         &mut self,
         proposal: Proposal,
         to: u64,
-        memory: &mut dyn Memory,
+        memory: &mut dyn JobMemory,
     ) -> Result<(), String> {
         let failed = |fault| format!("own memory cannot be written: {fault:?}");
         let bytes: Vec<u8> = proposal.words().into_iter().flat_map(u64::to_le_bytes).collect();
@@ -265,7 +265,7 @@ impl Proposals {
 }
 
 /// Reads the proposal in a slot of own memory. A region that is gone yields the default, empty proposal.
-fn read(memory: &mut dyn Memory, slot: u64) -> Proposal {
+fn read(memory: &mut dyn JobMemory, slot: u64) -> Proposal {
     let words = [0, 1, 2, 3].map(|number: u64| {
         let mut bytes = [0; 8];
         let _ = memory.read(PROPOSALS, slot * SLOT_BYTES + 8 * number, &mut bytes);

@@ -10,8 +10,8 @@ use rackloom_jobs::{Job, JobResult, Progress, Report};
 use rackloom_plan::Plan;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{
-    Endpoint, Event, Incarnation, Inspect, Instant, LeaseId, MemberRole, NodeId, PortId, RegionId, Switch,
-    Wires, drain,
+    BatchedWires, Endpoint, Event, Incarnation, Inspect, Instant, KeptFrames, LeaseId, MemberRole, NodeId,
+    PinnedFrames, PortId, RegionId, Switch, Wires, drain,
 };
 
 const DELAY_NS: u64 = 500;
@@ -57,6 +57,12 @@ impl Wires for Cables {
         self.leased.remove(&lease.0);
     }
 }
+
+impl BatchedWires for Cables {}
+
+impl KeptFrames for Cables {}
+
+impl PinnedFrames for Cables {}
 
 struct Seat {
     member: AnyMember,

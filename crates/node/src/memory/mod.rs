@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rackloom_plan::faults::{MemoryConditions, MemoryFaults};
 use rackloom_protocol::{
-    Combine, Following, FrameRange, Instant, LocalRange, Memory, MemoryAccess, MemoryDone, MemoryFault,
-    MemoryRequest, MemoryToken, RegionId,
+    Combine, DirectMemory, Following, FrameRange, Instant, JobMemory, LocalRange, Memory, MemoryAccess,
+    MemoryDone, MemoryFault, MemoryRequest, MemoryToken, PayloadPath, PinnedFrames, RegionId,
 };
 
 use crate::mapping::whole_pages;
@@ -520,10 +520,6 @@ impl Memory for HostMemory {
         }
     }
 
-    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.faults.is_none() && self.regions.write_ranges(region, ranges, frame).is_ok()
-    }
-
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
         let Self { faults, on_device, scratch, .. } = self;
         if let Some(faults) = faults
@@ -539,15 +535,21 @@ impl Memory for HostMemory {
         self.on_device().is_some_and(|device| device.is_busy())
     }
 
-    fn reads_at_once(&self) -> bool {
-        true
-    }
-
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         match self.regions.found(region) {
             Ok(found) => found.window().read(offset, out),
             Err(fault) => self.on_device().ok_or(fault)?.read(region, offset, out),
         }
+    }
+}
+
+impl DirectMemory for HostMemory {
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        self.faults.is_none() && self.regions.write_ranges(region, ranges, frame).is_ok()
+    }
+
+    fn reads_at_once(&self) -> bool {
+        true
     }
 
     fn read_ahead(
@@ -567,7 +569,9 @@ impl Memory for HostMemory {
             Err(fault) => self.on_device().ok_or(fault)?.read_ahead(region, offset, out, following),
         }
     }
+}
 
+impl JobMemory for HostMemory {
     fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
         self.on_device().map_or(Ok(false), |mut device| device.combine(combine))
     }
@@ -579,6 +583,8 @@ impl Memory for HostMemory {
         }
     }
 }
+
+impl<W: PinnedFrames + ?Sized> PayloadPath<W> for HostMemory {}
 
 /// Returns the next answer of a device. Bytes that it has read are copied to `scratch`, because other users access the device meanwhile.
 pub(crate) fn poll_device<'s>(
@@ -636,7 +642,9 @@ impl Memory for HostView<'_> {
     fn is_busy(&self) -> bool {
         Memory::is_busy(self.memory)
     }
+}
 
+impl JobMemory for HostView<'_> {
     fn combine(&mut self, combine: &Combine) -> Result<bool, MemoryFault> {
         self.memory.on_device().map_or(Ok(false), |mut device| device.combine(combine))
     }

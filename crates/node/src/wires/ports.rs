@@ -2,7 +2,7 @@
 //!
 //! A [`LeaseId`] has the port in its upper bits and the device's own lease in its lower bits. Finding a frame takes two shifts and no table.
 
-use rackloom_protocol::{Instant, LeaseId, PortId, Wires, Write};
+use rackloom_protocol::{BatchedWires, Instant, KeptFrames, LeaseId, PinnedFrames, PortId, Wires, Write};
 use thiserror::Error;
 
 use super::{Device, DeviceCounters, DeviceLease, Doorbell, FRAME_BYTES_MAX, FaultHand, Offered, WakeSource};
@@ -198,6 +198,20 @@ impl Wires for Ports {
         }
     }
 
+    fn leased(&self, lease: LeaseId) -> &[u8] {
+        let (port, lease) = locate(lease);
+        self.devices.get(port).map_or(&[], |device| device.leased(lease))
+    }
+
+    fn release(&mut self, lease: LeaseId) {
+        let (port, lease) = locate(lease);
+        if let Some(device) = self.devices.get_mut(port) {
+            device.release(lease);
+        }
+    }
+}
+
+impl BatchedWires for Ports {
     fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
         if let Some(device) = self.devices.get_mut(port.index()) {
             device.fill(write);
@@ -209,26 +223,17 @@ impl Wires for Ports {
             device.show();
         }
     }
+}
 
-    fn leased(&self, lease: LeaseId) -> &[u8] {
-        let (port, lease) = locate(lease);
-        self.devices.get(port).map_or(&[], |device| device.leased(lease))
-    }
+impl KeptFrames for Ports {}
 
-    fn unload(&mut self, lease: LeaseId) -> &[u8] {
+impl PinnedFrames for Ports {
+    fn pin(&mut self, lease: LeaseId) {
         if self.holds {
             let (port, lease) = locate(lease);
             if let Some(device) = self.devices.get_mut(port) {
                 device.hold(lease);
             }
-        }
-        self.leased(lease)
-    }
-
-    fn release(&mut self, lease: LeaseId) {
-        let (port, lease) = locate(lease);
-        if let Some(device) = self.devices.get_mut(port) {
-            device.release(lease);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::transmit::{Body, Passage, Transmit};
 use rackloom_protocol::{
-    Command, CommandRefused, Event, Inspect, Instant, LeaseId, Member, MemoryDone, MemoryRequest,
-    MemoryToken, PortId,
+    Command, CommandRefused, Event, FrameCompletion, Inspect, Instant, LeaseId, Member, MemoryDone,
+    MemoryRequest, MemoryToken, PollSteps, PortId, Shortcuts, SilenceExcuses,
 };
 
 /// A member that forwards every frame to the next port.
@@ -56,9 +56,6 @@ impl Member for Relay {
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
         None
     }
-    fn wants_transmit(&self, _now: Instant, port: PortId) -> bool {
-        !self.queued[port.index()].is_empty()
-    }
     fn poll_transmit(&mut self, _now: Instant, port: PortId, _out: &mut [u8]) -> Option<Transmit> {
         let (lease, length) = self.queued[port.index()].pop_front()?;
         self.returned.push_back(lease);
@@ -79,6 +76,18 @@ impl Member for Relay {
         self.ports
     }
 }
+
+impl PollSteps for Relay {
+    fn wants_transmit(&self, _now: Instant, port: PortId) -> bool {
+        !self.queued[port.index()].is_empty()
+    }
+}
+
+impl Shortcuts for Relay {}
+
+impl FrameCompletion for Relay {}
+
+impl SilenceExcuses for Relay {}
 
 impl Inspect for Relay {
     fn port_counters(&self, _port: PortId) -> &PortCounters {

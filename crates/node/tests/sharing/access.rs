@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use rackloom::sharing::{AccessError, Direct, ExportError, ExportEvent, Exporter, Importer};
 use rackloom::wires::Doorbell;
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, Condition, Event, LocalRange, Memory, MemoryAccess, MemoryDone,
-    MemoryRequest, MemoryToken, OperationId, SignalKind, Width,
+    Access, Atomic, AtomicKind, Command, Condition, Event, JobMemory, LocalRange, Memory, MemoryAccess,
+    MemoryDone, MemoryRequest, MemoryToken, OperationId, SignalKind, Width,
 };
 
 use super::parts::{ADDS, ANSWER_AT, DATA, ROUNDS, SIGNAL_AT};

@@ -4,8 +4,9 @@
 use rackloom::memory::MemoryOptions;
 use rackloom::sharing::{CommandPath, Cut, Direct};
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Event, Key, LocalRange,
-    Memory, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind, Width,
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Condition, Event, JobMemory, Key,
+    LocalRange, Memory, NodeId, OperationError, OperationId, RegionId, RemoteAddress, Signal, SignalKind,
+    Width,
 };
 
 use super::rig::*;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rackloom::HostMemory;
 use rackloom::memory::{DeviceChoice, FreeRefused, MemoryOptions};
 use rackloom::sharing::{AccessError, Cut, ExportError, ImportError, Importer, Revoked};
-use rackloom_protocol::{Access, LocalRange, Memory, RegionConfig, RegionId, SignalKind, Width};
+use rackloom_protocol::{Access, JobMemory, LocalRange, Memory, RegionConfig, RegionId, SignalKind, Width};
 
 use super::rig::*;
 

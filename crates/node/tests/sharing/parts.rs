@@ -2,7 +2,7 @@
 
 use rackloom::sharing::{AccessError, Direct, Importer};
 use rackloom_protocol::{
-    Command, Event, Key, LocalRange, Memory, NodeId, OperationId, RegionId, RemoteAddress, Signal,
+    Command, Event, JobMemory, Key, LocalRange, Memory, NodeId, OperationId, RegionId, RemoteAddress, Signal,
     SignalKind, Width,
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap};

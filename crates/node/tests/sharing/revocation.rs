@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rackloom::memory::FreeRefused;
 use rackloom::sharing::{Cut, ExportError, Importer, Revoked, Seat};
-use rackloom_protocol::{Access, Memory, NodeId, Tenant};
+use rackloom_protocol::{Access, JobMemory, Memory, NodeId, Tenant};
 use rustix::process::Signal;
 
 use super::rig::*;

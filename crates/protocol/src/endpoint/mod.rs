@@ -40,6 +40,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::config::{ForwardingPriority, MemberConfig, PathPolicy, PortConfig};
+use crate::contract::{DirectMemory, Fill, FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses};
 use crate::error::CommandRefused;
 use crate::event::Event;
 use crate::forwarding::forwarder::Forwarder;
@@ -56,7 +57,6 @@ use crate::operation::groups::Groups;
 use crate::operation::messages::Matching;
 use crate::operation::waits::{Flush, WordWait};
 use crate::per_channel::PerChannel;
-use crate::surroundings::{Fill, Member, Memory};
 use crate::time::Instant;
 use crate::transmit::Transmit;
 use bounds::Bounds;
@@ -313,10 +313,6 @@ impl Member for Endpoint {
         }
     }
 
-    fn take_at_once(&mut self, now: Instant, port: PortId, bytes: &[u8], memory: &mut dyn Memory) -> bool {
-        self.take_straight_at_once(now, port, bytes, memory)
-    }
-
     fn handle_memory_done(&mut self, now: Instant, token: MemoryToken, done: MemoryDone<'_>) {
         self.finish_memory(now, token, done);
     }
@@ -336,24 +332,11 @@ impl Member for Endpoint {
         }
     }
 
-    fn settle(&mut self, now: Instant) {
-        self.run = None;
-        self.forwarder.settle();
-        self.follow_routes(now);
-    }
-
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
         if self.has_failures {
             self.refuse_signals_without_data();
         }
         self.memory.poll()
-    }
-
-    fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
-        // Credits are checked when the packet leaves.
-        self.run == Some(port) && !self.ready_data[port.index()].of(Channel(0)).is_empty()
-            || self.wants_own(port)
-            || self.forwarder.wants_transmit(now, port)
     }
 
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
@@ -387,30 +370,6 @@ impl Member for Endpoint {
         self.forwarder.transmit_link_ack(now, port, out)
     }
 
-    fn send_run(&mut self, now: Instant, port: PortId, memory: &mut dyn Memory, fill: &mut Fill<'_>) -> bool {
-        self.send_run(now, port, memory, fill)
-    }
-
-    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
-        self.forwarder.keep_sent(now, port, frame, is_kept);
-    }
-
-    fn note_source_failed(&mut self, region: RegionId) {
-        self.forwarder.push_event(Event::SourceFailed { region });
-    }
-
-    fn repeatable(&self, port: PortId) -> Option<usize> {
-        self.forwarder.repeatable(port)
-    }
-
-    fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
-        self.forwarder.refresh_sent(port, frame);
-    }
-
-    fn must_poll_again(&mut self) -> bool {
-        self.forwarder.has_moved()
-    }
-
     fn poll_release(&mut self) -> Option<LeaseId> {
         self.forwarder.poll_release()
     }
@@ -426,7 +385,68 @@ impl Member for Endpoint {
     fn port_count(&self) -> usize {
         self.forwarder.port_count()
     }
+}
 
+impl PollSteps for Endpoint {
+    fn settle(&mut self, now: Instant) {
+        self.run = None;
+        self.forwarder.settle();
+        self.follow_routes(now);
+    }
+
+    fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
+        // Credits are checked when the packet leaves.
+        self.run == Some(port) && !self.ready_data[port.index()].of(Channel(0)).is_empty()
+            || self.wants_own(port)
+            || self.forwarder.wants_transmit(now, port)
+    }
+
+    fn must_poll_again(&mut self) -> bool {
+        self.forwarder.has_moved()
+    }
+}
+
+impl Shortcuts for Endpoint {
+    fn take_at_once(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        bytes: &[u8],
+        memory: &mut dyn DirectMemory,
+    ) -> bool {
+        self.take_straight_at_once(now, port, bytes, memory)
+    }
+
+    fn send_run(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        memory: &mut dyn DirectMemory,
+        fill: &mut Fill<'_>,
+    ) -> bool {
+        self.send_run(now, port, memory, fill)
+    }
+}
+
+impl FrameCompletion for Endpoint {
+    fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
+        self.forwarder.keep_sent(now, port, frame, is_kept);
+    }
+
+    fn repeatable(&self, port: PortId) -> Option<usize> {
+        self.forwarder.repeatable(port)
+    }
+
+    fn refresh_sent(&mut self, port: PortId, frame: &mut [u8]) {
+        self.forwarder.refresh_sent(port, frame);
+    }
+
+    fn note_source_failed(&mut self, region: RegionId) {
+        self.forwarder.push_event(Event::SourceFailed { region });
+    }
+}
+
+impl SilenceExcuses for Endpoint {
     fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
         self.forwarder.excuse_silence(now, port, excused_ns);
     }

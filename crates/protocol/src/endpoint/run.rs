@@ -14,11 +14,11 @@ use alloc::boxed::Box;
 use super::Endpoint;
 use super::peer::{Peer, Reach};
 use super::transmit::{gathered, place_operations};
+use crate::contract::{DirectMemory, Fill};
 use crate::event::Event;
 use crate::forwarding::outgoing::Outgoing;
 use crate::ids::{Channel, Class, PortId};
 use crate::memory::MemoryFault;
-use crate::surroundings::{Fill, Memory};
 use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
 use crate::transport::packet::PayloadSource;
@@ -62,7 +62,7 @@ impl Endpoint {
         &mut self,
         now: Instant,
         port: PortId,
-        memory: &mut dyn Memory,
+        memory: &mut dyn DirectMemory,
         fill: &mut Fill<'_>,
     ) -> bool {
         if !memory.reads_at_once() || self.run != Some(port) && !self.may_begin_run(now, port) {

@@ -13,11 +13,11 @@ use super::Endpoint;
 use super::memory_queue::Purpose;
 use super::peer::{KnownHeader, Peer};
 use super::serving::pending;
+use crate::contract::DirectMemory;
 use crate::event::Event;
 use crate::ids::{Class, PortId, RegionId, Tenant};
 use crate::memory::regions::Need;
 use crate::memory::{FrameRange, LeaseId};
-use crate::surroundings::Memory;
 use crate::time::Instant;
 use crate::wire::acks::{PlainAck, plain_acks};
 use crate::wire::familiar::{FixedFields, Numbers};
@@ -71,7 +71,7 @@ impl Endpoint {
         now: Instant,
         port: PortId,
         bytes: &[u8],
-        memory: &mut dyn Memory,
+        memory: &mut dyn DirectMemory,
     ) -> bool {
         if FrameKind::peek(bytes) == Some(FrameKind::Ack) {
             return self.take_plain_acks(now, port, bytes);

@@ -4,9 +4,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::{FrameRange, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest};
+use crate::contract::{DirectMemory, JobMemory, Memory, PayloadPath, PinnedFrames};
 use crate::ids::RegionId;
 use crate::operation::Width;
-use crate::surroundings::Memory;
 
 /// Regions as vectors of bytes.
 #[derive(Clone, Debug, Default)]
@@ -74,6 +74,14 @@ impl Memory for VectorMemory {
         }
     }
 
+    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
+        let source = self.range_mut(region, offset, out.len()).ok_or(MemoryFault::NotMapped)?;
+        out.copy_from_slice(source);
+        Ok(())
+    }
+}
+
+impl DirectMemory for VectorMemory {
     fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
         for range in ranges {
             let (from, length) = (range.frame_offset as usize, range.length as usize);
@@ -86,15 +94,13 @@ impl Memory for VectorMemory {
     fn reads_at_once(&self) -> bool {
         true
     }
+}
 
-    fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
-        let source = self.range_mut(region, offset, out.len()).ok_or(MemoryFault::NotMapped)?;
-        out.copy_from_slice(source);
-        Ok(())
-    }
-
+impl JobMemory for VectorMemory {
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.range_mut(region, offset, bytes.len()).ok_or(MemoryFault::NotMapped)?.copy_from_slice(bytes);
         Ok(())
     }
 }
+
+impl<W: PinnedFrames + ?Sized> PayloadPath<W> for VectorMemory {}

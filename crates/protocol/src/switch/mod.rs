@@ -5,6 +5,7 @@ mod deadlines;
 use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
+use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses};
 use crate::error::CommandRefused;
 use crate::event::{DropReason, Event};
 use crate::forwarding::forwarder::Forwarder;
@@ -15,7 +16,6 @@ use crate::link::Link;
 use crate::link::counters::PortCounters;
 use crate::memory::{LeaseId, MemoryDone, MemoryRequest, MemoryToken};
 use crate::operation::Command;
-use crate::surroundings::Member;
 use crate::time::Instant;
 use crate::transmit::Transmit;
 use deadlines::Deadlines;
@@ -72,16 +72,42 @@ impl Member for Switch {
         self.touch_all();
     }
 
-    fn settle(&mut self, _now: Instant) {
-        self.forwarder.settle();
-    }
-
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>> {
         None
     }
 
-    fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
-        self.forwarder.wants_transmit(now, port)
+    fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
+        let forwarder = &mut self.forwarder;
+        let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
+            forwarder
+                .channel_order(port)
+                .find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
+        });
+        let transmit = transmit.or_else(|| forwarder.transmit_link_ack(now, port, out));
+        self.touch(port);
+        transmit
+    }
+
+    fn poll_release(&mut self) -> Option<LeaseId> {
+        self.forwarder.poll_release()
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.forwarder.poll_event()
+    }
+
+    fn poll_timeout(&self) -> Instant {
+        self.deadlines.soonest().min(self.forwarder.report_due())
+    }
+
+    fn port_count(&self) -> usize {
+        self.forwarder.port_count()
+    }
+}
+
+impl PollSteps for Switch {
+    fn settle(&mut self, _now: Instant) {
+        self.forwarder.settle();
     }
 
     /// Returns the next port that has something to send. Only ports that were touched since they were last idle are
@@ -104,18 +130,18 @@ impl Member for Switch {
         }
     }
 
-    fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
-        let forwarder = &mut self.forwarder;
-        let transmit = forwarder.transmit_control(now, port, out).or_else(|| {
-            forwarder
-                .channel_order(port)
-                .find_map(|channel| forwarder.transmit_transit(now, port, channel, out))
-        });
-        let transmit = transmit.or_else(|| forwarder.transmit_link_ack(now, port, out));
-        self.touch(port);
-        transmit
+    fn wants_transmit(&self, now: Instant, port: PortId) -> bool {
+        self.forwarder.wants_transmit(now, port)
     }
 
+    fn must_poll_again(&mut self) -> bool {
+        self.forwarder.has_moved()
+    }
+}
+
+impl Shortcuts for Switch {}
+
+impl FrameCompletion for Switch {
     fn keep_sent(&mut self, now: Instant, port: PortId, frame: &mut [u8], is_kept: bool) {
         self.forwarder.keep_sent(now, port, frame, is_kept);
         // The replay timer of the link may have started.
@@ -130,27 +156,9 @@ impl Member for Switch {
         self.forwarder.refresh_sent(port, frame);
         self.touch(port);
     }
+}
 
-    fn must_poll_again(&mut self) -> bool {
-        self.forwarder.has_moved()
-    }
-
-    fn poll_release(&mut self) -> Option<LeaseId> {
-        self.forwarder.poll_release()
-    }
-
-    fn poll_event(&mut self) -> Option<Event> {
-        self.forwarder.poll_event()
-    }
-
-    fn poll_timeout(&self) -> Instant {
-        self.deadlines.soonest().min(self.forwarder.report_due())
-    }
-
-    fn port_count(&self) -> usize {
-        self.forwarder.port_count()
-    }
-
+impl SilenceExcuses for Switch {
     fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
         self.forwarder.excuse_silence(now, port, excused_ns);
     }

@@ -46,12 +46,6 @@ impl Wires for TestWires {
     fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
         self.sent.push((port, self.slot[..length].to_vec()));
     }
-    fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
-        while !self.holds_one {
-            let Some(length) = self.slot(port).and_then(&mut *write) else { return };
-            self.commit(port, length, true);
-        }
-    }
     fn leased(&self, lease: LeaseId) -> &[u8] {
         &self.leases[&lease.0]
     }
@@ -59,6 +53,19 @@ impl Wires for TestWires {
         self.leases.remove(&lease.0).expect("a lease is released once");
     }
 }
+
+impl BatchedWires for TestWires {
+    fn fill(&mut self, port: PortId, write: &mut Write<'_>) {
+        while !self.holds_one {
+            let Some(length) = self.slot(port).and_then(&mut *write) else { return };
+            self.commit(port, length, true);
+        }
+    }
+}
+
+impl KeptFrames for TestWires {}
+
+impl PinnedFrames for TestWires {}
 
 /// Function that returns true if memory fails to execute a request.
 pub type Fails = Box<dyn FnMut(&MemoryRequest<'_>) -> bool>;
@@ -81,15 +88,20 @@ impl Memory for TestMemory {
         }
         self.bytes.execute(request, frame)
     }
-    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.fails.is_none() && self.bytes.write_at_once(region, ranges, frame)
-    }
-    fn reads_at_once(&self) -> bool {
-        true
-    }
     fn read(&mut self, region: RegionId, offset: u64, out: &mut [u8]) -> Result<(), MemoryFault> {
         self.bytes.read(region, offset, out)
     }
+}
+
+impl DirectMemory for TestMemory {
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        self.fails.is_none() && self.bytes.write_at_once(region, ranges, frame)
+    }
+
+    fn reads_at_once(&self) -> bool {
+        true
+    }
+
     fn read_ahead(
         &mut self,
         region: RegionId,
@@ -105,10 +117,15 @@ impl Memory for TestMemory {
         }
         self.bytes.read(region, offset, out)
     }
+}
+
+impl JobMemory for TestMemory {
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         self.bytes.write(region, offset, bytes)
     }
 }
+
+impl<W: PinnedFrames + ?Sized> PayloadPath<W> for TestMemory {}
 
 pub(super) struct Seat {
     pub(super) member: AnyMember,

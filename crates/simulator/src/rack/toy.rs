@@ -7,8 +7,8 @@ use std::rc::Rc;
 use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::transmit::{Body, Passage, Transmit};
 use rackloom_protocol::{
-    Command, CommandRefused, Event, Inspect, Instant, LeaseId, Member, MemoryDone, MemoryRequest,
-    MemoryToken, NodeId, PortId,
+    Command, CommandRefused, Event, FrameCompletion, Inspect, Instant, LeaseId, Member, MemoryDone,
+    MemoryRequest, MemoryToken, NodeId, PollSteps, PortId, Shortcuts, SilenceExcuses,
 };
 
 /// Frames that toys have received: time, member, port, bytes.
@@ -62,10 +62,6 @@ impl Member for Toy {
         self.script.front().map_or(Instant::NEVER, |(at, ..)| Instant(*at))
     }
 
-    fn wants_transmit(&self, _now: Instant, port: PortId) -> bool {
-        self.ready.iter().any(|(wanted, _)| *wanted == port)
-    }
-
     /// Replaces the frame's first byte by the number of frames that were ready at this moment: the frames that a packing
     /// sender would have found queued when the link granted.
     fn poll_transmit(&mut self, _now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit> {
@@ -103,6 +99,18 @@ impl Member for Toy {
         None
     }
 }
+
+impl PollSteps for Toy {
+    fn wants_transmit(&self, _now: Instant, port: PortId) -> bool {
+        self.ready.iter().any(|(wanted, _)| *wanted == port)
+    }
+}
+
+impl Shortcuts for Toy {}
+
+impl FrameCompletion for Toy {}
+
+impl SilenceExcuses for Toy {}
 
 impl Inspect for Toy {
     fn port_counters(&self, _port: PortId) -> &PortCounters {

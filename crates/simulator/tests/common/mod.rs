@@ -4,8 +4,8 @@
 use rackloom_jobs::{Job, JobResult, Progress, Seat};
 use rackloom_plan::Plan;
 use rackloom_protocol::{
-    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, Key, LocalRange, Memory,
-    NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
+    Access, Atomic, AtomicKind, Command, CommandRefused, Completion, Event, Instant, JobMemory, Key,
+    LocalRange, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Tenant, Width,
 };
 use rackloom_simulator::Simulation;
 
@@ -185,7 +185,7 @@ impl Job for Counting {
         }
     }
 
-    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, now: Instant, seat: &mut dyn Seat, _memory: &mut dyn JobMemory) -> Progress {
         while self.issued < self.total() && self.issued - self.succeeded - self.failed < 16 {
             let target = self.target(self.issued);
             let command = fetch_add(self.issued, at(target, u64::from(self.rank) * 8));
@@ -227,7 +227,7 @@ impl Job for Idle {
         Vec::new()
     }
     fn handle_event(&mut self, _now: Instant, _event: &Event) {}
-    fn advance(&mut self, _now: Instant, _seat: &mut dyn Seat, _memory: &mut dyn Memory) -> Progress {
+    fn advance(&mut self, _now: Instant, _seat: &mut dyn Seat, _memory: &mut dyn JobMemory) -> Progress {
         Progress::Running(None)
     }
     fn waiting_for(&self) -> String {

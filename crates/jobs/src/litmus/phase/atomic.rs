@@ -11,7 +11,7 @@
 //!   values minus the written values equal the initial value minus the final value.
 //! * swap of tokens: the returned values and the final value together are the written tokens and the initial value.
 
-use rackloom_protocol::{Atomic, AtomicKind, Memory, Width};
+use rackloom_protocol::{Atomic, AtomicKind, JobMemory, Width};
 
 use super::super::findings::{Findings, read_word};
 use super::super::layout::{ContendedWord, DATA};
@@ -198,7 +198,7 @@ fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
 /// Checks a contended word and its ledger at the owner.
 pub(crate) fn check_contended(
     scene: &Scene,
-    memory: &mut dyn Memory,
+    memory: &mut dyn JobMemory,
     findings: &mut Findings,
     word: ContendedWord,
 ) {

@@ -17,7 +17,7 @@ pub(crate) use ordered::Ordered;
 pub(crate) use read::Reads;
 pub(crate) use write::Writes;
 
-use rackloom_protocol::{Memory, RegionId};
+use rackloom_protocol::{JobMemory, RegionId};
 
 use super::fill;
 use super::findings::Findings;
@@ -30,7 +30,7 @@ use crate::crew::request::Outcome;
 /// Resources of a phase during one poll.
 pub(crate) struct Poll<'a> {
     pub(crate) scene: &'a Scene,
-    pub(crate) memory: &'a mut dyn Memory,
+    pub(crate) memory: &'a mut dyn JobMemory,
     pub(crate) issuer: &'a mut Issuer,
     pub(crate) lanes: &'a mut Lanes,
     pub(crate) findings: &'a mut Findings,

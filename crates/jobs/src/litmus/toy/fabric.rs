@@ -3,9 +3,9 @@
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{
-    Atomic, AtomicKind, Condition, Event, LocalRange, Memory, MemoryAccess, MemoryDone, MemoryRequest,
-    MemoryToken, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
-    SignalKind, Width,
+    Atomic, AtomicKind, Condition, Event, JobMemory, LocalRange, Memory, MemoryAccess, MemoryDone,
+    MemoryRequest, MemoryToken, NodeId, OperationError, OperationId, RegionConfig, RegionId, RemoteAddress,
+    Signal, SignalKind, Width,
 };
 
 use super::Defect;

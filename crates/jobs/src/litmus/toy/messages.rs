@@ -2,7 +2,7 @@
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::operation::messages::Posted;
-use rackloom_protocol::{Event, LocalRange, Memory, NodeId, OperationError, OperationId};
+use rackloom_protocol::{Event, JobMemory, LocalRange, Memory, NodeId, OperationError, OperationId};
 
 use super::Defect;
 use super::fabric::{Action, Fabric, Flight, Seated};

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use rackloom_plan::faults::{MemoryConditions, MemoryFaults};
 use rackloom_protocol::{
-    Following, FrameRange, Instant, Memory, MemoryAccess, MemoryDone, MemoryFault, MemoryRequest,
-    MemoryToken, RegionId,
+    DirectMemory, Following, FrameRange, Instant, JobMemory, Memory, MemoryAccess, MemoryDone, MemoryFault,
+    MemoryRequest, MemoryToken, PayloadPath, PinnedFrames, RegionId,
 };
 
 use super::device_memory::{DeviceBytes, DeviceMemory};
@@ -328,14 +328,6 @@ impl Memory for RegionMemory {
         if fails { Some(MemoryDone::Failed(MemoryFault::Device)) } else { self.carry_out(request, frame) }
     }
 
-    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
-        self.faults.is_none() && self.write_ranges(region, ranges, frame).is_ok()
-    }
-
-    fn reads_at_once(&self) -> bool {
-        true
-    }
-
     fn poll_done(&mut self) -> Option<(MemoryToken, MemoryDone<'_>)> {
         let Self { faults, device, scratch, .. } = self;
         if let Some(faults) = faults
@@ -357,6 +349,16 @@ impl Memory for RegionMemory {
             None => self.window(region)?.read(offset, out),
         }
     }
+}
+
+impl DirectMemory for RegionMemory {
+    fn write_at_once(&mut self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> bool {
+        self.faults.is_none() && self.write_ranges(region, ranges, frame).is_ok()
+    }
+
+    fn reads_at_once(&self) -> bool {
+        true
+    }
 
     fn read_ahead(
         &mut self,
@@ -375,7 +377,9 @@ impl Memory for RegionMemory {
             None => self.window(region)?.read(offset, out),
         }
     }
+}
 
+impl JobMemory for RegionMemory {
     fn write(&mut self, region: RegionId, offset: u64, bytes: &[u8]) -> Result<(), MemoryFault> {
         match self.on_device(region) {
             Some(device) => device.write_behind(offset, bytes),
@@ -383,3 +387,5 @@ impl Memory for RegionMemory {
         }
     }
 }
+
+impl<W: PinnedFrames + ?Sized> PayloadPath<W> for RegionMemory {}

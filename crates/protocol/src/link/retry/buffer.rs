@@ -4,7 +4,7 @@
 //! continues at its beginning. It has room for one largest frame more than the configuration grants, so that a
 //! transport acknowledgement, whose length is known only after it is written, always fits.
 //!
-//! If the device keeps its frames itself ([`crate::Wires::keep`]), the buffer holds only their lengths, and the block
+//! If the device keeps its frames itself ([`crate::KeptFrames::keep`]), the buffer holds only their lengths, and the block
 //! is not touched.
 //!
 //! The buffer does not interpret the bytes.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rackloom_jobs::Output;
 use rackloom_jobs::arrays::{file_name, header_bytes};
-use rackloom_protocol::Memory;
+use rackloom_protocol::JobMemory;
 
 use super::destination::temporary_name;
 use crate::machine::exclusive;
@@ -47,7 +47,7 @@ impl ArrayWriter {
     ///
     /// # Errors
     /// The result cannot be read from memory, or the file cannot be written.
-    pub fn advance(&mut self, memory: &mut dyn Memory) -> io::Result<bool> {
+    pub fn advance(&mut self, memory: &mut dyn JobMemory) -> io::Result<bool> {
         let left = self.output.bytes() - self.done_bytes;
         if left == 0 {
             std::fs::rename(&self.temporary, &self.path)?;
