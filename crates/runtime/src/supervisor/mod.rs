@@ -8,22 +8,13 @@
 //! Two drivers advance a supervisor from one [`Milestone`] to the next: a rack for one job ([`crate::run`])
 //! and a standing rack ([`crate::standing`]).
 
-mod bridges;
 mod conclude;
 mod hosts;
-mod joints;
-mod logs;
-mod names;
-mod packet;
-mod process;
 pub(crate) mod rack;
-mod seat_service;
-mod seat_socket;
+mod seats;
 mod starved;
 mod successor;
-mod takeover;
-mod udp;
-mod wiring;
+mod wires;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
@@ -45,17 +36,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 pub use self::conclude::Conclusion;
-pub(crate) use self::logs::Logs;
-pub use self::names::sweep_names;
-pub use self::process::LOG_VARIABLE;
-pub(crate) use self::seat_service::SeatService;
+pub(crate) use self::seats::logs::Logs;
+pub use self::seats::process::LOG_VARIABLE;
+pub(crate) use self::seats::service::SeatService;
+pub use self::wires::names::sweep_names;
 
 use self::hosts::Hosts;
-use self::process::Process;
 use self::rack::{Rack, Step, TICK_NS};
-use self::seat_socket::SeatMessage;
-use self::takeover::{Takeover, takeover};
-use self::wiring::Wiring;
+use self::seats::process::Process;
+use self::seats::socket::SeatMessage;
+use self::wires::names;
+use self::wires::takeover::{Takeover, takeover};
+use self::wires::wiring::Wiring;
 use crate::machine::directory::Claim;
 use crate::machine::here::Here;
 use crate::machine::program::Program;

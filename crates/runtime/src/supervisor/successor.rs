@@ -11,9 +11,9 @@ use rackloom_control::order::Order;
 use rackloom_jobs::report::EventRecord;
 
 use super::Supervisor;
-use super::process::Process;
 use super::rack::Step;
-use super::seat_socket::SeatMessage;
+use super::seats::process::Process;
+use super::seats::socket::SeatMessage;
 
 impl Supervisor {
     /// Sends [`SeatMessage::SuccessorDue`] after a time.

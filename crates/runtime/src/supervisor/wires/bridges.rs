@@ -14,7 +14,7 @@ use crate::outcome::failure::Failure;
 
 /// Returns the name of a member's interface in a plane. `takeover`: number of the process that took the seat;
 /// 0 for the first one.
-pub(super) fn interface(plane: Plane, takeover: u32) -> String {
+pub(crate) fn interface(plane: Plane, takeover: u32) -> String {
     match takeover {
         0 => format!("plane{}", plane.0),
         takeover => format!("plane{}x{takeover}", plane.0),
@@ -22,7 +22,7 @@ pub(super) fn interface(plane: Plane, takeover: u32) -> String {
 }
 
 /// Makes the bridges, and the cables to all started members. It blocks: call it outside of asynchronous code.
-pub(super) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
+pub(crate) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
     let planes = planes(plan, NodeId(0));
     let bridges: Vec<_> = planes.iter().map(|plane| bridge(plan, *plane)).collect();
     let present = (0..).zip(pids).filter_map(|(node, pid)| Some((NodeId(node), (*pid)?)));
@@ -35,7 +35,7 @@ pub(super) fn connect(plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> 
 }
 
 /// Returns the cables for a process that takes a seat. `takeover` is unique in the rack and not zero.
-pub(super) fn later_cables(plan: &Plan, node: NodeId, pid: u32, takeover: u32) -> Vec<BridgeCable> {
+pub(crate) fn later_cables(plan: &Plan, node: NodeId, pid: u32, takeover: u32) -> Vec<BridgeCable> {
     planes(plan, node).into_iter().map(|plane| cable(plan, node, pid, plane, takeover)).collect()
 }
 

@@ -36,32 +36,32 @@ fn raise_descriptor_limit() {
 }
 
 /// All wires of a rack.
-pub(super) enum Wiring {
+pub(crate) enum Wiring {
     SharedMemory(SharedMemoryWiring),
     Packet(PacketWiring),
     Udp(UdpWiring),
 }
 
-pub(super) struct SharedMemoryWiring {
+pub(crate) struct SharedMemoryWiring {
     /// Doorbells by member.
-    pub(super) doorbells: Vec<Doorbell>,
+    pub(crate) doorbells: Vec<Doorbell>,
     /// Ends by member, in port order; empty once taken.
     ends: Vec<Vec<(NodeId, shared_memory::End)>>,
 }
 
 /// Properties that the process of a seat has from its start.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Environment {
+pub(crate) struct Environment {
     /// Descriptors that stay open across its `exec`.
-    pub(super) inherited: Vec<RawFd>,
+    pub(crate) inherited: Vec<RawFd>,
     /// True if it needs a network namespace of its own.
-    pub(super) own_network: bool,
+    pub(crate) own_network: bool,
 }
 
 /// Wires of one seat: the grant, and the environment of its process.
-pub(super) struct SeatWires {
-    pub(super) grant: Grant,
-    pub(super) environment: Environment,
+pub(crate) struct SeatWires {
+    pub(crate) grant: Grant,
+    pub(crate) environment: Environment,
     /// Owners of the descriptors, until the process has inherited them.
     _ends: Ends,
 }
@@ -75,7 +75,7 @@ enum Ends {
 
 impl Wiring {
     /// Makes the wires that need no process. For the packet wire this must precede the first thread.
-    pub(super) fn prepare(plan: &Plan, here: &Here) -> Result<Self, Failure> {
+    pub(crate) fn prepare(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         raise_descriptor_limit();
         match plan.wire {
             WireKind::SharedMemory => SharedMemoryWiring::create(plan)
@@ -92,7 +92,7 @@ impl Wiring {
     }
 
     /// Takes the ends of one member, without those of links to vacant seats. Call it once per member.
-    pub(super) fn seat_wires(
+    pub(crate) fn seat_wires(
         &mut self,
         plan: &Plan,
         node: NodeId,
@@ -135,13 +135,13 @@ impl Wiring {
     }
 
     /// Returns the environment of a process that gets its wires later.
-    pub(super) fn without_wires(&self) -> Environment {
+    pub(crate) fn without_wires(&self) -> Environment {
         Environment { inherited: Vec::new(), own_network: matches!(self, Self::Packet(_)) }
     }
 
     /// Makes the wires that need all processes. `pids`: process of each member; `None` for a vacant seat. It
     /// blocks: call it outside of asynchronous code.
-    pub(super) fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
+    pub(crate) fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
         match self {
             Self::SharedMemory(_) | Self::Udp(_) => Ok(()),
             Self::Packet(_) if plan.has_bridges() => bridges::connect(plan, pids),
@@ -152,7 +152,7 @@ impl Wiring {
 
     /// Wakes a seat that sleeps, so that it polls its control socket. A seat without a doorbell wakes by
     /// itself soon.
-    pub(super) fn wake(&self, member: usize) {
+    pub(crate) fn wake(&self, member: usize) {
         if let Self::SharedMemory(wiring) = self {
             wiring.doorbells[member].ring();
         }
@@ -176,7 +176,7 @@ impl SharedMemoryWiring {
     }
 
     /// Returns the grant of these ends, and the ends.
-    pub(super) fn grant(
+    pub(crate) fn grant(
         &self,
         node: NodeId,
         ends: Vec<Option<(NodeId, shared_memory::End)>>,

@@ -15,9 +15,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
-use super::seat_socket::{
-    NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, send_line, write_orders,
-};
+use super::socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, send_line, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
 
 /// Longest time for the process to read its start order.
@@ -25,14 +23,14 @@ const START_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// State of the service of one seat.
 pub(crate) struct SeatService {
-    pub(super) member: usize,
+    pub(crate) member: usize,
     /// Start order of the seat.
     pub(crate) start: Start,
     /// Descriptors of its wires, in the order in which the start order names them.
-    pub(super) wires: Vec<OwnedFd>,
-    pub(super) orders: UnboundedReceiver<OrderWithWires>,
-    pub(super) kill: Arc<Notify>,
-    pub(super) messages: UnboundedSender<(usize, SeatMessage)>,
+    pub(crate) wires: Vec<OwnedFd>,
+    pub(crate) orders: UnboundedReceiver<OrderWithWires>,
+    pub(crate) kill: Arc<Notify>,
+    pub(crate) messages: UnboundedSender<(usize, SeatMessage)>,
 }
 
 impl SeatService {

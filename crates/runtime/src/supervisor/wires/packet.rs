@@ -21,13 +21,13 @@ const ETHERNET_HEADER_BYTES: u32 = 14;
 const TAKEOVERS_MAX: u32 = 1_000_000;
 
 /// State of the packet wire in the supervisor.
-pub(super) struct PacketWiring {
+pub(crate) struct PacketWiring {
     /// Network namespace in which the rack was started. No member may be in it.
-    pub(super) outside: (u64, u64),
+    pub(crate) outside: (u64, u64),
     /// Ends of links to other hosts that have not been taken, by member and port.
     outlets: Outlets,
     /// Part of the rack that this host runs.
-    pub(super) here: Here,
+    pub(crate) here: Here,
     /// Number of takeovers so far, modulo [`TAKEOVERS_MAX`].
     takeovers: u32,
     /// Number of the last takeover of each member's seat. Members of the start are absent.
@@ -37,7 +37,7 @@ pub(super) struct PacketWiring {
 impl PacketWiring {
     /// Opens the links to other hosts. Call it in the namespace in which the rack was started: only that one
     /// reaches other hosts.
-    pub(super) fn new(plan: &Plan, here: &Here) -> Result<Self, Failure> {
+    pub(crate) fn new(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         let outside = network_namespace_of(std::process::id())
             .map_err(|error| Failure::could_not_start("cannot distinguish network namespaces", error))?;
         let outlets = here.host.map_or(Ok(BTreeMap::new()), |host| outlets(plan, host));
@@ -46,23 +46,23 @@ impl PacketWiring {
     }
 
     /// Takes the end of a link to another host, with the name of its interface. Call it once per port.
-    pub(super) fn take_outlet(&mut self, node: NodeId, port: PortId) -> Option<(String, HostLink)> {
+    pub(crate) fn take_outlet(&mut self, node: NodeId, port: PortId) -> Option<(String, HostLink)> {
         self.outlets.remove(&(node, port))
     }
 
     /// Returns a number for the interfaces of the next takeover.
-    pub(super) fn next_takeover(&mut self) -> u32 {
+    pub(crate) fn next_takeover(&mut self) -> u32 {
         self.takeovers = (self.takeovers + 1) % TAKEOVERS_MAX;
         self.takeovers
     }
 
     /// Records the number of the takeover by which a member got its seat.
-    pub(super) fn set_takeover(&mut self, node: NodeId, takeover: u32) {
+    pub(crate) fn set_takeover(&mut self, node: NodeId, takeover: u32) {
         self.takeover_of.insert(node, takeover);
     }
 
     /// Returns the number of the takeover by which a member got its seat; 0 for a member of the start.
-    pub(super) fn takeover_of(&self, node: NodeId) -> u32 {
+    pub(crate) fn takeover_of(&self, node: NodeId) -> u32 {
         self.takeover_of.get(&node).copied().unwrap_or_default()
     }
 }
@@ -86,17 +86,17 @@ fn outlets(plan: &Plan, host: usize) -> Result<Outlets, HostLinkError> {
 }
 
 /// Returns the name of a port's first interface in its member's namespace.
-pub(super) fn first_interface(port: PortId) -> String {
+pub(crate) fn first_interface(port: PortId) -> String {
     format!("port{}", port.0)
 }
 
 /// Returns the name of a port's interface after a takeover.
-pub(super) fn later_interface(port: PortId, takeover: u32) -> String {
+pub(crate) fn later_interface(port: PortId, takeover: u32) -> String {
     format!("port{}x{takeover}", port.0)
 }
 
 /// Returns the cables of a rack that starts. There is no cable to a vacant seat.
-pub(super) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
+pub(crate) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
     let end = |node: NodeId, port: PortId, plane: Plane| {
         Some(cable_end(pids[node.index()]?, first_interface(port), node, plane))
     };
@@ -109,10 +109,10 @@ pub(super) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
         .collect()
 }
 
-pub(super) fn cable_end(process: u32, interface: String, node: NodeId, plane: Plane) -> CableEnd {
+pub(crate) fn cable_end(process: u32, interface: String, node: NodeId, plane: Plane) -> CableEnd {
     CableEnd { process, interface, address: mac(node, plane) }
 }
 
-pub(super) fn mtu(plan: &Plan) -> u32 {
+pub(crate) fn mtu(plan: &Plan) -> u32 {
     u32::from(plan.wire_bytes_max()) - ETHERNET_HEADER_BYTES
 }

@@ -21,17 +21,17 @@ use super::udp;
 use super::wiring::{SharedMemoryWiring, Wiring};
 
 /// Cables of a takeover: the ends of the process, and those of its neighbours.
-pub(super) struct Takeover {
+pub(crate) struct Takeover {
     /// Grant for the process.
-    pub(super) grant: Grant,
+    pub(crate) grant: Grant,
     /// Descriptors of the process, in the order in which the grant names them.
-    pub(super) wires: Vec<OwnedFd>,
+    pub(crate) wires: Vec<OwnedFd>,
     /// Cables for the neighbours, each with its member number and its descriptors.
-    pub(super) neighbours: Vec<(usize, NewCable, Vec<OwnedFd>)>,
+    pub(crate) neighbours: Vec<(usize, NewCable, Vec<OwnedFd>)>,
 }
 
 /// Makes the cables for process `pid` in the seat of `node`. `pids`: current process of each member.
-pub(super) fn takeover(
+pub(crate) fn takeover(
     wiring: &mut Wiring,
     plan: &Plan,
     node: NodeId,

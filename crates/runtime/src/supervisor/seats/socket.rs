@@ -12,11 +12,11 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// Maximum length of a notice, in bytes. A report is the longest one.
-pub(super) const NOTICE_BYTES_MAX: usize = 64 << 20;
+pub(crate) const NOTICE_BYTES_MAX: usize = 64 << 20;
 
 /// Message from the task of a seat's socket to the supervisor.
 #[derive(Debug)]
-pub(super) enum SeatMessage {
+pub(crate) enum SeatMessage {
     /// A notice.
     Notice(Notice),
     /// The process has ended.
@@ -26,10 +26,10 @@ pub(super) enum SeatMessage {
 }
 
 /// Order, and the descriptors that are sent with it.
-pub(super) type OrderWithWires = (Order, Vec<OwnedFd>);
+pub(crate) type OrderWithWires = (Order, Vec<OwnedFd>);
 
 /// Writes orders as fast as the seat reads them. Closes the socket after the last one.
-pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<OrderWithWires>) {
+pub(crate) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: UnboundedReceiver<OrderWithWires>) {
     while let Some((order, wires)) = orders.recv().await {
         let Ok(mut line) = serde_json::to_vec(&order) else { continue };
         line.push(b'\n');
@@ -41,13 +41,13 @@ pub(super) async fn write_orders(mut socket: OwnedWriteHalf, mut orders: Unbound
 }
 
 /// Parses a notice. A malformed line becomes a notice about the failure of its seat.
-pub(super) fn parse_notice(line: &[u8]) -> Notice {
+pub(crate) fn parse_notice(line: &[u8]) -> Notice {
     serde_json::from_slice(line)
         .unwrap_or_else(|error| Notice::Failed { what: format!("sent a malformed notice: {error}") })
 }
 
 /// Writes a line, and sends descriptors with it.
-pub(super) async fn send_line(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
+pub(crate) async fn send_line(socket: &UnixStream, line: &[u8], wires: &[OwnedFd]) -> io::Result<()> {
     let descriptors: Vec<_> = wires.iter().map(AsFd::as_fd).collect();
     let carrying = carrying_bytes(descriptors.len());
     for batch in 0..carrying {

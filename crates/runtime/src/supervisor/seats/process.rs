@@ -23,19 +23,19 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-use super::seat_service::SeatService;
-use super::seat_socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, write_orders};
-use super::wiring::Environment;
+use super::service::SeatService;
+use super::socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
+use crate::supervisor::wires::wiring::Environment;
 
 /// Environment variable with the log filter of seats.
 pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";
 
 /// Supervisor's handle of one seat.
-pub(super) struct Process {
-    pub(super) pid: u32,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
     /// True if the supervisor has started it.
-    pub(super) is_ours: bool,
+    pub(crate) is_ours: bool,
     orders: Option<UnboundedSender<OrderWithWires>>,
     kill: Arc<Notify>,
     /// Kernel's handle of the process. A signal through it never reaches another process of this number.
@@ -44,7 +44,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts a seat. Its notices and its end are sent to `messages` with the number of the member.
-    pub(super) fn start(
+    pub(crate) fn start(
         member: usize,
         program: std::process::Command,
         environment: &Environment,
@@ -65,7 +65,7 @@ impl Process {
     }
 
     /// Returns the handle of a seat that another process takes. [`SeatService::serve`] serves its socket.
-    pub(super) fn elsewhere(
+    pub(crate) fn elsewhere(
         member: usize,
         pid: u32,
         start: Start,
@@ -79,12 +79,12 @@ impl Process {
     }
 
     /// Queues an order, without waiting.
-    pub(super) fn send(&self, order: Order) {
+    pub(crate) fn send(&self, order: Order) {
         self.send_with(order, Vec::new());
     }
 
     /// Queues an order with descriptors. Only the seat owns them afterwards.
-    pub(super) fn send_with(&self, order: Order, wires: Vec<OwnedFd>) {
+    pub(crate) fn send_with(&self, order: Order, wires: Vec<OwnedFd>) {
         if let Some(orders) = &self.orders {
             // Fails only if the seat has ended, which is reported separately.
             let _ = orders.send((order, wires));
@@ -92,7 +92,7 @@ impl Process {
     }
 
     /// Resumes the process after this time, if it is stopped then.
-    pub(super) fn resume_after(&self, after: Duration) {
+    pub(crate) fn resume_after(&self, after: Duration) {
         let Some(handle) = self.handle.clone() else { return };
         tokio::spawn(async move {
             tokio::time::sleep(after).await;
@@ -102,12 +102,12 @@ impl Process {
     }
 
     /// Closes the socket, which ends the seat.
-    pub(super) fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.orders = None;
     }
 
     /// Kills the process.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.kill.notify_one();
     }
 }

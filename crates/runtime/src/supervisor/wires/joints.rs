@@ -5,15 +5,15 @@ use rackloom_protocol::{NodeId, Plane, PortId};
 
 /// Port of a member, and the other end of its link.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Joint {
-    pub(super) port: PortId,
-    pub(super) plane: Plane,
-    pub(super) neighbour: NodeId,
-    pub(super) neighbour_port: PortId,
+pub(crate) struct Joint {
+    pub(crate) port: PortId,
+    pub(crate) plane: Plane,
+    pub(crate) neighbour: NodeId,
+    pub(crate) neighbour_port: PortId,
 }
 
 /// Returns the ports of a member, in order.
-pub(super) fn joints(plan: &Plan, node: NodeId) -> Vec<Joint> {
+pub(crate) fn joints(plan: &Plan, node: NodeId) -> Vec<Joint> {
     let edges = plan.links.iter().map(|link| link.edge);
     let mut joints: Vec<_> = edges
         .filter_map(|edge| {

@@ -17,15 +17,15 @@ use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
 /// Ends of links that have not been taken.
-pub(super) struct UdpWiring {
+pub(crate) struct UdpWiring {
     /// Ends by member, with port and neighbour; empty once taken.
     ends: Vec<Vec<(PortId, NodeId, UdpEnd)>>,
     /// Part of the rack that this host runs.
-    pub(super) here: Here,
+    pub(crate) here: Here,
 }
 
 /// End of the link at one port.
-pub(super) enum UdpEnd {
+pub(crate) enum UdpEnd {
     /// The other end is on this host.
     Local(udp::End),
     /// The other end is on another host, at this address.
@@ -35,10 +35,10 @@ pub(super) enum UdpEnd {
 }
 
 /// Ends of one member, in port order.
-pub(super) type UdpEnds = Vec<UdpEnd>;
+pub(crate) type UdpEnds = Vec<UdpEnd>;
 
 impl UdpWiring {
-    pub(super) fn create(plan: &Plan, here: &Here) -> Result<Self, Failure> {
+    pub(crate) fn create(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for (index, edge) in plan.links.iter().map(|link| link.edge).enumerate() {
             let [mine_a, mine_b] = [edge.a, edge.b].map(|member| here.runs(plan, member));
@@ -59,7 +59,7 @@ impl UdpWiring {
     }
 
     /// Takes the ends of one member. Call it once per member.
-    pub(super) fn take(&mut self, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> UdpEnds {
+    pub(crate) fn take(&mut self, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> UdpEnds {
         let ends = std::mem::take(&mut self.ends[node.index()]).into_iter();
         ends.map(|(_, neighbour, end)| match end {
             UdpEnd::Local(_) if is_vacant(neighbour) => UdpEnd::Vacant,
@@ -82,15 +82,15 @@ fn remote_end(plan: &Plan, edge: usize, [local, remote]: [NodeId; 2]) -> Result<
 }
 
 /// New links of a process that takes a seat.
-pub(super) struct NewLinks {
+pub(crate) struct NewLinks {
     /// Ends of the process.
-    pub(super) mine: UdpEnds,
+    pub(crate) mine: UdpEnds,
     /// Ends of its neighbours, with their ports.
-    pub(super) theirs: Vec<(NodeId, u16, udp::End)>,
+    pub(crate) theirs: Vec<(NodeId, u16, udp::End)>,
 }
 
 /// Makes new links to all neighbours whose seats are held.
-pub(super) fn new_links(
+pub(crate) fn new_links(
     plan: &Plan,
     node: NodeId,
     is_there: impl Fn(NodeId) -> bool,
@@ -109,7 +109,7 @@ pub(super) fn new_links(
 }
 
 /// Returns the grant of these ends.
-pub(super) fn grant(ends: &UdpEnds) -> Grant {
+pub(crate) fn grant(ends: &UdpEnds) -> Grant {
     let local = |end: &UdpEnd| match end {
         UdpEnd::Local(end) => Some(end.fds()),
         UdpEnd::Remote(..) | UdpEnd::Vacant => None,

@@ -23,7 +23,7 @@ use crate::outcome::failure::Failure;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Names of a rack, and the process that removes them if this process is killed.
-pub(super) struct NamespaceNames {
+pub(crate) struct NamespaceNames {
     /// Present until the drop.
     names: Option<Names>,
     sweeper: Child,
@@ -60,7 +60,7 @@ fn sweeper(program: &Program) -> std::io::Result<Child> {
 }
 
 /// Prepares names, if the request includes them. Call it in the namespace in which the rack was started.
-pub(super) fn begin(
+pub(crate) fn begin(
     source: &Source,
     plan: &Plan,
     program: &Program,
@@ -81,7 +81,7 @@ pub(super) fn begin(
 }
 
 /// Names the namespaces of all members whose processes run.
-pub(super) fn add_all(
+pub(crate) fn add_all(
     names: &mut Option<NamespaceNames>,
     plan: &Plan,
     pids: &[Option<u32>],
@@ -98,13 +98,13 @@ pub(super) fn add_all(
 
 /// Names the namespace of a member that has taken a seat. The caller makes an error a warning: the rack
 /// continues without the name.
-pub(super) fn add(names: &mut Option<NamespaceNames>, member: &str, pid: u32) -> Result<(), String> {
+pub(crate) fn add(names: &mut Option<NamespaceNames>, member: &str, pid: u32) -> Result<(), String> {
     let Some(NamespaceNames { names: Some(names), .. }) = names else { return Ok(()) };
     names.give(member, pid).map_err(|error| error.to_string())
 }
 
 /// Removes the name of a member whose process has ended.
-pub(super) fn remove(names: &mut Option<NamespaceNames>, member: &str) {
+pub(crate) fn remove(names: &mut Option<NamespaceNames>, member: &str) {
     if let Some(NamespaceNames { names: Some(names), .. }) = names {
         names.take(member);
     }
