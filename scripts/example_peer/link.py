@@ -107,10 +107,10 @@ class Link:
         body = struct.pack("<IIHHI", self.heartbeats, self.heartbeat_heard, self.state, 1, self.digest())
         self.control(HEARTBEAT, body)
 
-    def report_self(self, is_farewell=False):
+    def report_self(self, is_departure=False):
         self.number += 1
         carries = 1 | mark_of(self.neighbour) << 2 if self.state == STATE_UP else 0
-        self.reports[self.me] = (self.incarnation, self.number, [(self.settings.edge, 2 if is_farewell else carries)])
+        self.reports[self.me] = (self.incarnation, self.number, [(self.settings.edge, 2 if is_departure else carries)])
         self.report_queue.append(self.me)
 
     def say_reports(self):
