@@ -8,88 +8,135 @@ use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Class, Rise};
 
 use crate::model::link::LinkProfile;
 use crate::model::of_link::OwnChannels;
-use crate::setting::section::{Field, Visit};
-use crate::setting::table::{Key, Kind, Table, key, table};
+use crate::setting::section::{Field, Section, Visit, section, visit_all_below};
+use crate::setting::table::{Key, Kind};
 use crate::setting::word::Word;
-
-/// Message classes with their keys in `channels.lanes`.
-pub(crate) const LANE_KEYS: [(Class, &str); Class::COUNT] = [
-    (Class::Request, "request"),
-    (Class::Reply, "reply"),
-    (Class::Bulk, "bulk"),
-    (Class::BulkReply, "bulk_reply"),
-];
 
 /// Largest lane. A lane without a class is refused elsewhere.
 const LANE_MAX: u64 = 3;
 
-pub(crate) static CHANNELS: Table = table("channels", KEYS);
-pub(crate) static LANES: Table = table(
-    "channels.lanes",
-    &[
-        key(
-            "request",
-            Kind::Count(0, LANE_MAX),
-            "0 (ours)",
-            "Lane of stores, loads, atomics, signals, messages.",
-        ),
-        key(
-            "reply",
-            Kind::Count(0, LANE_MAX),
-            "1 (ours)",
-            "Lane of replies to loads and atomics, and of refusals.",
-        ),
-        key("bulk", Kind::Count(0, LANE_MAX), "2 (ours)", "Lane of puts and of requests for bulk data."),
-        key("bulk_reply", Kind::Count(0, LANE_MAX), "3 (ours)", "Lane of the data of gets."),
-    ],
-);
+section! {
+    /// Lanes of the message classes.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) struct Lanes: LANES = "channels.lanes" {
+        /// Lane of stores, loads, atomics, signals, messages.
+        request: u8 {
+            form = Kind::Count(0, LANE_MAX);
+            default = 0;
+            ours = true;
+        }
+        /// Lane of replies to loads and atomics, and of refusals.
+        reply: u8 {
+            form = Kind::Count(0, LANE_MAX);
+            default = 1;
+            ours = true;
+        }
+        /// Lane of puts and of requests for bulk data.
+        bulk: u8 {
+            form = Kind::Count(0, LANE_MAX);
+            default = 2;
+            ours = true;
+        }
+        /// Lane of the data of gets.
+        bulk_reply: u8 {
+            form = Kind::Count(0, LANE_MAX);
+            default = 3;
+            ours = true;
+        }
+    }
+}
 
-const KEYS: &[Key] = &[
-    key(
-        "lanes",
-        Kind::Table(&LANES),
-        "each class its own",
-        "On which lane the frames of a message class travel.",
-    ),
-    key(
-        "rise",
-        Kind::Word(Rise::WORDS),
-        "`never`",
-        "What makes a frame climb to the next level of its lane, a channel of its own: nothing, leaving over a link of \
-         `datelines`, or being passed on.",
-    ),
-    key(
-        "levels",
-        Kind::Count(1, CHANNELS_MAX as u64),
-        "1; 2 with `dateline`; links of the longest way with `hop`",
-        "Levels of each lane. Lanes times levels are the channels of a link, 32 at most.",
-    ),
-    key(
-        "datelines",
-        Kind::LinkNames,
-        "of a ring the link that closes it",
-        "Links over which a frame leaves one level higher, both ways: `[n7--n0]`.",
-    ),
-    key(
-        "arbiter",
-        Kind::Word(ArbiterKind::WORDS),
-        "`strict` (ours)",
-        "Which channel of a port sends next, of those that may: the lowest, each in its turn, or each in its turn for so many \
-         largest frames' bytes as its weight says.",
-    ),
-    key(
-        "weights",
-        Kind::Counts,
-        "1 each",
-        "Weights of the lanes, for all their levels; for `arbiter: weighted`.",
-    ),
-    key(
-        "limits",
-        Kind::Counts,
-        "equal shares",
-        "Credits of each channel; together at most the `limit` of a link direction.",
-    ),
-];
+section! {
+    /// Keys of `channels`.
+    #[derive(Clone, Debug)]
+    pub(crate) struct ChannelKeys: CHANNELS = "channels" {
+        /// On which lane the frames of a message class travel.
+        lanes: Lanes {
+            form = Kind::Table(&LANES);
+            default = Lanes::default();
+            shown = "each class its own";
+        }
+        /// What makes a frame climb to the next level of its lane, a channel of its own: nothing, leaving over a link of `datelines`, or
+        /// being passed on.
+        rise: Rise {
+            form = Kind::Word(Rise::WORDS);
+            default = Rise::Never;
+        }
+        /// Levels of each lane. Lanes times levels are the channels of a link, 32 at most.
+        levels: u8 {
+            form = Kind::Count(1, CHANNELS_MAX as u64);
+            default = 1;
+            shown = "1; 2 with `dateline`; links of the longest way with `hop`";
+        }
+        /// Links over which a frame leaves one level higher, both ways: `[n7--n0]`.
+        datelines: Vec<u16> {
+            form = Kind::LinkNames;
+            default = Vec::new();
+            shown = "of a ring the link that closes it";
+        }
+        /// Which channel of a port sends next, of those that may: the lowest, each in its turn, or each in its turn for so many largest
+        /// frames' bytes as its weight says.
+        arbiter: ArbiterKind {
+            form = Kind::Word(ArbiterKind::WORDS);
+            default = ArbiterKind::Strict;
+            ours = true;
+        }
+        /// Weights of the lanes, for all their levels; for `arbiter: weighted`.
+        weights: Vec<u16> {
+            form = Kind::Counts;
+            default = Vec::new();
+            shown = "1 each";
+        }
+        /// Credits of each channel; together at most the `limit` of a link direction.
+        limits: Vec<u32> {
+            form = Kind::Counts;
+            default = Vec::new();
+            shown = "equal shares";
+        }
+    }
+}
+
+impl Lanes {
+    fn of(lane_of: [u8; Class::COUNT]) -> Self {
+        let lane = |class: Class| lane_of[class.index()];
+        Self {
+            request: lane(Class::Request),
+            reply: lane(Class::Reply),
+            bulk: lane(Class::Bulk),
+            bulk_reply: lane(Class::BulkReply),
+        }
+    }
+
+    fn lane_of(self) -> [u8; Class::COUNT] {
+        let Self { request, reply, bulk, bulk_reply } = self;
+        let mut lane_of = [0; Class::COUNT];
+        let lanes = [
+            (Class::Request, request),
+            (Class::Reply, reply),
+            (Class::Bulk, bulk),
+            (Class::BulkReply, bulk_reply),
+        ];
+        lanes.into_iter().for_each(|(class, lane)| lane_of[class.index()] = lane);
+        lane_of
+    }
+}
+
+/// A rack without `channels` has one lane for all classes. All lanes equal their defaults, or none does.
+impl Field for Lanes {
+    fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
+        let is_default = *self == Self::of(ChannelConfig::default().lane_of);
+        visit_all_below(self, key, is_default, visit);
+    }
+}
+
+impl ChannelKeys {
+    /// Returns the settings of the core.
+    pub(crate) fn config(&self) -> ChannelConfig {
+        let Self { lanes, rise, levels, arbiter, weights, .. } = self;
+        let (rise, levels, arbiter, weights) = (*rise, *levels, *arbiter, weights.clone());
+        ChannelConfig { lane_of: lanes.lane_of(), levels, rise, arbiter, weights }
+    }
+}
 
 /// Virtual channels of a rack file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -108,26 +155,9 @@ impl ChannelPlan {
     /// Visits the keys of `channels`.
     pub(crate) fn visit(&self, visit: &mut dyn Visit) {
         let Self { config, limits, datelines, levels_follow: _ } = self;
-        let ChannelConfig { lane_of, levels, rise, arbiter, weights } = config;
-        for key in CHANNELS.keys {
-            match key.name {
-                "lanes" => {
-                    visit.open(key);
-                    let is_default = *lane_of == ChannelConfig::default().lane_of;
-                    for (lane, (class, _)) in LANES.keys.iter().zip(LANE_KEYS) {
-                        visit.value(lane, &lane_of[class.index()], is_default);
-                    }
-                    visit.close();
-                }
-                "rise" => rise.visit(key, &Rise::default(), visit),
-                "levels" => levels.visit(key, &1, visit),
-                "datelines" => datelines.visit(key, &Vec::new(), visit),
-                "arbiter" => arbiter.visit(key, &ArbiterKind::default(), visit),
-                "weights" => weights.visit(key, &Vec::new(), visit),
-                "limits" => limits.visit(key, &Vec::new(), visit),
-                name => unreachable!("`channels.{name}` has no value"),
-            }
-        }
+        let ChannelConfig { lane_of, levels, rise, arbiter, weights } = config.clone();
+        let (lanes, limits, datelines) = (Lanes::of(lane_of), limits.clone(), datelines.clone());
+        ChannelKeys { lanes, rise, levels, datelines, arbiter, weights, limits }.visit(visit);
     }
 
     /// Returns true if frames that leave over this link move up one level.

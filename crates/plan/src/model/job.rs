@@ -7,8 +7,9 @@ use rackloom_protocol::NodeId;
 
 use crate::model::algorithm::{AlgorithmList, AlgorithmName};
 use crate::setting::name::Named;
+use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::{Field, Section, Text, Visit, section};
-use crate::setting::table::{Key, Kind, REQUIRED, Table, joined, key, table};
+use crate::setting::table::{DefaultText, Key, Kind, REQUIRED, Table, joined, key, table, with_defaults};
 use crate::setting::word::words;
 
 /// Largest array of a job: the largest memory.
@@ -119,15 +120,29 @@ section! {
     }
 }
 
-/// Sizes to measure, and number of repetitions of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sweep {
-    /// Sizes to measure.
-    pub sizes: Sizes,
-    /// Number of measured repetitions of each size.
-    pub repetitions: u32,
-    /// Number of unmeasured repetitions of each size before the measured ones.
-    pub warm_up: u32,
+section! {
+    /// Sizes to measure, and number of repetitions of each.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Sweep: SWEEP = "job" {
+        /// Several sizes, in place of `bytes`.
+        sizes: Sizes {
+            form = Kind::Table(&SIZES);
+            default = Sizes::one(1 << 20);
+            shown = "";
+        }
+        /// Number of measured repetitions of each size.
+        repetitions: u32 {
+            form = Kind::Count(1, COUNT_MAX);
+            default = 20;
+            ours = true;
+        }
+        /// Number of unmeasured repetitions of each size before the measured ones.
+        warm_up: u32 {
+            form = Kind::Count(0, COUNT_MAX);
+            default = 5;
+            ours = true;
+        }
+    }
 }
 
 section! {
@@ -203,65 +218,42 @@ section! {
 }
 
 const SIZE: Kind = Kind::Size(0, BYTES_MAX);
-const REPETITIONS: Kind = Kind::Count(1, COUNT_MAX);
-const WARM_UP: Kind = Kind::Count(0, COUNT_MAX);
 
-/// Returns the keys of a sweep. `bytes` has a meaning of its own in each job.
-const fn sweep_keys(
-    bytes: Key,
-    sizes: &'static str,
-    repetitions: &'static str,
-    warm_up: &'static str,
-) -> [Key; 4] {
-    [
-        bytes,
-        key("sizes", Kind::Table(&SIZES), sizes, "Several sizes, in place of `bytes`."),
-        key("repetitions", REPETITIONS, repetitions, "Number of measured repetitions of each size."),
-        key(
-            "warm_up",
-            WARM_UP,
-            warm_up,
-            "Number of unmeasured repetitions of each size before the measured ones.",
-        ),
-    ]
+/// Returns the default of a key of a sweep for the document.
+const fn ours(shown: fn() -> String) -> DefaultText {
+    DefaultText::Constant { shown, is_ours: true }
+}
+
+/// Defaults of the keys of [`SWEEP`] for a job whose default is this sweep.
+macro_rules! defaults_of {
+    ($sweep:expr) => {
+        [
+            ours(|| $sweep.sizes.as_written()),
+            ours(|| $sweep.repetitions.to_string()),
+            ours(|| $sweep.warm_up.to_string()),
+        ]
+    };
 }
 
 const BYTES_OF_OPERATION: Key = key("bytes", SIZE, "see `sizes`", "Bytes of one operation.");
 static LATENCY_KEYS: [Key; 4] =
-    sweep_keys(BYTES_OF_OPERATION, "`{from: 8B, to: 4KiB, factor: 2}` (ours)", "1000 (ours)", "100 (ours)");
+    joined(&[&[BYTES_OF_OPERATION], &with_defaults::<3>(SWEEP.keys, defaults_of!(Sweep::LATENCY))]);
 static BANDWIDTH_KEYS: [Key; 4] =
-    sweep_keys(BYTES_OF_OPERATION, "`{from: 4KiB, to: 1MiB, factor: 4}` (ours)", "20 (ours)", "5 (ours)");
-const BYTES_OF_ARRAY: Key = key(
-    "bytes",
-    SIZE,
-    "`1MiB` (ours)",
-    "Bytes of the whole array, which is divided into parts; a multiple of the element's size. Input and output together are no larger \
-     than the memory of any node.",
-);
-static COLLECTIVE_KEYS: [Key; 11] =
-    joined(&[COLLECTIVE_SETTINGS.keys, &sweep_keys(BYTES_OF_ARRAY, "", "20 (ours)", "5 (ours)")]);
+    joined(&[&[BYTES_OF_OPERATION], &with_defaults::<3>(SWEEP.keys, defaults_of!(Sweep::BANDWIDTH))]);
+const BYTES_OF_ARRAY: Key = Key {
+    default: ours(|| SIZE.number_shown(Sweep::default().sizes.from_bytes)),
+    ..key(
+        "bytes",
+        SIZE,
+        "",
+        "Bytes of the whole array, which is divided into parts; a multiple of the element's size. Input and output together are no \
+         larger than the memory of any node.",
+    )
+};
+static COLLECTIVE_KEYS: [Key; 11] = joined(&[COLLECTIVE_SETTINGS.keys, &[BYTES_OF_ARRAY], SWEEP.keys]);
 pub(crate) static LATENCY: Table = table("job.latency", &LATENCY_KEYS);
 pub(crate) static BANDWIDTH: Table = table("job.bandwidth", &BANDWIDTH_KEYS);
 pub(crate) static COLLECTIVE: Table = table("job.collective", &COLLECTIVE_KEYS);
-
-impl Sweep {
-    /// Visits the keys of a sweep, given the table of its job and its default.
-    pub(crate) fn visit(&self, table: &'static Table, base: &Self, visit: &mut dyn Visit) {
-        let Self { sizes, repetitions, warm_up } = self;
-        for key in table.keys {
-            match key.name {
-                "sizes" => {
-                    let Sizes { from_bytes, to_bytes, factor } = sizes;
-                    let text = format!("{from_bytes}..{to_bytes}*{factor}");
-                    visit.value(key, &Text(&text), *sizes == base.sizes);
-                }
-                "repetitions" => repetitions.visit(key, &base.repetitions, visit),
-                "warm_up" => warm_up.visit(key, &base.warm_up, visit),
-                _ => {}
-            }
-        }
-    }
-}
 
 impl JobKind {
     /// Visits the keys of the job.
@@ -269,14 +261,21 @@ impl JobKind {
         match self {
             Self::None => {}
             Self::Litmus => litmus.visit(visit),
-            Self::Latency(sweep) => sweep.visit(&LATENCY, &Sweep::LATENCY, visit),
-            Self::Bandwidth(sweep) => sweep.visit(&BANDWIDTH, &Sweep::BANDWIDTH, visit),
+            Self::Latency(sweep) => sweep.visit_against(&Sweep::LATENCY, visit),
+            Self::Bandwidth(sweep) => sweep.visit_against(&Sweep::BANDWIDTH, visit),
             Self::Traffic(plan) => plan.visit(visit),
             Self::Collective(plan) => {
                 Section::visit(plan, visit);
-                plan.sweep.visit(&COLLECTIVE, &CollectivePlan::default().sweep, visit);
+                plan.sweep.visit(visit);
             }
         }
+    }
+}
+
+impl Field for Sizes {
+    fn visit(&self, key: &'static Key, default: &Self, visit: &mut dyn Visit) {
+        let Self { from_bytes, to_bytes, factor } = self;
+        visit.value(key, &Text(&format!("{from_bytes}..{to_bytes}*{factor}")), self == default);
     }
 }
 
@@ -495,7 +494,7 @@ impl Default for CollectivePlan {
             segments: 0,
             op: OperatorName::default(),
             element: ElementName::default(),
-            sweep: Sweep { sizes: Sizes::one(1 << 20), repetitions: 20, warm_up: 5 },
+            sweep: Sweep::default(),
             root: NodeId(0),
             on_loss: OnLoss::default(),
         };
@@ -539,6 +538,12 @@ impl Sizes {
     #[must_use]
     pub const fn one(bytes: u64) -> Self {
         Self { from_bytes: bytes, to_bytes: bytes, factor: Self::FACTOR }
+    }
+
+    /// Returns the sizes as a rack file states them.
+    fn as_written(self) -> String {
+        let shown = |bytes| shown(bytes, Unit::Bytes);
+        format!("{{from: {}, to: {}, factor: {}}}", shown(self.from_bytes), shown(self.to_bytes), self.factor)
     }
 
     /// Returns all sizes, in bytes, ascending.

@@ -4,7 +4,7 @@
 //! properties of the link. [`crate::deadlock`] decides if a rack with such links can deadlock.
 
 use crate::setting::section::{Field, Text, Visit, section, visit_below};
-use crate::setting::table::{Key, Kind, Table, key, table};
+use crate::setting::table::{Key, Kind};
 
 section! {
     /// Credits of each direction of a link. `None` takes the value of the rack.
@@ -47,29 +47,26 @@ pub struct OwnChannels {
     pub limits: Vec<u32>,
 }
 
-pub(crate) static LINK_CHANNELS: Table = table(
-    "link.channels",
-    &[key(
-        "limits",
-        Kind::Counts,
-        "as `channels.limits`",
-        "Credits of each channel of the link; together at most the credits that the link has.",
-    )],
-);
+section! {
+    pub(crate) fields of OwnChannels: LINK_CHANNELS = "link.channels" {
+        /// Credits of each channel of the link; together at most the credits that the link has.
+        limits: Vec<u32> {
+            form = Kind::Counts;
+            default = Vec::new();
+            shown = "as `channels.limits`";
+        }
+    }
+}
 
 impl Default for OwnChannels {
     fn default() -> Self {
-        Self { are_divided: true, limits: Vec::new() }
+        Self { are_divided: true, limits: Vec::new() }.with_defaults()
     }
 }
 
 impl Field for OwnChannels {
     fn visit(&self, key: &'static Key, _: &Self, visit: &mut dyn Visit) {
         visit.value(key, &Text(if self.are_divided { "on" } else { "off" }), self.are_divided);
-        visit.open(key);
-        for limits in LINK_CHANNELS.keys {
-            self.limits.visit(limits, &Vec::new(), visit);
-        }
-        visit.close();
+        visit_below(self, key, visit);
     }
 }

@@ -1,8 +1,8 @@
 //! Reads `channels`: lanes of the message classes, levels and arbiter.
 
-use rackloom_protocol::{ArbiterKind, ChannelConfig, Class, Rise};
+use rackloom_protocol::{ChannelConfig, Rise};
 
-use crate::model::channels::{ChannelPlan, LANE_KEYS};
+use crate::model::channels::{ChannelKeys, ChannelPlan, Lanes};
 use crate::model::of_link::OwnChannels;
 use crate::model::shape::Shape;
 use crate::read::fields::{Fields, Reader};
@@ -19,18 +19,16 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
         return ChannelPlan { config, ..ChannelPlan::default() };
     }
     let fields = reader.open_under(rack, "channels", &schema::CHANNELS);
-    let rise = reader.word(&fields, "rise", Rise::Never);
-    let levels: Option<u8> = reader.declared(&fields, "levels", None);
-    let config = ChannelConfig {
-        lane_of: lanes(reader, &fields),
-        levels: levels.unwrap_or(1),
-        rise,
-        arbiter: reader.word(&fields, "arbiter", ArbiterKind::Strict),
-        weights: counts(reader, &fields, "weights"),
-    };
+    let stated = reader.section(&fields, ChannelKeys::default());
+    let lanes = reader.open_under(&fields, "lanes", &schema::LANES);
+    let lanes = reader.section(&lanes, Lanes::default());
+    let weights = counts(reader, &fields, "weights");
     let limits = counts(reader, &fields, "limits");
-    let datelines = datelines(reader, &fields, rise, shape);
-    ChannelPlan { config, limits, datelines, levels_follow: levels.is_none() }
+    let datelines = datelines(reader, &fields, stated.rise, shape);
+    let levels_follow =
+        fields.find("levels").is_none() || !reader.positions.is_intact(&fields.path_of("levels"));
+    let config = ChannelKeys { lanes, weights, ..stated }.config();
+    ChannelPlan { config, limits, datelines, levels_follow }
 }
 
 /// Reads the channels of one link: `on`, `off`, or a table.
@@ -46,17 +44,6 @@ pub(crate) fn of_link(reader: &mut Reader<'_>, fields: &Fields<'_>, base: OwnCha
         None => base.limits,
     };
     OwnChannels { are_divided: true, limits }
-}
-
-/// Reads the lane of each class. A class that the file does not state has a lane of its own.
-fn lanes(reader: &mut Reader<'_>, fields: &Fields<'_>) -> [u8; Class::COUNT] {
-    let table = reader.open_under(fields, "lanes", &schema::LANES);
-    let mut lane_of = ChannelConfig::by_class().lane_of;
-    for (class, key) in LANE_KEYS {
-        let usual = lane_of[class.index()];
-        lane_of[class.index()] = reader.declared(&table, key, usual);
-    }
-    lane_of
 }
 
 /// Reads a list of numbers from one on.

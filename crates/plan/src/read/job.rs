@@ -152,11 +152,7 @@ fn sweep(reader: &mut Reader<'_>, fields: &Fields<'_>, base: Sweep) -> Sweep {
         (None, Some(bytes)) => Sizes::one(bytes),
         (None, None) => base.sizes,
     };
-    Sweep {
-        sizes,
-        repetitions: reader.declared(fields, "repetitions", base.repetitions),
-        warm_up: reader.declared(fields, "warm_up", base.warm_up),
-    }
+    Sweep { sizes, ..reader.section(fields, base) }
 }
 
 fn sizes(reader: &mut Reader<'_>, outer: &Fields<'_>) -> Option<Sizes> {
@@ -168,8 +164,7 @@ fn sizes(reader: &mut Reader<'_>, outer: &Fields<'_>) -> Option<Sizes> {
             reader.complain(value.position, Complaint::about(message).hint(hint));
         }
     }
-    let factor = reader.declared(&fields, "factor", Sizes::FACTOR);
-    let from_bytes = reader.declared(&fields, "from", None);
-    let to_bytes = reader.declared(&fields, "to", None);
-    Some(Sizes { from_bytes: from_bytes?, to_bytes: to_bytes?, factor })
+    let stated = reader.section(&fields, Sizes::default());
+    let is_known = |key| fields.find(key).is_some() && reader.positions.is_intact(&fields.path_of(key));
+    ["from", "to"].into_iter().all(is_known).then_some(stated)
 }

@@ -23,6 +23,9 @@ pub(crate) trait Section {
 
     /// Visits all keys with their values, in the order of their declaration.
     fn visit(&self, visit: &mut dyn Visit);
+
+    /// Visits all keys with their values. The values of `base` are the defaults.
+    fn visit_against(&self, base: &Self, visit: &mut dyn Visit);
 }
 
 /// Table of a file.
@@ -121,6 +124,42 @@ pub(crate) fn visit_below(section: &impl Section, key: &'static Key, visit: &mut
     visit.open(key);
     section.visit(visit);
     visit.close();
+}
+
+/// Visits the keys of a table whose values equal their defaults together, or not at all.
+pub(crate) fn visit_all_below(
+    section: &impl Section,
+    key: &'static Key,
+    is_default: bool,
+    visit: &mut dyn Visit,
+) {
+    visit.open(key);
+    section.visit(&mut Together { visit, is_default });
+    visit.close();
+}
+
+/// Passes values on, all of them as defaults, or none.
+struct Together<'v> {
+    visit: &'v mut dyn Visit,
+    is_default: bool,
+}
+
+impl Visit for Together<'_> {
+    fn value(&mut self, key: &'static Key, value: &dyn Shown, _: bool) {
+        self.visit.value(key, value, self.is_default);
+    }
+
+    fn of_link(&mut self, key: &'static Key, edge: usize, value: &dyn Shown) {
+        self.visit.of_link(key, edge, value);
+    }
+
+    fn open(&mut self, key: &'static Key) {
+        self.visit.open(key);
+    }
+
+    fn close(&mut self) {
+        self.visit.close();
+    }
 }
 
 /// Returns true if a field bears the name of its key, with the unit last. `type` and `where` are words of Rust: their fields are named
@@ -291,6 +330,17 @@ macro_rules! section {
                     {
                         let default: $type = $crate::setting::section::section!(@usual self; $($attribute)*);
                         $crate::setting::section::Field::visit(&self.$field, key, &default, visit);
+                    }
+                )+
+            }
+
+            fn visit_against(&self, base: &Self, visit: &mut dyn $crate::setting::section::Visit) {
+                let mut keys = $table.keys.iter();
+                $(
+                    if let Some(key) = keys.next()
+                        && !$crate::setting::section::section!(@moot self; $($attribute)*)
+                    {
+                        $crate::setting::section::Field::visit(&self.$field, key, &base.$field, visit);
                     }
                 )+
             }
