@@ -40,6 +40,12 @@ impl FaultEvent {
     /// Name of the field with the number of the beginning that a line is about, for events that may begin more than once.
     pub const TIME_FIELD: &'static str = "time";
 
+    /// Returns the name of the event, with its line: `down n0->n1 (line 3)`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} (line {})", self.label, self.line)
+    }
+
     /// Returns the text of the report line about a beginning or an end.
     #[must_use]
     pub fn line_text(&self, begins: bool) -> String {

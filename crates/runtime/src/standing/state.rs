@@ -1,7 +1,7 @@
 //! Status of a standing rack, from its supervisor and the latest answers of its seats.
 
 use rackloom_control::request::{ActiveFault, MemberStatus, PROTOCOL, RackStatus};
-use rackloom_jobs::report::{EventRecord, Verdict};
+use rackloom_jobs::report::Verdict;
 use rackloom_plan::{Expectations, JobKind};
 use rackloom_protocol::{MemberRole, NodeId};
 
@@ -11,7 +11,7 @@ use crate::supervisor::rack::Seat;
 
 /// Returns the status of the rack.
 pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
-    let Supervisor { plan, rack, clock, here, active_faults, .. } = supervisor;
+    let Supervisor { plan, rack, clock, here, active_faults, fault_names, .. } = supervisor;
     let now_ns = clock.now().0;
     let graph = plan.graph();
     let has_job = plan.job.kind != JobKind::None;
@@ -68,16 +68,15 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         links_up: (ends_up * links_total).checked_div(ends_total).unwrap_or(0),
         links_total,
         members,
-        faults: active_faults.values().map(|record| active_fault(record, now_ns)).collect(),
+        faults: active_faults
+            .iter()
+            .map(|((number, member), began_ns)| ActiveFault {
+                what: fault_names.get(number.wrapping_sub(1)).cloned().unwrap_or_default(),
+                member: member.clone(),
+                age_ns: now_ns.saturating_sub(*began_ns),
+            })
+            .collect(),
         links: links::of_rack(plan, here, &answers),
-    }
-}
-
-fn active_fault(record: &EventRecord, now_ns: u64) -> ActiveFault {
-    ActiveFault {
-        what: record.text.replacen(" begins", "", 1),
-        member: record.member.clone(),
-        age_ns: now_ns.saturating_sub(record.at_ns),
     }
 }
 

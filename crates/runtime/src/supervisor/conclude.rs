@@ -41,7 +41,7 @@ impl Supervisor {
             let is_over = matches!(self.rack.ending, Some(Ending::Complete | Ending::TakenDown));
             let silent = self.rack.seats.iter().filter(|seat| seat.report.is_some() && seat.rest.is_none());
             for seat in silent.filter(|_| is_over) {
-                if self.fault_events == 0 {
+                if self.fault_names.is_empty() {
                     // Without faults the machine may be busy.
                     at_rest.pass_over(Oracle::Progress);
                     continue;
@@ -63,7 +63,7 @@ impl Supervisor {
             hosts,
             faults,
             fault_lines,
-            fault_events,
+            fault_names,
             finished_at_ns,
             stays,
             ..
@@ -82,7 +82,7 @@ impl Supervisor {
         let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
         let limit_ns =
             if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
-        let facts = starved::Facts { has_died, has_faults: fault_events > 0, limit_ns };
+        let facts = starved::Facts { has_died, has_faults: !fault_names.is_empty(), limit_ns };
         // A standing rack is taken down host by host.
         let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
         if let Ending::LostEarly(what) = &ending {
@@ -128,7 +128,8 @@ impl Supervisor {
             expectations::judge(&plan, faults.as_ref(), &mut report);
         }
         report.add_oracles(&at_rest);
-        let has_programs = stays || fault_events > faults.as_ref().map_or(0, |script| script.events.len());
+        let has_programs =
+            stays || fault_names.len() > faults.as_ref().map_or(0, |script| script.events.len());
         let refusals = if has_programs { Refusals::Unknown } else { expectations::refusals(faults.as_ref()) };
         report.judge_refusals(refusals);
         if ending != Ending::Interrupted {

@@ -29,7 +29,7 @@ use rackloom_jobs::Verdicts;
 use rackloom_jobs::report::{EventRecord, FaultLines};
 use rackloom_jobs::rest;
 use rackloom_plan::Plan;
-use rackloom_plan::faults::FaultScript;
+use rackloom_plan::faults::{FaultEvent, FaultScript};
 use rackloom_protocol::{MemberRole, NodeId};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -84,6 +84,11 @@ pub(crate) enum Milestone {
     Over,
 }
 
+/// Returns the names of the events of a script.
+fn names_of(script: &FaultScript) -> impl Iterator<Item = String> {
+    script.events.iter().map(FaultEvent::name)
+}
+
 /// Rack of processes, from the start of the first process to the end of the last.
 pub(crate) struct Supervisor {
     pub(crate) plan: Plan,
@@ -93,10 +98,10 @@ pub(crate) struct Supervisor {
     faults: Option<FaultScript>,
     /// Lines of the seats about the script.
     fault_lines: FaultLines,
-    /// Events that have begun and have not ended, by number and member.
-    pub(crate) active_faults: BTreeMap<(String, String), EventRecord>,
-    /// Number of events of the script and of all injected scripts.
-    fault_events: usize,
+    /// Times, in nanoseconds, at which events have begun that have not ended, by number and member. Numbers count from one.
+    pub(crate) active_faults: BTreeMap<(usize, String), u64>,
+    /// Names of the events of the script and of all injected scripts, in the order of their numbers.
+    pub(crate) fault_names: Vec<String>,
     /// Time at which the job had ended and all faults were ended; `None` before.
     finished_at_ns: Option<u64>,
     source: Source,
@@ -188,7 +193,7 @@ impl Supervisor {
             plan,
             rack,
             clock: Clock::begin(),
-            fault_events: faults.as_ref().map_or(0, |script| script.events.len()),
+            fault_names: faults.iter().flat_map(names_of).collect(),
             faults,
             fault_lines: FaultLines::default(),
             active_faults: BTreeMap::new(),
@@ -328,7 +333,7 @@ impl Supervisor {
     fn healing_before_end_ns(&self) -> Option<u64> {
         let is_ours = |member: usize| self.processes[member].as_ref().is_some_and(|process| process.is_ours);
         let is_known = self.hosts.is_none() && self.rack.live().all(is_ours);
-        let healing_ns = if self.fault_events == 0 { RESTING_SLACK_NS } else { healing_ns(&self.plan) };
+        let healing_ns = if self.fault_names.is_empty() { RESTING_SLACK_NS } else { healing_ns(&self.plan) };
         (is_known && healing_ns <= HEALING_BEFORE_END_MAX_NS).then_some(healing_ns)
     }
 
@@ -398,8 +403,8 @@ impl Supervisor {
                 return Err(format!("{name} cannot perform a fault: no process on this host holds its seat"));
             }
         }
-        let first = self.fault_events;
-        self.fault_events += script.events.len();
+        let first = self.fault_names.len();
+        self.fault_names.extend(names_of(&script));
         let text = text.to_owned();
         self.send_to_live(|| Order::Inject { first, text: text.clone() });
         Ok(script.events.len())
@@ -499,10 +504,11 @@ impl Supervisor {
 
     /// Adds a fault that begins to those in effect, or removes one that ends.
     fn note_active(&mut self, record: &EventRecord) {
-        let field = |name: &str| record.fields.get(name).cloned().unwrap_or_default();
-        let key = (field("event"), record.member.clone());
+        let field = |name: &str| record.fields.get(name).map_or("", String::as_str);
+        let Ok(number) = field("event").parse() else { return };
+        let key = (number, record.member.clone());
         if field("begins") == "true" {
-            self.active_faults.insert(key, record.clone());
+            self.active_faults.insert(key, record.at_ns);
         } else {
             self.active_faults.remove(&key);
         }
@@ -512,7 +518,7 @@ impl Supervisor {
     fn heal(&mut self) {
         self.finished_at_ns.get_or_insert(self.clock.now().0);
         let live: Vec<_> = self.rack.live().map(|member| member as u16).collect();
-        if self.fault_events > 0 {
+        if !self.fault_names.is_empty() {
             live.iter().for_each(|member| self.resume_after(usize::from(*member), 0));
         }
         self.send_to_live(|| Order::Heal { living: live.clone() });
