@@ -6,8 +6,8 @@
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::algorithm::suitable;
-use rackloom_collectives::{Algorithm, ElementType, Request, Schedule, build, print};
-use rackloom_plan::{AlgorithmName, CollectivePlan, JobKind, Plan};
+use rackloom_collectives::{Algorithm, AlgorithmKind, Request, Schedule, build, print};
+use rackloom_plan::{CollectivePlan, JobKind, Plan};
 
 use rackloom_runtime::request::work::{RackRequest, collective};
 
@@ -23,10 +23,10 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<Exit, Failure> {
         let what = format!("job {} has no schedule", plan.job.kind.name());
         return Err(Failure::bad_input(what).hint("name a collective, such as --collective all-reduce"));
     };
-    let text = match job.algorithm.single() {
-        Some(AlgorithmName::Auto) => choices(&plan, &job)?,
-        Some(name) => print::table(&schedule(&plan, &job, algorithm(&job, name)?)?, arguments.rounds),
-        None => several(&plan, &job)?,
+    let text = match job.algorithm.kinds() {
+        [] => choices(&plan, &job)?,
+        [kind] => print::table(&schedule(&plan, &job, kind.with_segments(segments(&job)))?, arguments.rounds),
+        kinds => several(&plan, &job, kinds)?,
     };
     reporting::print_text(&Output { json: None }, text.trim_end())?;
     Ok(Exit::Pass)
@@ -36,22 +36,13 @@ fn segments(job: &CollectivePlan) -> NonZeroUsize {
     NonZeroUsize::new(job.segments as usize).unwrap_or(NonZeroUsize::MIN)
 }
 
-fn algorithm(job: &CollectivePlan, name: AlgorithmName) -> Result<Algorithm, Failure> {
-    let found = Algorithm::all(segments(job)).into_iter().find(|algorithm| algorithm.name() == name.name());
-    found.ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
-}
-
 /// Returns the schedule for the largest size.
 fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<Schedule, Failure> {
-    let element: ElementType =
-        job.element.name().parse().map_err(|error: rackloom_collectives::array::UnknownElementType| {
-            Failure::bad_input(error.to_string())
-        })?;
     let largest_bytes = if job.collective.moves_data() { job.sweep.sizes.largest_bytes() } else { 0 };
-    let elements = largest_bytes / element.bytes() as u64;
+    let elements = largest_bytes / job.element.bytes() as u64;
     let servers = plan.server_of_each_rank();
     let request = Request {
-        collective: collective(job)?,
+        collective: collective(job),
         ranks: plan.endpoint_count(),
         elements: usize::try_from(elements).unwrap_or(usize::MAX),
         servers: &servers,
@@ -60,18 +51,17 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
 }
 
 /// Formats the cost of each named algorithm.
-fn several(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
-    let names = job.algorithm.names().iter();
+fn several(plan: &Plan, job: &CollectivePlan, kinds: &[AlgorithmKind]) -> Result<String, Failure> {
     let schedules: Result<Vec<_>, _> =
-        names.map(|name| schedule(plan, job, algorithm(job, *name)?)).collect();
+        kinds.iter().map(|kind| schedule(plan, job, kind.with_segments(segments(job)))).collect();
     let why = "measured one after the other at each size";
-    Ok(present::schedules(&schedules?, job.element.bytes(), why))
+    Ok(present::schedules(&schedules?, job.element.bytes() as u64, why))
 }
 
 /// Formats the candidates of `auto`.
 fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     let mut schedules = Vec::new();
-    for algorithm in suitable(collective(job)?, segments(job)) {
+    for algorithm in suitable(collective(job), segments(job)) {
         // An algorithm may not support this number of ranks.
         if let Ok(schedule) = schedule(plan, job, algorithm) {
             schedules.push(schedule);
@@ -81,5 +71,5 @@ fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
         return Err(Failure::bad_input(format!("no algorithm can do {}", job.collective)));
     }
     let why = "chosen while the rack runs, by trial runs of each (in virtual time by closed forms)";
-    Ok(present::schedules(&schedules, job.element.bytes(), why))
+    Ok(present::schedules(&schedules, job.element.bytes() as u64, why))
 }

@@ -4,14 +4,14 @@ use std::io;
 use std::path::Path;
 
 use rackloom_control::report::injected::InjectedFaults;
-use rackloom_control::source::{Job as JobName, Overrides};
+use rackloom_control::source::Overrides;
 use rackloom_jobs::report::{
     EventLog, EventRecord, HostShortage, MemberReport, MemberState, PortReport, Report, WireBytes,
 };
 use rackloom_jobs::{Job, JobResult};
-use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::impair::Direction;
+use rackloom_plan::{JobName, Plan};
 use rackloom_protocol::{MemberRole, NodeId, PortId};
 use rackloom_runtime::capture;
 use rackloom_runtime::outcome::findings::{self, Findings};
@@ -37,7 +37,7 @@ const WATCHED_MEMBERS_MAX: usize = 64;
 
 /// Runs a rack in virtual time.
 pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
-    let mut overrides = Overrides { payload: arguments.payload.clone(), ..(&arguments.overrides).into() };
+    let mut overrides = Overrides { payload: arguments.payload, ..(&arguments.overrides).into() };
     if arguments.trace.is_some() {
         // The file's own job does not run, so its expectations do not apply.
         overrides.job.job = Some(JobName::None);

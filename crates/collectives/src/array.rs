@@ -2,34 +2,33 @@
 //!
 //! All elements are little endian in memory and on the wire. Reading and writing array files is not done here.
 
-use core::fmt;
 use core::str::FromStr;
 
 use thiserror::Error;
 
-/// The type of every element of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ElementType {
-    /// IEEE 754 binary32.
-    F32,
-    /// IEEE 754 binary64.
-    F64,
-    /// IEEE 754 binary16.
-    F16,
-    /// The upper half of a binary32.
-    Bf16,
-    /// Signed, two's complement, 32 bits.
-    I32,
-    /// Signed, two's complement, 64 bits.
-    I64,
-    /// Unsigned, 8 bits.
-    U8,
+use crate::named::named;
+
+named! {
+    /// Type of every element of an array.
+    pub enum ElementType {
+        /// IEEE 754 binary32.
+        F32 = "f32",
+        /// IEEE 754 binary64.
+        F64 = "f64",
+        /// IEEE 754 binary16.
+        F16 = "f16",
+        /// The upper half of a binary32.
+        Bf16 = "bf16",
+        /// Signed, two's complement, 32 bits.
+        I32 = "i32",
+        /// Signed, two's complement, 64 bits.
+        I64 = "i64",
+        /// Unsigned, 8 bits.
+        U8 = "u8",
+    }
 }
 
 impl ElementType {
-    /// All types, in the order in which help texts list them.
-    pub const ALL: [Self; 7] = [Self::F32, Self::F64, Self::F16, Self::Bf16, Self::I32, Self::I64, Self::U8];
-
     /// Returns the size of one element in bytes.
     #[must_use]
     pub const fn bytes(self) -> usize {
@@ -39,26 +38,6 @@ impl ElementType {
             Self::F16 | Self::Bf16 => 2,
             Self::U8 => 1,
         }
-    }
-
-    /// Returns the name that files, options and reports use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-            Self::F16 => "f16",
-            Self::Bf16 => "bf16",
-            Self::I32 => "i32",
-            Self::I64 => "i64",
-            Self::U8 => "u8",
-        }
-    }
-}
-
-impl fmt::Display for ElementType {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
     }
 }
 
@@ -71,10 +50,7 @@ impl FromStr for ElementType {
     type Err = UnknownElementType;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|element| element.name() == name)
-            .ok_or_else(|| UnknownElementType(name.to_owned()))
+        Self::from_name(name).ok_or_else(|| UnknownElementType(name.to_owned()))
     }
 }
 

@@ -7,6 +7,7 @@
 
 use core::fmt;
 
+use crate::named::named;
 use crate::partition::part;
 
 /// A collective operation.
@@ -44,43 +45,100 @@ pub enum Collective {
     Barrier,
 }
 
+named! {
+    /// Collective operation without its root.
+    pub enum CollectiveKind {
+        /// Every rank ends with the reduction of all inputs.
+        AllReduce = "all-reduce",
+        /// Rank *r* ends with part *r* of the reduction of all inputs.
+        ReduceScatter = "reduce-scatter",
+        /// Every rank ends with the parts of all ranks.
+        AllGather = "all-gather",
+        /// Every rank ends with the root's input.
+        Broadcast = "broadcast",
+        /// The root ends with the reduction of all inputs.
+        Reduce = "reduce",
+        /// Rank *r* ends with part *r* of each rank's input.
+        AllToAll = "all-to-all",
+        /// The root ends with the parts of all ranks.
+        Gather = "gather",
+        /// Rank *r* ends with part *r* of the root's input.
+        Scatter = "scatter",
+        /// No rank leaves before every rank has entered.
+        Barrier = "barrier",
+    }
+}
+
+impl CollectiveKind {
+    /// Returns the collective of this kind with its root at `root`, if it has one.
+    #[must_use]
+    pub const fn at(self, root: usize) -> Collective {
+        match self {
+            Self::AllReduce => Collective::AllReduce,
+            Self::ReduceScatter => Collective::ReduceScatter,
+            Self::AllGather => Collective::AllGather,
+            Self::Broadcast => Collective::Broadcast { root },
+            Self::Reduce => Collective::Reduce { root },
+            Self::AllToAll => Collective::AllToAll,
+            Self::Gather => Collective::Gather { root },
+            Self::Scatter => Collective::Scatter { root },
+            Self::Barrier => Collective::Barrier,
+        }
+    }
+
+    /// Returns true if the collective reduces values, so that it needs a reduction operation.
+    #[must_use]
+    pub const fn reduces(self) -> bool {
+        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
+    }
+
+    /// Returns true if the collective has a root.
+    #[must_use]
+    pub const fn has_root(self) -> bool {
+        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
+    }
+
+    /// Returns true if the collective carries an array, so that a size and a type apply.
+    #[must_use]
+    pub const fn moves_data(self) -> bool {
+        !matches!(self, Self::Barrier)
+    }
+
+    /// Returns the names of the collectives for which `is_true` holds, for hints: `broadcast, reduce, gather, scatter`.
+    #[must_use]
+    pub fn listed(is_true: impl Fn(Self) -> bool) -> String {
+        let kinds = Self::ALL.into_iter().filter(|one| is_true(*one));
+        kinds.map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl Collective {
     /// Returns every collective; those with a root have it at `root`.
     #[must_use]
-    pub const fn all(root: usize) -> [Self; 9] {
-        [
-            Self::AllReduce,
-            Self::ReduceScatter,
-            Self::AllGather,
-            Self::Broadcast { root },
-            Self::Reduce { root },
-            Self::AllToAll,
-            Self::Gather { root },
-            Self::Scatter { root },
-            Self::Barrier,
-        ]
+    pub fn all(root: usize) -> [Self; CollectiveKind::ALL.len()] {
+        CollectiveKind::ALL.map(|kind| kind.at(root))
     }
 
-    /// Returns the collective with this name, or `None` if no collective has it. `root` is ignored for collectives without a root.
+    /// Returns the kind.
     #[must_use]
-    pub fn from_name(name: &str, root: usize) -> Option<Self> {
-        Self::all(root).into_iter().find(|collective| collective.name() == name)
+    pub const fn kind(self) -> CollectiveKind {
+        match self {
+            Self::AllReduce => CollectiveKind::AllReduce,
+            Self::ReduceScatter => CollectiveKind::ReduceScatter,
+            Self::AllGather => CollectiveKind::AllGather,
+            Self::Broadcast { .. } => CollectiveKind::Broadcast,
+            Self::Reduce { .. } => CollectiveKind::Reduce,
+            Self::AllToAll => CollectiveKind::AllToAll,
+            Self::Gather { .. } => CollectiveKind::Gather,
+            Self::Scatter { .. } => CollectiveKind::Scatter,
+            Self::Barrier => CollectiveKind::Barrier,
+        }
     }
 
     /// Returns the lower-case name.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::AllReduce => "all-reduce",
-            Self::ReduceScatter => "reduce-scatter",
-            Self::AllGather => "all-gather",
-            Self::Broadcast { .. } => "broadcast",
-            Self::Reduce { .. } => "reduce",
-            Self::AllToAll => "all-to-all",
-            Self::Gather { .. } => "gather",
-            Self::Scatter { .. } => "scatter",
-            Self::Barrier => "barrier",
-        }
+        self.kind().name()
     }
 
     /// Returns the root, or `None` for a collective without one.
@@ -95,10 +153,10 @@ impl Collective {
         }
     }
 
-    /// Returns whether the collective reduces values, so that it needs a reduction operation.
+    /// Returns true if the collective reduces values, so that it needs a reduction operation.
     #[must_use]
     pub const fn reduces(self) -> bool {
-        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce { .. })
+        self.kind().reduces()
     }
 
     /// Returns the number of elements of a rank's input.
@@ -194,10 +252,18 @@ mod tests {
     }
 
     #[test]
-    fn every_name_parses_to_its_collective() {
+    fn every_name_leads_back_to_its_collective() {
         for collective in Collective::all(2) {
-            assert_eq!(Collective::from_name(collective.name(), 2), Some(collective));
+            let kind = CollectiveKind::from_name(collective.name()).unwrap();
+            assert_eq!((kind.at(2), kind.has_root()), (collective, collective.root().is_some()));
         }
-        assert_eq!(Collective::from_name("allreduce", 0), None);
+        assert_eq!(CollectiveKind::from_name("allreduce"), None);
+    }
+
+    #[test]
+    fn options_of_a_collective_follow_from_its_kind() {
+        assert_eq!(CollectiveKind::listed(CollectiveKind::reduces), "all-reduce, reduce-scatter, reduce");
+        assert_eq!(CollectiveKind::listed(CollectiveKind::has_root), "broadcast, reduce, gather, scatter");
+        assert_eq!(CollectiveKind::listed(|one| !one.moves_data()), "barrier");
     }
 }

@@ -18,17 +18,20 @@ pub mod curve;
 mod estimate;
 pub mod execute;
 mod fabric;
+mod named;
 pub mod partition;
 pub mod print;
+mod reason;
 pub mod reduce;
 pub mod reference;
 pub mod schedule;
 pub mod traffic;
 pub mod verify;
 
-pub use algorithm::{Algorithm, Refused, Request, build};
+pub use algorithm::{Algorithm, AlgorithmKind, Refused, Request, build};
 pub use array::ElementType;
-pub use collective::Collective;
+pub use collective::{Collective, CollectiveKind};
+pub use reason::Reason;
 pub use reduce::{ReduceError, ReduceOperation};
 pub use schedule::{
     Action, Buffer, Cursor, Local, Operands, Program, Schedule, Span, Step, Transfer, TransferId,

@@ -20,4 +20,5 @@ pub mod report;
 pub mod request;
 pub mod rest;
 pub mod source;
+mod word;
 mod zero;

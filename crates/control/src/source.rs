@@ -5,11 +5,15 @@
 
 use std::path::PathBuf;
 
-use rackloom_plan::{Sizes, WireKind};
+use rackloom_plan::{
+    AlgorithmChoice, CollectiveKind, ElementType, JobName, OnLoss, PatternName, PayloadMode, ReduceOperation,
+    Sizes, WireKind,
+};
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
 
 use crate::key::KeyLocation;
+use crate::word;
 
 /// Request for a rack, as it crosses process boundaries.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -27,7 +31,8 @@ pub struct Source {
     /// Values that replace those of the rack file.
     pub overrides: Overrides,
     /// Wire, instead of the file's.
-    pub wire: Option<Wire>,
+    #[serde(default, with = "word")]
+    pub wire: Option<WireKind>,
     /// True if all data goes in frames.
     #[serde(default)]
     pub force_wire: bool,
@@ -72,9 +77,10 @@ pub struct Overrides {
     /// Seed of the job's data and of every random fault.
     pub seed: Option<u64>,
     /// Retransmission of lost packets, end to end.
-    pub transport: Option<Transport>,
-    /// Link-level retry on every link.
-    pub llr: Option<OnOff>,
+    #[serde(default, with = "word")]
+    pub transport: Option<RetransmissionMode>,
+    /// True to switch link-level retry on for every link, false to switch it off.
+    pub llr: Option<bool>,
     /// Share of frames lost on every link, from 0 to 1.
     pub loss: Option<f64>,
     /// Share of frames in which a bit is flipped, from 0 to 1.
@@ -84,68 +90,47 @@ pub struct Overrides {
     /// Share of frames that arrive after a later frame, from 0 to 1.
     pub reorder: Option<f64>,
     /// Payload mode of long transfers. It applies to virtual time only.
-    #[serde(default)]
-    pub payload: Option<String>,
+    #[serde(default, with = "word")]
+    pub payload: Option<PayloadMode>,
 }
 
 /// Values that replace those of the rack file's job.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct JobOptions {
     /// Kind of job.
-    pub job: Option<Job>,
-    /// Name of the collective.
-    pub collective: Option<String>,
-    /// Name of the reduction operator.
-    pub op: Option<String>,
-    /// Name of the type of one element.
-    pub element: Option<String>,
-    /// Names of the collective's algorithms.
-    pub algorithm: Option<Vec<String>>,
+    #[serde(default, with = "word")]
+    pub job: Option<JobName>,
+    /// Collective.
+    #[serde(default, with = "word")]
+    pub collective: Option<CollectiveKind>,
+    /// Reduction operator.
+    #[serde(default, with = "word")]
+    pub op: Option<ReduceOperation>,
+    /// Type of one element.
+    #[serde(default, with = "word")]
+    pub element: Option<ElementType>,
+    /// Algorithms of the collective.
+    #[serde(default, with = "word::list")]
+    pub algorithm: Option<Vec<AlgorithmChoice>>,
     /// Name of the collective's root node.
     pub root: Option<String>,
-    /// Name of a collective's reaction to lost ranks.
-    pub on_loss: Option<String>,
-    /// Name of the traffic pattern.
-    pub pattern: Option<String>,
+    /// Reaction of a collective to lost ranks.
+    #[serde(default, with = "word")]
+    pub on_loss: Option<OnLoss>,
+    /// Traffic pattern.
+    #[serde(default, with = "word")]
+    pub pattern: Option<PatternName>,
     /// Number of messages of each flow.
     pub messages: Option<u32>,
     /// Size of the array or of one message, in bytes.
     pub bytes: Option<u64>,
-    /// Range of sizes.
-    pub sizes: Option<SizeRange>,
+    /// Sizes.
+    #[serde(default, with = "sizes")]
+    pub sizes: Option<Sizes>,
     /// Number of measured runs of each size.
     pub repetitions: Option<u32>,
     /// Number of runs of each size before the measured ones.
     pub warm_up: Option<u32>,
-}
-
-/// Kinds of jobs.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Job {
-    /// Every kind of operation between every ordered pair of nodes.
-    Litmus,
-    /// One collective over all nodes.
-    Collective,
-    /// Latency of single operations.
-    Latency,
-    /// Bandwidth of many operations.
-    Bandwidth,
-    /// Many concurrent messages between the nodes of a pattern.
-    Traffic,
-    /// No job.
-    None,
-}
-
-/// Range of sizes that grow by a factor.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub struct SizeRange {
-    /// Smallest size, in bytes.
-    pub from_bytes: u64,
-    /// Largest size, in bytes.
-    pub to_bytes: u64,
-    /// Ratio of one size to the previous one.
-    pub factor: u32,
 }
 
 /// Directories of arrays in files.
@@ -184,59 +169,27 @@ pub struct SnapshotSet {
     pub epoch: u64,
 }
 
-/// Transport of the frames between members.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Wire {
-    /// Rings in shared memory that carry whole Ethernet frames.
-    SharedMemory,
-    /// Raw Ethernet frames over virtual interfaces in network namespaces.
-    Packet,
-    /// Ethernet frames in UDP datagrams.
-    Udp,
-}
+/// Sizes of messages between processes.
+mod sizes {
+    use rackloom_plan::Sizes;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Retransmission of lost packets, end to end.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Transport {
-    /// The receiver accepts packets in order only.
-    GoBackN,
-    /// Only missing packets are retransmitted.
-    Selective,
-}
-
-/// A feature that is switched on or off.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OnOff {
-    /// Switched on.
-    On,
-    /// Switched off.
-    Off,
-}
-
-impl From<SizeRange> for Sizes {
-    fn from(SizeRange { from_bytes, to_bytes, factor }: SizeRange) -> Self {
-        Self { from_bytes, to_bytes, factor }
+    #[derive(Deserialize, Serialize)]
+    #[serde(remote = "Sizes")]
+    struct Fields {
+        from_bytes: u64,
+        to_bytes: u64,
+        factor: u32,
     }
-}
 
-impl From<Wire> for WireKind {
-    fn from(wire: Wire) -> Self {
-        match wire {
-            Wire::SharedMemory => Self::SharedMemory,
-            Wire::Packet => Self::Packet,
-            Wire::Udp => Self::Udp,
-        }
+    #[derive(Deserialize, Serialize)]
+    struct Wrapped(#[serde(with = "Fields")] Sizes);
+
+    pub(super) fn serialize<S: Serializer>(sizes: &Option<Sizes>, serializer: S) -> Result<S::Ok, S::Error> {
+        sizes.map(Wrapped).serialize(serializer)
     }
-}
 
-impl From<Transport> for RetransmissionMode {
-    fn from(transport: Transport) -> Self {
-        match transport {
-            Transport::GoBackN => Self::GoBackN,
-            Transport::Selective => Self::Selective,
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Sizes>, D::Error> {
+        Ok(Option::deserialize(deserializer)?.map(|Wrapped(sizes)| sizes))
     }
 }

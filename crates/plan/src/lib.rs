@@ -22,7 +22,7 @@ mod schema;
 mod setting;
 
 pub use check::deadlock;
-pub use model::algorithm::{AlgorithmList, AlgorithmName};
+pub use model::algorithm::{AlgorithmChoice, AlgorithmList};
 pub use model::channels::ChannelPlan;
 pub use model::clock::Clock;
 pub use model::expect::{Expectations, ExpectedVerdict};
@@ -31,8 +31,7 @@ pub use model::headers::HeaderProfile;
 pub use model::hosts::HostPlan;
 pub use model::hub::SwitchKind;
 pub use model::job::{
-    CollectiveName, CollectivePlan, ElementName, JobKind, JobPlan, LitmusPlan, OnLoss, OperatorName,
-    PatternName, Sizes, Sweep, TrafficPlan,
+    CollectivePlan, JobKind, JobName, JobPlan, LitmusPlan, OnLoss, PatternName, Sizes, Sweep, TrafficPlan,
 };
 pub use model::link::{DropFrames, LinkPlan, LinkProfile};
 pub use model::listing::Setting;
@@ -48,9 +47,12 @@ pub use model::random::random_share;
 pub use model::retry::RetryPlan;
 pub use model::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
 pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
+pub use rackloom_collectives::{AlgorithmKind, CollectiveKind, ElementType, ReduceOperation};
 pub use read::mistake::{Mistake, PlanError};
 pub use read::setting_lines::with_settings;
 pub use read::text::{TextFile, Unreadable, text_of};
 pub use read::trace;
 pub use read::units;
 pub use schema::json::{fault_schema, schema};
+pub use schema::{DeclaredKey, DeclaredValue, declared_key};
+pub use setting::word::Word;

@@ -1,10 +1,10 @@
 //! Tests of plans from files: defaults, inheritance, the configuration hash, and changes by a command line.
 
 use rackloom_plan::{
-    AlgorithmName, Burst, Checks, Clock, CollectiveName, DeadlockPolicy, DropFrames, ElementName,
-    Expectations, ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, LossByKind,
-    Medium, MemoryDevice, MemoryOptions, OperatorName, OwnCredits, PausePlan, Plan, ShareBy, ShortHeadroom,
-    Sizes, Sweep, TenantPlan, WireKind,
+    AlgorithmKind, Burst, Checks, Clock, CollectiveKind, DeadlockPolicy, DropFrames, ElementType,
+    Expectations, ExpectedVerdict, ForwardingMode, ForwardingPlan, HeaderProfile, JobKind, JobName,
+    LossByKind, Medium, MemoryDevice, MemoryOptions, OwnCredits, PausePlan, Plan, ReduceOperation, ShareBy,
+    ShortHeadroom, Sizes, Sweep, TenantPlan, WireKind,
 };
 use rackloom_protocol::{
     ArbiterKind, ChannelConfig, CreditConfig, CreditUpdates, FlushPolicy, ForwardingConfig,
@@ -301,11 +301,11 @@ fn a_job_comes_with_its_settings() {
     let JobKind::Collective(broadcast) = racks[0].job.kind else { panic!("{:?}", racks[0].job) };
     assert_eq!(
         (broadcast.collective, broadcast.algorithm, broadcast.segments, broadcast.root),
-        (CollectiveName::Broadcast, AlgorithmName::RingPipeline.into(), 16, NodeId(2))
+        (CollectiveKind::Broadcast, AlgorithmKind::RingPipeline.into(), 16, NodeId(2))
     );
-    assert_eq!(broadcast.element, ElementName::Bf16);
+    assert_eq!(broadcast.element, ElementType::Bf16);
     let JobKind::Collective(all_reduce) = racks[1].job.kind else { panic!("{:?}", racks[1].job) };
-    assert_eq!(all_reduce.op, OperatorName::Max);
+    assert_eq!(all_reduce.op, ReduceOperation::Max);
     assert_eq!(broadcast.sweep, Sweep { sizes: Sizes::one(65_536), repetitions: 3, warm_up: 1 });
     assert_eq!(racks[0].memory_needed_by_job(), 131_072, "input and output");
     let sizes = racks[1].job.kind.sweep().unwrap().sizes;
@@ -313,10 +313,10 @@ fn a_job_comes_with_its_settings() {
     let JobKind::Latency(latency) = racks[3].job.kind else { panic!("{:?}", racks[3].job) };
     assert_eq!(latency.repetitions, Sweep::LATENCY.repetitions);
     assert_eq!(latency.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
-    for name in JobKind::NAMES {
+    for name in JobName::NAMES {
         assert_eq!(
             Some(with(&format!("job: {name}")).job.kind),
-            JobKind::from_name(name),
+            JobName::from_name(name).map(JobName::with_defaults),
             "a single name means the defaults"
         );
     }

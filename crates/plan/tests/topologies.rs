@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rackloom_plan::{AlgorithmName, JobKind, Plan};
+use rackloom_plan::{AlgorithmKind, JobKind, Plan};
 use rackloom_protocol::{Incarnation, MemberRole, NodeId};
 
 fn shipped(name: &str) -> Plan {
@@ -68,7 +68,7 @@ fn larger_racks_of_the_three_shapes() {
     assert_eq!(counts("full-mesh-8.yaml"), (8, 28, vec![7; 8]));
     assert_eq!(counts("star-8.yaml"), (8, 16, [vec![2; 8], vec![8; 2]].concat()));
     let JobKind::Collective(job) = shipped("ring-64.yaml").job.kind else { panic!("no collective") };
-    assert_eq!((job.algorithm, job.sweep.sizes.largest_bytes()), (AlgorithmName::Ring.into(), 65_536));
+    assert_eq!((job.algorithm, job.sweep.sizes.largest_bytes()), (AlgorithmKind::Ring.into(), 65_536));
     let planes = shipped("star-8.yaml").links.iter().filter(|link| link.edge.plane.0 == 1).count();
     assert_eq!(planes, 8, "half of the links are in the second plane");
 }

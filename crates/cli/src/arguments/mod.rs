@@ -4,6 +4,7 @@
 
 mod campaign;
 mod complaint;
+mod declared;
 mod experiment;
 mod headings;
 mod inject;
@@ -17,16 +18,18 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use rackloom_plan::{PayloadMode, WireKind};
 
 pub(crate) use self::campaign::{CampaignArguments, Engine};
 pub(crate) use self::complaint::parse;
+use self::declared::{meaning, summary, word};
 pub(crate) use self::experiment::ExperimentArguments;
 use self::headings::{DATA, FAULTS, LINKS, OUTPUT, WHAT};
 pub(crate) use self::inject::{InjectArguments, Injected};
 pub(crate) use self::job::{ArrayOptions, JobOptions};
 pub(crate) use self::options::command_line;
 pub(crate) use self::output::Output;
-pub(crate) use self::overrides::{OnOff, Overrides, Transport};
+pub(crate) use self::overrides::Overrides;
 pub(crate) use self::schedule::ScheduleArguments;
 use crate::exit;
 
@@ -118,9 +121,11 @@ pub(crate) enum GpuCommand {
 /// Options of racks of processes, for `run` and `up`.
 #[derive(Debug, Args)]
 pub(crate) struct Processes {
-    /// Transport of the frames between members
-    #[arg(long, value_enum, help_heading = LINKS)]
-    pub(crate) wire: Option<Wire>,
+    #[arg(
+        long, help_heading = LINKS, value_name = "WIRE", value_parser = word::<WireKind>(),
+        help = summary("wire"), long_help = meaning("wire")
+    )]
+    pub(crate) wire: Option<WireKind>,
     /// Send all data in frames: GPU nodes of one server do not map each other's memory
     #[arg(long, help_heading = LINKS)]
     pub(crate) force_wire: bool,
@@ -288,9 +293,11 @@ pub(crate) struct SimArguments {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) overrides: Overrides,
-    /// Payload of long transfers: all bytes, a fingerprint instead of the bytes, or none
-    #[arg(long, value_name = "MODE", help_heading = DATA, value_parser = PossibleValuesParser::new(rackloom_plan::PayloadMode::NAMES))]
-    pub(crate) payload: Option<String>,
+    #[arg(
+        long, help_heading = DATA, value_name = "MODE", value_parser = word::<PayloadMode>(),
+        help = summary("payload"), long_help = meaning("payload")
+    )]
+    pub(crate) payload: Option<PayloadMode>,
     /// Replay a trace instead of the file's job; CSV with the columns time, source, destination, bytes, kind
     #[arg(long, value_name = "FILE", help_heading = WHAT, conflicts_with_all = ["job", "collective", "pattern", "input", "output"])]
     pub(crate) trace: Option<PathBuf>,
@@ -349,16 +356,6 @@ pub(crate) enum SchemaOf {
     Report,
     /// JSON results of `campaign`
     Campaign,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Wire {
-    /// Rings in shared memory that carry whole Ethernet frames
-    SharedMemory,
-    /// Raw Ethernet frames over virtual interfaces in network namespaces that the run creates
-    Packet,
-    /// Ethernet frames in UDP datagrams over the loopback interface; no root, no namespaces
-    Udp,
 }
 
 #[cfg(test)]

@@ -8,10 +8,8 @@ use rackloom_runtime::request::options::{
 };
 
 use super::{
-    ArrayOptions, CaptureOptions, JobOptions, Logging, OnOff, Overrides, Processes, RunArguments, Transport,
-    UpArguments, Wire,
+    ArrayOptions, CaptureOptions, JobOptions, Logging, Overrides, Processes, RunArguments, UpArguments,
 };
-use crate::arguments::job::Job;
 
 /// Returns the command line of this process, quoted as a POSIX shell reads it. The path of the program is left out.
 pub(crate) fn command_line() -> String {
@@ -66,7 +64,7 @@ impl From<&Logging> for LogOptions {
 impl From<&Processes> for ProcessOptions {
     fn from(processes: &Processes) -> Self {
         Self {
-            wire: processes.wire.map(Into::into),
+            wire: processes.wire,
             force_wire: processes.force_wire,
             host: processes.host.clone(),
             netns_names: processes.netns_names,
@@ -93,18 +91,7 @@ impl From<&Overrides> for source::Overrides {
     fn from(overrides: &Overrides) -> Self {
         let Overrides { job, set, seed, transport, llr, loss, corrupt, duplicate, reorder } =
             overrides.clone();
-        Self {
-            job: job.into(),
-            set,
-            seed,
-            transport: transport.map(Into::into),
-            llr: llr.map(Into::into),
-            loss,
-            corrupt,
-            duplicate,
-            reorder,
-            payload: None,
-        }
+        Self { job: job.into(), set, seed, transport, llr, loss, corrupt, duplicate, reorder, payload: None }
     }
 }
 
@@ -126,7 +113,7 @@ impl From<JobOptions> for source::JobOptions {
             warm_up,
         } = options;
         Self {
-            job: job.map(Into::into),
+            job,
             collective,
             op,
             element,
@@ -143,52 +130,12 @@ impl From<JobOptions> for source::JobOptions {
     }
 }
 
-impl From<Job> for source::Job {
-    fn from(job: Job) -> Self {
-        match job {
-            Job::Litmus => Self::Litmus,
-            Job::Collective => Self::Collective,
-            Job::Latency => Self::Latency,
-            Job::Bandwidth => Self::Bandwidth,
-            Job::Traffic => Self::Traffic,
-            Job::None => Self::None,
-        }
-    }
-}
-
-impl From<Wire> for source::Wire {
-    fn from(wire: Wire) -> Self {
-        match wire {
-            Wire::SharedMemory => Self::SharedMemory,
-            Wire::Packet => Self::Packet,
-            Wire::Udp => Self::Udp,
-        }
-    }
-}
-
-impl From<Transport> for source::Transport {
-    fn from(transport: Transport) -> Self {
-        match transport {
-            Transport::GoBackN => Self::GoBackN,
-            Transport::Selective => Self::Selective,
-        }
-    }
-}
-
-impl From<OnOff> for source::OnOff {
-    fn from(switch: OnOff) -> Self {
-        match switch {
-            OnOff::On => Self::On,
-            OnOff::Off => Self::Off,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
 
-    use rackloom_plan::{CollectiveName, ElementName, JobKind, OperatorName, Plan};
+    use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
+    use rackloom_plan::{JobKind, Plan};
     use rackloom_protocol::NodeId;
     use rackloom_runtime::request::overrides::apply;
 
@@ -212,15 +159,15 @@ mod tests {
         let JobKind::Collective(job) = applied(file, &["--job", "collective", "--op", "max"]).unwrap() else {
             panic!()
         };
-        assert_eq!((job.collective, job.element), (CollectiveName::ReduceScatter, ElementName::F16));
-        assert_eq!((job.op, job.sweep.repetitions), (OperatorName::Max, 3));
+        assert_eq!((job.collective, job.element), (CollectiveKind::ReduceScatter, ElementType::F16));
+        assert_eq!((job.op, job.sweep.repetitions), (ReduceOperation::Max, 3));
     }
 
     #[test]
     fn a_collective_makes_a_job_of_it() {
         let options = ["--collective", "reduce", "--root", "n2", "--sizes", "8B..64B", "--warm-up", "0"];
         let JobKind::Collective(job) = applied("litmus", &options).unwrap() else { panic!() };
-        assert_eq!((job.collective, job.root), (CollectiveName::Reduce, NodeId(2)));
+        assert_eq!((job.collective, job.root), (CollectiveKind::Reduce, NodeId(2)));
         assert_eq!(job.sweep.sizes.iter().collect::<Vec<_>>(), [8, 16, 32, 64]);
         assert_eq!(job.sweep.warm_up, 0);
     }

@@ -1,7 +1,9 @@
 //! Options that replace values of the rack file.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use rackloom_protocol::RetransmissionMode;
 
+use super::declared::{meaning, summary, value, word};
 use super::headings::{DATA, FAULTS, LINKS, WHAT};
 use super::job::JobOptions;
 
@@ -16,68 +18,40 @@ pub(crate) struct Overrides {
     /// Seed of the job's data and of every random fault
     #[arg(long, value_name = "N", help_heading = DATA)]
     pub(crate) seed: Option<u64>,
-    /// Retransmission of lost packets, end to end
-    #[arg(long, value_enum, help_heading = LINKS)]
-    pub(crate) transport: Option<Transport>,
+    #[arg(
+        long, help_heading = LINKS, value_name = "MODE", value_parser = word::<RetransmissionMode>(),
+        help = summary("transport.mode"), long_help = meaning("transport.mode")
+    )]
+    pub(crate) transport: Option<RetransmissionMode>,
     /// Link-level retry on every link: lost frames are replayed on the link
-    #[arg(long, value_enum, help_heading = LINKS, value_name = "on|off", hide_possible_values = true)]
-    pub(crate) llr: Option<OnOff>,
-    /// Share of frames lost on every link, such as 0.01 or 1%
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
+    #[arg(long, value_parser = on_off, help_heading = LINKS, value_name = "on|off")]
+    pub(crate) llr: Option<bool>,
+    #[arg(
+        long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.loss"),
+        help = summary("link.loss")
+    )]
     pub(crate) loss: Option<f64>,
-    /// Share of frames in which a bit is flipped
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
+    #[arg(
+        long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.corrupt"),
+        help = summary("link.corrupt")
+    )]
     pub(crate) corrupt: Option<f64>,
-    /// Share of frames that arrive twice
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
+    #[arg(
+        long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.duplicate"),
+        help = summary("link.duplicate")
+    )]
     pub(crate) duplicate: Option<f64>,
-    /// Share of frames that arrive after a later frame
-    #[arg(long, help_heading = FAULTS, value_name = "P", value_parser = share)]
+    #[arg(
+        long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.reorder"),
+        help = summary("link.reorder")
+    )]
     pub(crate) reorder: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Transport {
-    /// The receiver accepts packets in order only; a gap retransmits every packet after it
-    GoBackN,
-    /// Only missing packets are retransmitted
-    Selective,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OnOff {
-    On,
-    Off,
-}
-
-/// Parses a share between 0 and 1, as a fraction or in per cent.
-fn share(text: &str) -> Result<f64, String> {
-    let (number, divisor) = match text.strip_suffix('%') {
-        Some(number) => (number.trim_end(), 100.0),
-        None => (text, 1.0),
-    };
-    let value = number
-        .parse::<f64>()
-        .map_err(|_| "not a number; hint: write a share such as 0.01 or 1%".to_owned())?
-        / divisor;
-    if (0.0..=1.0).contains(&value) {
-        Ok(value)
-    } else {
-        Err("not between 0 and 1; hint: write a share such as 0.01 or 1%".to_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_is_a_fraction_or_per_cent() {
-        assert_eq!(share("0.25"), Ok(0.25));
-        assert_eq!(share("5%"), Ok(0.05));
-        assert_eq!(share("100 %"), Ok(1.0));
-        for bad in ["", "%", "1.5", "-1%", "nan", "inf", "one"] {
-            assert!(share(bad).is_err(), "{bad:?} was taken");
-        }
+fn on_off(text: &str) -> Result<bool, String> {
+    match text {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err("not a choice; hint: write on or off".to_owned()),
     }
 }

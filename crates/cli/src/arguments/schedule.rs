@@ -4,12 +4,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args};
-use rackloom_plan::{AlgorithmName, CollectiveName, ElementName};
-
+use rackloom_collectives::{CollectiveKind, ElementType};
 use rackloom_control::source::{JobOptions, Overrides};
+use rackloom_plan::AlgorithmChoice;
 
+use super::declared::{summary, word};
 use super::headings::OUTPUT;
 use super::job::size;
 
@@ -27,17 +27,23 @@ pub(crate) struct ScheduleArguments {
 /// Options that replace values of the rack file's collective.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ScheduleOptions {
-    /// The collective
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(CollectiveName::NAMES))]
-    collective: Option<String>,
-    /// Type of one element
-    #[arg(long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = PossibleValuesParser::new(ElementName::NAMES))]
-    element: Option<String>,
+    #[arg(
+        long, value_name = "NAME", value_parser = word::<CollectiveKind>(),
+        help = summary("job.collective.collective")
+    )]
+    collective: Option<CollectiveKind>,
+    #[arg(
+        long = "type", visible_alias = "dtype", value_name = "NAME", value_parser = word::<ElementType>(),
+        help = summary("job.collective.type")
+    )]
+    element: Option<ElementType>,
     /// Algorithm of the collective; "auto" prints the candidates, several names (ring,two-shot) print the cost of each
-    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set, value_parser = PossibleValuesParser::new(AlgorithmName::NAMES))]
-    algorithm: Option<Vec<String>>,
-    /// Root node of a collective that has one
-    #[arg(long, value_name = "NODE")]
+    #[arg(
+        long, value_name = "NAME[,NAME]", value_delimiter = ',', num_args = 1, action = ArgAction::Set,
+        value_parser = word::<AlgorithmChoice>()
+    )]
+    algorithm: Option<Vec<AlgorithmChoice>>,
+    #[arg(long, value_name = "NODE", help = summary("job.collective.root"))]
     root: Option<String>,
     /// Size of the array, such as 1MiB; if absent, the largest size of the file
     #[arg(long, value_name = "SIZE", value_parser = size)]

@@ -17,7 +17,7 @@ use crate::builder::{Builder, input, output};
 use crate::collective::Collective;
 use crate::schedule::Schedule;
 
-pub use self::name::{Algorithm, UnknownAlgorithm};
+pub use self::name::{Algorithm, AlgorithmKind, UnknownAlgorithm};
 pub(crate) use self::request::check;
 pub use self::request::{ELEMENTS_MAX, RANKS_MAX, Refused, Request, SEGMENTS_MAX, suitable};
 

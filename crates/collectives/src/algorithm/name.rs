@@ -7,6 +7,7 @@ use core::str::FromStr;
 use thiserror::Error;
 
 use crate::collective::Collective;
+use crate::named::named;
 
 /// Algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -40,41 +41,83 @@ pub enum Algorithm {
     TwoLevel,
 }
 
+named! {
+    /// Algorithm of a collective without its parameters.
+    pub enum AlgorithmKind {
+        /// Each rank sends to the next one only.
+        Ring = "ring",
+        /// Two rings in opposite directions.
+        BidirectionalRing = "bidirectional-ring",
+        /// Every rank sends its whole input to every other rank, and each reduces alone.
+        OneShot = "one-shot",
+        /// Direct reduce-scatter, then direct all-gather.
+        TwoShot = "two-shot",
+        /// Recursive halving, then recursive doubling.
+        HalvingDoubling = "halving-doubling",
+        /// All pairs concurrently.
+        Direct = "direct",
+        /// One partner after the other.
+        Pairwise = "pairwise",
+        /// Binomial tree.
+        Binomial = "binomial",
+        /// Along the ring, in pipelined segments.
+        RingPipeline = "ring-pipeline",
+        /// Signals at distances that double.
+        Dissemination = "dissemination",
+        /// First the ranks of one server, then one leader per server.
+        TwoLevel = "two-level",
+    }
+}
+
+impl AlgorithmKind {
+    /// Returns the algorithm. The pipeline has this many segments.
+    #[must_use]
+    pub const fn with_segments(self, segments: NonZeroUsize) -> Algorithm {
+        match self {
+            Self::Ring => Algorithm::Ring,
+            Self::BidirectionalRing => Algorithm::BidirectionalRing,
+            Self::OneShot => Algorithm::OneShot,
+            Self::TwoShot => Algorithm::TwoShot,
+            Self::HalvingDoubling => Algorithm::HalvingDoubling,
+            Self::Direct => Algorithm::Direct,
+            Self::Pairwise => Algorithm::Pairwise,
+            Self::Binomial => Algorithm::Binomial,
+            Self::RingPipeline => Algorithm::RingPipeline { segments },
+            Self::Dissemination => Algorithm::Dissemination,
+            Self::TwoLevel => Algorithm::TwoLevel,
+        }
+    }
+}
+
 impl Algorithm {
     /// Returns every algorithm; the pipeline with this many segments.
     #[must_use]
-    pub const fn all(segments: NonZeroUsize) -> [Self; 11] {
-        [
-            Self::Ring,
-            Self::BidirectionalRing,
-            Self::OneShot,
-            Self::TwoShot,
-            Self::HalvingDoubling,
-            Self::Direct,
-            Self::Pairwise,
-            Self::Binomial,
-            Self::RingPipeline { segments },
-            Self::Dissemination,
-            Self::TwoLevel,
-        ]
+    pub fn all(segments: NonZeroUsize) -> [Self; AlgorithmKind::ALL.len()] {
+        AlgorithmKind::ALL.map(|kind| kind.with_segments(segments))
+    }
+
+    /// Returns the kind.
+    #[must_use]
+    pub const fn kind(self) -> AlgorithmKind {
+        match self {
+            Self::Ring => AlgorithmKind::Ring,
+            Self::BidirectionalRing => AlgorithmKind::BidirectionalRing,
+            Self::OneShot => AlgorithmKind::OneShot,
+            Self::TwoShot => AlgorithmKind::TwoShot,
+            Self::HalvingDoubling => AlgorithmKind::HalvingDoubling,
+            Self::Direct => AlgorithmKind::Direct,
+            Self::Pairwise => AlgorithmKind::Pairwise,
+            Self::Binomial => AlgorithmKind::Binomial,
+            Self::RingPipeline { .. } => AlgorithmKind::RingPipeline,
+            Self::Dissemination => AlgorithmKind::Dissemination,
+            Self::TwoLevel => AlgorithmKind::TwoLevel,
+        }
     }
 
     /// Returns the lower-case name, without parameters.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ring => "ring",
-            Self::BidirectionalRing => "bidirectional-ring",
-            Self::OneShot => "one-shot",
-            Self::TwoShot => "two-shot",
-            Self::HalvingDoubling => "halving-doubling",
-            Self::Direct => "direct",
-            Self::Pairwise => "pairwise",
-            Self::Binomial => "binomial",
-            Self::RingPipeline { .. } => "ring-pipeline",
-            Self::Dissemination => "dissemination",
-            Self::TwoLevel => "two-level",
-        }
+        self.kind().name()
     }
 
     /// Returns true if this algorithm can perform the collective.

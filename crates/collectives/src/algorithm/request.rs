@@ -1,11 +1,11 @@
 //! Requests for schedules, and the reasons why a request is refused.
 
+use core::fmt;
 use core::num::NonZeroUsize;
-
-use thiserror::Error;
 
 use super::name::Algorithm;
 use crate::collective::Collective;
+use crate::reason::Reason;
 
 /// Request for a schedule.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +29,9 @@ pub const ELEMENTS_MAX: usize = 1 << 40;
 pub const SEGMENTS_MAX: usize = 1024;
 
 /// Reason why no schedule was built.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// The algorithm performs other collectives only.
-    #[error("{algorithm} cannot do {collective}; hint: {collective} is done by {by}")]
     Unsuitable {
         /// Requested collective.
         collective: Collective,
@@ -42,10 +41,8 @@ pub enum Refused {
         by: String,
     },
     /// No ranks, or more than a fabric has.
-    #[error("{0} ranks; hint: between 1 and {RANKS_MAX}")]
     Ranks(usize),
     /// The root is not a rank.
-    #[error("root {root} of {ranks} ranks; hint: between 0 and {}", .ranks - 1)]
     Root {
         /// Requested root.
         root: usize,
@@ -53,13 +50,10 @@ pub enum Refused {
         ranks: usize,
     },
     /// More elements than any memory holds.
-    #[error("{0} elements; hint: at most {ELEMENTS_MAX}")]
     Elements(usize),
     /// The pipeline has too many segments.
-    #[error("{0} segments; hint: at most {SEGMENTS_MAX}")]
     Segments(NonZeroUsize),
     /// The list of servers does not fit the ranks.
-    #[error("{servers} servers named for {ranks} ranks; hint: name one per rank, or none")]
     Servers {
         /// Length of the list.
         servers: usize,
@@ -67,6 +61,41 @@ pub enum Refused {
         ranks: usize,
     },
 }
+
+impl Refused {
+    /// Returns message and hint.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Unsuitable { collective, algorithm, by } => Reason::new(
+                format!("{algorithm} cannot do {collective}"),
+                format!("{collective} is done by {by}"),
+            ),
+            Self::Ranks(ranks) => Reason::new(format!("{ranks} ranks"), format!("between 1 and {RANKS_MAX}")),
+            Self::Root { root, ranks } => {
+                Reason::new(format!("root {root} of {ranks} ranks"), format!("between 0 and {}", ranks - 1))
+            }
+            Self::Elements(elements) => {
+                Reason::new(format!("{elements} elements"), format!("at most {ELEMENTS_MAX}"))
+            }
+            Self::Segments(segments) => {
+                Reason::new(format!("{segments} segments"), format!("at most {SEGMENTS_MAX}"))
+            }
+            Self::Servers { servers, ranks } => Reason::new(
+                format!("{servers} servers named for {ranks} ranks"),
+                "name one per rank, or none",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason().fmt(formatter)
+    }
+}
+
+impl core::error::Error for Refused {}
 
 /// Returns the algorithms that can perform a collective; the pipeline with `segments`.
 pub fn suitable(collective: Collective, segments: NonZeroUsize) -> impl Iterator<Item = Algorithm> {

@@ -1,45 +1,24 @@
 //! Operations of reductions by name, and the reasons why nothing is reduced.
 
-use core::fmt;
 use core::str::FromStr;
 
 use thiserror::Error;
 
 use crate::array::ElementType;
+use crate::named::named;
 
-/// Operation that combines two values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ReduceOperation {
-    /// Addition.
-    Sum,
-    /// The lesser.
-    Min,
-    /// The greater.
-    Max,
-    /// Multiplication.
-    Product,
-}
-
-impl ReduceOperation {
-    /// Every operation.
-    pub const ALL: [Self; 4] = [Self::Sum, Self::Min, Self::Max, Self::Product];
-
-    /// Returns the name that options and reports use (as NCCL's).
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Sum => "sum",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Product => "prod",
-        }
-    }
-}
-
-impl fmt::Display for ReduceOperation {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(self.name())
+named! {
+    /// Operation that combines two values. The names are those of NCCL.
+    #[non_exhaustive]
+    pub enum ReduceOperation {
+        /// Addition.
+        Sum = "sum",
+        /// The lesser.
+        Min = "min",
+        /// The greater.
+        Max = "max",
+        /// Multiplication.
+        Product = "prod",
     }
 }
 
@@ -52,10 +31,7 @@ impl FromStr for ReduceOperation {
     type Err = UnknownReduceOperation;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|operation| operation.name() == name)
-            .ok_or_else(|| UnknownReduceOperation(name.to_owned()))
+        Self::from_name(name).ok_or_else(|| UnknownReduceOperation(name.to_owned()))
     }
 }
 

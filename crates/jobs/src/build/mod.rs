@@ -113,13 +113,11 @@ fn made(
     Ok(match &plan.job.kind {
         JobKind::Litmus => {
             let litmus = Litmus::new(rank, ranks(plan), litmus_settings(plan, seeds));
-            Box::new(litmus.map_err(|error| Objection::from_words(Subject::Memory, &error.to_string()))?)
+            Box::new(litmus.map_err(|error| Objection::new(Subject::Memory, error.reason()))?)
         }
         JobKind::Collective(job) => {
-            let settings = collective::settings(plan, job, seeds, inputs)
-                .map_err(|words| Objection::from_words(Subject::Collective, &words))?;
-            let objection =
-                |error: CollectiveError| Objection::from_words(of_collective(&error), &error.to_string());
+            let settings = collective::settings(plan, job, seeds, inputs);
+            let objection = |error: CollectiveError| Objection::new(of_collective(&error), error.reason());
             crate::collective::collective_from(rank, ranks(plan), settings, checkpoints).map_err(objection)?
         }
         JobKind::Latency(sweep) => paired(plan, rank, pair_settings(plan, Measure::Latency, sweep, seeds))?,
@@ -137,8 +135,7 @@ fn paired(plan: &Plan, rank: NodeId, settings: PairSettings) -> Result<Box<dyn J
         PairError::SeveralTenants => Subject::Tenants,
         PairError::TooFew(_) => Subject::Collective,
     };
-    pairs(rank, ranks(plan), settings)
-        .map_err(|error| Objection::from_words(about(&error), &error.to_string()))
+    pairs(rank, ranks(plan), settings).map_err(|error| Objection::new(about(&error), error.reason()))
 }
 
 fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Result<Box<dyn Job>, Objection> {
@@ -159,8 +156,7 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Res
         TrafficError::SeveralTenants => Subject::Tenants,
         TrafficError::TooFew(_) => Subject::Collective,
     };
-    traffic(rank, ranks(plan), settings)
-        .map_err(|error| Objection::from_words(about(&error), &error.to_string()))
+    traffic(rank, ranks(plan), settings).map_err(|error| Objection::new(about(&error), error.reason()))
 }
 
 const fn of_collective(error: &CollectiveError) -> Subject {

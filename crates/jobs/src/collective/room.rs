@@ -12,12 +12,12 @@
 //!
 //! Each region has the largest length that any of the possible sizes and algorithms needs.
 
+use std::fmt;
 use std::num::NonZeroUsize;
 
 use rackloom_collectives::algorithm::{SEGMENTS_MAX, suitable};
-use rackloom_collectives::{Algorithm, Refused, Request, Schedule, build};
+use rackloom_collectives::{Algorithm, Reason, Refused, Request, Schedule, build};
 use rackloom_protocol::{Access, RegionConfig, RegionId};
-use thiserror::Error;
 
 use super::settings::CollectiveSettings;
 use crate::crew::{CONTROL_BYTES, Crew};
@@ -86,17 +86,11 @@ impl MemoryNeed {
 }
 
 /// Reason for which a collective job cannot run.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CollectiveError {
     /// The request itself is invalid.
-    #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(Refused),
     /// The job does not fit into memory.
-    #[error(
-        "{what} by {algorithm} needs {} bytes of memory at rank {rank} (input {}, output {}, working space {}, overhead {}), \
-         there are {memory_bytes}; hint: raise `defaults.memory` in the rack file or make the array smaller",
-        need.total_bytes(), need.input_bytes, need.output_bytes, need.scratch_bytes, need.overhead_bytes
-    )]
     TooLarge {
         /// The collective and its largest size.
         what: String,
@@ -110,11 +104,6 @@ pub enum CollectiveError {
         memory_bytes: u64,
     },
     /// The remaining ranks of a group cannot repeat this collective after a loss.
-    #[error(
-        "{collective} of {ranks} ranks cannot go on with those who are left; hint: leave `on_loss` out, or do an all-reduce \
-         or a barrier of at most {} ranks",
-        crate::survivors::RANKS_MAX
-    )]
     CannotShrink {
         /// Name of the collective.
         collective: &'static str,
@@ -122,18 +111,10 @@ pub enum CollectiveError {
         ranks: usize,
     },
     /// Several algorithms are named, but a group that goes on after a loss measures only one.
-    #[error(
-        "several algorithms cannot be measured where the collective goes on after a loss; hint: name one algorithm, or leave \
-         `on_loss` out"
-    )]
     ShrinksByOne,
     /// The ranks belong to several tenants, which cannot work together.
-    #[error("the ranks belong to several tenants; hint: a collective needs all nodes in one")]
     SeveralTenants,
     /// An array of the user does not have the length that the collective needs.
-    #[error(
-        "rank {rank} gives {found} bytes, {collective} takes {expected}; hint: all arrays have the same shape"
-    )]
     InputLength {
         /// Rank of the array.
         rank: usize,
@@ -145,6 +126,59 @@ pub enum CollectiveError {
         collective: &'static str,
     },
 }
+
+impl CollectiveError {
+    /// Returns message and hint.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Refused(refused) => refused.reason(),
+            Self::TooLarge { what, algorithm, rank, need, memory_bytes } => {
+                let MemoryNeed { input_bytes, output_bytes, scratch_bytes, overhead_bytes } = need;
+                let needed = need.total_bytes();
+                Reason::new(
+                    format!(
+                        "{what} by {algorithm} needs {needed} bytes of memory at rank {rank} (input {input_bytes}, output \
+                         {output_bytes}, working space {scratch_bytes}, overhead {overhead_bytes}), there are {memory_bytes}"
+                    ),
+                    "raise `defaults.memory` in the rack file or make the array smaller",
+                )
+            }
+            Self::CannotShrink { collective, ranks } => Reason::new(
+                format!("{collective} of {ranks} ranks cannot go on with those who are left"),
+                format!(
+                    "leave `on_loss` out, or do an all-reduce or a barrier of at most {} ranks",
+                    crate::survivors::RANKS_MAX
+                ),
+            ),
+            Self::ShrinksByOne => Reason::new(
+                "several algorithms cannot be measured where the collective goes on after a loss",
+                "name one algorithm, or leave `on_loss` out",
+            ),
+            Self::SeveralTenants => {
+                Reason::new("the ranks belong to several tenants", "a collective needs all nodes in one")
+            }
+            Self::InputLength { rank, found, expected, collective } => Reason::new(
+                format!("rank {rank} gives {found} bytes, {collective} takes {expected}"),
+                "all arrays have the same shape",
+            ),
+        }
+    }
+}
+
+impl From<Refused> for CollectiveError {
+    fn from(refused: Refused) -> Self {
+        Self::Refused(refused)
+    }
+}
+
+impl fmt::Display for CollectiveError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason().fmt(formatter)
+    }
+}
+
+impl core::error::Error for CollectiveError {}
 
 /// Algorithms that may be run, and the memory for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,8 +15,10 @@
 //! | [`READABLE`] | read | one pattern that others read, and that messages are taken from |
 //! | [`MAIL`] | none | slots for received messages |
 
+use std::fmt;
+
+use rackloom_collectives::Reason;
 use rackloom_protocol::RegionId;
-use thiserror::Error;
 
 use super::case::{Case, ReadCase, SIZES, cases, read_cases};
 use super::settings::LitmusSettings;
@@ -114,14 +116,31 @@ pub(crate) struct Extent {
 }
 
 /// Error: the litmus does not fit into memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "litmus needs {needed_bytes} bytes of memory per endpoint, there are {memory_bytes}; hint: raise `defaults.memory` in the rack file"
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayoutError {
     needed_bytes: u64,
     memory_bytes: u64,
 }
+
+impl LayoutError {
+    /// Returns message and hint.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        let Self { needed_bytes, memory_bytes } = self;
+        Reason::new(
+            format!("litmus needs {needed_bytes} bytes of memory per endpoint, there are {memory_bytes}"),
+            "raise `defaults.memory` in the rack file",
+        )
+    }
+}
+
+impl fmt::Display for LayoutError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason().fmt(formatter)
+    }
+}
+
+impl core::error::Error for LayoutError {}
 
 /// Builder that places objects one after the other, with guards between them.
 #[derive(Default)]

@@ -7,9 +7,11 @@
 mod exchange;
 mod settings;
 
+use std::fmt;
+
+use rackloom_collectives::Reason;
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Access, Comparison, Instant, JobMemory, NodeId, RegionConfig};
-use thiserror::Error;
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
 use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
@@ -30,12 +32,9 @@ const MISMATCHES_MAX: usize = 16;
 const PURPOSE: u64 = 0x7061_6972_7300;
 
 /// Reason for which a latency or bandwidth job cannot run.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PairError {
     /// The job does not fit into memory.
-    #[error(
-        "messages of {bytes} bytes need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; hint: raise `defaults.memory` in the rack file or make the messages smaller"
-    )]
     TooLarge {
         /// Length of the largest message, in bytes.
         bytes: u64,
@@ -45,12 +44,39 @@ pub enum PairError {
         memory_bytes: u64,
     },
     /// The ranks belong to several tenants, which cannot access each other's memory.
-    #[error("the ranks belong to several tenants; hint: pairs are measured within one")]
     SeveralTenants,
     /// There are fewer than two ranks.
-    #[error("a pair needs two ranks, there is {0}")]
     TooFew(usize),
 }
+
+impl PairError {
+    /// Returns message and hint.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::TooLarge { bytes, needed_bytes, memory_bytes } => Reason::new(
+                format!(
+                    "messages of {bytes} bytes need {needed_bytes} bytes of memory at each node, there are {memory_bytes}"
+                ),
+                "raise `defaults.memory` in the rack file or make the messages smaller",
+            ),
+            Self::SeveralTenants => {
+                Reason::new("the ranks belong to several tenants", "pairs are measured within one")
+            }
+            Self::TooFew(ranks) => {
+                Reason::new(format!("a pair needs two ranks, there is {ranks}"), "add a GPU node to the rack")
+            }
+        }
+    }
+}
+
+impl fmt::Display for PairError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason().fmt(formatter)
+    }
+}
+
+impl core::error::Error for PairError {}
 
 /// Returns the memory that each rank needs, in bytes: source, target, and the control region.
 #[must_use]

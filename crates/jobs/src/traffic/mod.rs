@@ -8,13 +8,15 @@
 
 mod targets;
 
+use std::fmt;
+
+use rackloom_collectives::Reason;
 use rackloom_plan::PatternName;
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{
     Access, Comparison, Completion, Condition, Instant, LocalRange, NodeId, RegionConfig, RegionId, Signal,
     SignalKind,
 };
-use thiserror::Error;
 
 use self::targets::Scheme;
 use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
@@ -59,13 +61,9 @@ pub struct TrafficSettings {
 }
 
 /// Reason for which a traffic job cannot run.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficError {
     /// The job does not fit into memory.
-    #[error(
-        "messages of {bytes} bytes from {ranks} ranks need {needed_bytes} bytes of memory at each node, there are {memory_bytes}; \
-         hint: raise `defaults.memory` in the rack file or make the messages smaller"
-    )]
     TooLarge {
         /// Length of one message, in bytes.
         bytes: u64,
@@ -77,15 +75,47 @@ pub enum TrafficError {
         memory_bytes: u64,
     },
     /// The pattern sends stores, and a message of this size cannot be one store.
-    #[error("a store takes 1 to {0} bytes; hint: make the messages smaller, or take another pattern")]
     NoStore(u64),
     /// The ranks belong to several tenants, which cannot access each other's memory.
-    #[error("the ranks belong to several tenants; hint: traffic flows within one")]
     SeveralTenants,
     /// There are fewer than two ranks.
-    #[error("traffic needs two ranks, there is {0}")]
     TooFew(usize),
 }
+
+impl TrafficError {
+    /// Returns message and hint.
+    #[must_use]
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::TooLarge { bytes, ranks, needed_bytes, memory_bytes } => Reason::new(
+                format!(
+                    "messages of {bytes} bytes from {ranks} ranks need {needed_bytes} bytes of memory at each node, there are \
+                     {memory_bytes}"
+                ),
+                "raise `defaults.memory` in the rack file or make the messages smaller",
+            ),
+            Self::NoStore(most) => Reason::new(
+                format!("a store takes 1 to {most} bytes"),
+                "make the messages smaller, or take another pattern",
+            ),
+            Self::SeveralTenants => {
+                Reason::new("the ranks belong to several tenants", "traffic flows within one")
+            }
+            Self::TooFew(ranks) => Reason::new(
+                format!("traffic needs two ranks, there is {ranks}"),
+                "add a GPU node to the rack",
+            ),
+        }
+    }
+}
+
+impl fmt::Display for TrafficError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.reason().fmt(formatter)
+    }
+}
+
+impl core::error::Error for TrafficError {}
 
 /// Returns the memory that each rank needs, in bytes: source, a slot and a word per rank, and the control region.
 #[must_use]

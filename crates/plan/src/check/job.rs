@@ -1,8 +1,9 @@
 //! Checks the settings of the job and the expectations.
 
+use rackloom_collectives::{AlgorithmKind, CollectiveKind};
+
 use crate::check::inspection::{Fit, Inspection};
-use crate::model::algorithm::AlgorithmName;
-use crate::model::job::{CollectiveName, CollectivePlan, JobKind, JobPlan, Sizes};
+use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes};
 use crate::model::wire::PayloadMode;
 use crate::read::mistake::Complaint;
 use crate::schema::{self, Table};
@@ -68,7 +69,7 @@ fn sizes(check: &mut Inspection<'_>, table: &'static Table, sizes: Sizes) {
 
 /// Sizes must be multiples of the element size.
 fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
-    let (element_bytes, first) = (plan.element.bytes(), plan.sweep.sizes.from_bytes);
+    let (element_bytes, first) = (plan.element.bytes() as u64, plan.sweep.sizes.from_bytes);
     let paths = ["job.collective.bytes", "job.collective.sizes.from", "job.collective.type"];
     if plan.collective.moves_data() && check.intact(&paths) && !first.is_multiple_of(element_bytes) {
         let path = check.positions.first_written(&paths).unwrap_or(paths[0]);
@@ -83,19 +84,19 @@ fn elements(check: &mut Inspection<'_>, plan: &CollectivePlan) {
 }
 
 /// Reports keys that have no effect on this collective.
-fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
+fn meaningless(check: &mut Inspection<'_>, collective: CollectiveKind) {
     if !check.intact(&["job.collective.collective"]) {
         return;
     }
-    type Takes = fn(CollectiveName) -> bool;
-    let operator: Takes = CollectiveName::takes_operator;
-    let root: Takes = CollectiveName::takes_root;
-    let data: Takes = CollectiveName::moves_data;
+    type Takes = fn(CollectiveKind) -> bool;
+    let operator: Takes = CollectiveKind::reduces;
+    let root: Takes = CollectiveKind::has_root;
+    let data: Takes = CollectiveKind::moves_data;
     for (key, takes) in [("op", operator), ("root", root), ("type", data), ("bytes", data), ("sizes", data)] {
         let path = schema::COLLECTIVE.path_of(key);
         if check.positions.find(&path).is_some() && !takes(collective) {
             let message = format!("`{path}` means nothing to {collective}");
-            let hint = format!("leave it out; it belongs to {}", CollectiveName::listed(takes));
+            let hint = format!("leave it out; it belongs to {}", CollectiveKind::listed(takes));
             check.complain(&[&path], Complaint::about(message).hint(hint));
         }
     }
@@ -105,9 +106,9 @@ fn meaningless(check: &mut Inspection<'_>, collective: CollectiveName) {
 fn segments(check: &mut Inspection<'_>, plan: &CollectivePlan) {
     let path = schema::COLLECTIVE.path_of("segments");
     let is_written = check.positions.find(&path).is_some() && check.intact(&["job.collective.algorithm"]);
-    if is_written && !plan.algorithm.names().contains(&AlgorithmName::RingPipeline) {
+    if is_written && !plan.algorithm.kinds().contains(&AlgorithmKind::RingPipeline) {
         let message = format!("`{path}` means nothing to algorithm {}", plan.algorithm);
-        let hint = format!("leave it out; it belongs to `algorithm: {}`", AlgorithmName::RingPipeline);
+        let hint = format!("leave it out; it belongs to `algorithm: {}`", AlgorithmKind::RingPipeline);
         check.complain(&[&path], Complaint::about(message).hint(hint));
     }
 }

@@ -1,61 +1,69 @@
-//! Names of algorithms, and the list of those that a job measures.
+//! Choice of algorithms, and the list of those that a job measures.
 //!
-//! A list has a fixed size, because plans copy their jobs. It holds one name, or several different names. The crate of
-//! the collectives decides which algorithm implements which collective.
+//! A list has a fixed size, because plans copy their jobs. It holds several different algorithms, one, or none if one is to be chosen.
+//! The crate of the collectives decides which algorithm implements which collective.
 
 use core::fmt;
 
-use crate::model::objection::{Objection, Subject};
-use crate::setting::word::words;
+use rackloom_collectives::AlgorithmKind;
 
-words! {
-    /// Names of algorithms of collectives.
-    pub enum AlgorithmName {
-        /// Chosen by size, shape and links.
-        #[default]
-        Auto = "auto",
-        /// Each rank sends to the next one only.
-        Ring = "ring",
-        /// Two rings in opposite directions.
-        BidirectionalRing = "bidirectional-ring",
-        /// Every rank sends its whole input to every other rank, and each reduces alone.
-        OneShot = "one-shot",
-        /// Direct reduce-scatter, then direct all-gather.
-        TwoShot = "two-shot",
-        /// Recursive halving, then recursive doubling.
-        HalvingDoubling = "halving-doubling",
-        /// All pairs concurrently.
-        Direct = "direct",
-        /// One partner after the other.
-        Pairwise = "pairwise",
-        /// Binomial tree.
-        Binomial = "binomial",
-        /// Along the ring, in pipelined segments.
-        RingPipeline = "ring-pipeline",
-        /// Signals at distances that double.
-        Dissemination = "dissemination",
-        /// First the ranks of one server, then one leader per server.
-        TwoLevel = "two-level",
-    }
+use crate::model::objection::{Objection, Subject};
+use crate::setting::word::Word;
+
+/// Largest number of algorithms.
+const KINDS: usize = AlgorithmKind::ALL.len();
+
+/// One word of a list of algorithms: an algorithm, or `auto` (`None`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AlgorithmChoice(pub Option<AlgorithmKind>);
+
+impl AlgorithmChoice {
+    /// The choice by size, shape and links.
+    pub const AUTO: Self = Self(None);
+    /// `auto`, and all algorithms.
+    pub const ALL: &'static [Self] = &{
+        let mut all = [Self::AUTO; KINDS + 1];
+        let mut index = 0;
+        while index < KINDS {
+            all[index + 1] = Self(Some(AlgorithmKind::ALL[index]));
+            index += 1;
+        }
+        all
+    };
+    /// Names of all choices.
+    pub const NAMES: &'static [&'static str] = &{
+        let mut names = ["auto"; KINDS + 1];
+        let mut index = 0;
+        while index < KINDS {
+            names[index + 1] = AlgorithmKind::NAMES[index];
+            index += 1;
+        }
+        names
+    };
 }
 
-/// Longest list: every name except `auto`, with one spare entry.
-const NAMES_MAX: usize = AlgorithmName::ALL.len();
+impl Word for AlgorithmChoice {
+    const VALUES: &'static [Self] = Self::ALL;
+    const WORDS: &'static [&'static str] = Self::NAMES;
+}
 
-/// Algorithms of a job: `auto`, one name, or several names in the order in which they are measured.
+/// Algorithms of a job, in the order in which they are measured. An empty list means that one is chosen by size, shape and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlgorithmList {
-    names: [AlgorithmName; NAMES_MAX],
-    /// Number of valid entries of `names`, at least one. The others hold the default.
+    kinds: [AlgorithmKind; KINDS],
+    /// Number of valid entries of `kinds`. The others hold the first algorithm.
     count: usize,
 }
 
 impl AlgorithmList {
-    /// Returns the list of these names.
+    /// The empty list.
+    pub const AUTO: Self = Self { kinds: [AlgorithmKind::ALL[0]; KINDS], count: 0 };
+
+    /// Returns the list of these algorithms, or [`AlgorithmList::AUTO`] for `auto` alone.
     ///
     /// # Errors
-    /// Returns an objection if there is no name, if a name is repeated, or if `auto` is combined with other names.
-    pub fn new(listed: &[AlgorithmName]) -> Result<Self, Objection> {
+    /// Returns an objection if there is no word, if an algorithm is repeated, or if `auto` is combined with algorithms.
+    pub fn new(listed: &[AlgorithmChoice]) -> Result<Self, Objection> {
         let refused = |message: String, hint: &str| Objection {
             about: Subject::Algorithm,
             message,
@@ -64,50 +72,65 @@ impl AlgorithmList {
         if listed.is_empty() {
             return Err(refused("the list of algorithms is empty".to_owned(), "name one, or leave it out"));
         }
-        for (index, name) in listed.iter().enumerate() {
-            if listed[..index].contains(name) {
-                return Err(refused(format!("algorithm {name} is listed twice"), "name each algorithm once"));
+        for (index, choice) in listed.iter().enumerate() {
+            if listed[..index].contains(choice) {
+                let message = format!("algorithm {} is listed twice", choice.word());
+                return Err(refused(message, "name each algorithm once"));
             }
         }
-        if listed.len() > 1 && listed.contains(&AlgorithmName::Auto) {
+        if listed.len() > 1 && listed.contains(&AlgorithmChoice::AUTO) {
             let hint = "name the algorithms to measure, or `auto` alone to have one chosen";
             return Err(refused("algorithm auto stands beside others".to_owned(), hint));
         }
-        let mut names = [AlgorithmName::default(); NAMES_MAX];
-        names[..listed.len()].copy_from_slice(listed);
-        Ok(Self { names, count: listed.len() })
+        let mut list = Self::AUTO;
+        for kind in listed.iter().filter_map(|choice| choice.0) {
+            list.kinds[list.count] = kind;
+            list.count += 1;
+        }
+        Ok(list)
     }
 
-    /// Returns the names in the order in which they are measured.
+    /// Returns the algorithms in the order in which they are measured; none if one is chosen.
     #[must_use]
-    pub fn names(&self) -> &[AlgorithmName] {
-        &self.names[..self.count]
+    pub fn kinds(&self) -> &[AlgorithmKind] {
+        &self.kinds[..self.count]
     }
 
-    /// Returns the only name, or `None` if there are several.
+    /// Returns true if the algorithm is chosen by size, shape and links.
     #[must_use]
-    pub fn single(&self) -> Option<AlgorithmName> {
-        (self.count == 1).then_some(self.names[0])
+    pub const fn is_auto(&self) -> bool {
+        self.count == 0
     }
 }
 
 impl Default for AlgorithmList {
     fn default() -> Self {
-        AlgorithmName::default().into()
+        Self::AUTO
     }
 }
 
-impl From<AlgorithmName> for AlgorithmList {
-    fn from(name: AlgorithmName) -> Self {
-        let mut names = [AlgorithmName::default(); NAMES_MAX];
-        names[0] = name;
-        Self { names, count: 1 }
+impl From<AlgorithmKind> for AlgorithmList {
+    fn from(kind: AlgorithmKind) -> Self {
+        let mut list = Self::AUTO;
+        list.kinds[0] = kind;
+        list.count = 1;
+        list
     }
 }
 
+impl From<AlgorithmChoice> for AlgorithmList {
+    fn from(AlgorithmChoice(kind): AlgorithmChoice) -> Self {
+        kind.map_or(Self::AUTO, Self::from)
+    }
+}
+
+/// Displays the names, separated by commas, or `auto`.
 impl fmt::Display for AlgorithmList {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.names().iter().map(|name| name.name()).collect();
+        if self.is_auto() {
+            return formatter.pad(AlgorithmChoice::AUTO.word());
+        }
+        let names: Vec<_> = self.kinds().iter().map(|kind| kind.name()).collect();
         formatter.pad(&names.join(","))
     }
 }
@@ -116,28 +139,33 @@ impl fmt::Display for AlgorithmList {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_list_keeps_its_order_and_refuses_invalid_combinations() {
-        use AlgorithmName::{Auto, Ring, TwoShot};
-        let list = AlgorithmList::new(&[TwoShot, Ring]).unwrap();
-        assert_eq!((list.names(), list.single()), (&[TwoShot, Ring][..], None));
-        assert_eq!(list.to_string(), "two-shot,ring");
-        let message = |names: &[AlgorithmName]| AlgorithmList::new(names).unwrap_err().to_string();
-        assert!(message(&[]).contains("is empty"));
-        assert!(message(&[Ring, TwoShot, Ring]).contains("ring is listed twice; hint:"));
-        assert!(message(&[Auto, Ring]).contains("auto stands beside others; hint:"));
-        assert_eq!(
-            AlgorithmList::new(AlgorithmName::ALL.split_at(1).1).unwrap().names().len(),
-            NAMES_MAX - 1
-        );
+    fn choices(kinds: &[Option<AlgorithmKind>]) -> Vec<AlgorithmChoice> {
+        kinds.iter().copied().map(AlgorithmChoice).collect()
     }
 
     #[test]
-    fn a_list_of_one_name_is_that_name() {
-        let list = AlgorithmList::new(&[AlgorithmName::Ring]).unwrap();
-        assert_eq!((list, list.single()), (AlgorithmName::Ring.into(), Some(AlgorithmName::Ring)));
+    fn a_list_keeps_its_order_and_refuses_invalid_combinations() {
+        use AlgorithmKind::{Ring, TwoShot};
+        let list = AlgorithmList::new(&choices(&[Some(TwoShot), Some(Ring)])).unwrap();
+        assert_eq!((list.kinds(), list.is_auto()), (&[TwoShot, Ring][..], false));
+        assert_eq!(list.to_string(), "two-shot,ring");
+        let message = |kinds: &[_]| AlgorithmList::new(&choices(kinds)).unwrap_err().to_string();
+        assert!(message(&[]).contains("is empty"));
+        assert!(message(&[Some(Ring), Some(TwoShot), Some(Ring)]).contains("ring is listed twice; hint:"));
+        assert!(message(&[None, Some(Ring)]).contains("auto stands beside others; hint:"));
+        let all = AlgorithmList::new(&AlgorithmChoice::ALL[1..]).unwrap();
+        assert_eq!(all.kinds(), AlgorithmKind::ALL);
+    }
+
+    #[test]
+    fn a_list_of_one_algorithm_is_that_algorithm_and_auto_is_none() {
+        let list = AlgorithmList::new(&choices(&[Some(AlgorithmKind::Ring)])).unwrap();
+        assert_eq!(list, AlgorithmKind::Ring.into());
         assert_eq!(list.to_string(), "ring");
-        assert_eq!(AlgorithmName::from_name("ring"), Some(AlgorithmName::Ring));
-        assert_eq!(AlgorithmList::default().single(), Some(AlgorithmName::Auto));
+        let auto = AlgorithmList::new(&[AlgorithmChoice::AUTO]).unwrap();
+        assert_eq!((auto, auto.to_string()), (AlgorithmList::default(), "auto".to_owned()));
+        for (choice, name) in AlgorithmChoice::ALL.iter().zip(AlgorithmChoice::NAMES) {
+            assert_eq!((choice.word(), AlgorithmList::from(*choice).to_string().as_str()), (*name, *name));
+        }
     }
 }

@@ -1,11 +1,12 @@
 //! Jobs of a rack and their settings.
 //!
-//! Collectives, algorithms, operators and element types are names in this file. The crates that run them define their meaning and
-//! translate by name. They also decide which algorithm implements which collective.
+//! Kinds of collectives and algorithms, operators and element types are those of the crate of the collectives, which also decides which
+//! algorithm implements which collective.
 
+use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
 use rackloom_protocol::NodeId;
 
-use crate::model::algorithm::{AlgorithmList, AlgorithmName};
+use crate::model::algorithm::{AlgorithmChoice, AlgorithmList};
 use crate::setting::name::Named;
 use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::{Field, Section, Text, Visit, section};
@@ -74,15 +75,15 @@ impl JobKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollectivePlan {
     /// Collective to perform.
-    pub collective: CollectiveName,
+    pub collective: CollectiveKind,
     /// Algorithms to use. Several algorithms are measured one after the other.
     pub algorithm: AlgorithmList,
-    /// Number of segments into which [`crate::AlgorithmName::RingPipeline`] splits the array.
+    /// Number of segments into which [`rackloom_collectives::AlgorithmKind::RingPipeline`] splits the array.
     pub segments: u32,
     /// Operator that combines values, for collectives that reduce.
-    pub op: OperatorName,
+    pub op: ReduceOperation,
     /// Type of one element.
-    pub element: ElementName,
+    pub element: ElementType,
     /// Sizes of the whole array and number of repetitions of each.
     pub sweep: Sweep,
     /// Root of the collective, if it has one.
@@ -174,14 +175,14 @@ section! {
 section! {
     pub(crate) fields of CollectivePlan: COLLECTIVE_SETTINGS = "job.collective" {
         /// Collective to perform.
-        collective: CollectiveName {
-            form = Kind::Word(CollectiveName::NAMES);
-            default = CollectiveName::AllReduce;
+        collective: CollectiveKind {
+            form = Kind::Word(CollectiveKind::NAMES);
+            default = CollectiveKind::AllReduce;
         }
         /// Algorithm. `auto` chooses by size, shape and the links' latency and rate. Not every algorithm implements every collective. Of a
         /// list, each algorithm is measured at each size, in this order; `auto` is not in a list.
         algorithm: AlgorithmList {
-            form = Kind::Either(&[Kind::Word(AlgorithmName::NAMES), Kind::WordList(AlgorithmName::NAMES)]);
+            form = Kind::Either(&[Kind::Word(AlgorithmChoice::NAMES), Kind::WordList(AlgorithmChoice::NAMES)]);
             default = AlgorithmList::default();
             shown = "`auto`";
         }
@@ -192,15 +193,15 @@ section! {
             ours = true;
         }
         /// Operator that combines values, for collectives that reduce.
-        op: OperatorName {
-            form = Kind::Word(OperatorName::NAMES);
-            default = OperatorName::Sum;
+        op: ReduceOperation {
+            form = Kind::Word(ReduceOperation::NAMES);
+            default = ReduceOperation::Sum;
         }
         /// Type of one element.
-        element: ElementName {
+        element: ElementType {
             key = "type";
-            form = Kind::Word(ElementName::NAMES);
-            default = ElementName::F32;
+            form = Kind::Word(ElementType::NAMES);
+            default = ElementType::F32;
         }
         /// Node that gives (`broadcast`, `scatter`) or gets (`reduce`, `gather`).
         root: NodeId {
@@ -292,31 +293,6 @@ impl Field for NodeId {
 }
 
 words! {
-    /// Names of collectives.
-    pub enum CollectiveName {
-        /// Every rank ends with the reduction of all inputs.
-        #[default]
-        AllReduce = "all-reduce",
-        /// Rank *r* ends with part *r* of the reduction.
-        ReduceScatter = "reduce-scatter",
-        /// Every rank ends with the parts of all ranks.
-        AllGather = "all-gather",
-        /// Every rank ends with the root's input.
-        Broadcast = "broadcast",
-        /// The root ends with the reduction.
-        Reduce = "reduce",
-        /// Rank *r* ends with part *r* of each rank's input.
-        AllToAll = "all-to-all",
-        /// The root ends with the parts of all ranks.
-        Gather = "gather",
-        /// Rank *r* ends with part *r* of the root's input.
-        Scatter = "scatter",
-        /// No rank leaves before every rank has entered.
-        Barrier = "barrier",
-    }
-}
-
-words! {
     /// Reaction of a collective to the loss of ranks.
     pub enum OnLoss {
         /// Every rank aborts with an error that names the lost ranks.
@@ -354,71 +330,57 @@ words! {
 }
 
 words! {
-    /// Operators that combine values.
-    pub enum OperatorName {
-        /// Sum.
+    /// Names of jobs.
+    pub enum JobName {
+        /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner.
         #[default]
-        Sum = "sum",
-        /// Minimum.
-        Min = "min",
-        /// Maximum.
-        Max = "max",
-        /// Product.
-        Prod = "prod",
+        Litmus = "litmus",
+        /// One collective over all nodes.
+        Collective = "collective",
+        /// Latency of single operations.
+        Latency = "latency",
+        /// Throughput of many operations.
+        Bandwidth = "bandwidth",
+        /// Many messages at once; a pattern determines senders and receivers, and every byte is checked.
+        Traffic = "traffic",
+        /// Links come up, and no job runs.
+        None = "none",
     }
 }
 
-words! {
-    /// Type of one element.
-    pub enum ElementName {
-        /// IEEE 754 binary32.
-        #[default]
-        F32 = "f32",
-        /// IEEE 754 binary64.
-        F64 = "f64",
-        /// IEEE 754 binary16.
-        F16 = "f16",
-        /// The upper half of a binary32.
-        Bf16 = "bf16",
-        /// Signed, 32 bits.
-        I32 = "i32",
-        /// Signed, 64 bits.
-        I64 = "i64",
-        /// Unsigned, 8 bits.
-        U8 = "u8",
+impl JobName {
+    /// Returns the job of this name with default settings.
+    #[must_use]
+    pub fn with_defaults(self) -> JobKind {
+        match self {
+            Self::Litmus => JobKind::Litmus,
+            Self::Collective => JobKind::Collective(CollectivePlan::default()),
+            Self::Latency => JobKind::Latency(Sweep::LATENCY),
+            Self::Bandwidth => JobKind::Bandwidth(Sweep::BANDWIDTH),
+            Self::Traffic => JobKind::Traffic(TrafficPlan::default()),
+            Self::None => JobKind::None,
+        }
     }
 }
 
 impl JobKind {
-    /// Names of all jobs.
-    pub const NAMES: &'static [&'static str] =
-        &["litmus", "collective", "latency", "bandwidth", "traffic", "none"];
-
-    /// Returns the name in files and reports.
+    /// Returns the name of the job.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub const fn job(&self) -> JobName {
         match self {
-            Self::Litmus => "litmus",
-            Self::Collective(_) => "collective",
-            Self::Latency(_) => "latency",
-            Self::Bandwidth(_) => "bandwidth",
-            Self::Traffic(_) => "traffic",
-            Self::None => "none",
+            Self::Litmus => JobName::Litmus,
+            Self::Collective(_) => JobName::Collective,
+            Self::Latency(_) => JobName::Latency,
+            Self::Bandwidth(_) => JobName::Bandwidth,
+            Self::Traffic(_) => JobName::Traffic,
+            Self::None => JobName::None,
         }
     }
 
-    /// Returns the job with this name and default settings, or `None`.
+    /// Returns the name in files and reports.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        let jobs = [
-            Self::Litmus,
-            Self::Collective(CollectivePlan::default()),
-            Self::Latency(Sweep::LATENCY),
-            Self::Bandwidth(Sweep::BANDWIDTH),
-            Self::Traffic(TrafficPlan::default()),
-            Self::None,
-        ];
-        jobs.into_iter().find(|job| job.name() == name)
+    pub const fn name(&self) -> &'static str {
+        self.job().name()
     }
 
     /// Returns sizes and repetitions, or `None` if the job has none.
@@ -447,11 +409,11 @@ impl JobPlan {
                 let whole = largest(&plan.sweep);
                 let part = whole.div_ceil(ranks.max(1) as u64);
                 match plan.collective {
-                    CollectiveName::Barrier => 0,
-                    CollectiveName::ReduceScatter
-                    | CollectiveName::AllGather
-                    | CollectiveName::Gather
-                    | CollectiveName::Scatter => whole.saturating_add(part),
+                    CollectiveKind::Barrier => 0,
+                    CollectiveKind::ReduceScatter
+                    | CollectiveKind::AllGather
+                    | CollectiveKind::Gather
+                    | CollectiveKind::Scatter => whole.saturating_add(part),
                     _ => whole.saturating_mul(2),
                 }
             }
@@ -459,59 +421,19 @@ impl JobPlan {
     }
 }
 
-impl CollectiveName {
-    /// Returns true if the collective combines values, so that an operator applies.
-    #[must_use]
-    pub const fn takes_operator(self) -> bool {
-        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
-    }
-
-    /// Returns true if the collective has a root.
-    #[must_use]
-    pub const fn takes_root(self) -> bool {
-        matches!(self, Self::Broadcast | Self::Reduce | Self::Gather | Self::Scatter)
-    }
-
-    /// Returns true if the collective carries an array, so that a size and a type apply.
-    #[must_use]
-    pub const fn moves_data(self) -> bool {
-        !matches!(self, Self::Barrier)
-    }
-
-    /// Returns the names of the collectives for which `is_true` holds, for hints: `broadcast, reduce, gather, scatter`.
-    #[must_use]
-    pub fn listed(is_true: impl Fn(Self) -> bool) -> String {
-        let words = Self::ALL.iter().filter(|one| is_true(**one)).map(|one| one.name());
-        words.collect::<Vec<_>>().join(", ")
-    }
-}
-
 impl Default for CollectivePlan {
     fn default() -> Self {
         let plan = Self {
-            collective: CollectiveName::default(),
+            collective: CollectiveKind::AllReduce,
             algorithm: AlgorithmList::default(),
             segments: 0,
-            op: OperatorName::default(),
-            element: ElementName::default(),
+            op: ReduceOperation::Sum,
+            element: ElementType::F32,
             sweep: Sweep::default(),
             root: NodeId(0),
             on_loss: OnLoss::default(),
         };
         plan.with_defaults()
-    }
-}
-
-impl ElementName {
-    /// Returns the size of one element in bytes.
-    #[must_use]
-    pub const fn bytes(self) -> u64 {
-        match self {
-            Self::F64 | Self::I64 => 8,
-            Self::F32 | Self::I32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-            Self::U8 => 1,
-        }
     }
 }
 
@@ -581,29 +503,12 @@ mod tests {
     }
 
     #[test]
-    fn every_job_is_found_by_its_name() {
-        for name in JobKind::NAMES {
-            assert_eq!(JobKind::from_name(name).map(JobKind::name), Some(*name));
+    fn every_name_leads_back_to_its_job() {
+        for name in JobName::ALL {
+            assert_eq!(name.with_defaults().job(), *name);
         }
-        assert_eq!(JobKind::from_name("litmuss"), None);
-    }
-
-    #[test]
-    fn every_name_leads_back_to_its_variant() {
-        assert!(CollectiveName::ALL.iter().all(|one| CollectiveName::from_name(one.name()) == Some(*one)));
-        assert_eq!(CollectiveName::ALL.len(), CollectiveName::NAMES.len());
-        assert_eq!(OperatorName::from_name("mean"), None);
-        assert_eq!(format!("{:>5}", ElementName::Bf16), " bf16");
-    }
-
-    #[test]
-    fn settings_of_a_collective_follow_from_its_kind() {
-        assert_eq!(
-            CollectiveName::listed(CollectiveName::takes_operator),
-            "all-reduce, reduce-scatter, reduce"
-        );
-        assert_eq!(CollectiveName::listed(CollectiveName::takes_root), "broadcast, reduce, gather, scatter");
-        assert_eq!(CollectiveName::listed(|one| !one.moves_data()), "barrier");
+        assert_eq!(JobName::from_name("litmuss"), None);
+        assert_eq!(format!("{:>5}", OnLoss::Shrink), "shrink");
     }
 
     #[test]
@@ -613,9 +518,9 @@ mod tests {
             let kind = JobKind::Collective(CollectivePlan { collective, sweep, ..CollectivePlan::default() });
             JobPlan { kind, litmus: LitmusPlan::default() }.memory_bytes_min(4)
         };
-        assert_eq!(needed(CollectiveName::AllReduce, 1000), 2000);
-        assert_eq!(needed(CollectiveName::AllGather, 1000), 1250, "input is a quarter, output is the whole");
-        assert_eq!(needed(CollectiveName::Scatter, 1001), 1252, "the largest part counts");
-        assert_eq!(needed(CollectiveName::Barrier, 1000), 0);
+        assert_eq!(needed(CollectiveKind::AllReduce, 1000), 2000);
+        assert_eq!(needed(CollectiveKind::AllGather, 1000), 1250, "input is a quarter, output is the whole");
+        assert_eq!(needed(CollectiveKind::Scatter, 1001), 1252, "the largest part counts");
+        assert_eq!(needed(CollectiveKind::Barrier, 1000), 0);
     }
 }

@@ -8,6 +8,8 @@
 
 use core::fmt;
 
+use rackloom_collectives::Reason;
+
 /// Subject of an objection. It determines the position that a message points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -33,12 +35,10 @@ pub struct Objection {
 }
 
 impl Objection {
-    /// Splits the text of an error, `description; hint: advice`, into message and hint.
+    /// Returns the objection of a crate that refuses the job for this reason.
     #[must_use]
-    pub fn from_words(about: Subject, words: &str) -> Self {
-        const HINT_MISSING: &str = "docs/topology-file.md describes the settings of a job";
-        let (message, hint) = words.split_once("; hint: ").unwrap_or((words, HINT_MISSING));
-        Self { about, message: message.to_owned(), hint: hint.to_owned() }
+    pub fn new(about: Subject, Reason { message, hint }: Reason) -> Self {
+        Self { about, message, hint }
     }
 }
 

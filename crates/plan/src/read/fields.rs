@@ -10,7 +10,7 @@ use crate::schema::{Choose, Key, Kind, RACK, Table};
 use crate::setting::quantity::shown;
 use crate::setting::section::{self, Section};
 use crate::setting::value::Value as KeyValue;
-use crate::setting::word::{Word, word_of};
+use crate::setting::word::{Word, read_word, word_of};
 
 /// Common names for keys of rack files.
 const SYNONYMS: [(&str, &str); 6] = [
@@ -203,8 +203,7 @@ impl<'text> Reader<'text> {
 
     /// Reads one of the words of a type.
     pub(crate) fn word<T: Word>(&mut self, fields: &Fields<'_>, key: &'static str, otherwise: T) -> T {
-        let words: Vec<(&str, T)> = T::WORDS.iter().copied().zip(T::VALUES.iter().copied()).collect();
-        self.choice(fields, key, otherwise, &words)
+        self.value(fields, key, otherwise, read_word)
     }
 
     /// Reads the keys of a section over `base`. Composite values keep those of `base`.

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::model::algorithm::{AlgorithmList, AlgorithmName};
+use crate::model::algorithm::{AlgorithmChoice, AlgorithmList};
 use crate::model::defaults;
 use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes, Sweep, TrafficPlan};
 use crate::model::objection::Objection;
@@ -12,7 +12,7 @@ use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::member_at;
 use crate::schema;
-use crate::setting::word::word_of;
+use crate::setting::word::read_word;
 
 /// Jobs that the file names.
 pub(crate) struct Jobs {
@@ -34,9 +34,8 @@ pub(crate) fn read(reader: &mut Reader<'_>, rack: &Fields<'_>, shape: Option<&Sh
     let Some(value) = rack.find("job") else { return Jobs::one(base) };
     reader.positions.note("job".to_owned(), value.position);
     if matches!(value.content, Content::Text(_)) {
-        let words: Vec<_> =
-            JobKind::NAMES.iter().filter_map(|name| Some((*name, JobKind::from_name(name)?))).collect();
-        return Jobs::one(JobPlan { kind: reader.choice(rack, "job", base.kind, &words), ..base });
+        let name = reader.word(rack, "job", base.kind.job());
+        return Jobs::one(JobPlan { kind: name.with_defaults(), ..base });
     }
     let jobs = reader.open_under(rack, "job", &schema::JOB);
     let chosen = reader.chosen(value, &jobs, "a rack has one job, found several");
@@ -88,17 +87,16 @@ fn collective(reader: &mut Reader<'_>, jobs: &Fields<'_>, shape: Option<&Shape>)
 
 /// Reads `algorithm: ring`, or `algorithm: [ring, two-shot]`.
 fn algorithms(reader: &mut Reader<'_>, fields: &Fields<'_>) -> AlgorithmList {
-    let words = AlgorithmName::ALL.iter().map(|one| (one.name(), *one)).collect::<Vec<_>>();
     let Some(value) = fields.find("algorithm") else { return AlgorithmList::default() };
     let Content::List(items) = &value.content else {
-        return reader.word(fields, "algorithm", AlgorithmName::default()).into();
+        return reader.word(fields, "algorithm", AlgorithmChoice::AUTO).into();
     };
     let path = fields.path_of("algorithm");
     reader.positions.note(path.clone(), value.position);
     let before = reader.mistakes.len();
     let mut names = Vec::new();
     for item in items {
-        match reader.scalar(item, &path).and_then(|text| word_of(text, &words)) {
+        match reader.scalar(item, &path).and_then(read_word::<AlgorithmChoice>) {
             Ok(name) => names.push(name),
             Err(complaint) => reader.complain(item.position, complaint.at(&path)),
         }

@@ -1,26 +1,20 @@
 //! Declares the choice of a job.
 
-use crate::model::job::{BANDWIDTH, COLLECTIVE, JobKind, LATENCY, LITMUS, TRAFFIC};
+use crate::model::job::{BANDWIDTH, COLLECTIVE, JobName, LATENCY, LITMUS, TRAFFIC};
 use crate::setting::table::{Choose, Key, Kind, Table, key};
 
 pub(crate) static JOB: Table = Table { name: "job", keys: JOB_KEYS, choose: Choose::One };
 /// Forms of `job`.
-pub(crate) const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobKind::NAMES), Kind::Table(&JOB)]);
+pub(crate) const JOB_FORMS: Kind = Kind::Either(&[Kind::Word(JobName::NAMES), Kind::Table(&JOB)]);
 
 const JOB_KEYS: &[Key] = &[
-    key(
-        "litmus",
-        Kind::Table(&LITMUS),
-        "",
-        "Every ordered pair of nodes, every kind of operation, every byte checked by its owner.",
-    ),
-    key("collective", Kind::Table(&COLLECTIVE), "", "One collective over all nodes."),
-    key("latency", Kind::Table(&LATENCY), "", "Latency of single operations."),
-    key("bandwidth", Kind::Table(&BANDWIDTH), "", "Throughput of many operations."),
-    key(
-        "traffic",
-        Kind::Table(&TRAFFIC),
-        "",
-        "Many messages at once; a pattern determines senders and receivers, and every byte is checked.",
-    ),
+    of_job(JobName::Litmus, &LITMUS),
+    of_job(JobName::Collective, &COLLECTIVE),
+    of_job(JobName::Latency, &LATENCY),
+    of_job(JobName::Bandwidth, &BANDWIDTH),
+    of_job(JobName::Traffic, &TRAFFIC),
 ];
+
+const fn of_job(name: JobName, table: &'static Table) -> Key {
+    key(name.name(), Kind::Table(table), "", name.meaning())
+}

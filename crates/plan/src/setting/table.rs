@@ -262,6 +262,15 @@ impl Kind {
         }
     }
 
+    /// Returns the table of values that are tables, or have a table as one of two forms.
+    pub(crate) fn table(&self) -> Option<&'static Table> {
+        match self {
+            Self::Table(table) => Some(table),
+            Self::Either(forms) => forms.iter().find_map(Self::table),
+            _ => None,
+        }
+    }
+
     /// Returns a number as a rack file states it.
     pub(crate) fn number_shown(&self, number: u64) -> String {
         self.range().map_or_else(|| number.to_string(), |(_, _, unit)| shown(number, unit))

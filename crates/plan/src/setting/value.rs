@@ -11,7 +11,7 @@ use rackloom_protocol::NodeId;
 use crate::setting::complaint::{Complaint, quoted};
 use crate::setting::quantity::{bytes, millimetres, nanoseconds, probability, rate, thousandths, whole};
 use crate::setting::table::Kind;
-use crate::setting::word::{Word, word_of};
+use crate::setting::word::{Word, read_word, word_of};
 
 /// Value that can be shown to a user and encoded.
 pub(crate) trait Shown {
@@ -133,8 +133,7 @@ impl<T: Word> Shown for T {
 
 impl<T: Word> Value for T {
     fn read(text: &str, _: &Kind) -> Result<Self, Complaint> {
-        let words: Vec<(&str, T)> = T::WORDS.iter().copied().zip(T::VALUES.iter().copied()).collect();
-        word_of(text, &words)
+        read_word(text)
     }
 }
 

@@ -6,18 +6,50 @@ use crate::setting::complaint::{Complaint, quoted};
 use crate::setting::nearest::nearest;
 
 /// Value that a file states as one of several words.
-pub(crate) trait Word: Copy + PartialEq + 'static {
+pub trait Word: Copy + PartialEq + Send + Sync + 'static {
     /// All values, in the order of the document.
     const VALUES: &'static [Self];
     /// Words of all values, in the same order.
     const WORDS: &'static [&'static str];
+    /// Meanings of all values, in the same order. Empty if the words explain themselves.
+    const MEANINGS: &'static [&'static str] = &[];
 
     /// Returns the word of the value.
+    #[must_use]
     fn word(self) -> &'static str {
         let index = Self::VALUES.iter().position(|value| *value == self);
         index.map_or_else(|| unreachable!("a value without a word"), |index| Self::WORDS[index])
     }
+
+    /// Returns the value with this word, or `None`.
+    #[must_use]
+    fn of(word: &str) -> Option<Self> {
+        let index = Self::WORDS.iter().position(|one| *one == word)?;
+        Self::VALUES.get(index).copied()
+    }
 }
+
+/// Reads one of the words of a type.
+pub(crate) fn read_word<T: Word>(text: &str) -> Result<T, Complaint> {
+    let words: Vec<(&str, T)> = T::WORDS.iter().copied().zip(T::VALUES.iter().copied()).collect();
+    word_of(text, &words)
+}
+
+/// Implements [`Word`] for the enumerations of the collectives.
+macro_rules! named_words {
+    ($($type:ty),+) => {$(
+        impl Word for $type {
+            const VALUES: &'static [Self] = &Self::ALL;
+            const WORDS: &'static [&'static str] = Self::NAMES;
+        }
+    )+};
+}
+
+named_words!(
+    rackloom_collectives::CollectiveKind,
+    rackloom_collectives::ElementType,
+    rackloom_collectives::ReduceOperation
+);
 
 /// Returns the value of one of several words.
 pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Complaint> {
@@ -35,17 +67,25 @@ pub(crate) fn word_of<T: Copy>(text: &str, words: &[(&str, T)]) -> Result<T, Com
 macro_rules! words {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident { $($(#[$variant_meta:meta])* $variant:ident = $word:literal,)+ }
+        pub enum $name:ident {
+            $($(#[doc = $meaning:literal])+ $(#[default $($default:tt)?])? $variant:ident = $word:literal,)+
+        }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$variant_meta])* $variant,)+ }
+        pub enum $name { $($(#[doc = $meaning])+ $(#[default $($default)?])? $variant,)+ }
 
         impl $name {
             /// All variants, in the order of the document.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
             /// Names of all variants.
             pub const NAMES: &'static [&'static str] = &[$($word),+];
+
+            /// Returns the meaning of the variant, as documents and help texts show it.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Self::$variant => concat!($($meaning),+).trim_ascii_start()),+ }
+            }
 
             /// Returns the name in files, options and reports.
             #[must_use]
@@ -63,6 +103,7 @@ macro_rules! words {
         impl $crate::setting::word::Word for $name {
             const VALUES: &'static [Self] = Self::ALL;
             const WORDS: &'static [&'static str] = Self::NAMES;
+            const MEANINGS: &'static [&'static str] = &[$(Self::$variant.meaning()),+];
         }
 
         impl core::fmt::Display for $name {

@@ -142,7 +142,9 @@ fn a_judge_of_a_job_with_wrong_numbers_objects_only_independently_of_them() {
             let JobKind::Collective(job) = plan.job.kind else { panic!("{:?}", plan.job) };
             assert!(job.sweep.repetitions > 0, "no judge is shown a number that is out of its range");
             let subjects = [Subject::Algorithm, Subject::Memory, Subject::Tenants, Subject::Collective];
-            subjects.map(|about| Objection::from_words(about, &format!("{about:?}"))).into()
+            let objection =
+                |about| Objection { about, message: format!("{about:?}"), hint: "none".to_owned() };
+            subjects.map(objection).into()
         };
         let error = Plan::parse_judged(&text, "rack.yaml", judge).expect_err("the judge objects");
         error.mistakes.into_iter().map(|mistake| mistake.message).collect::<Vec<_>>()

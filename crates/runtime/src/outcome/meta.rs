@@ -66,13 +66,13 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
             set("collective", name.name().to_owned());
             set("algorithm", algorithm.to_string());
             set("on-loss", on_loss.name().to_owned());
-            if name.takes_operator() {
+            if name.reduces() {
                 set("op", op.name().to_owned());
             }
             if name.moves_data() {
                 set("type", element.name().to_owned());
             }
-            if name.takes_root() {
+            if name.has_root() {
                 set("root", plan.members[root.index()].name.clone());
             }
         }

@@ -3,13 +3,14 @@
 
 use std::path::PathBuf;
 
-use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides, Wire};
+use rackloom_control::source::{ArrayOptions, CaptureOptions, Overrides};
+use rackloom_plan::WireKind;
 
 /// Options of racks of processes, for one job and for standing racks.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessOptions {
     /// Wire that carries the frames; that of the rack file if absent.
-    pub wire: Option<Wire>,
+    pub wire: Option<WireKind>,
     /// True if all data goes in frames: GPU nodes of one server do not map each other's memory.
     pub force_wire: bool,
     /// Host whose members are started; all members if absent.

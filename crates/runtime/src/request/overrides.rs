@@ -2,12 +2,12 @@
 //!
 //! An option without effect on the job is an error.
 
-use rackloom_control::source::{Job, JobOptions, OnOff, Overrides};
+use rackloom_collectives::CollectiveKind;
+use rackloom_control::source::{JobOptions, Overrides};
 use rackloom_plan::{
-    AlgorithmList, AlgorithmName, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, OnLoss,
-    OperatorName, PatternName, PayloadMode, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
+    AlgorithmList, CollectivePlan, JobKind, JobName, Objection, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
 };
-use rackloom_protocol::{MemberRole, NodeId, RetransmissionMode};
+use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::outcome::failure::Failure;
 
@@ -20,8 +20,8 @@ pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
     plan.change(|plan| {
         plan.job.kind = kind;
         plan.seed = overrides.seed.unwrap_or(plan.seed);
-        plan.payload = overrides.payload.as_deref().and_then(PayloadMode::from_name).unwrap_or(plan.payload);
-        plan.transport.mode = overrides.transport.map_or(plan.transport.mode, RetransmissionMode::from);
+        plan.payload = overrides.payload.unwrap_or(plan.payload);
+        plan.transport.mode = overrides.transport.unwrap_or(plan.transport.mode);
     });
     plan.override_links(|profile| {
         profile.loss = overrides.loss.unwrap_or(profile.loss);
@@ -30,8 +30,8 @@ pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
         profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
         profile.llr = match overrides.llr {
             // The retry settings of the rack file remain.
-            Some(OnOff::On) => profile.llr.or(Some(RetryPlan::default())),
-            Some(OnOff::Off) => None,
+            Some(true) => profile.llr.or(Some(RetryPlan::default())),
+            Some(false) => None,
             None => profile.llr,
         };
     });
@@ -43,20 +43,6 @@ pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
 pub fn changes_size(options: &JobOptions) -> bool {
     let is_another = options.job.is_some() || options.collective.is_some() || options.pattern.is_some();
     is_another || options.bytes.is_some() || options.sizes.is_some()
-}
-
-/// Returns the job of this kind with the default settings of rack files.
-fn default_job(job: Job) -> JobKind {
-    let name = match job {
-        Job::Litmus => "litmus",
-        Job::Collective => "collective",
-        Job::Latency => "latency",
-        Job::Bandwidth => "bandwidth",
-        Job::Traffic => "traffic",
-        Job::None => "none",
-    };
-    // The plan knows each of these names. A test checks them.
-    JobKind::from_name(name).unwrap_or(JobKind::None)
 }
 
 /// Options about the job, to be applied to a plan's job.
@@ -102,23 +88,21 @@ impl JobChanges<'_> {
     /// Returns the job that the options name or imply; without one the job of the rack file.
     fn kind(&self, of_file: JobKind) -> JobKind {
         let requested = match (self.job, &self.collective, &self.pattern) {
-            (Some(job), ..) => default_job(job),
-            (None, Some(_), _) => JobKind::Collective(CollectivePlan::default()),
-            (None, None, Some(_)) => JobKind::Traffic(TrafficPlan::default()),
+            (Some(job), ..) => job.with_defaults(),
+            (None, Some(_), _) => JobName::Collective.with_defaults(),
+            (None, None, Some(_)) => JobName::Traffic.with_defaults(),
             (None, None, None) => return of_file,
         };
         // The settings of the rack file remain if it names the same job.
-        if requested.name() == of_file.name() { of_file } else { requested }
+        if requested.job() == of_file.job() { of_file } else { requested }
     }
 
     fn change_collective(&self, job: &mut CollectivePlan, plan: &Plan) -> Result<(), Failure> {
-        // The argument parser accepts only names that the plan has.
-        let name = |option: &Option<String>| option.clone().unwrap_or_default();
-        job.collective = CollectiveName::from_name(&name(&self.collective)).unwrap_or(job.collective);
+        job.collective = self.collective.unwrap_or(job.collective);
         job.algorithm = self.algorithms()?.unwrap_or(job.algorithm);
-        job.op = OperatorName::from_name(&name(&self.op)).unwrap_or(job.op);
-        job.element = ElementName::from_name(&name(&self.element)).unwrap_or(job.element);
-        job.on_loss = OnLoss::from_name(&name(&self.on_loss)).unwrap_or(job.on_loss);
+        job.op = self.op.unwrap_or(job.op);
+        job.element = self.element.unwrap_or(job.element);
+        job.on_loss = self.on_loss.unwrap_or(job.on_loss);
         self.refuse_meaningless(job.collective)?;
         if let Some(root) = &self.root {
             job.root = endpoint_named(plan, "--root", root)?;
@@ -129,19 +113,18 @@ impl JobChanges<'_> {
     /// Returns the algorithms that the options name, if any.
     fn algorithms(&self) -> Result<Option<AlgorithmList>, Failure> {
         let Some(names) = &self.algorithm else { return Ok(None) };
-        let names: Vec<_> = names.iter().filter_map(|name| AlgorithmName::from_name(name)).collect();
         let refused = |Objection { message, hint, .. }: Objection| {
             Failure::bad_input(format!("--algorithm: {message}")).hint(hint)
         };
-        AlgorithmList::new(&names).map(Some).map_err(refused)
+        AlgorithmList::new(names).map(Some).map_err(refused)
     }
 
     /// Refuses options about an operator, a root or data that the collective does not have.
-    fn refuse_meaningless(&self, collective: CollectiveName) -> Result<(), Failure> {
-        type Takes = fn(CollectiveName) -> bool;
-        let operator: Takes = CollectiveName::takes_operator;
-        let root: Takes = CollectiveName::takes_root;
-        let data: Takes = CollectiveName::moves_data;
+    fn refuse_meaningless(&self, collective: CollectiveKind) -> Result<(), Failure> {
+        type Takes = fn(CollectiveKind) -> bool;
+        let operator: Takes = CollectiveKind::reduces;
+        let root: Takes = CollectiveKind::has_root;
+        let data: Takes = CollectiveKind::moves_data;
         let options = [
             ("--op", self.op.is_some(), operator),
             ("--root", self.root.is_some(), root),
@@ -153,13 +136,12 @@ impl JobChanges<'_> {
         let Some((option, _, takes)) = meaningless.next() else { return Ok(()) };
         let others: String = meaningless.map(|(option, ..)| format!(", {option}")).collect();
         let (verb, them) = if others.is_empty() { ("means", "it") } else { ("mean", "them") };
-        let hint = format!("leave {them} out; {option} belongs to {}", CollectiveName::listed(takes));
+        let hint = format!("leave {them} out; {option} belongs to {}", CollectiveKind::listed(takes));
         Err(Failure::bad_input(format!("{option}{others} {verb} nothing to {collective}")).hint(hint))
     }
 
     fn change_traffic(&self, traffic: &mut TrafficPlan) {
-        let pattern = self.pattern.as_deref().and_then(PatternName::from_name);
-        traffic.pattern = pattern.unwrap_or(traffic.pattern);
+        traffic.pattern = self.pattern.unwrap_or(traffic.pattern);
         traffic.bytes = self.bytes.unwrap_or(traffic.bytes);
         traffic.messages = self.messages.unwrap_or(traffic.messages);
     }
@@ -171,7 +153,7 @@ impl JobChanges<'_> {
     fn change_sweep(&self, sweep: &mut Sweep) {
         sweep.sizes = match (self.bytes, self.sizes) {
             (Some(bytes), _) => Sizes::one(bytes),
-            (None, Some(range)) => range.into(),
+            (None, Some(sizes)) => sizes,
             (None, None) => sweep.sizes,
         };
         sweep.repetitions = self.repetitions.unwrap_or(sweep.repetitions);

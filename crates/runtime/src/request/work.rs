@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rackloom::seal::{KeyLocation, RackKey};
-use rackloom_collectives::{Collective, ElementType};
+use rackloom_collectives::{Collective, CollectiveKind};
 use rackloom_control::source::{
     ArrayOptions, CaptureOptions, FaultFile, JobOptions, Overrides, SnapshotOrders, Source,
 };
@@ -13,8 +13,7 @@ use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{
-    Checks, CollectiveName, CollectivePlan, ElementName, JobKind, Objection, Plan, PlanError, Sizes,
-    TextFile, Unreadable,
+    Checks, CollectivePlan, JobKind, Objection, Plan, PlanError, Sizes, TextFile, Unreadable,
 };
 
 use super::arrays::{self, InputArrays};
@@ -234,7 +233,7 @@ impl RackRequest {
             plan.change(|plan| plan.name.clone_from(rack));
         }
         if let Some(wire) = self.source.wire {
-            plan.set_wire(wire.into());
+            plan.set_wire(wire);
         }
         if self.source.force_wire {
             plan.change(|plan| plan.force_wire = true);
@@ -280,7 +279,7 @@ impl RackRequest {
             let what = format!("{} takes and gives no arrays", job.collective);
             return Err(Failure::bad_input(what).at_path(directory).hint("leave --input and --output out"));
         }
-        if let (true, Some(directory)) = (job.algorithm.names().len() > 1, output) {
+        if let (true, Some(directory)) = (job.algorithm.kinds().len() > 1, output) {
             let what =
                 format!("--output stores the results of one algorithm, and {} are measured", job.algorithm);
             return Err(Failure::bad_input(what).at_path(directory).hint("name one algorithm"));
@@ -293,18 +292,18 @@ impl RackRequest {
             )
             .hint("leave them out"));
         }
-        let (ranks, collective) = (plan.endpoint_count(), collective(&job)?);
-        let wanted = options.element.as_deref().and_then(|name| name.parse().ok());
-        let arrays = InputArrays::open(directory, collective, ranks, wanted).map_err(|problems| {
-            let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-            Failure::bad_input(lines.join("\n")).at_path(directory)
-        })?;
+        let (ranks, collective) = (plan.endpoint_count(), collective(&job));
+        let arrays =
+            InputArrays::open(directory, collective, ranks, options.element).map_err(|problems| {
+                let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                Failure::bad_input(lines.join("\n")).at_path(directory)
+            })?;
         let per_rank = arrays.elements() * arrays.element.bytes() as u64;
         let whole = match job.collective {
-            CollectiveName::AllGather | CollectiveName::Gather => per_rank.saturating_mul(ranks as u64),
+            CollectiveKind::AllGather | CollectiveKind::Gather => per_rank.saturating_mul(ranks as u64),
             _ => per_rank,
         };
-        job.element = element_name(arrays.element);
+        job.element = arrays.element;
         job.sweep.sizes = Sizes::one(whole);
         plan.change(|plan| plan.job.kind = JobKind::Collective(job));
         Ok(Some(arrays))
@@ -329,7 +328,7 @@ fn without_heading(error: &PlanError) -> String {
 fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u64>>> {
     let ranks = plan.endpoint_count();
     let collective = match &plan.job.kind {
-        JobKind::Collective(job) => collective(job).ok(),
+        JobKind::Collective(job) => Some(collective(job)),
         _ => None,
     };
     let Some(collective) = collective else { return vec![None; ranks] };
@@ -345,29 +344,7 @@ fn result_shapes(plan: &Plan, arrays: Option<&InputArrays>) -> Vec<Option<Vec<u6
 }
 
 /// Returns the collective that the plan names.
-///
-/// # Errors
-/// The collective has no schedule.
-pub fn collective(job: &CollectivePlan) -> Result<Collective, Failure> {
-    let name = job.collective.name();
-    Collective::from_name(name, job.root.index())
-        .ok_or_else(|| Failure::bad_input(format!("{name} has no schedule")))
-}
-
-fn element_name(element: ElementType) -> ElementName {
-    // Both lists have the same types. A test compares them.
-    ElementName::from_name(element.name()).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn element_types_have_the_same_names_in_plan_and_collectives() {
-        for element in ElementType::ALL {
-            assert_eq!(element_name(element).name(), element.name());
-        }
-        assert_eq!(ElementName::ALL.len(), ElementType::ALL.len());
-    }
+#[must_use]
+pub const fn collective(job: &CollectivePlan) -> Collective {
+    job.collective.at(job.root.0 as usize)
 }

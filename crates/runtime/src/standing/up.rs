@@ -7,9 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rackloom_control::request::RackStatus;
-use rackloom_control::source::Job;
-use rackloom_plan::Plan;
 use rackloom_plan::faults::FaultScript;
+use rackloom_plan::{JobName, Plan};
 use rackloom_protocol::{Edge, NodeId};
 
 use super::keeper::{KeepOptions, Outcome};
@@ -36,7 +35,7 @@ pub fn up(options: &UpOptions, program: &Program) -> Result<RackStatus, Failure>
     let mut overrides = options.overrides.clone();
     // A standing rack runs the job of the rack file only on request.
     if overrides.job.collective.is_none() {
-        overrides.job.job.get_or_insert(Job::None);
+        overrides.job.job.get_or_insert(JobName::None);
     }
     let request = RackRequest::read(&options.file, &overrides)?
         .with_command(options.command.clone())

@@ -1,0 +1,78 @@
+//! Options that replace the value of one key of the rack file. Help, values and ranges come from the declaration of the key.
+//!
+//! Clap's attributes call these functions while the command line is built, so a path without a key is a bug of this crate. A test
+//! builds all options.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use rackloom_plan::{DeclaredKey, DeclaredValue, Word, declared_key};
+
+/// Returns the declaration of the key at this path, such as `job.collective.op`.
+fn key(path: &str) -> DeclaredKey {
+    declared_key(path).unwrap_or_else(|| unreachable!("{path} is not a key of rack files"))
+}
+
+/// Returns the short help text of the key: the first sentence of its meaning.
+pub(super) fn summary(path: &str) -> &'static str {
+    key(path).summary()
+}
+
+/// Returns the long help text of the key: its whole meaning.
+pub(super) fn meaning(path: &str) -> &'static str {
+    key(path).meaning()
+}
+
+/// Returns a parser for a number, size or share in the range of the key.
+pub(super) fn value<T>(
+    path: &'static str,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static
+where
+    T: DeclaredValue + Clone + Send + Sync + 'static,
+{
+    move |text| key(path).read(text)
+}
+
+/// Returns a parser for one of the words of a type. Words with a meaning of their own are explained in the long help.
+pub(super) fn word<T: Word>() -> impl TypedValueParser<Value = T> {
+    let mut meanings = T::MEANINGS.iter();
+    let words = T::WORDS.iter().map(|word| {
+        let value = PossibleValue::new(*word);
+        match meanings.next() {
+            Some(meaning) => value.help(meaning.trim_end_matches('.')),
+            None => value,
+        }
+    });
+    PossibleValuesParser::new(words).try_map(|word| T::of(&word).ok_or("not one of the words"))
+}
+
+#[cfg(test)]
+mod tests {
+    use rackloom_plan::{JobName, WireKind};
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_shares_have_the_units_and_ranges_of_their_keys() {
+        assert_eq!(value::<u32>("job.traffic.messages")("7"), Ok(7));
+        let beyond = value::<u32>("job.traffic.messages")("0").unwrap_err();
+        assert_eq!(beyond, "`messages` is 0, outside 1 to 1000000; hint: write 1 to 1000000");
+        assert_eq!(value::<f64>("link.loss")("5%"), Ok(0.05));
+        for bad in ["", "%", "1.5", "-1%", "nan", "inf", "one"] {
+            assert!(value::<f64>("link.loss")(bad).unwrap_err().contains("hint: "), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn help_texts_begin_with_the_declared_meaning() {
+        assert_eq!(summary("job.collective.collective"), "Collective to perform");
+        assert!(meaning("link.loss").starts_with(summary("link.loss")));
+    }
+
+    #[test]
+    fn words_are_values_of_their_type() {
+        let command = clap::Command::new("test").arg(clap::Arg::new("job").value_parser(word::<JobName>()));
+        let parsed = command.clone().try_get_matches_from(["test", "traffic"]).unwrap();
+        assert_eq!(parsed.get_one::<JobName>("job"), Some(&JobName::Traffic));
+        assert!(command.try_get_matches_from(["test", "dance"]).unwrap_err().to_string().contains("traffic"));
+        assert_eq!(WireKind::MEANINGS.len(), WireKind::WORDS.len());
+    }
+}
