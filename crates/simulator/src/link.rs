@@ -120,7 +120,7 @@ pub(crate) struct Channel {
     held: Vec<Held>,
 }
 
-/// How members forward frames, unless they do so at once when a frame has arrived completely.
+/// Forwarding by members that do not forward a frame at once when it has arrived completely.
 #[derive(Clone, Copy, Debug)]
 struct Crossing {
     cuts_through: bool,

@@ -48,7 +48,7 @@ pub enum StallCause {
     },
 }
 
-/// What one member waits for.
+/// Conditions that one member waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// The member.

@@ -15,12 +15,12 @@ pub(crate) fn parse() -> Result<Arguments, Failure> {
         ErrorKind::DisplayHelp
         | ErrorKind::DisplayVersion
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => error.exit(),
-        _ => complaint(&error, &asked_command()),
+        _ => complaint(&error, &given_command()),
     })
 }
 
 /// As much of the command line as help can be had for: `rackloom run`, or `rackloom`.
-fn asked_command() -> String {
+fn given_command() -> String {
     let first = std::env::args().nth(1).unwrap_or_default();
     match Arguments::command().find_subcommand(&first).filter(|command| !command.is_hide_set()) {
         Some(command) => format!("rackloom {}", command.get_name()),
@@ -41,7 +41,7 @@ fn complaint(error: &clap::Error, command: &str) -> Failure {
     Failure::bad_input(what.trim_end()).hint(hint)
 }
 
-/// What to do about a mistake whose finder gave no advice.
+/// Returns advice for a mistake whose finder gave none.
 fn hint_for(error: &clap::Error, command: &str) -> String {
     let suggested =
         [ContextKind::SuggestedValue, ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand];
@@ -62,7 +62,7 @@ fn hint_for(error: &clap::Error, command: &str) -> String {
     }
 }
 
-/// What the parser knows under this heading.
+/// Returns the words that the parser attached to the error under this heading.
 fn words(error: &clap::Error, kind: ContextKind) -> Vec<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text],

@@ -21,6 +21,11 @@ pub(super) fn meaning(path: &str) -> &'static str {
     key(path).meaning()
 }
 
+/// Returns the help text of an option that replaces a share on all links.
+pub(super) fn on_every_link(path: &str) -> String {
+    format!("{}; on every link, such as 0.01 or 1%", summary(path))
+}
+
 /// Returns a parser for a number, size or share in the range of the key.
 pub(super) fn value<T>(
     path: &'static str,

@@ -47,7 +47,7 @@ pub(crate) struct JobOptions {
     pub(crate) on_loss: Option<OnLoss>,
     #[arg(
         long, help_heading = WHAT, value_name = "NAME", value_parser = word::<PatternName>(),
-        help = summary("job.traffic.pattern")
+        help = format!("{}; implies --job traffic", summary("job.traffic.pattern"))
     )]
     pub(crate) pattern: Option<PatternName>,
     #[arg(

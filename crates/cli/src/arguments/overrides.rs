@@ -1,9 +1,10 @@
 //! Options that replace values of the rack file.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rackloom_protocol::RetransmissionMode;
 
-use super::declared::{meaning, summary, value, word};
+use super::declared::{meaning, on_every_link, summary, value, word};
 use super::headings::{DATA, FAULTS, LINKS, WHAT};
 use super::job::JobOptions;
 
@@ -24,34 +25,31 @@ pub(crate) struct Overrides {
     )]
     pub(crate) transport: Option<RetransmissionMode>,
     /// Link-level retry on every link: lost frames are replayed on the link
-    #[arg(long, value_parser = on_off, help_heading = LINKS, value_name = "on|off")]
+    #[arg(long, value_parser = on_or_off(), help_heading = LINKS, value_name = "on|off", hide_possible_values = true)]
     pub(crate) llr: Option<bool>,
     #[arg(
         long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.loss"),
-        help = summary("link.loss")
+        help = on_every_link("link.loss")
     )]
     pub(crate) loss: Option<f64>,
     #[arg(
         long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.corrupt"),
-        help = summary("link.corrupt")
+        help = on_every_link("link.corrupt")
     )]
     pub(crate) corrupt: Option<f64>,
     #[arg(
         long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.duplicate"),
-        help = summary("link.duplicate")
+        help = on_every_link("link.duplicate")
     )]
     pub(crate) duplicate: Option<f64>,
     #[arg(
         long, help_heading = FAULTS, value_name = "P", value_parser = value::<f64>("link.reorder"),
-        help = summary("link.reorder")
+        help = on_every_link("link.reorder")
     )]
     pub(crate) reorder: Option<f64>,
 }
 
-fn on_off(text: &str) -> Result<bool, String> {
-    match text {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("not a choice; hint: write on or off".to_owned()),
-    }
+/// Returns a parser for the two words of a feature that is switched on or off.
+fn on_or_off() -> impl TypedValueParser<Value = bool> {
+    PossibleValuesParser::new(["on", "off"]).map(|word| word == "on")
 }

@@ -87,7 +87,7 @@ fn unlike(found: Vec<(usize, String)>, say: impl Fn(&str, &str, &str) -> String)
         }
     }
     let Some(reference) = groups.iter().position(|(_, ranks)| ranks.len() * 2 > count) else {
-        return groups.windows(2).map(|pair| told_apart(&pair[0], &pair[1], &say)).collect();
+        return groups.windows(2).map(|pair| difference(&pair[0], &pair[1], &say)).collect();
     };
     let (wanted, ranks) = groups.swap_remove(reference);
     let model = file_name(ranks[0]);
@@ -100,7 +100,7 @@ fn unlike(found: Vec<(usize, String)>, say: impl Fn(&str, &str, &str) -> String)
         .collect()
 }
 
-fn told_apart(
+fn difference(
     (value, ranks): &(String, Vec<usize>),
     (other, others): &(String, Vec<usize>),
     say: &impl Fn(&str, &str, &str) -> String,

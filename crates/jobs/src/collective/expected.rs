@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn asked_backwards_block_by_block_it_says_what_running_forwards_gives() {
+    fn backwards_block_by_block_it_gives_the_result_of_running_forwards() {
         let element = ElementType::F32;
         for operation in [ReduceOperation::Sum, ReduceOperation::Product] {
             let given = Given { inputs: Inputs::Pattern, members: Vec::new(), seed: 1, element, operation };

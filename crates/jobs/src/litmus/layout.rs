@@ -260,11 +260,11 @@ impl Layout {
 
     /// Describes the reduced sizes, if the settings request more than fits.
     pub(crate) fn shortfall(&self, settings: &LitmusSettings) -> Option<String> {
-        let (asked, near, far) = (settings.bytes_max, self.near_bytes_max, self.far_bytes_max);
-        let is_short = near < asked || (self.ranks > 2 && far < asked);
+        let (wanted, near, far) = (settings.bytes_max, self.near_bytes_max, self.far_bytes_max);
+        let is_short = near < wanted || (self.ranks > 2 && far < wanted);
         is_short.then(|| {
             format!(
-                "largest transfers: {near} bytes between neighbouring ranks, {far} between others, where {asked} were asked \
+                "largest transfers: {near} bytes between neighbouring ranks, {far} between others, where {wanted} were asked \
                  for; memory is {} bytes, traffic about {} bytes per rank and round at most",
                 settings.memory_bytes, settings.round_bytes_max
             )

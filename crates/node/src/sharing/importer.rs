@@ -43,7 +43,7 @@ pub enum ImportError {
     /// The two seats are not in one server, or one of them is not a seat.
     #[error("{0} is not in this server; hint: go through the wire")]
     OtherServer(NodeId),
-    /// Another process listens at the owner's address.
+    /// A process that is not the owner listens at the owner's address.
     #[error("process {process} of user {user} listens in the place of {owner}")]
     Impostor {
         /// Owner of the address.

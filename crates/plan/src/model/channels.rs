@@ -50,14 +50,14 @@ section! {
     /// Keys of `channels`.
     #[derive(Clone, Debug)]
     pub(crate) struct ChannelKeys: CHANNELS = "channels" {
-        /// On which lane the frames of a message class travel.
+        /// Lanes of the message classes.
         lanes: Lanes {
             form = Kind::Table(&LANES);
             default = Lanes::default();
             shown = "each class its own";
         }
-        /// What makes a frame climb to the next level of its lane, a channel of its own: nothing, leaving over a link of `datelines`, or
-        /// being passed on.
+        /// Event at which a frame rises to the next level of its lane, a channel of its own: none, leaving over a link of `datelines`, or
+        /// being forwarded.
         rise: Rise {
             form = Kind::Word(Rise::WORDS);
             default = Rise::Never;
@@ -74,8 +74,8 @@ section! {
             default = Vec::new();
             shown = "of a ring the link that closes it";
         }
-        /// Which channel of a port sends next, of those that may: the lowest, each in its turn, or each in its turn for so many largest
-        /// frames' bytes as its weight says.
+        /// Choice of the next channel of a port that sends: the lowest that may, each after the other, or each after the other for as many
+        /// bytes of largest frames as its weight says.
         arbiter: ArbiterKind {
             form = Kind::Word(ArbiterKind::WORDS);
             default = ArbiterKind::Strict;

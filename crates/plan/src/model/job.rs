@@ -96,7 +96,7 @@ section! {
     /// Pattern of traffic, and its amount.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct TrafficPlan: TRAFFIC = "job.traffic" {
-        /// Senders and receivers. `permutation`: each node to one other. `uniform`: each to nodes drawn at random. `incast`: all to the first.
+        /// Pattern of senders and receivers. `permutation`: each node to one other. `uniform`: each to nodes drawn at random. `incast`: all to the first.
         /// `all-to-all`: each to all others, equal amounts. `experts`: each to all others, and the k-th node gets a k-th of the amount of the
         /// first. `pipeline`: each forwards to the next node what it receives from the previous one. `tensor-parallel`: each to all others,
         /// round by round, and a round begins when one message of each other node has arrived; two rounds are a direct all-reduce.
@@ -179,7 +179,7 @@ section! {
             form = Kind::Word(CollectiveKind::NAMES);
             default = CollectiveKind::AllReduce;
         }
-        /// Algorithm. `auto` chooses by size, shape and the links' latency and rate. Not every algorithm implements every collective. Of a
+        /// Algorithm of the collective. `auto` chooses by size, shape and the links' latency and rate. Not every algorithm implements every collective. Of a
         /// list, each algorithm is measured at each size, in this order; `auto` is not in a list.
         algorithm: AlgorithmList {
             form = Kind::Either(&[Kind::Word(AlgorithmChoice::NAMES), Kind::WordList(AlgorithmChoice::NAMES)]);

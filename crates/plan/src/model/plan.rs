@@ -69,7 +69,7 @@ pub struct Plan {
     pub timers: LinkTimers,
     /// Retransmission, windows and acknowledgements between real processes. See [`Plan::transport_on`].
     pub transport: TransportConfig,
-    /// How small operations share a frame.
+    /// Packing of small operations into frames.
     pub packing: PackingConfig,
     /// Selection among several paths to a node.
     pub paths: PathPlan,
@@ -83,7 +83,7 @@ pub struct Plan {
     pub outstanding_loads_max: u32,
     /// EtherType of every frame.
     pub ether_type: u16,
-    /// How members receive frames on the packet wire.
+    /// Reception of frames on the packet wire.
     pub reception: Reception,
     /// UDP port of messages between supervisors, on the udp wire between hosts. Links use the ports above it.
     pub udp_port: u16,

@@ -16,7 +16,7 @@ words! {
 }
 
 words! {
-    /// How a member receives frames on the packet wire. Frames are the same in all of them.
+    /// Reception of frames on the packet wire. Frames are equal in all modes.
     pub enum Reception {
         /// The ring, or what the system has instead.
         #[default]

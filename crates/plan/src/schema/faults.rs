@@ -56,13 +56,13 @@ section! {
             default = String::new();
             shown = REQUIRED;
         }
-        /// What happens.
+        /// Faults of the scenario.
         events: Reference {
             form = Kind::List(&EVENT);
             default = Reference;
             shown = "";
         }
-        /// What must come of it.
+        /// Expectations of the run.
         expect: Reference {
             form = Kind::Table(&FAULTS_EXPECT);
             default = Reference;
@@ -74,7 +74,7 @@ section! {
 section! {
     /// Trigger of an event by data frames.
     pub(crate) struct AfterKeys: AFTER = "events.after" {
-        /// So many data frames have been sent.
+        /// Number of data frames that have been sent.
         frames: u64 {
             form = Kind::Count(1, FRAMES_MAX);
             default = 1;
@@ -98,12 +98,12 @@ section! {
             default = Reference;
             shown = REQUIRED;
         }
-        /// Which run of the job, counted from 1, runs that warm up included.
+        /// Number of the run of the job, counted from 1, runs that warm up included.
         run: u64 {
             form = Kind::Count(1, FRAMES_MAX);
             default = 1;
         }
-        /// Which step of that run, counted from 1.
+        /// Number of the step of that run, counted from 1.
         step: u64 {
             form = Kind::Count(1, FRAMES_MAX);
             default = 1;
@@ -152,7 +152,7 @@ section! {
             default = Reference;
             shown = "all";
         }
-        /// Where `corrupt` flips a bit: between the Ethernet header and the operations, in the operations and their data, or anywhere.
+        /// Part of the frame in which `corrupt` flips a bit: between the Ethernet header and the operations, in the operations and their data, or anywhere.
         part: FramePart {
             form = Kind::Word(FramePart::NAMES);
             default = FramePart::Any;
@@ -200,7 +200,7 @@ section! {
             default = None;
             shown = "to the end";
         }
-        /// How long it takes to grow to its full strength.
+        /// Time in which it grows to its full strength.
         ramp_ns: Option<u64> {
             key = "ramp";
             form = Kind::Time(1, DAY_NS);
@@ -214,7 +214,7 @@ section! {
             default = None;
             shown = "once";
         }
-        /// How often it begins, where it does `every` so often.
+        /// Number of beginnings, for an event with `every`.
         times: Option<u64> {
             form = Kind::Count(1, TIMES_MAX);
             default = None;
@@ -226,7 +226,7 @@ section! {
 section! {
     /// Expectations of a script that states none and kills no member.
     pub(crate) const EXPECTATIONS: FaultExpectations, FAULTS_EXPECT = "expect" {
-        /// How the job ends on those who live. A wrong byte, an operation applied twice, or a hang fails every run.
+        /// End of the job on the surviving nodes. A wrong byte, an operation applied twice, or a hang fails every run.
         ends: ExpectedEnd {
             form = Kind::Word(ExpectedEnd::NAMES);
             default = ExpectedEnd::Right;
@@ -238,7 +238,7 @@ section! {
             default = Vec::new();
             shown = "those killed for good";
         }
-        /// Which events must have happened: a fault that did not proves nothing.
+        /// Events that must have happened. A fault that did not happen proves nothing.
         happen: RequiredEvents {
             form = Kind::Word(RequiredEvents::NAMES);
             default = RequiredEvents::All;

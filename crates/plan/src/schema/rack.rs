@@ -42,8 +42,8 @@ const STRUCTURE: &[Key] = &[
         "",
         "Settings of every node that neither its entry nor its group states.",
     ),
-    key("groups", Kind::TableBy(By::Group, &GROUP), "", "What several nodes have alike."),
-    key("nodes", Kind::TableBy(By::Member, &NODE), "", "What single members have instead."),
+    key("groups", Kind::TableBy(By::Group, &GROUP), "", "Settings that several nodes share."),
+    key("nodes", Kind::TableBy(By::Member, &NODE), "", "Settings of single members."),
     key(
         "servers",
         Kind::Servers(&SERVER),
@@ -78,12 +78,12 @@ const STRUCTURE: &[Key] = &[
         "",
         "The key with which frames, and messages between hosts, are authenticated; between real processes.",
     ),
-    key("link", Kind::Table(&LINK), "", "What every link does to frames."),
+    key("link", Kind::Table(&LINK), "", "Properties of every link."),
     key(
         "links",
         Kind::TableBy(By::Link, &LINK),
         "",
-        "What single links do instead: `n0--n1: {loss: 1%}`. Either end may be named first; the second of parallel links \
+        "Properties of single links: `n0--n1: {loss: 1%}`. Either end may be named first; the second of parallel links \
          is `n0--n1#1`. Keys that are not named keep the value of `link`.",
     ),
 ];
@@ -94,17 +94,17 @@ const TABLES: &[Key] = &[
         "timers",
         TIMERS_FORMS,
         "`auto`",
-        "When a link counts as lost and when as back. With `auto`, and for each key that is left open here and in `transport`, real \
+        "Timers after which a link counts as lost, and as back. With `auto`, and for each key that is left open here and in `transport`, real \
          processes take the default of the key, and virtual time takes a value that follows from the links.",
     ),
     key("transport", Kind::Table(&TRANSPORT), "", "End-to-end reliability."),
-    key("paths", Kind::Table(&PATHS), "", "Which way a packet takes where several lead to its node."),
-    key("packing", Kind::Table(&PACKING), "", "How small operations share a frame."),
+    key("paths", Kind::Table(&PATHS), "", "Choice of the path of a packet where several lead to its node."),
+    key("packing", Kind::Table(&PACKING), "", "Packing of small operations into frames."),
     key(
         "forwarding",
         Kind::Table(&FORWARDING),
         "",
-        "What it takes a switch, or a node that relays for others, to pass a frame on; in virtual time.",
+        "Time and buffers with which a switch, or a node that relays for others, forwards a frame; in virtual time.",
     ),
     key("credits", Kind::Table(&CREDITS), "", "Flow control of a link."),
     key(
@@ -115,5 +115,5 @@ const TABLES: &[Key] = &[
          table says.",
     ),
     key("job", JOB_FORMS, "`litmus`", "Job of the rack."),
-    key("expect", Kind::Table(&EXPECT), "", "What the report holds the run against."),
+    key("expect", Kind::Table(&EXPECT), "", "Expectations that the report compares with the run."),
 ];

@@ -54,7 +54,7 @@ section! {
             form = Kind::Count(1, PLANES_MAX);
             default = 1;
         }
-        /// What a switch is: a member of the rack, or a bridge of the kernel, which is none. A bridge needs the packet wire.
+        /// Kind of the switches: members of the rack, or bridges of the kernel, which are none. A bridge needs the packet wire.
         switch: SwitchKind {
             form = Kind::Word(SwitchKind::NAMES);
             default = SwitchKind::Member;
@@ -79,7 +79,7 @@ pub(crate) static CUSTOM: Table = table(
     &[
         key("nodes", Kind::Names, REQUIRED, "GPU nodes, in order of their rank."),
         key("switches", Kind::Names, "none", "Forwarders without memory."),
-        key("links", Kind::List(&CUSTOM_LINK), "none", "Who is joined to whom."),
+        key("links", Kind::List(&CUSTOM_LINK), "none", "Links of the rack."),
     ],
 );
 
@@ -103,7 +103,7 @@ section! {
             form = Kind::Count(0, PLANES_MAX - 1);
             default = 0;
         }
-        /// How many such links join the two.
+        /// Number of such links that join the two.
         parallel: u16 {
             form = Kind::Count(1, PARALLEL_MAX);
             default = 1;

@@ -61,7 +61,7 @@ impl RestCheck {
     ) -> Self {
         let edges: Vec<_> = plan.links.iter().map(|link| link.edge).collect();
         let is_live = |other: NodeId| living.contains(&other);
-        let targets = rest::whom_to_ask(&edges, node, |other| is_node(plan, other), is_live).into_iter();
+        let targets = rest::nodes_to_read(&edges, node, |other| is_node(plan, other), is_live).into_iter();
         let targets = targets.filter(|_| is_node(plan, node));
         let read = |target| {
             let remote = readable_region(&rackloom_jobs::build(plan, target, seeds).regions());

@@ -113,7 +113,7 @@ impl Simulation {
         let living =
             (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.lives(*node));
         let probes = living.flat_map(|initiator| {
-            let targets = rest::whom_to_ask(&self.edges, initiator, is_node, |node| self.lives(node));
+            let targets = rest::nodes_to_read(&self.edges, initiator, is_node, |node| self.lives(node));
             targets.into_iter().map(move |target| (initiator, target))
         });
         let probe = |(number, (initiator, target))| {

@@ -393,8 +393,8 @@ impl Fabric {
             if all { 0..failed.len() } else { flight.target.into()..usize::from(flight.target) + 1 };
         let has_failed = failed[targets.clone()].iter().any(|failed| *failed);
         failed[targets].fill(false);
-        let is_told = has_failed && !self.has(Defect::FailureForgotten);
-        Some(if is_told { Err(OperationError::EarlierFailure) } else { Ok(0) })
+        let is_reported = has_failed && !self.has(Defect::FailureForgotten);
+        Some(if is_reported { Err(OperationError::EarlierFailure) } else { Ok(0) })
     }
 
     pub(super) fn settle_waits(&mut self, rank: usize) {

@@ -14,6 +14,6 @@ pub struct Settings {
     pub frame_bytes_max: u16,
     /// Credits of the neighbour: what it may have in flight.
     pub credits: CreditConfig,
-    /// How frames are received.
+    /// Reception of frames.
     pub reception: Reception,
 }

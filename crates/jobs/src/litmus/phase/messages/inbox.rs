@@ -68,7 +68,7 @@ impl Inbox {
         }
         while let Some(source) = self.source(poll.scene) {
             self.post(poll, source);
-            if !self.is_heard() {
+            if !self.has_all() {
                 return false;
             }
             (self.script, self.has_begun, self.next) = (None, false, 0);
@@ -87,7 +87,7 @@ impl Inbox {
         scene.peers.get(index).copied()
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_all(&self) -> bool {
         let wanted = self.script.as_ref().map_or(0, |script| script.wanted.len());
         self.has_begun && self.next == wanted && self.posted.is_empty()
     }
