@@ -52,6 +52,16 @@ const RETIRED: &[&str] = &[
     "doorman",
 ];
 
+/// Openings of documentation that say nothing alone, in lower case.
+const OPENINGS: &[&str] = &["the same", "another", "as above", "how", "what", "whether"];
+
+/// Parts of names for which the glossary has other terms: deadline, send, receive, request, initiator.
+const RETIRED_PARTS: &[&str] =
+    &["patience", "told", "untold", "heard", "asked", "asker", "trouble", "troubles", "fate", "voice"];
+
+/// Crates whose code has none of [`RETIRED_PARTS`].
+const PLAIN_CRATES: &[&str] = &["cli", "collectives", "control", "jobs", "plan", "runtime"];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -65,6 +75,115 @@ fn retired(text: &str) -> Vec<String> {
         found.extend(words.filter(|word| RETIRED.contains(word)).map(|word| format!("{number}: {word}")));
     }
     found
+}
+
+/// Returns the documentation comments that begin with one of [`OPENINGS`], as `line: opening`.
+fn poor_openings(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut before = None;
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim_start();
+        let marker = ["///", "//!"].into_iter().find(|marker| line.starts_with(marker));
+        if let Some(marker) = marker.filter(|_| marker != before) {
+            let words = line[marker.len()..].trim_start().to_lowercase();
+            let begins_with = |opening: &&&str| {
+                words.strip_prefix(**opening).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+            };
+            found.extend(OPENINGS.iter().find(begins_with).map(|opening| format!("{number}: {opening}")));
+        }
+        before = marker;
+    }
+    found
+}
+
+/// Returns the code of a file. Comments and texts are blanks, and lines keep their numbers.
+fn code(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(character) = rest.chars().next() {
+        let skipped = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if let Some(hashes) = raw_text(rest) {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let begin = hashes + 2;
+            rest[begin..].find(&end).map_or(rest.len(), |length| begin + length + end.len())
+        } else if character == '"' {
+            text_length(rest)
+        } else {
+            // A quote may be the only character of a literal.
+            let quote = ["'\"'", "'\\\"'"].into_iter().find(|quote| rest.starts_with(quote));
+            if quote.is_none() {
+                code.push(character);
+            }
+            rest = &rest[quote.map_or(character.len_utf8(), str::len)..];
+            continue;
+        };
+        code.extend(rest[..skipped].chars().map(|character| if character == '\n' { '\n' } else { ' ' }));
+        rest = &rest[skipped..];
+    }
+    code
+}
+
+/// Returns the number of `#` of a raw text that begins here, or `None`.
+fn raw_text(rest: &str) -> Option<usize> {
+    let after = rest.strip_prefix('r')?;
+    let hashes = after.len() - after.trim_start_matches('#').len();
+    after[hashes..].starts_with('"').then_some(hashes)
+}
+
+/// Returns the length of a text with its quotes.
+fn text_length(rest: &str) -> usize {
+    let mut is_escaped = false;
+    for (index, character) in rest.char_indices().skip(1) {
+        match character {
+            '"' if !is_escaped => return index + 1,
+            _ => is_escaped = character == '\\' && !is_escaped,
+        }
+    }
+    rest.len()
+}
+
+/// Returns the names of the code with one of [`RETIRED_PARTS`], as `line: name`.
+fn retired_names(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(code(text).lines()) {
+        let names = line.split(|character: char| !(character.is_ascii_alphanumeric() || character == '_'));
+        let is_retired = |name: &&str| parts(name).iter().any(|part| RETIRED_PARTS.contains(&part.as_str()));
+        found.extend(names.filter(is_retired).map(|name| format!("{number}: {name}")));
+    }
+    found
+}
+
+/// Returns the parts of a name in lower case: `is_told` and `IsTold` have two.
+fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut was_lower = false;
+    for character in name.chars() {
+        if character == '_' || character.is_ascii_uppercase() && was_lower {
+            parts.push(String::new());
+        }
+        was_lower = character.is_ascii_lowercase();
+        if let Some(part) = parts.last_mut().filter(|_| character != '_') {
+            part.push(character.to_ascii_lowercase());
+        }
+    }
+    parts
+}
+
+/// Applies a rule to all sources below these folders. Fails with everything that the rule finds.
+fn holds(folders: &[PathBuf], rule: fn(&str) -> Vec<String>, advice: &str) {
+    let mut paths = Vec::new();
+    folders.iter().for_each(|folder| files(folder, &mut paths));
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "rs"));
+    paths.retain(|path| !path.ends_with("tests/language.rs"));
+    assert!(paths.len() > 100, "only {} files", paths.len());
+    let mut found = Vec::new();
+    for path in &paths {
+        let text =
+            std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        found.extend(rule(&text).iter().map(|line| format!("{}:{line}", path.display())));
+    }
+    assert!(found.is_empty(), "{advice}:\n{}", found.join("\n"));
 }
 
 /// Adds the files of a folder, or the file itself.
@@ -105,4 +224,30 @@ fn retired_words_are_found_in_comments_and_names_and_not_inside_other_words() {
         retired("fn x() {}\n/// Nobody waits.\nlet bid_farewell = indeed;"),
         ["2: nobody", "3: farewell"]
     );
+}
+
+#[test]
+fn documentation_begins_with_a_statement() {
+    let folders = ["crates", "tests"].map(|folder| root().join(folder));
+    holds(&folders, poor_openings, "documentation must make sense alone; say what the item is or does");
+}
+
+#[test]
+fn names_have_no_retired_parts() {
+    let folders: Vec<_> = PLAIN_CRATES.iter().map(|name| root().join("crates").join(name)).collect();
+    holds(&folders, retired_names, "retired names; docs/glossary.md has the terms");
+}
+
+#[test]
+fn a_planted_opening_is_found_at_the_beginning_of_a_comment_only() {
+    let text = "//! The same as above.\n//! What follows.\n\n/// Whether it waits.\n///\n/// How long.\nfn x() {\n    \
+                /// Another field.\n    // What a comment.\n    /// Whatsoever, and however.\n";
+    assert_eq!(poor_openings(text), ["1: the same", "4: whether", "8: another"]);
+}
+
+#[test]
+fn a_planted_name_is_found_in_code_and_not_in_texts_or_comments() {
+    let text = "let is_told = 1; // told\nlet text = \"heard\\\" asked\"; struct LastAsker;\nlet raw = r#\"told \" told\"#;\n\
+                let quote = '\"'; fn patience() {}\nlet unfolded = task;\n/* nothing */ const HEARD_MAX: u8 = 1;\n";
+    assert_eq!(retired_names(text), ["1: is_told", "2: LastAsker", "4: patience", "6: HEARD_MAX"]);
 }
