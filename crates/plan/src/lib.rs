@@ -48,7 +48,7 @@ pub use model::retry::RetryPlan;
 pub use model::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
 pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
 pub use rackloom_collectives::{AlgorithmKind, CollectiveKind, ElementType, ReduceOperation};
-pub use read::mistake::{Mistake, PlanError};
+pub use read::mistake::{Mistake, PlanError, WithoutHeading};
 pub use read::setting_lines::with_settings;
 pub use read::text::{TextFile, Unreadable, text_of};
 pub use read::trace;

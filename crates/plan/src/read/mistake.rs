@@ -48,11 +48,34 @@ impl core::error::Error for PlanError {}
 
 impl fmt::Display for PlanError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, mistake) in self.mistakes.iter().enumerate() {
-            let gap = if index == 0 { "" } else { "\n\n" };
-            write!(formatter, "{gap}error: {}", mistake.message)?;
+        formatter.write_str(HEADING)?;
+        self.without_heading().fmt(formatter)
+    }
+}
+
+impl PlanError {
+    /// Returns the text without the word `error` before the first mistake, for a program that writes such a heading itself.
+    #[must_use]
+    pub const fn without_heading(&self) -> WithoutHeading<'_> {
+        WithoutHeading(self)
+    }
+}
+
+/// Heading of a mistake.
+const HEADING: &str = "error: ";
+
+/// Text of all mistakes without the heading of the first.
+#[derive(Clone, Copy, Debug)]
+pub struct WithoutHeading<'e>(&'e PlanError);
+
+impl fmt::Display for WithoutHeading<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PlanError { origin, mistakes } = self.0;
+        for (index, mistake) in mistakes.iter().enumerate() {
+            let (gap, heading) = if index == 0 { ("", "") } else { ("\n\n", HEADING) };
+            write!(formatter, "{gap}{heading}{}", mistake.message)?;
             let gutter = mistake.gutter();
-            write!(formatter, "\n{gutter}--> {}", self.origin)?;
+            write!(formatter, "\n{gutter}--> {origin}")?;
             if mistake.line > 0 {
                 write!(formatter, ":{}:{}", mistake.line, mistake.column)?;
             }
@@ -61,9 +84,9 @@ impl fmt::Display for PlanError {
             }
             write!(formatter, "\n{gutter} = hint: {}", mistake.hint)?;
         }
-        match self.mistakes.len() {
+        match mistakes.len() {
             0 | 1 => Ok(()),
-            count => write!(formatter, "\n\nerror: {} has {count} mistakes", self.origin),
+            count => write!(formatter, "\n\n{HEADING}{origin} has {count} mistakes"),
         }
     }
 }
@@ -127,6 +150,15 @@ fn snippet_of(line: &str, number: &str, position: Position) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_heading_alone_can_be_left_out() {
+        let source = Source::new("file", "");
+        let mistake = |text: &str| source.mistake(None, Complaint::about(text).hint("h"));
+        let error = source.error(vec![mistake("one"), mistake("two")]);
+        assert_eq!(error.to_string(), format!("error: {}", error.without_heading()));
+        assert_eq!(error.to_string().matches("error: ").count(), 3, "{error}");
+    }
 
     #[test]
     fn carets_stay_below_the_value() {

@@ -13,7 +13,7 @@ use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{
-    Checks, CollectivePlan, JobKind, Objection, Plan, PlanError, Sizes, TextFile, Unreadable,
+    Checks, CollectivePlan, JobKind, Objection, Plan, Sizes, TextFile, Unreadable,
 };
 
 use super::arrays::{self, InputArrays};
@@ -226,7 +226,7 @@ impl RackRequest {
             true => Plan::parse_for_another_job(&self.source.text, &self.source.name),
             false => Plan::parse_judged(&self.source.text, &self.source.name, judge),
         };
-        let mut plan = plan.map_err(|error| Failure::bad_input(without_heading(&error)))?;
+        let mut plan = plan.map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
         overrides::apply(&self.source.overrides, &mut plan)?;
         plan.security.key_file = self.source.key.resolve(plan.security.key_file.as_deref());
         if let Some(rack) = &self.source.rack {
@@ -239,7 +239,9 @@ impl RackRequest {
             plan.change(|plan| plan.force_wire = true);
         }
         let arrays = self.take_arrays(&mut plan)?;
-        plan.check().map_err(|error| Failure::bad_input(without_heading(&error)).at("the command line"))?;
+        plan.check().map_err(|error| {
+            Failure::bad_input(error.without_heading().to_string()).at("the command line")
+        })?;
         let faults = self.take_faults(&mut plan)?;
         let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
@@ -258,7 +260,7 @@ impl RackRequest {
     fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
         let Some(FaultFile { name, text }) = &self.source.faults else { return Ok(None) };
         let script = FaultScript::parse(text, name, plan)
-            .map_err(|error| Failure::bad_input(without_heading(&error)))?;
+            .map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
         if script.corrupts() {
             plan.change(|plan| plan.checks = Checks::Always);
         }
@@ -316,12 +318,6 @@ impl Work {
     pub fn is_written(&self) -> Vec<bool> {
         self.result_shapes.iter().map(Option::is_some).collect()
     }
-}
-
-/// Returns the plan's mistakes without their heading. The command adds the heading.
-fn without_heading(error: &PlanError) -> String {
-    let text = error.to_string();
-    text.strip_prefix("error: ").unwrap_or(&text).to_owned()
 }
 
 /// Returns the shape of each rank's result: from the shape of the arrays, or flat without arrays.
