@@ -1,7 +1,7 @@
 //! Checks after a run: once all faults are healed, members must make progress and all credits must be free.
 //!
 //! A fabric may stop under faults. It must not stay stopped when they are over. So every live GPU node reads one word
-//! from its live neighbours ([`whom_to_ask`]), and both ends of every link report their counters. [`judge`] checks that
+//! from its live neighbours ([`nodes_to_read`]), and both ends of every link report their counters. [`judge`] checks that
 //! every read was answered and that all credits are free. A member reports only its own state ([`Rest`]), so a process
 //! can send it as one line.
 //!
@@ -83,11 +83,11 @@ impl LinkEnd {
     }
 }
 
-/// Returns the nodes from which `asker` must read a word. These are each live GPU node at the other end of a link, and,
+/// Returns the nodes from which `reader` must read a word. These are each live GPU node at the other end of a link, and,
 /// behind each live switch, the next live node, so that the reads behind a switch form a circle.
-pub fn whom_to_ask(
+pub fn nodes_to_read(
     edges: &[Edge],
-    asker: NodeId,
+    reader: NodeId,
     is_node: impl Fn(NodeId) -> bool,
     lives: impl Fn(NodeId) -> bool,
 ) -> Vec<NodeId> {
@@ -99,12 +99,12 @@ pub fn whom_to_ask(
         });
         ends.filter(|end| lives(*end)).collect::<Vec<_>>()
     };
-    let (mut near, hubs): (Vec<_>, Vec<_>) = neighbours(asker).into_iter().partition(|end| is_node(*end));
+    let (mut near, hubs): (Vec<_>, Vec<_>) = neighbours(reader).into_iter().partition(|end| is_node(*end));
     for hub in hubs {
         let mut behind: Vec<_> = neighbours(hub).into_iter().filter(|end| is_node(*end)).collect();
         behind.sort_unstable();
-        let next = behind.iter().find(|end| **end > asker).or(behind.first());
-        near.extend(next.filter(|next| **next != asker));
+        let next = behind.iter().find(|end| **end > reader).or(behind.first());
+        near.extend(next.filter(|next| **next != reader));
     }
     near.sort_unstable();
     near.dedup();
@@ -149,14 +149,14 @@ impl Rest {
 #[must_use]
 pub fn judge(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> String) -> Verdicts {
     let mut verdicts = Verdicts::default();
-    for (asker, rest) in (0..).map(NodeId).zip(rests) {
+    for (reader, rest) in (0..).map(NodeId).zip(rests) {
         let Some(rest) = rest else { continue };
         verdicts.hold_times(Oracle::Progress, rest.answered);
         for target in &rest.unanswered {
             let what = || {
                 format!(
                     "{} cannot read a word of {} although everything is healed",
-                    name(asker),
+                    name(reader),
                     name(NodeId(*target))
                 )
             };
@@ -258,8 +258,9 @@ mod tests {
     #[test]
     fn behind_a_switch_the_questions_are_a_circle() {
         let edges = [edge(0, 3), edge(1, 3), edge(2, 3)];
-        let ask =
-            |asker, dead| whom_to_ask(&edges, NodeId(asker), |node| node.0 < 3, |node| Some(node.0) != dead);
+        let ask = |reader, dead| {
+            nodes_to_read(&edges, NodeId(reader), |node| node.0 < 3, |node| Some(node.0) != dead)
+        };
         assert_eq!([ask(0, None), ask(1, None), ask(2, None)], [[NodeId(1)], [NodeId(2)], [NodeId(0)]]);
         assert_eq!(ask(0, Some(1)), [NodeId(2)]);
         assert_eq!(ask(0, Some(3)), []);

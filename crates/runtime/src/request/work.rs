@@ -12,9 +12,7 @@ use rackloom_control::source::{
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::FaultScript;
-use rackloom_plan::{
-    Checks, CollectivePlan, JobKind, Objection, Plan, Sizes, TextFile, Unreadable,
-};
+use rackloom_plan::{Checks, CollectivePlan, JobKind, Objection, Plan, Sizes, TextFile, Unreadable};
 
 use super::arrays::{self, InputArrays};
 use super::options::{CheckpointOptions, ProcessOptions};
