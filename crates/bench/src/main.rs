@@ -56,7 +56,7 @@ use rackloom_runtime::outcome::failure::Failure;
 const ROUNDS: u32 = 5;
 /// A row that takes longer gets fewer, so that the whole takes two minutes.
 const ROW_TIME_LIMIT: Duration = Duration::from_secs(6);
-/// The same where only the machinery is tried.
+/// Alternations of each row in a quick run, which only tries the machinery.
 const ROUNDS_QUICK: u32 = 2;
 
 /// Compare rackloom's speed with what this machine can do: each row alternates between a raw loop and a run of rackloom.
@@ -131,7 +131,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     })
 }
 
-/// How often the sides alternate: the requested number, else as often as a row's time allows.
+/// Returns the number of alternations: the requested number, or as many as the time of a row allows.
 fn turns(arguments: &Arguments) -> Alternations {
     match (arguments.rounds, arguments.quick) {
         (Some(rounds), _) => Alternations::exactly(rounds),

@@ -94,7 +94,7 @@ pub(crate) struct Probe {
     is_reducing: bool,
     how: Option<(Arithmetic, Number)>,
     wait: WordWait,
-    is_told: bool,
+    is_exchanged: bool,
 }
 
 /// Wait of a rank for a word of its memory.
@@ -128,7 +128,7 @@ impl Probe {
             is_reducing: false,
             how,
             wait: WordWait::Idle,
-            is_told: false,
+            is_exchanged: false,
         }
     }
 
@@ -249,8 +249,8 @@ impl Probe {
         let small = self.round_trips_ns[WARM_UP as usize..SMALL_PINGS as usize].to_vec();
         let large = self.round_trips_ns[SMALL_PINGS as usize..].to_vec();
         let measured = Measured::of(small, large, self.reduced_ns[WARM_UP as usize..].to_vec());
-        if !self.is_told {
-            self.is_told = true;
+        if !self.is_exchanged {
+            self.is_exchanged = true;
             write(poll.memory, CONTROL, NUMBERS as usize, &measured.to_bytes())?;
             let source = LocalRange { region: CONTROL, offset: NUMBERS, length: NUMBERS_BYTES as u64 };
             for peer in poll.crew.others() {
@@ -264,8 +264,8 @@ impl Probe {
     }
 
     fn receive_measured(&mut self, poll: &mut Poll<'_>) -> Result<Probed, String> {
-        if !self.is_told {
-            self.is_told = true;
+        if !self.is_exchanged {
+            self.is_exchanged = true;
             self.wait = WordWait::Outstanding;
             self.wait(poll, AGREED, 1, 0);
         }

@@ -63,7 +63,7 @@ pub enum FaultAction {
 /// Members that observe the trigger of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TriggerWatch {
-    /// Another member observes it.
+    /// A different member observes it.
     Elsewhere,
     /// This member observes it, and other affected members observe it themselves or do not exist.
     Here,

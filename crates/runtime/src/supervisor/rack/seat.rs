@@ -30,7 +30,7 @@ pub(crate) enum Occupancy {
     Ended,
     /// No process has taken the seat yet.
     Vacant,
-    /// Another host runs the member.
+    /// A different host runs the member.
     Elsewhere,
 }
 

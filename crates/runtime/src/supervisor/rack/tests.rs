@@ -385,7 +385,7 @@ fn a_seat_of_another_host_stays_elsewhere_in_a_standing_rack() {
 }
 
 #[test]
-fn a_member_is_asked_once_to_leave() {
+fn a_member_gets_one_request_to_leave() {
     let mut rack = running();
     assert_eq!(rack.request_leave(1), [Step::RequestLeave(1)]);
     assert_eq!(rack.request_leave(1), []);
