@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn every_kind_of_mistake_ends_with_a_hint() {
         for (arguments, hint) in [
-            (&["run", "r", "--loss", "1.5"][..], "write a share such as 0.01 or 1%"),
+            (&["run", "r", "--loss", "1.5"][..], "a probability lies within 0 and 1, or 0% and 100%"),
             (&["run", "r", "--sizes", "8KiB..4KiB"], "write the smaller size first, as in 8B..1MiB"),
             (
                 &["run", "r", "--job", "hope"],
                 "--job is one of litmus, collective, latency, bandwidth, traffic, none",
             ),
-            (&["run", "r", "--repetitions", "0"], "`rackloom run --help` says what --repetitions takes"),
+            (&["run", "r", "--repetitions", "0"], "write 1 to 1000000"),
             (&["run", "r", "--bytes", "8", "--sizes", "8..9"], "leave one of them out"),
             (&["run", "r", "--losss"], "did you mean --loss?"),
             (&["run", "r", "--job", "latencies"], "did you mean latency?"),
