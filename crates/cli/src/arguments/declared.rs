@@ -16,9 +16,10 @@ pub(super) fn summary(path: &str) -> &'static str {
     key(path).summary()
 }
 
-/// Returns the long help text of the key: its whole meaning.
+/// Returns the long help text of the key: its whole meaning, without a full stop if it is one sentence.
 pub(super) fn meaning(path: &str) -> &'static str {
-    key(path).meaning()
+    let (summary, meaning) = (key(path).summary(), key(path).meaning());
+    if meaning.len() <= summary.len() + 1 { summary } else { meaning }
 }
 
 /// Returns the help text of an option that replaces a share on all links.

@@ -335,7 +335,7 @@ words! {
         /// Every ordered pair of nodes, every kind of operation, every byte checked by its owner.
         #[default]
         Litmus = "litmus",
-        /// One collective over all nodes.
+        /// One collective over all nodes; results are checked to the bit.
         Collective = "collective",
         /// Latency of single operations.
         Latency = "latency",

@@ -5,12 +5,12 @@ use crate::setting::word::words;
 words! {
     /// Medium that carries frames between real processes.
     pub enum WireKind {
-        /// A ring in shared memory per link direction.
+        /// Rings in shared memory that carry whole Ethernet frames.
         #[default]
         SharedMemory = "shared-memory",
-        /// AF_PACKET on a pair of Ethernet devices.
+        /// Raw Ethernet frames over virtual interfaces in network namespaces that the run creates.
         Packet = "packet",
-        /// UDP datagrams with the frames as payload.
+        /// Ethernet frames in UDP datagrams over the loopback interface; no root, no namespaces.
         Udp = "udp",
     }
 }

@@ -118,10 +118,11 @@ pub(crate) use words;
 
 /// Declares the words of an enumeration of the protocol core, which has no texts.
 macro_rules! words_of {
-    ($type:ty { $($variant:ident = $word:literal,)+ }) => {
+    ($type:ty { $($variant:ident = $word:literal $(: $meaning:literal)?,)+ }) => {
         impl Word for $type {
             const VALUES: &'static [Self] = &[$(Self::$variant),+];
             const WORDS: &'static [&'static str] = &[$($word),+];
+            const MEANINGS: &'static [&'static str] = &[$($($meaning,)?)+];
 
             // A match, so that a new variant does not compile without a word.
             fn word(self) -> &'static str {
@@ -131,7 +132,11 @@ macro_rules! words_of {
     };
 }
 
-words_of!(rackloom_protocol::RetransmissionMode { Selective = "selective", GoBackN = "go-back-n", });
+words_of!(rackloom_protocol::RetransmissionMode {
+    Selective = "selective": "Only missing packets are retransmitted.",
+    GoBackN = "go-back-n":
+        "The receiver accepts packets in order only; a gap retransmits every packet after it.",
+});
 words_of!(rackloom_protocol::PackingMode { Opportunistic = "opportunistic", Off = "off", });
 words_of!(rackloom_protocol::PathPolicy {
     Address = "address",
