@@ -157,7 +157,7 @@ fn a_simulated_capture_without_corruption_changes_nothing_and_holds_the_bytes() 
         ("", &["--loss", "1%", "--duplicate", "1%", "--reorder", "1%"][..]),
         ("link: {rate: 100Gbit/s, llr: on, loss: 0.5%}\n", &[]),
         ("checks: always\n", &[]),
-        ("payload: shadow\njob: {bandwidth: {bytes: 64KiB, repetitions: 4}}\n", &[]),
+        ("payload: elided\njob: {bandwidth: {bytes: 64KiB, repetitions: 4}}\n", &[]),
     ] {
         let directory = scratch("captures");
         let file = rack_file(&format!("{RING}{more}"));

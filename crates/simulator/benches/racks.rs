@@ -3,7 +3,7 @@
 //! The time does not include bringing the rack up, nor touching its memory for the first time. Elements are data frames that reach their final node: 4096 bytes each,
 //! and one hop more on a star than on the ring, where the target is the next neighbour.
 //!
-//! `RACKLOOM_PAYLOAD=shadow` or `elided` does it without moving payload, `RACKLOOM_LLR=on` with link-level retry on every link.
+//! `RACKLOOM_PAYLOAD=elided` does it without moving payload, `RACKLOOM_LLR=on` with link-level retry on every link.
 //!
 //! `RACKLOOM_RAW=on` adds to what `RACKLOOM_COUNT` prints how long copying the same bytes takes in a plain loop: between as many memories, frame
 //! by frame as nodes in step send them, and in runs as long as the engine's.

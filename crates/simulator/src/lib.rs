@@ -6,7 +6,7 @@
 //! random choices come from the seed. So a run repeats to the bit, which its trace hash shows.
 //!
 //! Modules, in reading order: `ids` (numbers of frames and channels) · `queue` (scheduled events) · `frames` (bytes
-//! of frames, reused) · `leases` (frames that a member holds) · `payload`, `loans`, `shadow` (payloads of long
+//! of frames, reused) · `leases` (frames that a member holds) · `payload`, `loans` (payloads of long
 //! transfers) · `memories`, `takings`, `spans` (the memories that take them) · `seat_memory` (a memory as its node
 //! sees it) · `link` (one direction of one link) · `fabric` (all links: from commit to arrival) · `wires` (the fabric
 //! as one member sees it) · `seat` (one member and its poll) · [`rack`] (all members, the run) · [`rack::actions`]
@@ -31,7 +31,6 @@ mod queue;
 mod recording;
 mod seat;
 mod seat_memory;
-mod shadow;
 mod spans;
 mod takings;
 mod trace;

@@ -14,7 +14,6 @@ use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
 use crate::ledger::{AllMemories, Ledger};
 use crate::loans::{Loaned, range};
 use crate::payload::{Books, Payload};
-use crate::shadow::Shadow;
 use crate::spans::Spans;
 use crate::takings::{RegionOffset, Taking, Takings};
 
@@ -24,11 +23,10 @@ const NOTED_BYTES_MAX: u64 = 32 << 20;
 /// A shorter payload is copied at once: it evicts almost nothing.
 const NOTED_PAYLOAD_BYTES_MIN: u64 = 1_024;
 
-/// Memory of one node, with the fingerprints of bytes that it does not hold.
+/// Memory of one node.
 #[derive(Debug, Default)]
 pub(crate) struct NodeMemory {
     pub(crate) bytes: VectorMemory,
-    pub(crate) shadow: Shadow,
     /// Payloads that it has taken from other nodes.
     pub(crate) takings: Takings,
     /// Ranges that other nodes have taken from it and not copied yet.

@@ -1,14 +1,14 @@
-//! Payloads of long transfers in frames: references to bytes that are copied later, stand-ins for them, or nothing.
+//! Payloads of long transfers in frames: references to bytes that are copied later, or nothing.
 //!
 //! The core states where in its own memory a frame's payload is. Nothing is copied then: memory *lends* the bytes,
 //! the frame stores a reference, and only the memory that takes the payload ([`crate::memories`]) copies it. Between
 //! the two ends a frame is its headers. The plan's mode decides what the target's memory receives: the bytes (`full`,
-//! see [`crate::loans`]), fingerprints of them (`shadow`, see [`crate::shadow`]), or nothing (`elided`).
+//! see [`crate::loans`]), or nothing (`elided`).
 //!
 //! A link that repeats lost frames keeps them as short as they travel ([`crate::frames`]).
 //!
-//! If whole frames are needed (a check, a flipped bit), `full` moves bytes in frames; in the other modes such frames
-//! have stand-ins and zeros. A capture does not need them: it gets a copy of the lent bytes.
+//! If whole frames are needed (a check, a flipped bit), `full` moves bytes in frames; with `elided` such frames have
+//! zeros. A capture does not need them: it gets a copy of the lent bytes.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,9 +18,8 @@ use rackloom_protocol::memory::vector::VectorMemory;
 
 use crate::ledger::Ledger;
 use crate::loans::{Loaned, Loans};
-use crate::shadow::{stand_in_bytes, write_fingerprints};
 
-/// Shorter payloads are moved in every mode: a stand-in would save nothing.
+/// Shorter payloads are moved in every mode: a reference would save nothing.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 64;
 
 /// The part of a frame that is borrowed from a node's memory.
@@ -58,8 +57,6 @@ pub(crate) struct Books {
     pub(crate) is_summed: Cell<bool>,
     /// Loans by node.
     pub(crate) loans: RefCell<Vec<Loans>>,
-    /// Stand-in of the last loan.
-    stand_in: RefCell<Vec<u8>>,
     /// Payload of the frame from which memory is taking something.
     unloaded: Cell<Payload>,
     /// The ledger, if one is kept.
@@ -74,31 +71,9 @@ impl Books {
             is_witnessed: Cell::new(false),
             is_summed: Cell::new(false),
             loans: RefCell::new((0..members).map(|_| Loans::default()).collect()),
-            stand_in: RefCell::default(),
             unloaded: Cell::default(),
             ledger: RefCell::default(),
         }
-    }
-
-    /// Returns the length of the stand-in for a payload of this length, in bytes.
-    pub(crate) const fn stand_in_bytes(&self, payload_bytes: usize) -> usize {
-        match self.mode {
-            PayloadMode::Full | PayloadMode::Elided => 0,
-            PayloadMode::Shadow => stand_in_bytes(payload_bytes),
-        }
-    }
-
-    /// Computes the stand-in of a new loan.
-    pub(crate) fn make_stand_in(&self, bytes: &[u8]) {
-        let mut stand_in = self.stand_in.borrow_mut();
-        stand_in.clear();
-        write_fingerprints(bytes, &mut stand_in);
-    }
-
-    /// Writes the stand-in of the last loan.
-    pub(crate) fn write_stand_in(&self, out: &mut [u8]) {
-        let stand_in = self.stand_in.borrow();
-        out[..stand_in.len()].copy_from_slice(&stand_in);
     }
 
     pub(crate) fn share(&self, payload: &Payload) {

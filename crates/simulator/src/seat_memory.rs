@@ -67,7 +67,6 @@ impl SeatMemory<'_> {
                 self.before_read(region, offset, length);
                 self.before_replacing(region, offset, length);
             }
-            PayloadMode::Shadow => self.own().shadow.forget(region, offset, length),
             PayloadMode::Elided => {}
         }
     }
@@ -94,7 +93,7 @@ impl SeatMemory<'_> {
             let (at, length) = (range.frame_offset as usize, range.length as usize);
             let is_payload = !payload.is_none() && at == usize::from(payload.at);
             if is_payload && length == usize::from(payload.length) {
-                self.take(region, range.region_offset, &payload, frame)?;
+                self.take(region, range.region_offset, &payload)?;
             } else {
                 self.put_in(region, range.region_offset, &frame[at..at + length])?;
             }
@@ -109,15 +108,9 @@ impl SeatMemory<'_> {
         self.own().bytes.write(region, offset, bytes)
     }
 
-    /// Copies a payload from its owner's memory, or its stand-in.
-    fn take(
-        &mut self,
-        region: RegionId,
-        offset: u64,
-        payload: &Payload,
-        frame: &[u8],
-    ) -> Result<(), MemoryFault> {
-        let (at, length) = (usize::from(payload.at), usize::from(payload.length));
+    /// Copies a payload from its owner's memory, or notes only that it has arrived.
+    fn take(&mut self, region: RegionId, offset: u64, payload: &Payload) -> Result<(), MemoryFault> {
+        let length = usize::from(payload.length);
         let is_mapped = |own: &NodeMemory| range(&own.bytes, region, offset, length).is_some();
         match self.mode() {
             PayloadMode::Full => {
@@ -125,13 +118,8 @@ impl SeatMemory<'_> {
                 self.before_replacing(region, offset, length as u64);
                 self.memories.take(self.node, RegionOffset { region, offset }, payload)
             }
-            PayloadMode::Shadow if is_mapped(self.own()) => {
-                let stand_in = &frame[at..at + self.memories.books.stand_in_bytes(length)];
-                self.own().shadow.note(region, offset, length as u64, stand_in);
-                Ok(())
-            }
             PayloadMode::Elided if is_mapped(self.own()) => Ok(()),
-            PayloadMode::Shadow | PayloadMode::Elided => Err(MemoryFault::NotMapped),
+            PayloadMode::Elided => Err(MemoryFault::NotMapped),
         }
     }
 }
@@ -156,10 +144,6 @@ impl SeatMemory<'_> {
                     loans.keep_one(loan, bytes);
                 }
                 Some(loan)
-            }
-            PayloadMode::Shadow => {
-                books.make_stand_in(bytes);
-                Some(0)
             }
             PayloadMode::Elided => Some(0),
         }
@@ -232,15 +216,11 @@ impl JobMemory for SeatMemory<'_> {
     ) -> Result<Comparison, MemoryFault> {
         let found = &mut found[..expected.len()];
         self.read(region, offset, found)?;
-        let mut is_same = true;
         match self.mode() {
-            PayloadMode::Full => is_same = found == expected,
-            PayloadMode::Shadow => self.own().shadow.judge(region, offset, expected, |part, agrees| {
-                is_same &= agrees.unwrap_or_else(|| found[part.clone()] == expected[part]);
-            }),
-            PayloadMode::Elided => return Ok(Comparison::NotKept),
+            PayloadMode::Full if found == expected => Ok(Comparison::Same),
+            PayloadMode::Full => Ok(Comparison::Different),
+            PayloadMode::Elided => Ok(Comparison::NotKept),
         }
-        Ok(if is_same { Comparison::Same } else { Comparison::Different })
     }
 }
 

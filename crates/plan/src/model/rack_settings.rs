@@ -103,8 +103,8 @@ section! {
             default = 30_000 * MILLISECOND_NS;
             ours = true;
         }
-        /// Treatment of the bytes of long transfers in virtual time; real processes always move them. `full` moves them. `shadow` moves a
-        /// fingerprint of every 256 bytes in their place, and checks compare those. `elided` moves nothing, so that data cannot be checked.
+        /// Treatment of the bytes of long transfers in virtual time; real processes always move them. `full` moves them. `elided`
+        /// moves nothing, so that data cannot be checked.
         /// Times, events and counters are equal in all modes. Jobs that read every byte need `full`.
         payload: PayloadMode {
             form = Kind::Word(PayloadMode::NAMES);

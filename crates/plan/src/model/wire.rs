@@ -36,8 +36,6 @@ words! {
         /// All bytes are moved.
         #[default]
         Full = "full",
-        /// A fingerprint of each block is moved in place of its bytes, and checks compare fingerprints.
-        Shadow = "shadow",
         /// No bytes are moved, so data cannot be checked.
         Elided = "elided",
     }

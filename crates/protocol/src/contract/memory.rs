@@ -128,9 +128,9 @@ pub enum Number {
 /// Result of a comparison of memory with expected bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// All bytes are equal, as far as they are stored.
+    /// All bytes are equal.
     Same,
-    /// At least one byte differs. If single bytes are not stored, the bytes found have no meaning.
+    /// At least one byte differs.
     Different,
     /// The memory does not store these bytes.
     NotKept,

@@ -1,6 +1,6 @@
 //! Frames without the bytes that a payload would have.
 //!
-//! If a sender's memory lends a payload, or a stand-in replaces it, the frame is stored without that part and is *short*. Readers
+//! If a sender's memory lends a payload, or it is elided, the frame is stored without that part and is *short*. Readers
 //! see it at its full length, with zeros there. The core never reads them, except where it computes a sum over whole frames, and
 //! then both ends see the same zeros.
 
@@ -14,11 +14,8 @@ impl FrameSlab {
     pub(crate) fn load(&mut self, id: FrameId, payload: Payload, is_whole: bool) {
         let frame = &mut self.frames[id.index()];
         frame.payload = payload;
-        let (at, end) = (usize::from(payload.at), payload.end());
-        let stand_in = at + self.books.stand_in_bytes(usize::from(payload.length));
-        self.books.write_stand_in(&mut frame.room[at..stand_in]);
         if is_whole {
-            frame.room[stand_in..end].fill(0);
+            frame.room[usize::from(payload.at)..payload.end()].fill(0);
         }
     }
 
@@ -28,8 +25,7 @@ impl FrameSlab {
         if frame.payload.is_none() || self.books.is_watched.get() {
             return 0..0;
         }
-        let stand_in = self.books.stand_in_bytes(usize::from(frame.payload.length));
-        usize::from(frame.payload.at) + stand_in..frame.payload.end()
+        usize::from(frame.payload.at)..frame.payload.end()
     }
 
     /// Copies a written frame without the bytes that are left out; the payload moves along.
@@ -71,7 +67,7 @@ impl FrameSlab {
         self.full(id)
     }
 
-    /// Returns the frame with its borrowed bytes, for a witness. A stand-in is followed by zeros.
+    /// Returns the frame with its borrowed bytes, for a witness. Elided bytes are zeros.
     pub(crate) fn shown(&mut self, id: FrameId) -> &[u8] {
         let payload = self.payload(id);
         if payload.is_none() {

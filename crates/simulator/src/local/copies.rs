@@ -1,4 +1,4 @@
-//! Copies from one node's memory to another's without a frame, or of their stand-ins.
+//! Copies from one node's memory to another's without a frame.
 
 use rackloom_plan::PayloadMode;
 use rackloom_protocol::{Memory, MemoryFault, NodeId};
@@ -7,7 +7,6 @@ use crate::loans::range;
 use crate::memories::Memories;
 use crate::payload::PAYLOAD_BYTES_MIN;
 use crate::seat_memory::SeatMemory;
-use crate::shadow::write_fingerprints;
 use crate::takings::RegionOffset;
 
 /// Writes bytes into a node's memory for another node.
@@ -23,7 +22,7 @@ pub(super) fn store(
     Ok(())
 }
 
-/// Copies bytes from one node's memory to another's, or their stand-in.
+/// Copies bytes from one node's memory to another's, or notes only that they have arrived.
 pub(super) fn copy(
     memories: &mut Memories,
     (source, from): (NodeId, RegionOffset),
@@ -32,30 +31,26 @@ pub(super) fn copy(
 ) -> Result<(), MemoryFault> {
     let is_moved = memories.books.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
     if !is_moved {
-        return stand_in(memories, (source, from), (node, to), length);
+        return elide(memories, (source, from), (node, to), length);
     }
     let mut bytes = vec![0; usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?];
     SeatMemory::new(memories, source, &mut 0, None).read(from.region, from.offset, &mut bytes)?;
     store(memories, (node, to), &bytes)
 }
 
-/// Notes the fingerprints of another node's bytes, or only that they have arrived.
-fn stand_in(
+/// Notes that another node's bytes have arrived, without them.
+fn elide(
     memories: &mut Memories,
     (source, from): (NodeId, RegionOffset),
     (node, to): (NodeId, RegionOffset),
     length: u64,
 ) -> Result<(), MemoryFault> {
     let bytes = usize::try_from(length).map_err(|_| MemoryFault::NotMapped)?;
-    let there = range(&memories.node(source).bytes, from.region, from.offset, bytes);
-    let there = there.ok_or(MemoryFault::NotMapped)?;
-    let mut stand_in = Vec::new();
-    if memories.books.mode == PayloadMode::Shadow {
-        write_fingerprints(there, &mut stand_in);
-    }
-    range(&memories.node(node).bytes, to.region, to.offset, bytes).ok_or(MemoryFault::NotMapped)?;
-    if memories.books.mode == PayloadMode::Shadow {
-        memories.node_mut(node).shadow.note(to.region, to.offset, length, &stand_in);
+    let is_mapped = |node: NodeId, at: RegionOffset| {
+        range(&memories.node(node).bytes, at.region, at.offset, bytes).is_some()
+    };
+    if !is_mapped(source, from) || !is_mapped(node, to) {
+        return Err(MemoryFault::NotMapped);
     }
     memories.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, length));
     Ok(())
