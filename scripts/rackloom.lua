@@ -76,8 +76,8 @@ field("uint16", "tenant", "Tenant")
 field("uint16", "entropy", "Entropy", base.HEX)
 field("bool", "ack_now", "Acknowledge at once", 8, nil, 0x01)
 field("bool", "again", "Sent before", 8, nil, 0x02)
-field("uint32", "source_life", "Life of the source", base.HEX)
-field("uint32", "destination_life", "Life of the destination", base.HEX)
+field("uint32", "source_incarnation", "Incarnation of the source", base.HEX)
+field("uint32", "destination_incarnation", "Incarnation of the destination", base.HEX)
 field("uint32", "psn", "Packet sequence number")
 field("uint32", "first_op", "First operation")
 field("uint8", "ack.class", "Ack class", base.DEC, CLASSES)
@@ -116,22 +116,22 @@ field("bytes", "op.data", "Data")
 field("uint16", "hello.node", "Member")
 field("uint16", "hello.port", "Port")
 field("uint8", "hello.plane", "Plane")
-field("bool", "hello.answer_wanted", "Answer wanted")
+field("bool", "hello.requests_answer", "Answer requested")
 field("uint16", "hello.frame_bytes_max", "Largest frame")
-field("uint64", "hello.life", "Life", base.HEX)
-field("uint64", "hello.heard", "Life heard", base.HEX)
+field("uint64", "hello.incarnation", "Incarnation", base.HEX)
+field("uint64", "hello.received_incarnation", "Incarnation received", base.HEX)
 field("uint32", "hello.options", "Options", base.HEX)
 field("uint32", "heartbeat.number", "Number")
-field("uint32", "heartbeat.heard", "Last number heard")
+field("uint32", "heartbeat.received_number", "Last number received")
 field("uint16", "heartbeat.state", "Link state", base.DEC, STATES)
 field("uint16", "heartbeat.intervals", "Intervals until the next one")
 field("uint32", "heartbeat.digest", "Digest of link reports", base.HEX)
 field("uint16", "report.origin", "Origin")
-field("uint64", "report.life", "Life", base.HEX)
+field("uint64", "report.incarnation", "Incarnation", base.HEX)
 field("uint32", "report.number", "Number")
 field("uint16", "report.edge", "Edge")
 field("bool", "report.up", "Up")
-field("bool", "credit.answer_wanted", "Answer wanted")
+field("bool", "credit.requests_answer", "Answer requested")
 field("uint32", "init.number", "Name of the numbers")
 field("uint32", "echo.number", "Name of the numbers")
 field("uint16", "pause.quanta", "For how many times 512 bits; 0 is to go on")
@@ -184,7 +184,7 @@ end
 
 -- Requests by "stream number": { frame, time, response_frame, response_time }.
 local requests
--- Streams by "source>destination/class@life": packets and operations with what acknowledged them.
+-- Streams by "source>destination/class@incarnation": packets and operations with what acknowledged them.
 local streams
 -- What the first reading found out, by frame: lists that later readings show.
 local answers, resent
@@ -196,8 +196,8 @@ end
 -- Called for each file.
 rackloom.init = forget
 
-local function stream_of(source, destination, class, life)
-    local key = source .. ">" .. destination .. "/" .. class .. "@" .. life
+local function stream_of(source, destination, class, incarnation)
+    local key = source .. ">" .. destination .. "/" .. class .. "@" .. incarnation
     local stream = streams[key]
     if stream == nil then
         stream = { key = key, packets = {}, next_acked = 0, visible_in = {}, next_visible = 0 }
@@ -376,7 +376,7 @@ local function remember(frame, context, kind, number, range)
     local class = ANSWERS[kind]
     if kind == REFUSAL then class = range(8, 1):uint() end
     if class ~= nil then
-        local key = stream_of(context.destination, context.source, class, context.destination_life).key
+        local key = stream_of(context.destination, context.source, class, context.destination_incarnation).key
         local request = requests[key .. "#" .. range(4, 4):le_uint()]
         if request ~= nil then
             answers[frame.number] = answers[frame.number] or {}
@@ -436,7 +436,7 @@ local function operations(tvb, frame, tree, context, start, stop)
         end
         if kind == OP_ACK and not frame.visited then
             local class = band(flags, 0x3f)
-            local stream = stream_of(context.destination, context.source, class, context.destination_life)
+            local stream = stream_of(context.destination, context.source, class, context.destination_incarnation)
             acknowledge(stream, range(4, 4):le_uint(), range(8, 4):le_uint(), frame.number, frame.abs_ts)
         end
         if counts[name] == nil then words[#words + 1] = name end
@@ -484,7 +484,7 @@ local function piggyback(tvb, frame, tree, context)
     add(tree, "ack.op", tvb(64, 4))
     local psn, op = tvb(60, 4):le_uint(), tvb(64, 4):le_uint()
     if not frame.visited then
-        local stream = stream_of(context.destination, context.source, class, context.destination_life)
+        local stream = stream_of(context.destination, context.source, class, context.destination_incarnation)
         acknowledge(stream, psn, op, frame.number, frame.abs_ts)
     end
     return string.format(" ack %s psn %d op %d", CLASSES[class], psn, op)
@@ -499,14 +499,14 @@ local function routed(tvb, frame, tree, kind, stop)
     local context = {
         source = tvb(34, 2):le_uint(),
         destination = tvb(32, 2):le_uint(),
-        destination_life = tvb(48, 4):le_uint(),
+        destination_incarnation = tvb(48, 4):le_uint(),
         first_op = tvb(56, 4):le_uint(),
     }
     context.stream = stream_of(context.source, context.destination, class, tvb(44, 4):le_uint())
     for _, one in ipairs({
         { "destination", 32, 2 }, { "source", 34, 2 }, { "class", 36, 1 }, { "op_count", 37, 1 },
-        { "tenant", 38, 2 }, { "entropy", 40, 2 }, { "ack_now", 42, 1 }, { "again", 42, 1 }, { "source_life", 44, 4 },
-        { "destination_life", 48, 4 }, { "psn", 52, 4 }, { "first_op", 56, 4 },
+        { "tenant", 38, 2 }, { "entropy", 40, 2 }, { "ack_now", 42, 1 }, { "again", 42, 1 }, { "source_incarnation", 44, 4 },
+        { "destination_incarnation", 48, 4 }, { "psn", 52, 4 }, { "first_op", 56, 4 },
     }) do
         add(tree, one[1], tvb(one[2], one[3]))
     end
@@ -536,8 +536,8 @@ end
 
 local function hello(tvb, tree)
     add_all(tree, tvb, "hello.", {
-        { "node", 0, 2 }, { "port", 2, 2 }, { "plane", 4, 1 }, { "answer_wanted", 5, 1 },
-        { "frame_bytes_max", 6, 2 }, { "life", 8, 8 }, { "heard", 16, 8 }, { "options", 24, 4 },
+        { "node", 0, 2 }, { "port", 2, 2 }, { "plane", 4, 1 }, { "requests_answer", 5, 1 },
+        { "frame_bytes_max", 6, 2 }, { "incarnation", 8, 8 }, { "received_incarnation", 16, 8 }, { "options", 24, 4 },
     })
     return string.format("hello from %d port %d", tvb(32, 2):le_uint(), tvb(34, 2):le_uint())
 end
@@ -546,20 +546,20 @@ local function heartbeat(tvb, tree)
     local state = tvb(40, 2):le_uint()
     if STATES[state] == nil then return nil end
     add_all(tree, tvb, "heartbeat.", {
-        { "number", 0, 4 }, { "heard", 4, 4 }, { "state", 8, 2 }, { "intervals", 10, 2 }, { "digest", 12, 4 },
+        { "number", 0, 4 }, { "received_number", 4, 4 }, { "state", 8, 2 }, { "intervals", 10, 2 }, { "digest", 12, 4 },
     })
-    return string.format("heartbeat %d heard %d %s", tvb(32, 4):le_uint(), tvb(36, 4):le_uint(), STATES[state])
+    return string.format("heartbeat %d received %d %s", tvb(32, 4):le_uint(), tvb(36, 4):le_uint(), STATES[state])
 end
 
 local function report(tvb, tree, length)
     local count = tvb(34, 2):le_uint()
     if length < 16 + 4 * count then return nil end
-    add_all(tree, tvb, "report.", { { "origin", 0, 2 }, { "life", 4, 8 }, { "number", 12, 4 } })
+    add_all(tree, tvb, "report.", { { "origin", 0, 2 }, { "incarnation", 4, 8 }, { "number", 12, 4 } })
     local up = 0
     for index = 0, count - 1 do
         local at = 32 + 16 + 4 * index
         add(tree, "report.edge", tvb(at, 2))
-        -- W-63: the other bits tell the neighbour's life
+        -- W-63: the other bits name the neighbour's incarnation
         local is_up = tvb(at + 2, 2):le_uint() % 4 == 1
         tree:add(fields["report.up"], tvb(at + 2, 2), is_up)
         if is_up then up = up + 1 end
@@ -569,9 +569,9 @@ local function report(tvb, tree, length)
 end
 
 local function credit(tvb, tree)
-    local wanted = tvb(32, 1):uint() == 1
-    tree:add(fields["credit.answer_wanted"], tvb(32, 1), wanted)
-    return wanted and "credit, answer wanted" or "credit"
+    local is_requested = tvb(32, 1):uint() == 1
+    tree:add(fields["credit.requests_answer"], tvb(32, 1), is_requested)
+    return is_requested and "credit, answer requested" or "credit"
 end
 
 local function link_ack(tvb) return string.format("link-ack %d", tvb(16, 4):le_uint()) end

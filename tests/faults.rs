@@ -147,7 +147,7 @@ fn every_scenario_holds_with_real_processes() {
         }
         let begins_anew = scenario.file.ends_with("node-restarts.yaml");
         assert!(
-            !begins_anew || report["oracles"]["lives"]["looked"].as_u64() > Some(0),
+            !begins_anew || report["oracles"]["incarnations"]["looked"].as_u64() > Some(0),
             "no oracle watched incarnations"
         );
     }

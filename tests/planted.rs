@@ -62,9 +62,9 @@ fn used_frames_for_earlier_incarnations_are_found() {
     let [rack, script] = [&rack, &script].map(|path| path.to_str().expect("a plain path"));
     let command = ["sim", rack, "--faults", script];
     let with = rackloom(&command).in_environment("RACKLOOM_PLANT", "stale-epoch-taken").finish();
-    assert!(with.stdout.contains("oracle lives"), "{}", with.stdout);
+    assert!(with.stdout.contains("oracle incarnations"), "{}", with.stdout);
     let without = rackloom(&command).finish();
-    assert!(!without.stdout.contains("oracle lives"), "{}", without.stdout);
+    assert!(!without.stdout.contains("oracle incarnations"), "{}", without.stdout);
 }
 
 #[test]

@@ -26,8 +26,8 @@ class Link:
         self.neighbour, self.is_received, self.state = 0, False, STATE_INIT
         self.sequence = self.received = self.consumed = self.freed_by_neighbour = self.neighbour_consumed = 0
         self.announced = 0
-        self.heartbeats = self.heartbeat_heard = self.disagreements = 0
-        self.hello_at = self.heartbeat_at = self.stalled_at = self.heard_at = 0.0
+        self.heartbeats = self.heartbeat_received = self.disagreements = 0
+        self.hello_at = self.heartbeat_at = self.stalled_at = self.received_at = 0.0
         self.answer_owed = self.credit_owed = False
         self.reports, self.report_queue, self.number = {}, [], 0
         self.neighbour_carries, self.left = False, False
@@ -104,7 +104,7 @@ class Link:
     def say_heartbeat(self, now):
         self.heartbeats += 1
         self.heartbeat_at = now + HEARTBEAT_S
-        body = struct.pack("<IIHHI", self.heartbeats, self.heartbeat_heard, self.state, 1, self.digest())
+        body = struct.pack("<IIHHI", self.heartbeats, self.heartbeat_received, self.state, 1, self.digest())
         self.control(HEARTBEAT, body)
 
     def report_self(self, is_departure=False):
@@ -139,7 +139,7 @@ class Link:
             if self.credit_owed:
                 self.credit_owed = False
                 self.control(CREDIT, b"\0")
-            if self.state == STATE_UP and now - self.heard_at > self.settings.silence and not self.left:
+            if self.state == STATE_UP and now - self.received_at > self.settings.silence and not self.left:
                 sys.exit("peer: the neighbour is silent; hint: is the rack still running on the other host?")
 
     def ask_for_credits(self, now):
@@ -254,15 +254,15 @@ class Link:
         self.answer_owed |= wanted != 0
         self.is_received |= received == self.incarnation
         if self.is_received and self.state == STATE_INIT:
-            self.state, self.heard_at = STATE_UP, now
+            self.state, self.received_at = STATE_UP, now
             self.report_self()
         return None
 
     def take_heartbeat(self, now, body):
         if len(body) < 16:
             return "malformed"
-        self.heartbeat_heard, _, state, _, digest = struct.unpack_from("<IIHHI", body)
-        self.heard_at = now
+        self.heartbeat_received, _, state, _, digest = struct.unpack_from("<IIHHI", body)
+        self.received_at = now
         if state in (STATE_DOWN, STATE_ADMIN_DOWN) and self.state == STATE_UP and not self.left:
             sys.exit("peer: the neighbour has taken the link down; hint: longer heartbeats for a busy machine")
         if state != STATE_UP:

@@ -97,9 +97,9 @@ class Supervisor:
 
     def is_fresh(self, frame, other):
         """W-95: the message repeats this supervisor's own incarnation, and its number is new."""
-        heard_of_me = struct.unpack_from("<QIB", frame, 30 + 16 * self.settings.host)[0]
+        received_of_me = struct.unpack_from("<QIB", frame, 30 + 16 * self.settings.host)[0]
         number = struct.unpack_from("<QI", frame, 30 + 16 * other)
-        if heard_of_me != self.hosts[self.settings.host][0]:
+        if received_of_me != self.hosts[self.settings.host][0]:
             self.candidate = max(self.candidate, number[0])
             return False
         if number <= self.taken:

@@ -119,19 +119,22 @@ impl Line<'_> {
 
     fn control(&self, formatter: &mut Formatter<'_>, control: &Control) -> fmt::Result {
         match control {
-            Control::Hello { node, port, plane, life, heard, .. } => {
+            Control::Hello { node, port, plane, incarnation, received_incarnation, .. } => {
                 let node = Name(self.members, *node);
-                write!(formatter, " {node} port {port} plane {plane} life {life:x} heard {heard:x}")
+                write!(
+                    formatter,
+                    " {node} port {port} plane {plane} incarnation {incarnation:x} received {received_incarnation:x}"
+                )
             }
-            Control::Heartbeat { number, heard, state, .. } => {
-                write!(formatter, " {number} heard {heard} {state}")
+            Control::Heartbeat { number, received_number, state, .. } => {
+                write!(formatter, " {number} received {received_number} {state}")
             }
             Control::Report { origin, number, edges, .. } => {
                 let up = edges.iter().filter(|edge| edge.up).count();
                 let origin = Name(self.members, *origin);
                 write!(formatter, " {number} of {origin}, {up} of {} links up", edges.len())
             }
-            Control::Credit { answer_wanted: true } => formatter.write_str(" answer wanted"),
+            Control::Credit { requests_answer: true } => formatter.write_str(" answer requested"),
             Control::Credit { .. } => Ok(()),
             Control::Pause { quanta: 0 } => formatter.write_str(" over"),
             Control::Pause { quanta } => write!(formatter, " {quanta} quanta"),

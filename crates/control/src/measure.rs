@@ -255,7 +255,7 @@ pub struct KindMeasurement {
     /// Latency of the successful operations.
     pub latency: Latencies,
     #[serde(skip)]
-    under_way: u64,
+    in_flight: u64,
     #[serde(skip)]
     busy_since: Instant,
 }
@@ -324,10 +324,10 @@ impl Measurements {
     /// Marks an operation on this path as outstanding from now on.
     pub fn begin_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
         let measurement = self.of(kind, path);
-        if measurement.under_way == 0 {
+        if measurement.in_flight == 0 {
             measurement.busy_since = now;
         }
-        measurement.under_way += 1;
+        measurement.in_flight += 1;
     }
 
     /// Marks an operation as no longer outstanding. Its outcome is counted by [`Self::count`], which may be called
@@ -339,8 +339,8 @@ impl Measurements {
     /// Marks an operation on this path as no longer outstanding; see [`Self::end`].
     pub fn end_on(&mut self, path: OperationPath, kind: OperationKind, now: Instant) {
         let measurement = self.of(kind, path);
-        measurement.under_way = measurement.under_way.saturating_sub(1);
-        if measurement.under_way == 0 {
+        measurement.in_flight = measurement.in_flight.saturating_sub(1);
+        if measurement.in_flight == 0 {
             measurement.busy_ns += now.since(measurement.busy_since);
         }
     }

@@ -35,7 +35,7 @@ pub enum Oracle {
     /// was not performed.
     UnknownIfTrue,
     /// No frame to an earlier incarnation is used.
-    Lives,
+    Incarnations,
     /// After all faults are healed, every live member can reach every other live member.
     Progress,
     /// All credits are free when the rack is at rest.
@@ -53,7 +53,7 @@ impl Oracle {
         Self::OneEnd,
         Self::Untouched,
         Self::UnknownIfTrue,
-        Self::Lives,
+        Self::Incarnations,
         Self::Progress,
         Self::Credits,
         Self::Refusals,
@@ -69,7 +69,7 @@ impl Oracle {
             Self::OneEnd => "one-end",
             Self::Untouched => "untouched",
             Self::UnknownIfTrue => "unknown-if-true",
-            Self::Lives => "lives",
+            Self::Incarnations => "incarnations",
             Self::Progress => "progress",
             Self::Credits => "credits",
             Self::Refusals => "refusals",

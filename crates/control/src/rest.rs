@@ -7,7 +7,7 @@
 //!
 //! This module does not heal, read or wait.
 
-use rackloom_protocol::link::credits::{Books, CreditCounters};
+use rackloom_protocol::link::credits::{CreditBalance, CreditCounters};
 use rackloom_protocol::{Edge, Inspect, NodeId, PortId};
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +89,7 @@ pub fn nodes_to_read(
     edges: &[Edge],
     reader: NodeId,
     is_node: impl Fn(NodeId) -> bool,
-    lives: impl Fn(NodeId) -> bool,
+    is_live: impl Fn(NodeId) -> bool,
 ) -> Vec<NodeId> {
     let neighbours = |node: NodeId| {
         let ends = edges.iter().filter_map(move |edge| match (edge.a == node, edge.b == node) {
@@ -97,7 +97,7 @@ pub fn nodes_to_read(
             (_, true) => Some(edge.a),
             _ => None,
         });
-        ends.filter(|end| lives(*end)).collect::<Vec<_>>()
+        ends.filter(|end| is_live(*end)).collect::<Vec<_>>()
     };
     let (mut near, hubs): (Vec<_>, Vec<_>) = neighbours(reader).into_iter().partition(|end| is_node(*end));
     for hub in hubs {
@@ -124,10 +124,11 @@ fn unbalanced(edges: &[Edge], rests: &[Option<Rest>], name: impl Fn(NodeId) -> S
             let (Some(sender), Some(receiver)) = (end(from, number), end(to, number)) else { continue };
             looked += 1;
             for (channel, (sent, got)) in sender.channels.iter().zip(&receiver.channels).enumerate() {
-                let books = Books::of_counters(&(*sent).into(), &(*got).into(), 0);
-                let is_home = |books: &Books| books.held == 0 && (books.leaked == 0 || !sender.resyncs);
-                if !books.as_ref().is_some_and(is_home) {
-                    found.push(format!("{} to {} on channel {channel}: {books:?}", name(from), name(to)));
+                let balance = CreditBalance::of_counters(&(*sent).into(), &(*got).into(), 0);
+                let is_home =
+                    |balance: &CreditBalance| balance.held == 0 && (balance.leaked == 0 || !sender.resyncs);
+                if !balance.as_ref().is_some_and(is_home) {
+                    found.push(format!("{} to {} on channel {channel}: {balance:?}", name(from), name(to)));
                 }
             }
         }

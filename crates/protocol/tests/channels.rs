@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use harness::*;
 use rackloom_protocol::forwarding::waits::circle;
-use rackloom_protocol::link::credits::Books;
+use rackloom_protocol::link::credits::CreditBalance;
 use rackloom_protocol::wire::frame::{Frame, FrameKind};
 use rackloom_protocol::wire::layout;
 use rackloom_protocol::*;
@@ -168,11 +168,12 @@ fn credits_of_every_channel_balance_under_loss_with_and_without_retry() {
         while ids().any(|id| fabric.outcome(id).is_none()) {
             fabric.step();
             // A replayed frame is on the wire twice and takes its credits once.
-            let books = if retry.is_none() { fabric.books() } else { Vec::new() };
-            for (edge, forward, books) in books {
-                let books = books.unwrap_or_else(|| panic!("edge {edge} {forward}: credits from nowhere"));
-                let Books { available, under_way, held, returning, leaked } = books;
-                assert_eq!(available + under_way + held + returning + leaked, 90);
+            let balance = if retry.is_none() { fabric.balances() } else { Vec::new() };
+            for (edge, forward, balance) in balance {
+                let balance =
+                    balance.unwrap_or_else(|| panic!("edge {edge} {forward}: credits from nowhere"));
+                let CreditBalance { available, in_flight, held, returning, leaked } = balance;
+                assert_eq!(available + in_flight + held + returning + leaked, 90);
             }
             assert!(fabric.now.0 < 2_000_000_000, "{:?}", fabric.endpoint(0).waiting_for());
         }
@@ -182,8 +183,11 @@ fn credits_of_every_channel_balance_under_loss_with_and_without_retry() {
         }
         fabric.filter = Box::new(|_, _, _, _| true);
         fabric.run_for(5_000_000);
-        let books = fabric.books();
-        assert!(books.iter().all(|(_, _, books)| books.is_some_and(|books| books.leaked == 0)), "{books:?}");
+        let balance = fabric.balances();
+        assert!(
+            balance.iter().all(|(_, _, balance)| balance.is_some_and(|balance| balance.leaked == 0)),
+            "{balance:?}"
+        );
     }
 }
 
@@ -228,11 +232,16 @@ fn over_an_undivided_link_frames_keep_their_channels_and_share_its_credits() {
         }
         assert_eq!(seen.borrow().iter().copied().collect::<Vec<_>>(), [(0, 0), (0, 2), (1, 4), (1, 6)]);
         fabric.run_for(5_000_000);
-        let books = fabric.books();
-        let balanced =
-            |books: &Option<Books>| books.is_some_and(|books| books.held == 0 && books.leaked == 0);
-        assert!(books.iter().all(|(_, _, books)| balanced(books)), "{books:?}");
-        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 0).count(), 2, "one account per direction");
-        assert_eq!(books.iter().filter(|(edge, ..)| *edge == 1).count(), 16, "eight accounts per direction");
+        let balance = fabric.balances();
+        let balanced = |balance: &Option<CreditBalance>| {
+            balance.is_some_and(|balance| balance.held == 0 && balance.leaked == 0)
+        };
+        assert!(balance.iter().all(|(_, _, balance)| balanced(balance)), "{balance:?}");
+        assert_eq!(balance.iter().filter(|(edge, ..)| *edge == 0).count(), 2, "one account per direction");
+        assert_eq!(
+            balance.iter().filter(|(edge, ..)| *edge == 1).count(),
+            16,
+            "eight accounts per direction"
+        );
     }
 }

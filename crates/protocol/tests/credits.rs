@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::*;
-use rackloom_protocol::link::credits::Books;
+use rackloom_protocol::link::credits::CreditBalance;
 use rackloom_protocol::wire::frame::FrameKind;
 use rackloom_protocol::wire::layout;
 use rackloom_protocol::*;
@@ -20,20 +20,20 @@ fn is_data(bytes: &[u8]) -> bool {
 }
 
 /// Returns the credits of every direction. They must balance at any time.
-fn balanced(fabric: &mut Fabric) -> Vec<Books> {
+fn balanced(fabric: &mut Fabric) -> Vec<CreditBalance> {
     let now = fabric.now;
-    let books = fabric.books().into_iter();
-    books
-        .map(|(edge, forward, books)| {
-            let books =
-                books.unwrap_or_else(|| panic!("{now:?}: edge {edge} {forward}: credits from nowhere"));
-            let Books { available, under_way, held, returning, leaked } = books;
+    let balance = fabric.balances().into_iter();
+    balance
+        .map(|(edge, forward, balance)| {
+            let balance =
+                balance.unwrap_or_else(|| panic!("{now:?}: edge {edge} {forward}: credits from nowhere"));
+            let CreditBalance { available, in_flight, held, returning, leaked } = balance;
             assert_eq!(
-                available + under_way + held + returning + leaked,
+                available + in_flight + held + returning + leaked,
                 90,
                 "{now:?}: edge {edge} {forward}"
             );
-            books
+            balance
         })
         .collect()
 }
@@ -58,7 +58,7 @@ fn credits_are_conserved_at_any_time_and_none_leaks_without_loss() {
         let mut fabric = Fabric::up(ring(4), &tight(resync));
         work(&mut fabric);
         fabric.run_for(1_000_000);
-        assert!(balanced(&mut fabric).iter().all(|books| books.leaked == 0 && books.under_way == 0));
+        assert!(balanced(&mut fabric).iter().all(|balance| balance.leaked == 0 && balance.in_flight == 0));
     }
 }
 
@@ -83,7 +83,7 @@ fn with_resync_the_credits_of_lost_frames_are_recovered() {
     fabric.command(0, put(9, at(1, 0), local(0, 5_000))).unwrap();
     fabric.finish(9).unwrap();
     fabric.run_for(1_000_000);
-    assert!(balanced(&mut fabric).iter().all(|books| books.leaked == 0));
+    assert!(balanced(&mut fabric).iter().all(|balance| balance.leaked == 0));
 }
 
 // W-30
@@ -95,9 +95,9 @@ fn without_resync_credits_leak_until_the_link_stops_and_return_when_it_goes_down
     let mut leaked = 0;
     for _ in 0..40 {
         fabric.run_for(200_000);
-        let books = balanced(&mut fabric)[0];
-        assert!(books.leaked >= leaked, "a leak closes by itself");
-        leaked = books.leaked;
+        let balance = balanced(&mut fabric)[0];
+        assert!(balance.leaked >= leaked, "a leak closes by itself");
+        leaked = balance.leaked;
     }
     // A largest frame costs 35 credits, and a member's own frame leaves only if two would fit.
     assert!(leaked > 90 - 2 * 35, "{leaked} credits leaked");
@@ -139,9 +139,9 @@ fn the_credits_of_a_corrupted_frame_leak_as_those_of_a_lost_one() {
     fabric.finish(1).unwrap();
     fabric.run_for(1_000_000);
     assert_eq!(fabric.counters(1, 0).dropped_for(DropReason::HopCheck), 1);
-    let (_, _, books) = fabric.books()[0];
+    let (_, _, balance) = fabric.balances()[0];
     // 4096 bytes behind headers of 130, and 16 more.
-    assert_eq!(books.map(|books| books.leaked), Some(34));
+    assert_eq!(balance.map(|balance| balance.leaked), Some(34));
 }
 
 #[test]

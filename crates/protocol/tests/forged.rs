@@ -56,15 +56,20 @@ fn give_report(fabric: &mut Fabric, heartbeat: &[u8], origin: u16, incarnation: 
     fabric.deliver(1, PortId(port_towards(fabric, 1, 0)), sealed(frame, REPORT));
 }
 
-fn give_hello(fabric: &mut Fabric, heartbeat: &[u8], incarnation: Incarnation, heard: Incarnation) {
+fn give_hello(
+    fabric: &mut Fabric,
+    heartbeat: &[u8],
+    incarnation: Incarnation,
+    received_incarnation: Incarnation,
+) {
     let hello = Hello {
         node: NodeId(0),
         port: PortId(0),
         plane: Plane(0),
-        answer_wanted: true,
+        requests_answer: true,
         frame_bytes_max: 4352,
         incarnation,
-        heard,
+        received_incarnation,
         options: 1,
     };
     let mut frame = heartbeat[..layout::FABRIC].to_vec();

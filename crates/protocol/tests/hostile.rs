@@ -308,10 +308,10 @@ fn a_hello_of_an_unknown_member_is_refused() {
         node: NodeId(9),
         port: PortId(0),
         plane: Plane(0),
-        answer_wanted: true,
+        requests_answer: true,
         frame_bytes_max: 4352,
         incarnation: Incarnation(1 << 60),
-        heard: Incarnation(0),
+        received_incarnation: Incarnation(0),
         options: 1,
     };
     hello.write(&mut bytes[layout::FABRIC..]);

@@ -146,10 +146,10 @@ impl Bench {
             node: NodeId(node),
             port: PortId(0),
             plane: Plane(0),
-            answer_wanted: false,
+            requests_answer: false,
             frame_bytes_max: 4_352,
             incarnation: incarnation(node),
-            heard: incarnation(hub),
+            received_incarnation: incarnation(hub),
             options: 0,
         };
         hello.write(&mut frame[FABRIC..]);

@@ -113,9 +113,9 @@ fn a_void_takes_the_credits_of_its_data() {
             assert_eq!(ended.is_err(), id % 3 == 2, "{variant} {id}");
         }
         fabric.run_for(1_000_000);
-        for (edge, forward, books) in fabric.books() {
-            let books = books.expect("links that are up");
-            assert_eq!(books.held + books.leaked, 0, "{variant}: {edge} {forward} {books:?}");
+        for (edge, forward, balance) in fabric.balances() {
+            let balance = balance.expect("links that are up");
+            assert_eq!(balance.held + balance.leaked, 0, "{variant}: {edge} {forward} {balance:?}");
         }
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Rack, at, local, plan, put, store};
-use rackloom_protocol::link::credits::Books;
+use rackloom_protocol::link::credits::CreditBalance;
 use rackloom_protocol::{Channel, Inspect, NodeId, OperationId, PortId};
 
 /// The switch.
@@ -74,7 +74,7 @@ fn only_a_link_that_does_not_resynchronise_leaks_the_credits_of_lost_frames() {
             let link = rack.simulation.endpoint(NodeId(node)).link(PortId(port)).expect("a link");
             *link.credits(Channel(0))
         };
-        Books::of(&credits(from, out), &credits(to, into), 0).expect("credits from somewhere").leaked
+        CreditBalance::of(&credits(from, out), &credits(to, into), 0).expect("credits from somewhere").leaked
     };
     // A ring's port 0 leads to the next node and port 1 to the one before.
     assert!(leaked((0, 0), (1, 1)) > 0, "two frames are lost for good");

@@ -44,10 +44,10 @@ fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
     }
     simulation.heal_and_probe();
     let seen = simulation.verdicts().failures().into_iter().next();
-    let lives = |rank: usize| simulation.state(NodeId(rank as u16)) != MemberState::Killed;
-    let living: Vec<_> = (0..plan.endpoint_count()).map(lives).collect();
+    let is_live = |rank: usize| simulation.state(NodeId(rank as u16)) != MemberState::Killed;
+    let living: Vec<_> = (0..plan.endpoint_count()).map(is_live).collect();
     let mut jobs = simulation.take_jobs();
-    let results = jobs.iter_mut().zip(living).filter(|(_, lives)| *lives).map(|(job, _)| job.result());
+    let results = jobs.iter_mut().zip(living).filter(|(_, is_live)| *is_live).map(|(job, _)| job.result());
     let mismatches: u64 = results.map(|result| result.mismatch_count).sum();
     // Where memory refuses correct accesses, a job reports mismatches, too.
     seen.or_else(|| (mismatches > 0 && !script.refuses()).then(|| format!("{mismatches} wrong bytes")))
@@ -106,7 +106,7 @@ fn used_frames_to_earlier_incarnations_are_found() {
     let script = FaultScript::parse(text, "reborn", &plan).unwrap_or_else(|error| panic!("{error}"));
     let sees = |bug| {
         plant(bug);
-        wrong(&plan, &script).is_some_and(|why| why.contains("oracle lives"))
+        wrong(&plan, &script).is_some_and(|why| why.contains("oracle incarnations"))
     };
     assert!(sees(Some(PlantedBug::StaleEpochTaken)));
     assert!(!sees(None));

@@ -17,13 +17,13 @@ pub enum Control {
         /// Plane of the link.
         plane: u8,
         /// True if the sender expects an answer.
-        answer_wanted: bool,
+        requests_answer: bool,
         /// Largest frame that the sender accepts, in bytes.
         frame_bytes_max: u16,
         /// Incarnation of the sender.
-        life: u64,
+        incarnation: u64,
         /// Incarnation of the neighbour that the sender last received.
-        heard: u64,
+        received_incarnation: u64,
         /// Options on which both ends must agree.
         options: u32,
     },
@@ -32,7 +32,7 @@ pub enum Control {
         /// Number of the sender's heartbeat.
         number: u32,
         /// Number of the neighbour's last heartbeat.
-        heard: u32,
+        received_number: u32,
         /// State of the link.
         state: &'static str,
         /// Maximum time until the sender's next heartbeat, in intervals.
@@ -45,7 +45,7 @@ pub enum Control {
         /// Member whose links are reported.
         origin: u16,
         /// Incarnation of that member.
-        life: u64,
+        incarnation: u64,
         /// Number of the report.
         number: u32,
         /// Links of the member.
@@ -54,7 +54,7 @@ pub enum Control {
     /// Returns credits.
     Credit {
         /// True if the sender expects an answer.
-        answer_wanted: bool,
+        requests_answer: bool,
     },
     /// Link-level retry: sets the sender's sequence numbers to those of the link header.
     Init {
@@ -93,25 +93,28 @@ impl Control {
                     node: hello.node.0,
                     port: hello.port.0,
                     plane: hello.plane.0,
-                    answer_wanted: hello.answer_wanted,
+                    requests_answer: hello.requests_answer,
                     frame_bytes_max: hello.frame_bytes_max,
-                    life: hello.incarnation.0,
-                    heard: hello.heard.0,
+                    incarnation: hello.incarnation.0,
+                    received_incarnation: hello.received_incarnation.0,
                     options: hello.options,
                 }
             }
             FrameKind::Heartbeat => {
-                let Heartbeat { number, heard, state, intervals, digest } = Heartbeat::read(body)?;
-                Self::Heartbeat { number, heard, state: state.name(), intervals, digest }
+                let Heartbeat { number, received_number, state, intervals, digest } = Heartbeat::read(body)?;
+                Self::Heartbeat { number, received_number, state: state.name(), intervals, digest }
             }
             FrameKind::Report => {
                 let report = LinkReport::read(body)?;
-                let edges =
-                    report.edges.into_iter().map(|(edge, life)| Edge { edge, up: life.is_some() }).collect();
-                let (origin, life, number) = (report.origin.0, report.incarnation.0, report.number);
-                Self::Report { origin, life, number, edges }
+                let edges = report
+                    .edges
+                    .into_iter()
+                    .map(|(edge, incarnation)| Edge { edge, up: incarnation.is_some() })
+                    .collect();
+                let (origin, incarnation, number) = (report.origin.0, report.incarnation.0, report.number);
+                Self::Report { origin, incarnation, number, edges }
             }
-            FrameKind::Credit => Self::Credit { answer_wanted: *body.first()? == 1 },
+            FrameKind::Credit => Self::Credit { requests_answer: *body.first()? == 1 },
             FrameKind::LinkInit => Self::Init { number: numbering(body)? },
             FrameKind::LinkInitEcho => Self::Echo { number: numbering(body)? },
             FrameKind::Pause => Self::Pause { quanta: pause_quanta(body)? },

@@ -98,9 +98,9 @@ pub struct FabricFields {
     /// True if the packet is a retransmission.
     pub again: bool,
     /// Incarnation of the source.
-    pub source_life: u32,
+    pub source_incarnation: u32,
     /// Incarnation of the destination, as the source knows it.
-    pub destination_life: u32,
+    pub destination_incarnation: u32,
     /// Packet sequence number.
     pub psn: u32,
     /// Number of the first operation.
@@ -213,8 +213,8 @@ fn fill(described: &mut Described, frame: &Frame<'_>) {
         entropy: header.entropy,
         ack_now: header.ack_now,
         again: header.again,
-        source_life: header.source_incarnation,
-        destination_life: header.destination_incarnation,
+        source_incarnation: header.source_incarnation,
+        destination_incarnation: header.destination_incarnation,
         psn: header.psn,
         first_op: header.first_operation,
         ack: header.ack.map(|ack| AckFields { class: ack.class.name(), psn: ack.psn, op: ack.operation }),

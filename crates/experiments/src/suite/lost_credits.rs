@@ -1,9 +1,9 @@
 //! Experiment 10: effect of lost frames on credits, with and without resynchronisation.
 //!
 //! A lost frame has taken credits. If the receiver uses the sender's count of consumed credits, they return with
-//! the next frame; if it counts arrivals, they are lost. The books of both ends must balance in both cases.
+//! the next frame; if it counts arrivals, they are lost. The credits of both ends must add up in both cases.
 
-use rackloom_protocol::link::credits::Books;
+use rackloom_protocol::link::credits::CreditBalance;
 use rackloom_protocol::{Channel, Inspect, Instant, NodeId, PortId};
 
 use crate::answer;
@@ -90,7 +90,7 @@ fn rack(resync: bool, link: &str) -> String {
     )
 }
 
-/// Returns the leaked credits of the books once the rack is at rest. The books are checked to balance.
+/// Returns the leaked credits once the rack is at rest. The balance is checked.
 fn leaked_credits(seed: u64, lost: u64, resync: bool) -> Result<Measured, String> {
     let numbers: Vec<_> = (1..=lost).map(|nth| (nth * 10).to_string()).collect();
     let link = format!(
@@ -107,10 +107,10 @@ fn leaked_credits(seed: u64, lost: u64, resync: bool) -> Result<Measured, String
         let link = stage.simulation.endpoint(NodeId(node)).link(PortId(0));
         link.map(|link| *link.credits(Channel(0))).ok_or("a pair has a link")
     };
-    let books = Books::of(&credits(0)?, &credits(1)?, 0).ok_or("credits came from nowhere")?;
-    let Books { available, under_way, held, returning, leaked } = books;
-    if u64::from(available + under_way + held + returning + leaked) != LIMIT {
-        return Err(format!("the books do not balance: {books:?}"));
+    let balance = CreditBalance::of(&credits(0)?, &credits(1)?, 0).ok_or("credits came from nowhere")?;
+    let CreditBalance { available, in_flight, held, returning, leaked } = balance;
+    if u64::from(available + in_flight + held + returning + leaked) != LIMIT {
+        return Err(format!("the credits do not add up: {balance:?}"));
     }
     Ok(f64::from(leaked).into())
 }

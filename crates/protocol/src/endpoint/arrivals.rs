@@ -95,9 +95,9 @@ impl Endpoint {
             return Err(DropReason::Stranger);
         }
         let source = self.forwarder.incarnation(header.source).ok_or(DropReason::StaleIncarnation)?;
-        let is_for_this_life = self.config().incarnation.tag() == header.destination_incarnation
+        let is_for_this_incarnation = self.config().incarnation.tag() == header.destination_incarnation
             || is_planted(PlantedBug::StaleEpochTaken);
-        if source.tag() != header.source_incarnation || !is_for_this_life {
+        if source.tag() != header.source_incarnation || !is_for_this_incarnation {
             return Err(DropReason::StaleIncarnation);
         }
         Ok(source)

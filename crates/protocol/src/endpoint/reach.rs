@@ -21,7 +21,7 @@ impl Endpoint {
             return;
         }
         while let Some(node) = self.forwarder.new_incarnations.pop() {
-            self.meet_new_life(node);
+            self.meet_new_incarnation(node);
         }
         if !core::mem::take(&mut self.forwarder.routes_changed) {
             return;
@@ -90,7 +90,7 @@ impl Endpoint {
         self.queue_ack(peer);
     }
 
-    fn meet_new_life(&mut self, node: NodeId) {
+    fn meet_new_incarnation(&mut self, node: NodeId) {
         let Some(incarnation) = self.forwarder.incarnation(node) else { return };
         let Some(mut old) = self.peers[node.index()].take() else { return };
         if old.incarnation == incarnation {

@@ -112,7 +112,7 @@ impl Forwarder {
             let template = self.own_hello();
             let link = &mut self.links[port.index()];
             let mut hello = link.hello(template, port);
-            (hello.heard, hello.answer_wanted) = link.send_hello(now);
+            (hello.received_incarnation, hello.requests_answer) = link.send_hello(now);
             hello.write(&mut out[FABRIC..FABRIC + HELLO_BYTES]);
             return Some(self.finish_control(port, Channel(0), out, FrameKind::Hello, HELLO_BYTES, true));
         }

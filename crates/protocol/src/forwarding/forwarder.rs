@@ -42,7 +42,7 @@ pub struct Forwarder {
     pub(super) table: Table,
     pub(super) table_is_stale: bool,
     /// Members with reports that the table does not include yet.
-    pub(super) heard: Vec<NodeId>,
+    pub(super) reported: Vec<NodeId>,
     /// Members whose reachability the next change of the table checks.
     pub(super) reach_check: ReachCheck,
     pub(super) reached: Vec<bool>,
@@ -132,7 +132,7 @@ impl Forwarder {
             reports: Reports::new(config.graph.clone(), config.node, config.incarnation),
             table: Table::new(config.graph.clone()),
             table_is_stale: false,
-            heard: Vec::new(),
+            reported: Vec::new(),
             reach_check: ReachCheck::All,
             reached: alloc::vec![false; config.graph.members.len()],
             start: super::start_phase::Start::default(),

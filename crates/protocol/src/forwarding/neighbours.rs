@@ -9,7 +9,7 @@ use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::credits::is_ahead;
 use crate::link::state::LinkState;
 use crate::link::{Greeting, Link, Move};
-use crate::route::reports::News;
+use crate::route::reports::ReportEffect;
 use crate::route::table::Found;
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello, IncarnationMark, LinkReport};
@@ -34,7 +34,7 @@ impl Forwarder {
         }
         self.trust.renew();
         match self.links[port.index()].receive_hello(now, &hello, &mine) {
-            Greeting::Stranger => Err(DropReason::Stranger),
+            Greeting::Unexpected => Err(DropReason::Stranger),
             Greeting::Stale => Err(DropReason::StaleLink),
             Greeting::Accepted(moved) => {
                 if let Some(moved) = moved {
@@ -129,16 +129,16 @@ impl Forwarder {
         let live = live_ports(&self.links);
         self.ready.fill();
         match self.reports.receive(report, Some(port), live.into_iter()) {
-            News::Malformed => return Err(DropReason::Malformed),
-            News::Old => return Ok(()),
-            News::NewIncarnation => {
+            ReportEffect::Malformed => return Err(DropReason::Malformed),
+            ReportEffect::Old => return Ok(()),
+            ReportEffect::NewIncarnation => {
                 self.trust.renew();
                 self.new_incarnations.push(origin);
             }
-            News::Changed => {}
+            ReportEffect::Changed => {}
         }
         self.table_is_stale = true;
-        self.heard.push(origin);
+        self.reported.push(origin);
         if is_departure {
             self.handle_departure(now, origin);
         }
@@ -175,10 +175,10 @@ impl Forwarder {
             node: self.config.node,
             port: PortId(0),
             plane: Plane(0),
-            answer_wanted: false,
+            requests_answer: false,
             frame_bytes_max: self.config.frame_bytes_max,
             incarnation: self.config.incarnation,
-            heard: Incarnation(0),
+            received_incarnation: Incarnation(0),
             options: u32::from(self.config.end_to_end_check),
         }
     }
@@ -245,9 +245,9 @@ impl Forwarder {
         if !core::mem::take(&mut self.table_is_stale) {
             return;
         }
-        let Self { table, reports, links, config, own_ports, heard, .. } = self;
+        let Self { table, reports, links, config, own_ports, reported, .. } = self;
         let (own, edges) = (config.node, &config.graph.edges);
-        table.compute(own, own_ports, heard, |edge| {
+        table.compute(own, own_ports, reported, |edge| {
             let ends = &edges[usize::from(edge)];
             let own_port = if ends.a == own {
                 ends.a_port
@@ -259,7 +259,7 @@ impl Forwarder {
             let link = &links[own_port.index()];
             link.is_whole() && reports.neighbour_reports_up(edge, link.neighbour_incarnation())
         });
-        self.heard.clear();
+        self.reported.clear();
         self.routes_changed = true;
         let found = self.table.take_found();
         let must_ask_all =

@@ -11,7 +11,7 @@ use crate::per_channel::PerChannel;
 use crate::time::Instant;
 
 /// Longer than any run; it can still be added to an `Instant` without overflow.
-const PATIENCE_WITHOUT_CREDITS_NS: u64 = 1 << 62;
+const PROBE_NEVER_NS: u64 = 1 << 62;
 
 /// Counters of one channel, and the frame that waits for its credits.
 #[derive(Clone, Debug)]
@@ -40,17 +40,17 @@ impl Account {
 #[derive(Clone, Debug)]
 pub struct Accounts {
     accounts: PerChannel<Account>,
-    patience_ns: u64,
+    probe_after_ns: u64,
 }
 
 impl Accounts {
     /// Returns accounts for `count` channels with all credits free.
     #[must_use]
-    pub fn new(config: &PortConfig, count: usize, patience_ns: u64) -> Self {
+    pub fn new(config: &PortConfig, count: usize, probe_after_ns: u64) -> Self {
         // With pauses, data never waits for credits, so no updates are needed.
-        let (updates, patience_ns) = match config.pause {
-            Some(_) => (CreditUpdates { spacing: u32::MAX, resync: true }, PATIENCE_WITHOUT_CREDITS_NS),
-            None => (config.updates, patience_ns),
+        let (updates, probe_after_ns) = match config.pause {
+            Some(_) => (CreditUpdates { spacing: u32::MAX, resync: true }, PROBE_NEVER_NS),
+            None => (config.updates, probe_after_ns),
         };
         let account = |channel| Account {
             credits: Credits::new(config.credits_of(channel, count), updates),
@@ -58,7 +58,7 @@ impl Accounts {
             probe_at: Instant::NEVER,
             awaited: 0,
         };
-        Self { accounts: PerChannel::new(count, account), patience_ns }
+        Self { accounts: PerChannel::new(count, account), probe_after_ns }
     }
 
     /// Number of accounts. It is 1 if all channels of the rack share the buffers.
@@ -123,7 +123,7 @@ impl Accounts {
         assert!(account.awaited > 0, "a frame that costs nothing waits for credits");
         let begins = account.probe_at == Instant::NEVER;
         if begins {
-            account.probe_at = now + self.patience_ns;
+            account.probe_at = now + self.probe_after_ns;
         }
         begins
     }
@@ -167,7 +167,7 @@ impl Accounts {
         if asks {
             // If all credits are free, the waiting frame took another path, and this request is the last.
             let is_last = account.credits.is_all_free();
-            account.probe_at = if is_last { Instant::NEVER } else { now + self.patience_ns };
+            account.probe_at = if is_last { Instant::NEVER } else { now + self.probe_after_ns };
         }
         (channel, asks)
     }

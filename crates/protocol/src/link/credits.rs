@@ -210,11 +210,11 @@ pub struct CreditCounters {
 
 /// Distribution of all credits of one link direction at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Books {
+pub struct CreditBalance {
     /// Free, as the sender counts.
     pub available: u32,
     /// Taken by frames in flight, as the caller has counted them.
-    pub under_way: u32,
+    pub in_flight: u32,
     /// Taken by frames that the receiver holds.
     pub held: u32,
     /// Free, but not yet announced to the sender.
@@ -223,26 +223,26 @@ pub struct Books {
     pub leaked: u32,
 }
 
-impl Books {
-    /// Computes the distribution of one direction. `under_way` is the cost of all data frames that have left the
+impl CreditBalance {
+    /// Computes the distribution of one direction. `in_flight` is the cost of all data frames that have left the
     /// sender, that the receiver has not taken, and that may still arrive.
     ///
     /// Returns `None` if the parts exceed the limit. Otherwise they add up to the limit.
     #[must_use]
-    pub fn of(sender: &Credits, receiver: &Credits, under_way: u32) -> Option<Self> {
-        Self::of_counters(&sender.counters(), &receiver.counters(), under_way)
+    pub fn of(sender: &Credits, receiver: &Credits, in_flight: u32) -> Option<Self> {
+        Self::of_counters(&sender.counters(), &receiver.counters(), in_flight)
     }
 
-    /// Computes the distribution from the counters of both ends, as [`Books::of`] does.
+    /// Computes the distribution from the counters of both ends, as [`CreditBalance::of`] does.
     #[must_use]
-    pub fn of_counters(sender: &CreditCounters, receiver: &CreditCounters, under_way: u32) -> Option<Self> {
+    pub fn of_counters(sender: &CreditCounters, receiver: &CreditCounters, in_flight: u32) -> Option<Self> {
         let outstanding = sender.consumed.wrapping_sub(sender.neighbour_freed);
         let returning = receiver.freed.wrapping_sub(sender.neighbour_freed);
-        let parts = [returning, receiver.held, under_way];
+        let parts = [returning, receiver.held, in_flight];
         let accounted = parts.iter().try_fold(0u32, |sum, part| sum.checked_add(*part))?;
         Some(Self {
             available: sender.limit.checked_sub(outstanding)?,
-            under_way,
+            in_flight,
             held: receiver.held,
             returning,
             leaked: outstanding.checked_sub(accounted)?,
@@ -304,36 +304,36 @@ mod tests {
         let (mut sender, mut receiver) = (leaking(), leaking());
         let _lost = sender.consume(3);
         receiver.receive(sender.consume(2), 0);
-        assert_eq!(Books::of(&sender, &receiver, 2).map(|books| books.leaked), Some(3));
+        assert_eq!(CreditBalance::of(&sender, &receiver, 2).map(|balance| balance.leaked), Some(3));
         receiver.count_arrival(2);
         sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 5);
-        let books = Books { available: 5, under_way: 0, held: 0, returning: 0, leaked: 3 };
-        assert_eq!(Books::of(&sender, &receiver, 0), Some(books));
+        let balance = CreditBalance { available: 5, in_flight: 0, held: 0, returning: 0, leaked: 3 };
+        assert_eq!(CreditBalance::of(&sender, &receiver, 0), Some(balance));
     }
 
     #[test]
-    fn books_balance_wherever_the_credits_are_and_not_if_some_come_from_nowhere() {
+    fn the_balance_holds_wherever_the_credits_are_and_not_if_some_come_from_nowhere() {
         let (mut sender, mut receiver) = (fresh(), fresh());
         let header = sender.consume(3);
         let sent = sender.consume(2);
-        let books = |sender: &Credits, receiver: &Credits, under_way| {
-            let books = Books::of(sender, receiver, under_way)?;
-            let Books { available, under_way, held, returning, leaked } = books;
-            assert_eq!(available + under_way + held + returning + leaked, CONFIG.limit);
+        let balance = |sender: &Credits, receiver: &Credits, in_flight| {
+            let balance = CreditBalance::of(sender, receiver, in_flight)?;
+            let CreditBalance { available, in_flight, held, returning, leaked } = balance;
+            assert_eq!(available + in_flight + held + returning + leaked, CONFIG.limit);
             Some((available, held, returning, leaked))
         };
-        assert_eq!(books(&sender, &receiver, 5), Some((3, 0, 0, 0)));
-        assert_eq!(books(&sender, &receiver, 6), None);
+        assert_eq!(balance(&sender, &receiver, 5), Some((3, 0, 0, 0)));
+        assert_eq!(balance(&sender, &receiver, 6), None);
         receiver.receive(header, 0);
         receiver.hold(3);
-        assert_eq!(books(&sender, &receiver, 2), Some((3, 3, 0, 0)));
+        assert_eq!(balance(&sender, &receiver, 2), Some((3, 3, 0, 0)));
         receiver.unhold(3);
-        assert_eq!(books(&sender, &receiver, 2), Some((3, 0, 3, 0)));
-        assert_eq!(books(&sender, &receiver, 0), Some((3, 0, 3, 2)), "the second frame is lost");
+        assert_eq!(balance(&sender, &receiver, 2), Some((3, 0, 3, 0)));
+        assert_eq!(balance(&sender, &receiver, 0), Some((3, 0, 3, 2)), "the second frame is lost");
         receiver.receive(sent, 0);
         sender.receive(0, receiver.announce());
-        assert_eq!(books(&sender, &receiver, 0), Some((8, 0, 0, 0)), "the next header gives all back");
+        assert_eq!(balance(&sender, &receiver, 0), Some((8, 0, 0, 0)), "the next header gives all back");
     }
 
     #[test]

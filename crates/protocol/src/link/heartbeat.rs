@@ -67,7 +67,7 @@ pub struct Heartbeats {
     /// Number of the last heartbeat sent.
     pub sent: u32,
     /// Number of the last heartbeat received.
-    pub heard: u32,
+    pub received_number: u32,
 }
 
 /// A neighbour whose heartbeat is overdue.
@@ -112,7 +112,7 @@ impl Heartbeats {
             excused_ns: 0,
             noticed_late_ns: None,
             sent: 0,
-            heard: 0,
+            received_number: 0,
         }
     }
 
@@ -150,7 +150,7 @@ impl Heartbeats {
         self.late_ns = 0;
         self.excused_ns = 0;
         self.noticed_late_ns = None;
-        self.heard = number;
+        self.received_number = number;
         self.beats += 1;
     }
 
@@ -225,10 +225,9 @@ impl Heartbeats {
     /// Returns the time at which the neighbour is considered dead.
     #[must_use]
     pub fn dead_at(&self) -> Instant {
-        let patience_ns = self.interval_ns * self.miss_max;
-        let put_off_ns =
-            self.late_ns.min(patience_ns).max(self.excused_ns) + self.noticed_late_ns.unwrap_or(0);
-        self.last_received + (self.rest_ns() + patience_ns + put_off_ns)
+        let miss_ns = self.interval_ns * self.miss_max;
+        let put_off_ns = self.late_ns.min(miss_ns).max(self.excused_ns) + self.noticed_late_ns.unwrap_or(0);
+        self.last_received + (self.rest_ns() + miss_ns + put_off_ns)
     }
 
     /// Returns true if a heartbeat is overdue.

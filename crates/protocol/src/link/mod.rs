@@ -81,7 +81,7 @@ pub struct Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Greeting {
     /// The Hello is from an unexpected member or contradicts the plan.
-    Stranger,
+    Unexpected,
     /// The Hello is of an earlier incarnation than the current one.
     Stale,
     /// The Hello is accepted. The link's state may have changed.
@@ -218,11 +218,11 @@ impl Link {
             && hello.options == mine.options | self.options()
             && hello.frame_bytes_max == mine.frame_bytes_max;
         if !expected {
-            return Greeting::Stranger;
+            return Greeting::Unexpected;
         }
         let mut moved = None;
         // W-89: an incarnation that has not proven anything may be forged.
-        let is_echo = hello.heard == mine.incarnation;
+        let is_echo = hello.received_incarnation == mine.incarnation;
         match self.neighbour {
             Some(known) if hello.incarnation == known => {}
             Some(known) if hello.incarnation < known && (self.is_confirmed || !is_echo) => {
@@ -242,7 +242,7 @@ impl Link {
             }
             None => self.begin_session(hello.incarnation),
         }
-        if hello.answer_wanted {
+        if hello.requests_answer {
             self.answer_owed = true;
         }
         self.is_confirmed |= is_echo;
@@ -260,7 +260,7 @@ impl Link {
         self.generation = self.generation.wrapping_add(1);
         self.sequence_sent = 0;
         self.sequence_received = 0;
-        self.heartbeats.heard = 0;
+        self.heartbeats.received_number = 0;
         if let Some(retry) = &mut self.retry {
             retry.begin_session();
         }
@@ -336,7 +336,7 @@ impl Link {
     /// heartbeats.
     fn counts_as_proof(&self, heartbeat: &Heartbeat) -> bool {
         let willing = matches!(heartbeat.state, LinkState::Probing | LinkState::Up | LinkState::Suspect);
-        willing && self.heartbeats.sent.wrapping_sub(heartbeat.heard) <= 2
+        willing && self.heartbeats.sent.wrapping_sub(heartbeat.received_number) <= 2
     }
 
     // W-50
@@ -544,7 +544,13 @@ impl Link {
     pub fn send_heartbeat(&mut self, now: Instant, frames: u64, agrees: bool, digest: u32) -> Heartbeat {
         let may_rest = self.state == LinkState::Up && agrees && self.heartbeats.is_quiet(frames);
         let (number, intervals) = self.heartbeats.send(now, frames, may_rest);
-        Heartbeat { number, heard: self.heartbeats.heard, state: self.state, intervals, digest }
+        Heartbeat {
+            number,
+            received_number: self.heartbeats.received_number,
+            state: self.state,
+            intervals,
+            digest,
+        }
     }
 
     /// Returns the time at which `handle_timeout` must be called or a control frame is due.

@@ -20,13 +20,13 @@ const QUEUE_ROOM_KEPT: usize = 64;
 
 /// Order and identity of the newest report of a member, without its links.
 #[derive(Clone, Copy, Debug)]
-struct Heard {
+struct LatestReport {
     incarnation: Incarnation,
     number: u32,
     is_departure: bool,
 }
 
-impl Heard {
+impl LatestReport {
     fn of(report: &LinkReport) -> Self {
         let LinkReport { incarnation, number, is_departure, .. } = *report;
         Self { incarnation, number, is_departure }
@@ -61,10 +61,10 @@ impl Heard {
 #[derive(Debug)]
 pub struct Reports {
     own: NodeId,
-    own_life: IncarnationMark,
+    own_mark: IncarnationMark,
     graph: SharedGraph,
     /// Newest report of each member.
-    latest: Vec<Option<Heard>>,
+    latest: Vec<Option<LatestReport>>,
     /// Last report of either end of an edge: the incarnation of the other end to which it carries data, if it does.
     reported_up: Vec<[Option<IncarnationMark>; 2]>,
     queued: Vec<VecDeque<NodeId>>,
@@ -73,7 +73,7 @@ pub struct Reports {
 
 /// Result of a received report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum News {
+pub enum ReportEffect {
     /// Already received, or older than the present one.
     Old,
     /// The links of the origin have changed.
@@ -90,7 +90,7 @@ impl Reports {
     pub fn new(graph: SharedGraph, own: NodeId, incarnation: Incarnation) -> Self {
         Self {
             own,
-            own_life: IncarnationMark::of(incarnation),
+            own_mark: IncarnationMark::of(incarnation),
             latest: vec![None; graph.members.len()],
             reported_up: vec![[None; 2]; graph.edges.len()],
             queued: vec![VecDeque::new(); graph.links(own).len()],
@@ -132,7 +132,7 @@ impl Reports {
         let edge = usize::from(edge);
         let ends = &self.graph.edges[edge];
         let neighbour = if ends.a == self.own { ends.b } else { ends.a };
-        self.reported_up[edge][self.end(edge, neighbour)] == Some(self.own_life)
+        self.reported_up[edge][self.end(edge, neighbour)] == Some(self.own_mark)
             && self.incarnation(neighbour) == met
     }
 
@@ -144,35 +144,35 @@ impl Reports {
         report: LinkReport,
         from: Option<PortId>,
         live: impl Iterator<Item = PortId>,
-    ) -> News {
+    ) -> ReportEffect {
         let origin = report.origin;
         let is_its_own = |edge: u16| {
             let ends = self.graph.edges.get(usize::from(edge));
             ends.is_some_and(|ends| [ends.a, ends.b].contains(&origin))
         };
         if !report.edges.iter().all(|(edge, _)| is_its_own(*edge)) {
-            return News::Malformed;
+            return ReportEffect::Malformed;
         }
-        let Some(slot) = self.latest.get_mut(report.origin.index()) else { return News::Malformed };
-        let heard = Heard::of(&report);
-        let news = match slot {
-            Some(known) if heard.is_not_newer(known) => return News::Old,
-            Some(known) if heard.incarnation > known.incarnation => News::NewIncarnation,
-            Some(_) => News::Changed,
-            None => News::NewIncarnation,
+        let Some(slot) = self.latest.get_mut(report.origin.index()) else { return ReportEffect::Malformed };
+        let latest = LatestReport::of(&report);
+        let effect = match slot {
+            Some(known) if latest.is_not_newer(known) => return ReportEffect::Old,
+            Some(known) if latest.incarnation > known.incarnation => ReportEffect::NewIncarnation,
+            Some(_) => ReportEffect::Changed,
+            None => ReportEffect::NewIncarnation,
         };
         if let Some(known) = slot {
             self.digest ^= known.fingerprint(origin);
         }
-        self.digest ^= heard.fingerprint(origin);
-        *slot = Some(heard);
+        self.digest ^= latest.fingerprint(origin);
+        *slot = Some(latest);
         self.note_edges(&report);
         for port in live {
             if Some(port) != from && !self.receives_directly(port, origin) {
                 self.queue(port, origin);
             }
         }
-        news
+        effect
     }
 
     fn note_edges(&mut self, report: &LinkReport) {
@@ -250,7 +250,7 @@ impl Reports {
         if queue.is_empty() && queue.capacity() > QUEUE_ROOM_KEPT {
             *queue = VecDeque::new();
         }
-        let Heard { incarnation, number, is_departure } = self.latest[origin.index()]?;
+        let LatestReport { incarnation, number, is_departure } = self.latest[origin.index()]?;
         let edges = self.said(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
         Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
@@ -292,36 +292,39 @@ mod tests {
     fn newer_reports_win_and_older_ones_change_nothing() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let live = || [PortId(0), PortId(1)].into_iter();
-        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), News::NewIncarnation);
-        assert_eq!(reports.receive(report(5, 2, false), Some(PortId(0)), live()), News::Changed);
+        assert_eq!(
+            reports.receive(report(5, 1, true), Some(PortId(0)), live()),
+            ReportEffect::NewIncarnation
+        );
+        assert_eq!(reports.receive(report(5, 2, false), Some(PortId(0)), live()), ReportEffect::Changed);
         let digest = reports.digest();
-        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), News::Old);
-        assert_eq!(reports.receive(report(4, 9, true), Some(PortId(0)), live()), News::Old);
+        assert_eq!(reports.receive(report(5, 1, true), Some(PortId(0)), live()), ReportEffect::Old);
+        assert_eq!(reports.receive(report(4, 9, true), Some(PortId(0)), live()), ReportEffect::Old);
         assert!(!reports.neighbour_reports_up(0, Some(Incarnation(5))));
         assert_eq!(reports.digest(), digest);
         assert!(!reports.is_waiting(PortId(0)), "not told back to where it came from");
         assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
-        assert_eq!(reports.receive(report(6, 1, true), None, live()), News::NewIncarnation);
+        assert_eq!(reports.receive(report(6, 1, true), None, live()), ReportEffect::NewIncarnation);
     }
 
     // W-18
     #[test]
     fn every_number_has_a_newer_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |number: u32| reports.receive(report(5, number, true), None, core::iter::empty());
-        assert_eq!(hear(u32::MAX - (1 << 31)), News::NewIncarnation);
-        assert_eq!(hear(u32::MAX), News::Old, "half of the circle away");
-        assert_eq!(hear(u32::MAX - 1), News::Changed);
-        assert_eq!(hear(u32::MAX), News::Changed);
-        assert_eq!(hear(0), News::Changed);
-        assert_eq!(hear(u32::MAX), News::Old);
+        let mut receive = |number: u32| reports.receive(report(5, number, true), None, core::iter::empty());
+        assert_eq!(receive(u32::MAX - (1 << 31)), ReportEffect::NewIncarnation);
+        assert_eq!(receive(u32::MAX), ReportEffect::Old, "half of the circle away");
+        assert_eq!(receive(u32::MAX - 1), ReportEffect::Changed);
+        assert_eq!(receive(u32::MAX), ReportEffect::Changed);
+        assert_eq!(receive(0), ReportEffect::Changed);
+        assert_eq!(receive(u32::MAX), ReportEffect::Old);
     }
 
     // W-63
     #[test]
     fn a_link_that_is_up_with_another_incarnation_is_not_up_with_this_one() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, incarnation: u64, edges: &[(u16, Option<u64>)]| {
+        let mut receive = |origin: u16, incarnation: u64, edges: &[(u16, Option<u64>)]| {
             let edges = edges.iter().map(|(edge, of)| {
                 (*edge, of.map(|incarnation| IncarnationMark::of(Incarnation(incarnation))))
             });
@@ -333,27 +336,31 @@ mod tests {
             );
             (reports.neighbour_reports_up(0, Some(Incarnation(11))), reports.both_report_up(2))
         };
-        assert_eq!(hear(3, 20, &[(2, Some(10))]), (false, false), "member 1 is not known yet");
+        assert_eq!(receive(3, 20, &[(2, Some(10))]), (false, false), "member 1 is not known yet");
         assert_eq!(
-            hear(1, 10, &[(0, Some(7)), (2, Some(20))]),
+            receive(1, 10, &[(0, Some(7)), (2, Some(20))]),
             (false, true),
-            "the link has met life 11 of member 1"
+            "the link has met incarnation 11 of member 1"
         );
         assert_eq!(
-            hear(1, 11, &[(0, Some(6)), (2, Some(20))]),
+            receive(1, 11, &[(0, Some(6)), (2, Some(20))]),
             (false, false),
-            "it means life 6, and member 3 life 10"
+            "it means incarnation 6, and member 3 incarnation 10"
         );
-        assert_eq!(hear(3, 21, &[(2, Some(11))]), (false, false), "member 1 means life 20 of member 3");
-        assert_eq!(hear(3, 22, &[(2, None)]), (false, false));
-        assert_eq!(hear(3, 23, &[(2, Some(11))]), (false, false));
+        assert_eq!(
+            receive(3, 21, &[(2, Some(11))]),
+            (false, false),
+            "member 1 means incarnation 20 of member 3"
+        );
+        assert_eq!(receive(3, 22, &[(2, None)]), (false, false));
+        assert_eq!(receive(3, 23, &[(2, Some(11))]), (false, false));
     }
 
     // W-63
     #[test]
     fn a_link_counts_when_both_mean_each_other() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut hear = |origin: u16, incarnation: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
+        let mut receive = |origin: u16, incarnation: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
             let origin = NodeId(origin);
             reports.receive(
                 LinkReport { origin, edges, ..report(incarnation, 1, true) },
@@ -362,8 +369,8 @@ mod tests {
             );
         };
         let mark = |incarnation: u64| Some(IncarnationMark::of(Incarnation(incarnation)));
-        hear(1, 11, vec![(0, Some(OWN_MARK)), (2, mark(20))]);
-        hear(3, 20, vec![(2, mark(11))]);
+        receive(1, 11, vec![(0, Some(OWN_MARK)), (2, mark(20))]);
+        receive(3, 20, vec![(2, mark(11))]);
         assert!(reports.neighbour_reports_up(0, Some(Incarnation(11))) && reports.both_report_up(2));
     }
 
@@ -383,7 +390,7 @@ mod tests {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let mut strange = report(1, 1, true);
         strange.edges.push((1, Some(OWN_MARK)));
-        assert_eq!(reports.receive(strange, None, core::iter::empty()), News::Malformed);
+        assert_eq!(reports.receive(strange, None, core::iter::empty()), ReportEffect::Malformed);
         assert_eq!(reports.digest(), 0);
     }
 }

@@ -76,13 +76,13 @@ impl Table {
     }
 
     /// Updates the table. `ports` are the member's own (port, edge, neighbour), equal in all calls. `live` returns
-    /// true for edges that count. Since the last call only the member's own edges and those of members in `heard` may
+    /// true for edges that count. Since the last call only the member's own edges and those of members in `reported` may
     /// have changed.
     pub fn compute(
         &mut self,
         own: NodeId,
         ports: &[(PortId, u16, NodeId)],
-        heard: &[NodeId],
+        reported: &[NodeId],
         live: impl Fn(u16) -> bool,
     ) {
         if self.edges_out.is_empty() {
@@ -90,7 +90,7 @@ impl Table {
         }
         let (mut begins, mut ends) = (Vec::new(), false);
         let graph = self.graph.clone();
-        let of_others = heard.iter().flat_map(|member| graph.links(*member)).map(|(edge, _)| *edge);
+        let of_others = reported.iter().flat_map(|member| graph.links(*member)).map(|(edge, _)| *edge);
         for edge in ports.iter().map(|(_, edge, _)| *edge).chain(of_others) {
             let is_live = live(edge);
             let was_live = core::mem::replace(&mut self.live[usize::from(edge)], is_live);
@@ -379,15 +379,15 @@ mod tests {
             grown.compute(NodeId(0), &ports, &[], |_| false);
             assert_eq!(grown.take_found(), Found::Anew);
             for _ in 0..40 {
-                let mut heard = Vec::new();
+                let mut reported = Vec::new();
                 for _ in 0..1 + random(3) {
                     let edge = random(live.len());
                     // More links come than go.
                     live[edge] = random(4) != 0;
                     // Of either end.
-                    heard.push([graph.edges[edge].a, graph.edges[edge].b][random(2)]);
+                    reported.push([graph.edges[edge].a, graph.edges[edge].b][random(2)]);
                 }
-                grown.compute(NodeId(0), &ports, &heard, |edge| live[usize::from(edge)]);
+                grown.compute(NodeId(0), &ports, &reported, |edge| live[usize::from(edge)]);
                 let found = grown.take_found();
                 for (member, before) in routes.iter_mut().enumerate() {
                     let now: Vec<_> = grown.ports(NodeId(member as u16)).collect();

@@ -54,13 +54,13 @@ pub struct Hello {
     /// Plane of the link.
     pub plane: Plane,
     /// True if the sender requests an answer.
-    pub answer_wanted: bool,
+    pub requests_answer: bool,
     /// Largest frame that the sender accepts, in bytes.
     pub frame_bytes_max: u16,
     /// Incarnation of the sender.
     pub incarnation: Incarnation,
     /// Incarnation of the receiver as last received by the sender; zero if none.
-    pub heard: Incarnation,
+    pub received_incarnation: Incarnation,
     /// Hash of the settings that both ends must share.
     pub options: u32,
 }
@@ -71,10 +71,10 @@ impl Hello {
         put_u16(body, 0, self.node.0);
         put_u16(body, 2, self.port.0);
         body[4] = self.plane.0;
-        body[5] = u8::from(self.answer_wanted);
+        body[5] = u8::from(self.requests_answer);
         put_u16(body, 6, self.frame_bytes_max);
         put_u64(body, 8, self.incarnation.0);
-        put_u64(body, 16, self.heard.0);
+        put_u64(body, 16, self.received_incarnation.0);
         put_u32(body, 24, self.options);
     }
 
@@ -85,10 +85,10 @@ impl Hello {
             node: NodeId(u16_at(body, 0)),
             port: PortId(u16_at(body, 2)),
             plane: Plane(body[4]),
-            answer_wanted: body[5] != 0,
+            requests_answer: body[5] != 0,
             frame_bytes_max: u16_at(body, 6),
             incarnation: Incarnation(u64_at(body, 8)),
-            heard: Incarnation(u64_at(body, 16)),
+            received_incarnation: Incarnation(u64_at(body, 16)),
             options: u32_at(body, 24),
         })
     }
@@ -100,7 +100,7 @@ pub struct Heartbeat {
     /// Sequence number of the sender's heartbeats on this link.
     pub number: u32,
     /// Last heartbeat number received from the other end.
-    pub heard: u32,
+    pub received_number: u32,
     /// State of the link as seen by the sender.
     pub state: LinkState,
     /// Largest number of intervals until the sender's next heartbeat.
@@ -113,7 +113,7 @@ impl Heartbeat {
     /// Writes the body.
     pub fn write(&self, body: &mut [u8]) {
         put_u32(body, 0, self.number);
-        put_u32(body, 4, self.heard);
+        put_u32(body, 4, self.received_number);
         put_u16(body, 8, self.state as u16);
         put_u16(body, 10, self.intervals);
         put_u32(body, 12, self.digest);
@@ -127,7 +127,7 @@ impl Heartbeat {
         }
         Some(Self {
             number: u32_at(body, 0),
-            heard: u32_at(body, 4),
+            received_number: u32_at(body, 4),
             state: *LinkState::ALL.get(usize::from(u16_at(body, 8)))?,
             intervals: u16_at(body, 10),
             digest: u32_at(body, 12),

@@ -15,13 +15,15 @@ pub fn line(frame: &Frame<'_>) -> String {
         FrameKind::Data | FrameKind::Ack => routed(frame),
         FrameKind::Hello => match Hello::read(frame.body()) {
             Some(hello) => format!(
-                "hello from {} {} {} life {:x} heard {:x}",
-                hello.node, hello.port, hello.plane, hello.incarnation.0, hello.heard.0
+                "hello from {} {} {} incarnation {:x} received {:x}",
+                hello.node, hello.port, hello.plane, hello.incarnation.0, hello.received_incarnation.0
             ),
             None => String::from("hello, malformed"),
         },
         FrameKind::Heartbeat => match Heartbeat::read(frame.body()) {
-            Some(beat) => format!("heartbeat {} heard {} {}", beat.number, beat.heard, beat.state.name()),
+            Some(beat) => {
+                format!("heartbeat {} received {} {}", beat.number, beat.received_number, beat.state.name())
+            }
             None => String::from("heartbeat, malformed"),
         },
         FrameKind::Report => match LinkReport::read(frame.body()) {

@@ -115,10 +115,10 @@ impl Fabric {
         self.seats[node].member.member().port_counters(PortId(port)).clone()
     }
 
-    /// Returns the distribution of credits of each link direction: (edge, from the edge's `a` end, books), of every
+    /// Returns the distribution of credits of each link direction: (edge, from the edge's `a` end, balance), of every
     /// channel. Frames in flight are counted on the wires, independently of the members.
-    pub fn books(&mut self) -> Vec<(usize, bool, Option<link::credits::Books>)> {
-        let mut books = Vec::new();
+    pub fn balances(&mut self) -> Vec<(usize, bool, Option<link::credits::CreditBalance>)> {
+        let mut balance = Vec::new();
         for (index, edge) in self.graph.edges.clone().into_iter().enumerate() {
             for (forward, from, to) in [
                 (true, (edge.a, edge.a_port), (edge.b, edge.b_port)),
@@ -133,12 +133,16 @@ impl Fabric {
                     let kept_under = |named: u8| accounts.kept_under(Channel(named));
                     let is_of_it = |flight: &&Flight| kept_under(flight.4[wire::layout::CHANNEL]) == channel;
                     let flights = self.flights.iter().filter(is_here).filter(is_data).filter(is_of_it);
-                    let under_way = flights.map(|flight| sender.cost(flight.4.len())).sum();
-                    books.push((index, forward, link::credits::Books::of(sender, receiver, under_way)));
+                    let in_flight = flights.map(|flight| sender.cost(flight.4.len())).sum();
+                    balance.push((
+                        index,
+                        forward,
+                        link::credits::CreditBalance::of(sender, receiver, in_flight),
+                    ));
                 }
             }
         }
-        books
+        balance
     }
 
     fn accounts(&mut self, (node, port): (NodeId, PortId)) -> link::accounts::Accounts {

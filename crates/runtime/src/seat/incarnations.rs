@@ -75,7 +75,7 @@ impl Watched {
         let is_used = unused.is_none();
         if *is_successor {
             let is_for_this_incarnation = header.destination_incarnation == *own;
-            verdicts.judge(Oracle::Lives, is_for_this_incarnation || !is_used, || {
+            verdicts.judge(Oracle::Incarnations, is_for_this_incarnation || !is_used, || {
                 format!("{node} used a frame that was sent to an earlier incarnation of it")
             });
         }
@@ -87,7 +87,7 @@ impl Watched {
         }
         source.has_others |= unused == Some(DropReason::StaleIncarnation);
         if source.used.len() > 1 || source.has_others {
-            verdicts.judge(Oracle::Lives, !(is_over && is_used), || {
+            verdicts.judge(Oracle::Incarnations, !(is_over && is_used), || {
                 format!("{node} used a frame of an earlier incarnation of {}", header.source)
             });
         }
@@ -128,7 +128,7 @@ mod tests {
             let unused = (!is_used).then_some(DropReason::StaleIncarnation);
             checks.0.lock().expect("no thread has panicked").see(&header(*source, *destination), unused);
         }
-        checks.verdicts().of(Oracle::Lives).map_or((0, 0), |tally| (tally.looked, tally.broken))
+        checks.verdicts().of(Oracle::Incarnations).map_or((0, 0), |tally| (tally.looked, tally.broken))
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Ledger {
 
     /// Notes a frame that was sent to an earlier incarnation of this node, and whether the node used it.
     pub(crate) fn note_stale_frame(&mut self, now: Instant, node: NodeId, is_used: bool) {
-        self.verdicts.judge(Oracle::Lives, !is_used, || {
+        self.verdicts.judge(Oracle::Incarnations, !is_used, || {
             format!("{node} used a frame at {now:?} that was sent to an earlier incarnation of it")
         });
     }

@@ -169,5 +169,5 @@ fn a_used_stale_frame_violates_only_the_oracle_of_incarnations() {
     ledger.note_stale_frame(NOW, TARGET, false);
     assert_eq!(broken(&ledger), [""; 0]);
     ledger.note_stale_frame(NOW, TARGET, true);
-    assert_eq!(broken(&ledger), ["lives"]);
+    assert_eq!(broken(&ledger), ["incarnations"]);
 }

@@ -103,7 +103,7 @@ impl Simulation {
         }
     }
 
-    fn lives(&self, node: NodeId) -> bool {
+    fn is_live(&self, node: NodeId) -> bool {
         self.seats.get(node.index()).is_some_and(|seat| seat.activity != Activity::Dead)
     }
 
@@ -111,9 +111,9 @@ impl Simulation {
     fn probes(&self) -> Vec<Probe> {
         let is_node = |node: NodeId| matches!(self.seats[node.index()].body, Body::Endpoint(_));
         let living =
-            (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.lives(*node));
+            (0..self.seats.len() as u16).map(NodeId).filter(|node| is_node(*node) && self.is_live(*node));
         let probes = living.flat_map(|initiator| {
-            let targets = rest::nodes_to_read(&self.edges, initiator, is_node, |node| self.lives(node));
+            let targets = rest::nodes_to_read(&self.edges, initiator, is_node, |node| self.is_live(node));
             targets.into_iter().map(move |target| (initiator, target))
         });
         let probe = |(number, (initiator, target))| {
@@ -183,7 +183,7 @@ impl Simulation {
             }
         };
         let members = (0..self.seats.len() as u16).map(NodeId);
-        members.map(|node| self.lives(node).then(|| of_member(node))).collect()
+        members.map(|node| self.is_live(node).then(|| of_member(node))).collect()
     }
 
     fn judged(&self, probes: &[Probe]) -> Verdicts {

@@ -52,10 +52,10 @@ impl Gate {
             return self.begin_session(now, PauseStimulus::Resume, config);
         }
         self.expires_at = now + config.pause_ns(quanta);
-        let heard = self.begin_session(now, PauseStimulus::Pause, config);
+        let shift = self.begin_session(now, PauseStimulus::Pause, config);
         // Without a response delay a pause takes effect at once.
-        let is_at_once = heard.is_some() && config.response_delay_ns == 0;
-        if is_at_once { self.begin_session(now, PauseStimulus::Responded, config) } else { heard }
+        let is_at_once = shift.is_some() && config.response_delay_ns == 0;
+        if is_at_once { self.begin_session(now, PauseStimulus::Responded, config) } else { shift }
     }
 
     /// Handles the passage of time. `data_waits` states if data waits on this channel.
