@@ -2,6 +2,9 @@
 //!
 //! Operations become segments that are applied in random order. Only fences, signals and flushes delay anything. So a
 //! litmus that passes here does not pass by luck. A litmus that passes in spite of a [`Defect`] is useless.
+//!
+//! The simulator does not replace it. The simulator runs the real core, which breaks no rule; here each of 29 rules is broken once, and the litmus must
+//! fail for each.
 
 mod fabric;
 mod messages;
