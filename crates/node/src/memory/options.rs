@@ -156,6 +156,7 @@ pub struct PoolUsage {
 ///
 /// `Send` and `Sync`: plain data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PagePreference {
     /// The system's ordinary pages.
     #[default]
