@@ -10,8 +10,8 @@ use rackloom::fabric::{
 };
 use rackloom::hosts::{HostLink, HostLinkError, MessageSocket, RoutedMessages};
 use rackloom::memory::{
-    AllocateError, DeviceChoice, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, Pages,
-    Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
+    AllocateError, DeviceChoice, FreeRefused, Granted, HostView, MemoryLimits, MemoryOptions, PagePreference,
+    Pages, Placement, PoolUsage, QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
 };
 use rackloom::namespaces::{Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError};
 use rackloom::pool::{Block, BlockRequest, Leak, LeakReport, Pool, PoolError, PoolMemory, PoolOptions};
@@ -52,7 +52,7 @@ types!(BOTH, send_and_sync:
     Clock, WaitPolicy,
     Batch<'static>, CommandQueue, Completion, Driver, Ended, Error, Fabric, Group, GroupOptions, GroupRequest, Node, NodeCounters, Queue, Received,
     Region, RegionOptions, Request<'static, u64>, Slice, Store<'static>,
-    AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, Pages, Placement, PoolUsage,
+    AllocateError, DeviceChoice, FreeRefused, Granted, HostMemory, HostView<'static>, MemoryLimits, MemoryOptions, PagePreference, Pages, Placement, PoolUsage,
     QuotaExceeded, Statistics, TenantLimit, TiersInUse, Usage,
     Bridge, BridgeCable, Cable, CableEnd, NameError, Names, NamespaceError,
     Block, Leak, LeakReport, PoolError, PoolOptions, BlockRequest<'static>,
