@@ -16,7 +16,7 @@ use crate::frames::FrameSlab;
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::link::{Channel, LinkStatistics};
-use crate::payload::{Books, Payload};
+use crate::payload::{Payload, PayloadTable};
 use crate::queue::{EventQueue, QueuedEvent};
 use crate::trace::{Fate, Trace};
 
@@ -42,7 +42,7 @@ pub(crate) struct Fabric {
     pub(crate) queue: EventQueue,
     pub(crate) frames: FrameSlab,
     pub(crate) trace: Trace,
-    books: Rc<Books>,
+    payload_table: Rc<PayloadTable>,
     channels: Vec<Channel>,
     hook: Option<FrameHook>,
     witness: Option<Box<dyn FrameWitness>>,
@@ -60,11 +60,11 @@ impl Fabric {
         crossing: ForwardingPlan,
         seed: u64,
         room_bytes: usize,
-        books: Rc<Books>,
+        payload_table: Rc<PayloadTable>,
     ) -> Self {
-        books.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
+        payload_table.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
         let seals = |link: &LinkPlan| link.profile.llr.is_some() || !link.updates.resync;
-        books.is_summed.set(has_checks && links.iter().any(seals));
+        payload_table.is_summed.set(has_checks && links.iter().any(seals));
         let mut channels = Vec::with_capacity(links.len() * 2);
         for link in links {
             let (a, b) = ((link.edge.a, link.edge.a_port), (link.edge.b, link.edge.b_port));
@@ -79,8 +79,8 @@ impl Fabric {
             shortest_ns: shortest_ps / 1_000,
             has_holds: links.iter().any(|link| link.profile.reorder > 0.0),
             queue: EventQueue::default(),
-            frames: FrameSlab::new(room_bytes, Rc::clone(&books)),
-            books,
+            frames: FrameSlab::new(room_bytes, Rc::clone(&payload_table)),
+            payload_table,
             trace: Trace::default(),
             channels,
             hook: None,
@@ -129,7 +129,7 @@ impl Fabric {
 
     /// Stores complete frames from now on: a reader or a fault needs frames in flight with all their bytes.
     pub(crate) fn keep_whole(&self) {
-        self.books.is_watched.set(true);
+        self.payload_table.is_watched.set(true);
     }
 
     pub(crate) fn set_hook(&mut self, hook: FrameHook) {
@@ -139,7 +139,7 @@ impl Fabric {
 
     pub(crate) fn set_witness(&mut self, witness: Box<dyn FrameWitness>) {
         // Frames stay as short as without a witness, so that the hash of the run is the same. The witness is shown the lent bytes.
-        self.books.is_witnessed.set(true);
+        self.payload_table.is_witnessed.set(true);
         self.witness = Some(witness);
     }
 
@@ -151,7 +151,7 @@ impl Fabric {
 
     /// Removes the observers of frames.
     pub(crate) fn dismiss_witness(&mut self) {
-        self.books.is_witnessed.set(false);
+        self.payload_table.is_witnessed.set(false);
         self.witness = None;
     }
 
@@ -313,13 +313,13 @@ impl Fabric {
     /// Sets the bytes that the frame in the channel's room borrows from its sender's memory.
     pub(crate) fn load(&mut self, id: ChannelId, payload: Payload, is_whole: bool) {
         if let Some(room) = self.channel(id).room {
-            self.frames.load(room, payload, is_whole || self.books.is_watched.get());
+            self.frames.load(room, payload, is_whole || self.payload_table.is_watched.get());
         }
     }
 
     /// Returns the bytes of a frame from which a member's memory is about to copy.
     pub(crate) fn unload(&mut self, frame: FrameId) -> &[u8] {
-        self.books.unload(self.frames.payload(frame));
+        self.payload_table.unload(self.frames.payload(frame));
         self.frames.full_again(frame)
     }
 

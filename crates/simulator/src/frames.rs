@@ -25,7 +25,7 @@ use crc_fast::crc64_nvme;
 
 use self::blank::Blank;
 use crate::ids::{ChannelId, FrameId};
-use crate::payload::{Books, Payload};
+use crate::payload::{Payload, PayloadTable};
 use crate::trace::Traced;
 
 /// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
@@ -91,7 +91,7 @@ pub(crate) struct FrameSlab {
     /// Frames whose room was given up.
     bare: Vec<u32>,
     large_room_bytes: usize,
-    books: Rc<Books>,
+    payload_table: Rc<PayloadTable>,
     alive: usize,
     alive_max: usize,
     blank: Blank,
@@ -100,14 +100,14 @@ pub(crate) struct FrameSlab {
 }
 
 impl FrameSlab {
-    pub(crate) fn new(large_room_bytes: usize, books: Rc<Books>) -> Self {
+    pub(crate) fn new(large_room_bytes: usize, payload_table: Rc<PayloadTable>) -> Self {
         Self {
             frames: Vec::new(),
             free: Default::default(),
             unused: Default::default(),
             bare: Vec::new(),
             large_room_bytes,
-            books,
+            payload_table,
             alive: 0,
             alive_max: 0,
             blank: Blank::new(large_room_bytes),
@@ -255,7 +255,7 @@ impl FrameSlab {
             target.body = source.body;
         }
         if source.is_kept {
-            self.books.share(&source.payload);
+            self.payload_table.share(&source.payload);
         } else {
             (source.payload, source.body) = (Payload::default(), Body::default());
         }
@@ -263,7 +263,7 @@ impl FrameSlab {
             let (end, missing) = (target.payload.end(), usize::from(source.length - source.stored));
             let head = end - missing;
             target.room[at..head].copy_from_slice(&source.room[at..head]);
-            if self.books.is_summed.get() || self.books.is_watched.get() {
+            if self.payload_table.is_summed.get() || self.payload_table.is_watched.get() {
                 target.room[head..end].fill(0);
             }
             let tail = &source.room[head..usize::from(source.stored)];
@@ -293,7 +293,7 @@ impl FrameSlab {
             (copy.length, copy.stored, copy.channel_incarnation) =
                 (frame.length, frame.stored, frame.channel_incarnation);
             (copy.payload, copy.body) = (frame.payload, frame.body);
-            self.books.share(&frame.payload);
+            self.payload_table.share(&frame.payload);
         }
         copy
     }
@@ -313,7 +313,7 @@ impl FrameSlab {
 
     fn free(&mut self, id: FrameId) {
         let frame = &mut self.frames[id.index()];
-        self.books.give_back(&std::mem::take(&mut frame.payload));
+        self.payload_table.give_back(&std::mem::take(&mut frame.payload));
         (frame.length, frame.is_free, frame.is_over) = (0, true, false);
         self.free[usize::from(frame.kind)].push(id.0);
     }
@@ -338,7 +338,7 @@ mod tests {
     const CHANNEL: ChannelId = ChannelId(3);
 
     fn slab(large_room_bytes: usize) -> FrameSlab {
-        FrameSlab::new(large_room_bytes, Rc::new(Books::new(PayloadMode::Full, 1)))
+        FrameSlab::new(large_room_bytes, Rc::new(PayloadTable::new(PayloadMode::Full, 1)))
     }
 
     #[test]

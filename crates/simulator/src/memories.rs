@@ -13,7 +13,7 @@ use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
 
 use crate::ledger::{AllMemories, Ledger};
 use crate::loans::{Loaned, range};
-use crate::payload::{Books, Payload};
+use crate::payload::{Payload, PayloadTable};
 use crate::spans::Spans;
 use crate::takings::{RegionOffset, Taking, Takings};
 
@@ -33,11 +33,11 @@ pub(crate) struct NodeMemory {
     pub(crate) awaited: Spans,
 }
 
-/// The memories of all nodes, and the books that they share with the frames.
+/// The memories of all nodes, and the table of payloads that they share with the frames.
 #[derive(Debug)]
 pub(crate) struct Memories {
     nodes: Vec<NodeMemory>,
-    pub(crate) books: Rc<Books>,
+    pub(crate) payload_table: Rc<PayloadTable>,
     /// Nodes that still have something to copy.
     open: Vec<NodeId>,
     noted_bytes: u64,
@@ -46,9 +46,9 @@ pub(crate) struct Memories {
 }
 
 impl Memories {
-    pub(crate) fn new(members: usize, books: Rc<Books>) -> Self {
+    pub(crate) fn new(members: usize, payload_table: Rc<PayloadTable>) -> Self {
         let nodes = (0..members).map(|_| NodeMemory::default()).collect();
-        Self { nodes, books, open: Vec::new(), noted_bytes: 0, hash: 0 }
+        Self { nodes, payload_table, open: Vec::new(), noted_bytes: 0, hash: 0 }
     }
 
     /// Returns a node's bytes. Call [`Memories::settle_all`] first to include payloads taken lately.
@@ -60,7 +60,7 @@ impl Memories {
     pub(crate) fn bytes_mut(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()].bytes;
-        self.books.keep_all(node, memory);
+        self.payload_table.keep_all(node, memory);
         memory
     }
 
@@ -68,19 +68,19 @@ impl Memories {
     pub(crate) fn renew(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()];
-        self.books.keep_all(node, &memory.bytes);
+        self.payload_table.keep_all(node, &memory.bytes);
         *memory = NodeMemory::default();
         &mut memory.bytes
     }
 
     /// Keeps a ledger from now on.
     pub(crate) fn keep_ledger(&self) {
-        self.books.keep_ledger(self.nodes.len());
+        self.payload_table.keep_ledger(self.nodes.len());
     }
 
     /// Calls `act` with the ledger, if one is kept.
     pub(crate) fn with_ledger<T>(&self, act: impl FnOnce(&mut Ledger) -> T) -> Option<T> {
-        self.books.with_ledger(act)
+        self.payload_table.with_ledger(act)
     }
 
     /// Passes an endpoint's events to the ledger. It compares bytes where operations have ended.
@@ -113,8 +113,8 @@ impl Memories {
         payload: &Payload,
     ) -> Result<(), MemoryFault> {
         let (source, length) = (payload.source, usize::from(payload.length));
-        let books = Rc::clone(&self.books);
-        let loans = books.loans.borrow();
+        let payload_table = Rc::clone(&self.payload_table);
+        let loans = payload_table.loans.borrow();
         let loaned = loans.get(source.index()).and_then(|loans| loans.loaned(payload.loan));
         let from = match loaned.ok_or(MemoryFault::NotMapped)? {
             Loaned::At(from) => from,

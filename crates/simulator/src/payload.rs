@@ -47,7 +47,7 @@ impl Payload {
 
 /// Data about payloads that memories and frames share.
 #[derive(Debug)]
-pub(crate) struct Books {
+pub(crate) struct PayloadTable {
     pub(crate) mode: PayloadMode,
     /// True if whole frames in flight are read, or have bits flipped.
     pub(crate) is_watched: Cell<bool>,
@@ -63,7 +63,7 @@ pub(crate) struct Books {
     ledger: RefCell<Option<Box<Ledger>>>,
 }
 
-impl Books {
+impl PayloadTable {
     pub(crate) fn new(mode: PayloadMode, members: usize) -> Self {
         Self {
             mode,

@@ -23,7 +23,7 @@ use crate::leases::Leases;
 use crate::local::{CommandPath, Local, Surroundings};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
-use crate::payload::Books;
+use crate::payload::PayloadTable;
 use crate::queue::QueuedEvent;
 use crate::seat_memory::SeatMemory;
 use crate::wires::MemberWires;
@@ -143,7 +143,7 @@ struct ObservedSeat<'a> {
     endpoint: &'a mut Endpoint,
     local: Option<&'a mut Local>,
     paths: Option<&'a mut PathReport>,
-    books: Rc<Books>,
+    payload_table: Rc<PayloadTable>,
     node: NodeId,
     /// Number of commands until now, refused ones included.
     commands: u32,
@@ -165,7 +165,7 @@ impl rackloom_jobs::Seat for ObservedSeat<'_> {
                 CommandPath::Frames => count_frames(paths, &command),
             }
         }
-        self.books.with_ledger(|ledger| ledger.note_command(self.node, &command));
+        self.payload_table.with_ledger(|ledger| ledger.note_command(self.node, &command));
         // Without bytes it affects only this side: a wait, a cancel.
         let is_direct = taken == CommandPath::Direct && moved_bytes(&command).is_some();
         Ok(if is_direct { Carried::Direct { took_ns: None } } else { Carried::Endpoint })
@@ -377,9 +377,10 @@ impl Seat {
         if self.finished && !job.has_last_words() {
             return 0;
         }
-        let books = Rc::clone(&memory.memories.books);
+        let payload_table = Rc::clone(&memory.memories.payload_table);
         let (local, paths) = (self.local.as_deref_mut(), self.paths.as_mut());
-        let mut observed = ObservedSeat { endpoint, local, paths, books, node: self.node, commands: 0 };
+        let mut observed =
+            ObservedSeat { endpoint, local, paths, payload_table, node: self.node, commands: 0 };
         match job.advance(now, &mut observed, memory) {
             Progress::Running(wake_at) => result.wake_at = wake_at.map(|at| at.max(now + 1)),
             Progress::Finished => {

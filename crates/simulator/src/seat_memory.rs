@@ -48,7 +48,7 @@ impl SeatMemory<'_> {
 
     #[inline]
     fn mode(&self) -> PayloadMode {
-        self.memories.books.mode
+        self.memories.payload_table.mode
     }
 
     /// Must be called before bytes are read.
@@ -77,7 +77,7 @@ impl SeatMemory<'_> {
         if self.own().awaited.reaches(region, offset, offset.saturating_add(length)) {
             self.memories.settle_all();
         }
-        if let Some(loans) = self.memories.books.loans.borrow_mut().get_mut(self.node.index()) {
+        if let Some(loans) = self.memories.payload_table.loans.borrow_mut().get_mut(self.node.index()) {
             loans.before_write(&self.memories.node(self.node).bytes, region, offset, length);
         }
     }
@@ -88,7 +88,7 @@ impl SeatMemory<'_> {
         ranges: &[FrameRange],
         frame: &[u8],
     ) -> Result<(), MemoryFault> {
-        let payload = self.memories.books.unloaded();
+        let payload = self.memories.payload_table.unloaded();
         for range in ranges {
             let (at, length) = (range.frame_offset as usize, range.length as usize);
             let is_payload = !payload.is_none() && at == usize::from(payload.at);
@@ -132,15 +132,19 @@ impl SeatMemory<'_> {
             return None;
         }
         self.before_read(region, offset, length as u64);
-        let (own, books) = (self.memories.node(self.node), &self.memories.books);
+        let (own, payload_table) = (self.memories.node(self.node), &self.memories.payload_table);
         let bytes = range(&own.bytes, region, offset, length)?;
-        match books.mode {
-            PayloadMode::Full if is_whole || books.is_watched.get() || books.is_summed.get() => None,
+        match payload_table.mode {
+            PayloadMode::Full
+                if is_whole || payload_table.is_watched.get() || payload_table.is_summed.get() =>
+            {
+                None
+            }
             PayloadMode::Full => {
-                let mut loans = books.loans.borrow_mut();
+                let mut loans = payload_table.loans.borrow_mut();
                 let loans = loans.get_mut(self.node.index())?;
                 let loan = loans.lend(region, offset, length);
-                if books.is_witnessed.get() {
+                if payload_table.is_witnessed.get() {
                     loans.keep_one(loan, bytes);
                 }
                 Some(loan)

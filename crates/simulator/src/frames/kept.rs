@@ -37,12 +37,12 @@ impl FrameSlab {
             missing => (from.payload.end() - missing, from.payload.end()),
         };
         to.room[..head].copy_from_slice(&from.room[..head]);
-        if self.books.is_summed.get() || self.books.is_watched.get() {
+        if self.payload_table.is_summed.get() || self.payload_table.is_watched.get() {
             to.room[head..end].fill(0);
         }
         to.room[end..length].copy_from_slice(&from.room[head..stored]);
-        self.books.give_back(&std::mem::replace(&mut to.payload, from.payload));
-        self.books.share(&from.payload);
+        self.payload_table.give_back(&std::mem::replace(&mut to.payload, from.payload));
+        self.payload_table.share(&from.payload);
     }
 }
 
@@ -55,26 +55,26 @@ mod tests {
 
     use super::*;
     use crate::ids::ChannelId;
-    use crate::payload::{Books, Payload};
+    use crate::payload::{Payload, PayloadTable};
 
     const CHANNEL: ChannelId = ChannelId(3);
     const LENGTH: usize = 1_000;
     const REGION: RegionId = RegionId(1);
 
     /// Returns a frame that is being written, with 800 borrowed bytes in it.
-    fn written(frames: &mut FrameSlab, books: &Books) -> FrameId {
+    fn written(frames: &mut FrameSlab, payload_table: &PayloadTable) -> FrameId {
         let room = frames.take(CHANNEL);
         frames.room_mut(room)[..LENGTH].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-        let loan = books.loans.borrow_mut()[0].lend(REGION, 0, 800);
+        let loan = payload_table.loans.borrow_mut()[0].lend(REGION, 0, 800);
         frames.load(room, Payload { at: 100, length: 800, source: NodeId(0), loan }, false);
         room
     }
 
     #[test]
     fn a_kept_frame_is_sent_again_unchanged_with_its_loan_and_does_not_count_as_in_flight() {
-        let books = Rc::new(Books::new(PayloadMode::Full, 1));
-        let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
-        let room = written(&mut frames, &books);
+        let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
+        let mut frames = FrameSlab::new(4_096, Rc::clone(&payload_table));
+        let room = written(&mut frames, &payload_table);
         let loan = frames.payload(room);
         let first = frames.seal(room, LENGTH, 0);
         frames.keep(first);
@@ -89,7 +89,7 @@ mod tests {
         let again = frames.seal(room, LENGTH, 0);
         assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], loan));
         frames.forget(first);
-        let is_lent = || books.loans.borrow()[0].loaned(loan.loan).is_some();
+        let is_lent = || payload_table.loans.borrow()[0].loaned(loan.loan).is_some();
         assert!(is_lent(), "the frame in flight still carries it");
         frames.release(again);
         assert!(!is_lent());
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn a_frame_forgotten_in_flight_is_freed_on_arrival() {
-        let books = Rc::new(Books::new(PayloadMode::Full, 1));
-        let mut frames = FrameSlab::new(4_096, Rc::clone(&books));
-        let room = written(&mut frames, &books);
+        let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
+        let mut frames = FrameSlab::new(4_096, Rc::clone(&payload_table));
+        let room = written(&mut frames, &payload_table);
         let frame = frames.seal(room, LENGTH, 0);
         frames.keep(frame);
         frames.forget(frame);
@@ -113,9 +113,9 @@ mod tests {
     #[test]
     fn a_kept_frame_that_is_handed_over_stays_unchanged() {
         for (is_lent, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
-            let books = Rc::new(Books::new(PayloadMode::Full, 1));
-            let mut frames = FrameSlab::new(1_024, Rc::clone(&books));
-            let room = if is_lent { written(&mut frames, &books) } else { frames.take(CHANNEL) };
+            let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
+            let mut frames = FrameSlab::new(1_024, Rc::clone(&payload_table));
+            let room = if is_lent { written(&mut frames, &payload_table) } else { frames.take(CHANNEL) };
             frames.room_mut(room)[..50].fill(7);
             let kept = frames.seal(room, length, 0);
             frames.keep(kept);
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!((frames.bytes(kept), frames.payload(kept)), (&bytes[..], payload));
             assert_eq!((&frames.bytes(next)[20..], frames.payload(next)), (&bytes[20..], payload));
             frames.release(next);
-            let is_there = || books.loans.borrow()[0].loaned(payload.loan).is_some();
+            let is_there = || payload_table.loans.borrow()[0].loaned(payload.loan).is_some();
             assert_eq!(is_there(), is_lent, "the kept one carries it");
             frames.forget(kept);
             assert!(!is_there());
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_frame_damaged_in_flight_is_kept_undamaged() {
-        let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
+        let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
         let room = frames.take(CHANNEL);
         frames.room_mut(room)[..100].fill(7);
         let frame = frames.seal(room, 100, 0);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn frames_without_a_payload_are_kept_at_any_length() {
         for length in [1, 128, 129, 768, 769, 4_096] {
-            let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
+            let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
             let room = frames.take(CHANNEL);
             frames.room_mut(room)[..length].fill(7);
             let kept = frames.seal(room, length, 0);

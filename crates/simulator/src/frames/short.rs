@@ -22,7 +22,7 @@ impl FrameSlab {
     /// Returns the range of a written frame that need not be stored.
     pub(super) fn left_out(&self, id: FrameId) -> std::ops::Range<usize> {
         let frame = &self.frames[id.index()];
-        if frame.payload.is_none() || self.books.is_watched.get() {
+        if frame.payload.is_none() || self.payload_table.is_watched.get() {
             return 0..0;
         }
         usize::from(frame.payload.at)..frame.payload.end()
@@ -76,7 +76,7 @@ impl FrameSlab {
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
         shown.extend_from_slice(self.full(id));
-        self.books.show(&payload, &mut shown);
+        self.payload_table.show(&payload, &mut shown);
         self.shown = shown;
         &self.shown
     }

@@ -68,11 +68,11 @@ mod tests {
 
     use super::*;
     use crate::ids::ChannelId;
-    use crate::payload::Books;
+    use crate::payload::PayloadTable;
 
     #[test]
     fn unused_rooms_are_given_up_and_return_on_demand() {
-        let mut frames = FrameSlab::new(4_096, Rc::new(Books::new(PayloadMode::Full, 1)));
+        let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
         let channel = ChannelId(1);
         let crowd = |frames: &mut FrameSlab, count: usize| -> Vec<_> {
             let written: Vec<_> = (0..count).map(|_| frames.take(channel)).collect();

@@ -29,7 +29,7 @@ pub(super) fn copy(
     (node, to): (NodeId, RegionOffset),
     length: u64,
 ) -> Result<(), MemoryFault> {
-    let is_moved = memories.books.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
+    let is_moved = memories.payload_table.mode == PayloadMode::Full || length < PAYLOAD_BYTES_MIN as u64;
     if !is_moved {
         return elide(memories, (source, from), (node, to), length);
     }

@@ -31,7 +31,7 @@ use crate::ids::FrameId;
 use crate::local::{self, Local, Owner, Owners};
 use crate::memories::Memories;
 use crate::outcome::{Outcome, Statistics};
-use crate::payload::Books;
+use crate::payload::PayloadTable;
 use crate::queue::{QueuedEvent, Scheduled};
 use crate::recording::Recording;
 use crate::seat::{Activity, Body, Due, Seat};
@@ -123,10 +123,10 @@ impl Simulation {
             Seat::new(node, body_of(*role, config), outgoing)
         });
         let seats: Vec<_> = seats.collect();
-        let books = Rc::new(Books::new(plan.payload, seats.len()));
+        let payload_table = Rc::new(PayloadTable::new(plan.payload, seats.len()));
         let checks = plan.end_to_end_check();
         let mut simulation =
-            Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, room_bytes, books);
+            Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, room_bytes, payload_table);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.watchdog_ns);
         let local = local::paths(plan, &jobs);
@@ -171,16 +171,17 @@ impl Simulation {
         seed: u64,
         seats: Vec<Seat>,
         room_bytes: usize,
-        books: Rc<Books>,
+        payload_table: Rc<PayloadTable>,
     ) -> Self {
         let ahead = Ahead::new(seats.len());
-        let mut fabric = Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&books));
+        let mut fabric =
+            Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&payload_table));
         for seat in &seats {
             fabric.queue.push(Instant::ZERO, QueuedEvent::Wake(seat.node));
         }
         Self {
             fabric,
-            memories: Memories::new(seats.len(), books),
+            memories: Memories::new(seats.len(), payload_table),
             seats,
             edges: links.iter().map(|link| link.edge).collect(),
             names: Vec::new(),

@@ -12,7 +12,7 @@ use super::toy::{Log, Toy};
 use super::{Simulation, leaving};
 use crate::link::is_data;
 use crate::outcome::MemberState;
-use crate::payload::Books;
+use crate::payload::PayloadTable;
 use crate::seat::{Body, Seat};
 
 const A: NodeId = NodeId(0);
@@ -51,8 +51,8 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
         Seat::new(NodeId(node), Body::Toy(Box::new(toy)), outgoing)
     });
     let seats: Vec<_> = seats.collect();
-    let books = Rc::new(Books::new(PayloadMode::Full, seats.len()));
-    (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, books), log)
+    let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, seats.len()));
+    (Simulation::assemble(&links, false, ForwardingPlan::default(), seed, seats, 4_096, payload_table), log)
 }
 
 /// Returns two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
