@@ -31,7 +31,8 @@ fn enums(directory: &Path, found: &mut BTreeMap<String, bool>) {
 
 fn enums_of(text: &str, found: &mut BTreeMap<String, bool>) {
     let mut is_open = false;
-    for line in text.lines() {
+    // A macro that declares an enum indents it.
+    for line in text.lines().map(str::trim_start) {
         if let Some(rest) = line.strip_prefix("pub enum ") {
             let name = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
             found.insert(name.to_owned(), is_open);
