@@ -141,6 +141,20 @@ impl Grant {
         }
     }
 
+    /// Returns the ports whose links leave the machine, each with a text that names its interface or the address of the remote end.
+    #[must_use]
+    pub fn outlets(&self) -> Vec<(usize, String)> {
+        match self {
+            Self::SharedMemory { .. } => Vec::new(),
+            Self::Packet { outlets, .. } => {
+                outlets.iter().map(|outlet| (outlet.port, format!("on {}", outlet.interface))).collect()
+            }
+            Self::Udp { outlets, .. } => {
+                outlets.iter().map(|outlet| (outlet.port, format!("from {}", outlet.to))).collect()
+            }
+        }
+    }
+
     /// Returns the same wires under other numbers, for a process that received the descriptors and did not inherit them. Returns `None` if a
     /// descriptor is missing. Interfaces have names and no numbers.
     #[must_use]

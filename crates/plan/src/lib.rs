@@ -46,7 +46,7 @@ pub use model::plan::Plan;
 pub use model::random::random_share;
 pub use model::retry::RetryPlan;
 pub use model::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
-pub use model::wire::{Checks, PayloadMode, Reception, WireKind};
+pub use model::wire::{Checks, FrameBuffer, HostEnd, PayloadMode, Reception, WireKind, WireProperties};
 pub use rackloom_collectives::{AlgorithmKind, CollectiveKind, ElementType, ReduceOperation};
 pub use read::mistake::{Mistake, PlanError, WithoutHeading};
 pub use read::setting_lines::with_settings;

@@ -3,7 +3,6 @@
 use rackloom_protocol::SharedBufferConfig;
 
 use crate::check::inspection::Inspection;
-use crate::model::wire::WireKind;
 use crate::read::mistake::Complaint;
 
 use crate::setting::quantity::{Unit, shown};
@@ -56,7 +55,7 @@ fn credits_beside(check: &mut Inspection<'_>) {
 /// Frames that wait for forwarding stay in the ring on which they arrived.
 fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
     let plan = check.plan;
-    if plan.wire != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
+    if !plan.wire.has_rings() || !check.intact(&["ring_bytes"]) {
         return;
     }
     let needs = plan.links.iter().filter_map(|link| {

@@ -25,7 +25,7 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     cut_through(check);
     let count = check.plan.links.len() as u64;
     let bytes = count * 2 * u64::from(check.plan.ring_bytes);
-    if check.plan.wire == WireKind::SharedMemory && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
+    if check.plan.wire.has_rings() && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
         let message = format!(
             "{count} links with a ring of {} in each direction take {}, more than {}",
             shown(check.plan.ring_bytes.into(), Unit::Bytes),
@@ -151,7 +151,7 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     updates(check, CreditConfig { limit: each, ..credits });
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     let most = u64::from(plan.ring_bytes) / 4 * 3;
-    if plan.wire == WireKind::SharedMemory && bytes > most {
+    if plan.wire.has_rings() && bytes > most {
         let message = format!(
             "credits for {bytes} bytes leave less than a quarter of a ring of {} for control frames",
             shown(plan.ring_bytes.into(), Unit::Bytes)

@@ -5,7 +5,6 @@ use rackloom_protocol::CreditConfig;
 use crate::check::inspection::Inspection;
 use crate::model::link::LinkPlan;
 use crate::model::of_link::OwnCredits;
-use crate::model::wire::WireKind;
 
 use crate::setting::quantity::{Unit, shown};
 
@@ -131,9 +130,9 @@ fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option
 fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option<CreditMistake<'p>> {
     let plan = check.plan;
     let CreditConfig { unit_bytes, limit, .. } = link.credits;
-    let most = match plan.wire_of(&link.edge) {
-        WireKind::SharedMemory => u64::from(plan.ring_bytes) / 4 * 3 / u64::from(unit_bytes),
-        WireKind::Packet | WireKind::Udp => u64::MAX,
+    let most = match plan.wire_of(&link.edge).has_rings() {
+        true => u64::from(plan.ring_bytes) / 4 * 3 / u64::from(unit_bytes),
+        false => u64::MAX,
     };
     let most = most.min(CreditConfig::limit_for_bits(plan.credit_choice.counter_bits));
     (u64::from(limit) > most).then(|| {

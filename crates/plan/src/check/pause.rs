@@ -3,7 +3,6 @@
 use crate::check::inspection::Inspection;
 use crate::model::link::LinkPlan;
 use crate::model::pause::{PausePlan, ShortHeadroom};
-use crate::model::wire::WireKind;
 use crate::read::mistake::Complaint;
 
 use crate::setting::quantity::{Unit, shown};
@@ -59,7 +58,7 @@ fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_
 /// Frames that wait for forwarding stay in the ring on which they arrived.
 fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
     let plan = check.plan;
-    if plan.wire_of(&link.edge) != WireKind::SharedMemory || !check.intact(&["ring_bytes"]) {
+    if !plan.wire_of(&link.edge).has_rings() || !check.intact(&["ring_bytes"]) {
         return;
     }
     let room = plan.channel_room_bytes(&link.profile);

@@ -3,7 +3,7 @@
 use rackloom_protocol::{CreditConfig, CreditUpdates};
 
 use crate::model::of_link::OwnCredits;
-use crate::model::wire::WireKind;
+use crate::model::wire::{FrameBuffer, WireKind, WireProperties};
 use crate::setting::section::section;
 use crate::setting::table::Kind;
 
@@ -81,10 +81,11 @@ impl CreditChoice {
     /// Returns the stated credits, or else the credits that the wire can hold: half of a ring, or the buffer of a socket in the
     /// kernel's accounting (about 1 KiB per frame in addition to its bytes).
     pub(crate) fn resolve(self, wire: WireKind, ring_bytes: u32) -> CreditConfig {
-        let (unit_bytes, overhead_bytes, room_bytes) = match wire {
-            WireKind::SharedMemory => (128, 16, ring_bytes / 2),
-            WireKind::Packet => (256, 1024, PACKET_BUFFER_BYTES),
-            WireKind::Udp => (256, 1024, UDP_BUFFER_BYTES),
+        let WireProperties { unit_bytes, overhead_bytes, buffer, .. } = wire.properties();
+        let room_bytes = match buffer {
+            FrameBuffer::Ring => ring_bytes / 2,
+            FrameBuffer::KernelRing => PACKET_BUFFER_BYTES,
+            FrameBuffer::Socket => UDP_BUFFER_BYTES,
         };
         let unit_bytes = self.unit_bytes.unwrap_or(unit_bytes);
         CreditConfig {

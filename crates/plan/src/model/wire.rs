@@ -15,6 +15,80 @@ words! {
     }
 }
 
+/// Memory in which frames of one direction of a link wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameBuffer {
+    /// A ring between the two processes, of the size that the key `ring_bytes` states.
+    Ring,
+    /// A ring that the kernel shares with the process, of the size that follows from the link's credits.
+    KernelRing,
+    /// The receive buffer of a socket. The kernel allocates its memory as frames arrive.
+    Socket,
+}
+
+/// Name under which a link finds the other host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostEnd {
+    /// An interface of the host, on a segment that both hosts share.
+    Interface,
+    /// An address of the host; routers may be between the hosts.
+    Address,
+}
+
+/// Properties of a wire on which other parts of a rack depend. A new wire states them here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireProperties {
+    /// Bytes of one credit, unless the rack file states them.
+    pub unit_bytes: u16,
+    /// Bytes that a frame occupies in the buffer in addition to its own, unless the rack file states them.
+    pub overhead_bytes: u16,
+    /// Memory in which frames wait.
+    pub buffer: FrameBuffer,
+    /// Wire of links between hosts in a rack of this wire.
+    pub between_hosts: WireKind,
+    /// End of those links.
+    pub host_end: HostEnd,
+}
+
+impl WireKind {
+    /// Returns the properties of this wire.
+    #[must_use]
+    pub const fn properties(self) -> WireProperties {
+        // The kernel accounts about 1 KiB per frame in addition to its bytes.
+        let packet = WireProperties {
+            unit_bytes: 256,
+            overhead_bytes: 1024,
+            buffer: FrameBuffer::KernelRing,
+            between_hosts: Self::Packet,
+            host_end: HostEnd::Interface,
+        };
+        match self {
+            Self::SharedMemory => {
+                WireProperties { unit_bytes: 128, overhead_bytes: 16, buffer: FrameBuffer::Ring, ..packet }
+            }
+            Self::Packet => packet,
+            Self::Udp => WireProperties {
+                buffer: FrameBuffer::Socket,
+                between_hosts: Self::Udp,
+                host_end: HostEnd::Address,
+                ..packet
+            },
+        }
+    }
+
+    /// Returns true if frames wait in a ring of `ring_bytes`.
+    #[must_use]
+    pub fn has_rings(self) -> bool {
+        self.properties().buffer == FrameBuffer::Ring
+    }
+
+    /// Returns true if hosts find each other by address, and false if by interface.
+    #[must_use]
+    pub fn has_host_addresses(self) -> bool {
+        self.properties().host_end == HostEnd::Address
+    }
+}
+
 words! {
     /// Reception of frames on the packet wire. Frames are equal in all modes.
     pub enum Reception {

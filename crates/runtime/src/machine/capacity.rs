@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use rackloom::wires::packet;
-use rackloom_plan::{LinkPlan, MemoryDevice, Plan, WireKind};
+use rackloom_plan::{FrameBuffer, LinkPlan, MemoryDevice, Plan};
 use rackloom_protocol::NodeId;
 
 use crate::machine::here::Here;
@@ -41,15 +41,15 @@ impl Required {
             members.filter(|(_, member)| !matches!(member.memory.device, Some(MemoryDevice::Cuda(_))));
         let nodes = on_host.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
         let ends = |link: &LinkPlan| here.ends(plan, &link.edge);
-        let rings = match plan.wire {
-            WireKind::SharedMemory => {
+        let rings = match plan.wire.properties().buffer {
+            FrameBuffer::Ring => {
                 plan.links.iter().map(ends).sum::<u64>().saturating_mul(plan.ring_bytes.into())
             }
-            WireKind::Packet => {
+            FrameBuffer::KernelRing => {
                 plan.links.iter().map(|link| ends(link) * kernel_ring_bytes(plan, link)).sum()
             }
             // The kernel allocates memory for datagrams as they arrive.
-            WireKind::Udp => 0,
+            FrameBuffer::Socket => 0,
         };
         Self { nodes, rings }
     }
@@ -110,6 +110,8 @@ fn left_in_group(folder: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_plan::WireKind;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,6 @@
 //! Part of a rack that this machine runs: all members, or the members of one of several hosts.
 
-use rackloom_plan::{HostPlan, Plan, WireKind};
+use rackloom_plan::{HostPlan, Plan};
 use rackloom_protocol::{Edge, NodeId};
 
 use crate::outcome::failure::Failure;
@@ -30,7 +30,7 @@ impl Here {
             };
             return Err(Failure::bad_input(format!("there is no host {name}")).at("--host").hint(hint));
         };
-        if plan.wire == WireKind::SharedMemory {
+        if plan.wire.has_rings() {
             let what = format!(
                 "--host needs the packet or the udp wire; the rack has the {} wire",
                 plan.wire.name()
@@ -74,13 +74,13 @@ impl Here {
 /// Checks that each host has the address or the interface that the wire needs. A rack on one machine needs
 /// neither.
 fn must_be_found(plan: &Plan) -> Result<(), Failure> {
-    let is_udp = plan.wire == WireKind::Udp;
-    let is_found = |host: &&HostPlan| match is_udp {
+    let has_addresses = plan.wire.has_host_addresses();
+    let is_found = |host: &&HostPlan| match has_addresses {
         true => host.address.is_some(),
         false => host.interface.is_some() || !host.interfaces.is_empty(),
     };
     let Some(host) = plan.hosts.iter().find(|host| !is_found(host)) else { return Ok(()) };
-    let (what, hint) = match is_udp {
+    let (what, hint) = match has_addresses {
         true => {
             ("address", "write `address: 10.0.0.1` under each of `hosts`, or use --wire packet on every host")
         }
@@ -94,6 +94,8 @@ fn must_be_found(plan: &Plan) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use rackloom_plan::WireKind;
+
     use super::*;
 
     #[test]

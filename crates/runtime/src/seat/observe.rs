@@ -60,16 +60,7 @@ impl Observer {
             let name = &plan.members[neighbour.index()].name;
             Some((port, format!("host {}'s {name} has sent no frame {path}", host.name)))
         };
-        let paths: Vec<_> = match grant {
-            Grant::SharedMemory { .. } => Vec::new(),
-            Grant::Packet { outlets, .. } => {
-                outlets.iter().map(|outlet| (outlet.port, format!("on {}", outlet.interface))).collect()
-            }
-            Grant::Udp { outlets, .. } => {
-                outlets.iter().map(|outlet| (outlet.port, format!("from {}", outlet.to))).collect()
-            }
-        };
-        self.to_other_hosts = paths.into_iter().filter_map(line).collect();
+        self.to_other_hosts = grant.outlets().into_iter().filter_map(line).collect();
     }
 
     /// Returns a line for each neighbour on another host from which no frame has been received.

@@ -33,11 +33,7 @@ impl Plan {
     /// Returns the medium of a link between real processes.
     #[must_use]
     pub fn wire_of(&self, edge: &Edge) -> WireKind {
-        match self.wire {
-            WireKind::Udp => WireKind::Udp,
-            _ if self.joins_hosts(edge) => WireKind::Packet,
-            wire => wire,
-        }
+        if self.joins_hosts(edge) { self.wire.properties().between_hosts } else { self.wire }
     }
 
     /// Returns address and port of a link on a host, by edge index. The port is equal at both ends.

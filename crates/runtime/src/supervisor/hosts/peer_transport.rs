@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 
 use rackloom::hosts::{HostLinkError, MessageSocket, RoutedMessages};
-use rackloom_plan::{HostPlan, Plan, WireKind};
+use rackloom_plan::{HostPlan, Plan};
 
 use super::message::GROUP;
 
@@ -18,7 +18,7 @@ pub(super) enum PeerTransport {
 
 /// Opens the sockets. Returns them with a description of the address of each host.
 pub(super) fn open(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
-    if plan.wire == WireKind::Udp { routed(plan, mine) } else { on_segments(plan, mine) }
+    if plan.wire.has_host_addresses() { routed(plan, mine) } else { on_segments(plan, mine) }
 }
 
 fn on_segments(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
