@@ -45,9 +45,9 @@ use self::hosts::Hosts;
 use self::rack::{Rack, Step, TICK_NS};
 use self::seats::process::Process;
 use self::seats::socket::SeatMessage;
+use self::wires::contract::{Takeover, Wiring};
 use self::wires::names;
-use self::wires::takeover::{Takeover, takeover};
-use self::wires::wiring::Wiring;
+use self::wires::wiring;
 use crate::machine::directory::Claim;
 use crate::machine::here::Here;
 use crate::machine::program::Program;
@@ -109,7 +109,7 @@ pub(crate) struct Supervisor {
     program: Program,
     logs: Logs,
     stays: bool,
-    wiring: Wiring,
+    wiring: Box<dyn Wiring>,
     /// Part of the rack that this host runs.
     pub(crate) here: Here,
     /// The other hosts, if there are any.
@@ -178,7 +178,7 @@ impl Supervisor {
         let hosts = Hosts::open(&plan, &here, incarnation())?;
         let key_seed = key_seed(&plan, &here)?;
         let names = names::begin(&source, &plan, &program)?;
-        let wiring = Wiring::prepare(&plan, &here)?;
+        let wiring = wiring::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let detection_ns = plan.timers.detection_ns();
@@ -243,7 +243,7 @@ impl Supervisor {
         let vacant: Vec<_> = self.rack.seats.iter().map(|seat| seat.is_vacant()).collect();
         for (member, seat) in self.rack.seats.iter_mut().enumerate() {
             let is_vacant = |node: NodeId| vacant[node.index()];
-            let wires = self.wiring.seat_wires(&self.plan, NodeId(member as u16), is_vacant);
+            let wires = self.wiring.seat_wires(&self.plan, NodeId(member as u16), &is_vacant);
             if seat.is_vacant() {
                 // Its cables are made when a process takes the seat.
                 self.processes.push(None);
@@ -356,7 +356,7 @@ impl Supervisor {
     fn cable(&mut self, member: usize, pid: u32) -> Result<(Start, Vec<OwnedFd>), String> {
         let node = NodeId(member as u16);
         let pids = self.pids();
-        let Takeover { grant, wires, neighbours } = takeover(&mut self.wiring, &self.plan, node, pid, &pids)?;
+        let Takeover { grant, wires, neighbours } = self.wiring.takeover(&self.plan, node, pid, &pids)?;
         for (neighbour, cable, wires) in neighbours {
             if let Some(process) = &self.processes[neighbour] {
                 process.send_with(Order::Plug(cable), wires);

@@ -26,7 +26,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::service::SeatService;
 use super::socket::{NOTICE_BYTES_MAX, OrderWithWires, SeatMessage, parse_notice, write_orders};
 use crate::channel::bounded_lines::BoundedLines;
-use crate::supervisor::wires::wiring::Environment;
+use crate::supervisor::wires::contract::Environment;
 
 /// Environment variable with the log filter of seats.
 pub const LOG_VARIABLE: &str = "RACKLOOM_LOG";

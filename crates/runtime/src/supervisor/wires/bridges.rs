@@ -7,8 +7,8 @@ use rackloom::namespaces::{Bridge, BridgeCable, connect_to_bridges, create_bridg
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, Plane};
 
+use super::interfaces::{cable_end, mtu};
 use super::joints::joints;
-use super::packet::{cable_end, mtu};
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 

@@ -4,34 +4,87 @@
 //! name, because the kernel removes the old one some time after the death of the process, with its namespace.
 
 use std::collections::BTreeMap;
+use std::io;
 
 use rackloom::hosts::{HostLink, HostLinkError, open_link};
-use rackloom::namespaces::{Cable, CableEnd, network_namespace_of};
+use rackloom::namespaces::{Cable, NamespaceError, connect_to_bridges, create_cables, network_namespace_of};
+use rackloom::seat::Outlet;
+use rackloom_control::grant::{Grant, NewCable};
 use rackloom_plan::Plan;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane, PortId};
 
+use super::bridges;
+use super::contract::{Environment, SeatWires, TO_OTHER_HOST, Takeover, Wiring};
+use super::interfaces::{cable_end, first_interface, later_interface, mtu};
+use super::joints::joints;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
 use crate::outcome::failure::Failure;
 
-/// Ethernet header, which does not count towards an interface's MTU.
-const ETHERNET_HEADER_BYTES: u32 = 14;
 /// Bound of the numbers of takeovers, so that the name of an interface stays within the kernel's 15 bytes.
 const TAKEOVERS_MAX: u32 = 1_000_000;
 
 /// State of the packet wire in the supervisor.
 pub(crate) struct PacketWiring {
     /// Network namespace in which the rack was started. No member may be in it.
-    pub(crate) outside: (u64, u64),
+    outside: (u64, u64),
     /// Ends of links to other hosts that have not been taken, by member and port.
     outlets: Outlets,
     /// Part of the rack that this host runs.
-    pub(crate) here: Here,
+    here: Here,
     /// Number of takeovers so far, modulo [`TAKEOVERS_MAX`].
     takeovers: u32,
     /// Number of the last takeover of each member's seat. Members of the start are absent.
     takeover_of: BTreeMap<NodeId, u32>,
+}
+
+impl Wiring for PacketWiring {
+    fn seat_wires(&mut self, plan: &Plan, node: NodeId, is_vacant: &dyn Fn(NodeId) -> bool) -> SeatWires {
+        let (mut interfaces, mut outlets, mut links) = (Vec::new(), Vec::new(), Vec::new());
+        for joint in joints(plan, node) {
+            let interface = || match plan.has_bridges() {
+                true => bridges::interface(joint.plane, 0),
+                false => first_interface(joint.port),
+            };
+            interfaces.push((!is_vacant(joint.neighbour)).then(interface));
+            if let Some((interface, link)) = self.take_outlet(node, joint.port) {
+                outlets.push(Outlet { port: joint.port.index(), interface, sockets: link.fds() });
+                links.push(link);
+            }
+        }
+        SeatWires::new(Grant::Packet { interfaces, outlets }, self.without_wires(), links)
+    }
+
+    fn takeover(
+        &mut self,
+        plan: &Plan,
+        node: NodeId,
+        pid: u32,
+        pids: &[Option<u32>],
+    ) -> Result<Takeover, String> {
+        must_be_alone(self, pid, pids)?;
+        if self.here.has_link_to_other_host(plan, node) {
+            return Err(TO_OTHER_HOST.to_owned());
+        }
+        if plan.has_bridges() {
+            at_bridges(self, plan, node, pid, pids)
+        } else {
+            by_cables(self, plan, node, pid, pids)
+        }
+    }
+
+    fn without_wires(&self) -> Environment {
+        Environment { own_network: true, ..Environment::default() }
+    }
+
+    fn connect(&self, plan: &Plan, pids: &[Option<u32>]) -> Result<(), Failure> {
+        if plan.has_bridges() {
+            return bridges::connect(plan, pids);
+        }
+        create_cables(&cables(plan, pids))
+            .map_err(|error| Failure::new(Exit::CouldNotStart, error.to_string()))
+    }
 }
 
 impl PacketWiring {
@@ -46,23 +99,23 @@ impl PacketWiring {
     }
 
     /// Takes the end of a link to another host, with the name of its interface. Call it once per port.
-    pub(crate) fn take_outlet(&mut self, node: NodeId, port: PortId) -> Option<(String, HostLink)> {
+    fn take_outlet(&mut self, node: NodeId, port: PortId) -> Option<(String, HostLink)> {
         self.outlets.remove(&(node, port))
     }
 
     /// Returns a number for the interfaces of the next takeover.
-    pub(crate) fn next_takeover(&mut self) -> u32 {
+    fn next_takeover(&mut self) -> u32 {
         self.takeovers = (self.takeovers + 1) % TAKEOVERS_MAX;
         self.takeovers
     }
 
     /// Records the number of the takeover by which a member got its seat.
-    pub(crate) fn set_takeover(&mut self, node: NodeId, takeover: u32) {
+    fn set_takeover(&mut self, node: NodeId, takeover: u32) {
         self.takeover_of.insert(node, takeover);
     }
 
     /// Returns the number of the takeover by which a member got its seat; 0 for a member of the start.
-    pub(crate) fn takeover_of(&self, node: NodeId) -> u32 {
+    fn takeover_of(&self, node: NodeId) -> u32 {
         self.takeover_of.get(&node).copied().unwrap_or_default()
     }
 }
@@ -85,16 +138,6 @@ fn outlets(plan: &Plan, host: usize) -> Result<Outlets, HostLinkError> {
     Ok(outlets)
 }
 
-/// Returns the name of a port's first interface in its member's namespace.
-pub(crate) fn first_interface(port: PortId) -> String {
-    format!("port{}", port.0)
-}
-
-/// Returns the name of a port's interface after a takeover.
-pub(crate) fn later_interface(port: PortId, takeover: u32) -> String {
-    format!("port{}x{takeover}", port.0)
-}
-
 /// Returns the cables of a rack that starts. There is no cable to a vacant seat.
 pub(crate) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
     let end = |node: NodeId, port: PortId, plane: Plane| {
@@ -109,10 +152,80 @@ pub(crate) fn cables(plan: &Plan, pids: &[Option<u32>]) -> Vec<Cable> {
         .collect()
 }
 
-pub(crate) fn cable_end(process: u32, interface: String, node: NodeId, plane: Plane) -> CableEnd {
-    CableEnd { process, interface, address: mac(node, plane) }
+/// Makes a new cable to every neighbour whose seat is held.
+fn by_cables(
+    wiring: &mut PacketWiring,
+    plan: &Plan,
+    node: NodeId,
+    pid: u32,
+    pids: &[Option<u32>],
+) -> Result<Takeover, String> {
+    let takeover = wiring.next_takeover();
+    let (mut interfaces, mut neighbours, mut cables) = (Vec::new(), Vec::new(), Vec::new());
+    for joint in joints(plan, node) {
+        let Some(neighbour_pid) = pids[joint.neighbour.index()] else {
+            interfaces.push(None);
+            continue;
+        };
+        let (mine, theirs) =
+            (later_interface(joint.port, takeover), later_interface(joint.neighbour_port, takeover));
+        let ends = [
+            cable_end(pid, mine.clone(), node, joint.plane),
+            cable_end(neighbour_pid, theirs.clone(), joint.neighbour, joint.plane),
+        ];
+        cables.push(Cable { ends, mtu: mtu(plan) });
+        interfaces.push(Some(mine));
+        let cable = NewCable::Packet { port: joint.neighbour_port.0, interface: theirs };
+        neighbours.push((joint.neighbour.index(), cable, Vec::new()));
+    }
+    on_own_thread(|| create_cables(&cables))?;
+    Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
 }
 
-pub(crate) fn mtu(plan: &Plan) -> u32 {
-    u32::from(plan.wire_bytes_max()) - ETHERNET_HEADER_BYTES
+/// Makes new cables to the bridges. Neighbours keep theirs, except at ports that were never connected.
+fn at_bridges(
+    wiring: &mut PacketWiring,
+    plan: &Plan,
+    node: NodeId,
+    pid: u32,
+    pids: &[Option<u32>],
+) -> Result<Takeover, String> {
+    let takeover = wiring.next_takeover();
+    let cables = bridges::later_cables(plan, node, pid, takeover);
+    let (mut interfaces, mut neighbours) = (Vec::new(), Vec::new());
+    for joint in joints(plan, node) {
+        let is_there = pids[joint.neighbour.index()].is_some();
+        interfaces.push(is_there.then(|| bridges::interface(joint.plane, takeover)));
+        if is_there {
+            let interface = bridges::interface(joint.plane, wiring.takeover_of(joint.neighbour));
+            let cable = NewCable::Packet { port: joint.neighbour_port.0, interface };
+            neighbours.push((joint.neighbour.index(), cable, Vec::new()));
+        }
+    }
+    on_own_thread(|| connect_to_bridges(&cables))?;
+    wiring.set_takeover(node, takeover);
+    Ok(Takeover { grant: Grant::Packet { interfaces, outlets: Vec::new() }, wires: Vec::new(), neighbours })
+}
+
+/// Checks that the process has a network namespace that neither the system nor another member uses.
+fn must_be_alone(wiring: &PacketWiring, pid: u32, pids: &[Option<u32>]) -> Result<(), String> {
+    const RULE: &str = "on the packet wire, a process that takes a seat needs a network namespace of its own";
+    let namespace = |pid: u32| network_namespace_of(pid);
+    let its = namespace(pid).map_err(|error| match error.kind() {
+        // An ordinary user's supervisor sees only processes of its own user namespace.
+        io::ErrorKind::PermissionDenied => {
+            format!("{RULE}, made in the user namespace of the rack; process {pid} is outside of that")
+        }
+        _ => format!("{RULE}; the namespace of process {pid} cannot be read: {error}"),
+    })?;
+    let ours = namespace(std::process::id()).map_err(|error| format!("the supervisor's own: {error}"))?;
+    let taken = pids.iter().flatten().filter_map(|member| namespace(*member).ok()).any(|other| other == its);
+    if its == wiring.outside || its == ours || taken { Err(RULE.to_owned()) } else { Ok(()) }
+}
+
+/// Makes cables on another thread: the call starts a runtime, which fails on a thread that already runs one.
+fn on_own_thread(create: impl FnOnce() -> Result<(), NamespaceError> + Send) -> Result<(), String> {
+    std::thread::scope(|scope| scope.spawn(create).join())
+        .map_err(|_| "the thread that makes cables ended early".to_owned())?
+        .map_err(|error| error.to_string())
 }

@@ -7,10 +7,11 @@ use std::net::SocketAddrV4;
 use rackloom::hosts::open_routed_link;
 use rackloom::seat::UdpOutlet;
 use rackloom::wires::udp::{self, Route};
-use rackloom_control::grant::Grant;
+use rackloom_control::grant::{Grant, NewCable};
 use rackloom_plan::Plan;
 use rackloom_protocol::{NodeId, PortId};
 
+use super::contract::{SeatWires, TO_OTHER_HOST, Takeover, Wiring, duplicates};
 use super::joints::joints;
 use crate::machine::here::Here;
 use crate::outcome::exit::Exit;
@@ -21,11 +22,11 @@ pub(crate) struct UdpWiring {
     /// Ends by member, with port and neighbour; empty once taken.
     ends: Vec<Vec<(PortId, NodeId, UdpEnd)>>,
     /// Part of the rack that this host runs.
-    pub(crate) here: Here,
+    here: Here,
 }
 
 /// End of the link at one port.
-pub(crate) enum UdpEnd {
+enum UdpEnd {
     /// The other end is on this host.
     Local(udp::End),
     /// The other end is on another host, at this address.
@@ -35,10 +36,31 @@ pub(crate) enum UdpEnd {
 }
 
 /// Ends of one member, in port order.
-pub(crate) type UdpEnds = Vec<UdpEnd>;
+type UdpEnds = Vec<UdpEnd>;
+
+impl Wiring for UdpWiring {
+    fn seat_wires(&mut self, _plan: &Plan, node: NodeId, is_vacant: &dyn Fn(NodeId) -> bool) -> SeatWires {
+        let ends = self.take(node, is_vacant);
+        SeatWires::new(grant(&ends), self.without_wires(), ends)
+    }
+
+    fn takeover(
+        &mut self,
+        plan: &Plan,
+        node: NodeId,
+        _pid: u32,
+        pids: &[Option<u32>],
+    ) -> Result<Takeover, String> {
+        if self.here.has_link_to_other_host(plan, node) {
+            return Err(TO_OTHER_HOST.to_owned());
+        }
+        new_sockets(plan, node, pids)
+            .map_err(|error| format!("cannot make its sockets for the udp wire: {error}"))
+    }
+}
 
 impl UdpWiring {
-    pub(crate) fn create(plan: &Plan, here: &Here) -> Result<Self, Failure> {
+    pub(crate) fn new(plan: &Plan, here: &Here) -> Result<Self, Failure> {
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for (index, edge) in plan.links.iter().map(|link| link.edge).enumerate() {
             let [mine_a, mine_b] = [edge.a, edge.b].map(|member| here.runs(plan, member));
@@ -59,7 +81,7 @@ impl UdpWiring {
     }
 
     /// Takes the ends of one member. Call it once per member.
-    pub(crate) fn take(&mut self, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> UdpEnds {
+    fn take(&mut self, node: NodeId, is_vacant: impl Fn(NodeId) -> bool) -> UdpEnds {
         let ends = std::mem::take(&mut self.ends[node.index()]).into_iter();
         ends.map(|(_, neighbour, end)| match end {
             UdpEnd::Local(_) if is_vacant(neighbour) => UdpEnd::Vacant,
@@ -82,19 +104,15 @@ fn remote_end(plan: &Plan, edge: usize, [local, remote]: [NodeId; 2]) -> Result<
 }
 
 /// New links of a process that takes a seat.
-pub(crate) struct NewLinks {
+struct NewLinks {
     /// Ends of the process.
-    pub(crate) mine: UdpEnds,
+    mine: UdpEnds,
     /// Ends of its neighbours, with their ports.
-    pub(crate) theirs: Vec<(NodeId, u16, udp::End)>,
+    theirs: Vec<(NodeId, u16, udp::End)>,
 }
 
 /// Makes new links to all neighbours whose seats are held.
-pub(crate) fn new_links(
-    plan: &Plan,
-    node: NodeId,
-    is_there: impl Fn(NodeId) -> bool,
-) -> io::Result<NewLinks> {
+fn new_links(plan: &Plan, node: NodeId, is_there: impl Fn(NodeId) -> bool) -> io::Result<NewLinks> {
     let (mut mine, mut theirs) = (Vec::new(), Vec::new());
     for joint in joints(plan, node) {
         if !is_there(joint.neighbour) {
@@ -109,7 +127,7 @@ pub(crate) fn new_links(
 }
 
 /// Returns the grant of these ends.
-pub(crate) fn grant(ends: &UdpEnds) -> Grant {
+fn grant(ends: &UdpEnds) -> Grant {
     let local = |end: &UdpEnd| match end {
         UdpEnd::Local(end) => Some(end.fds()),
         UdpEnd::Remote(..) | UdpEnd::Vacant => None,
@@ -120,4 +138,16 @@ pub(crate) fn grant(ends: &UdpEnds) -> Grant {
     };
     let outlets = ends.iter().enumerate().filter_map(outlet).collect();
     Grant::Udp { ports: ends.iter().map(local).collect(), outlets }
+}
+
+/// Makes the cables of a process that takes a seat.
+fn new_sockets(plan: &Plan, node: NodeId, pids: &[Option<u32>]) -> io::Result<Takeover> {
+    let NewLinks { mine, theirs } = new_links(plan, node, |neighbour| pids[neighbour.index()].is_some())?;
+    let grant = grant(&mine);
+    let wires = duplicates(&grant.descriptors())?;
+    let neighbours = theirs.into_iter().map(|(neighbour, port, end)| {
+        Ok((neighbour.index(), NewCable::Udp { port }, duplicates(&end.fds())?))
+    });
+    let neighbours = neighbours.collect::<io::Result<_>>()?;
+    Ok(Takeover { grant, wires, neighbours })
 }
