@@ -47,7 +47,6 @@ use self::seats::process::Process;
 use self::seats::socket::SeatMessage;
 use self::wires::contract::{Takeover, Wiring};
 use self::wires::names;
-use self::wires::wiring;
 use crate::machine::directory::Claim;
 use crate::machine::here::Here;
 use crate::machine::program::Program;
@@ -178,7 +177,7 @@ impl Supervisor {
         let hosts = Hosts::open(&plan, &here, incarnation())?;
         let key_seed = key_seed(&plan, &here)?;
         let names = names::begin(&source, &plan, &program)?;
-        let wiring = wiring::prepare(&plan, &here)?;
+        let wiring = wires::prepare(&plan, &here)?;
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let detection_ns = plan.timers.detection_ns();

@@ -1,4 +1,4 @@
-//! Contract of the wires of a rack of one kind. A new wire implements it in a file of its own, and [`super::wiring`] names it.
+//! Contract of the wires of a rack of one kind. A new wire implements it in a file of its own, and [`super::prepare`] makes it.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
