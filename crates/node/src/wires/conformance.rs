@@ -149,7 +149,7 @@ fn packet_suite(reception: Reception) {
     });
 }
 
-fn suite(make: &mut dyn FnMut() -> Link) {
+pub(super) fn suite(make: &mut dyn FnMut() -> Link) {
     frames_arrive_once_in_order_and_whole(make());
     every_size_passes(make());
     every_batch_passes(make());
