@@ -67,16 +67,23 @@ pub(crate) fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Polls `condition` until it returns a value.
-pub(crate) fn within<T>(timeout: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+/// Polls `condition` until it returns a value, or returns `None` after the timeout.
+fn poll_for<T>(timeout: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + timeout;
     loop {
         if let Some(value) = condition() {
-            return value;
+            return Some(value);
         }
-        assert!(Instant::now() < deadline, "{what} did not happen within {timeout:?}");
+        if Instant::now() >= deadline {
+            return None;
+        }
         std::thread::sleep(POLL_INTERVAL);
     }
+}
+
+/// Polls `condition` until it returns a value.
+pub(crate) fn within<T>(timeout: Duration, what: &str, condition: impl FnMut() -> Option<T>) -> T {
+    poll_for(timeout, condition).unwrap_or_else(|| panic!("{what} did not happen within {timeout:?}"))
 }
 
 /// Command with arguments, ready to start.
@@ -248,20 +255,15 @@ impl Running {
 
     /// Waits for the end. A run that takes too long is interrupted, so that the panic shows what it was doing.
     pub(crate) fn finish(mut self) -> Ended {
-        let deadline = Instant::now() + TIMEOUT;
-        let mut is_late = false;
-        let status = loop {
-            match self.child.try_wait().expect("it can be waited for") {
-                Some(status) => break status,
-                None if Instant::now() < deadline => std::thread::sleep(POLL_INTERVAL),
-                None if !is_late => {
-                    is_late = true;
-                    kill_process(self.supervisor(), Signal::INT).expect("it still runs");
-                }
-                None if Instant::now() < deadline + INTERRUPT_TIMEOUT => std::thread::sleep(POLL_INTERVAL),
-                None => panic!("{} runs after {TIMEOUT:?}, also after an interrupt", self.shown),
-            }
-        };
+        let pid = self.supervisor();
+        let mut ended = || self.child.try_wait().expect("it can be waited for");
+        let in_time = poll_for(TIMEOUT, &mut ended);
+        let is_late = in_time.is_none();
+        let status = in_time.unwrap_or_else(|| {
+            kill_process(pid, Signal::INT).expect("it still runs");
+            let what = format!("the end of {} after {TIMEOUT:?} and an interrupt", self.shown);
+            within(INTERRUPT_TIMEOUT, &what, &mut ended)
+        });
         let [stdout, stderr] = std::mem::take(&mut self.printed).map(Printed::read);
         assert!(!is_late, "{} ran for {TIMEOUT:?}; when interrupted:\n{stdout}\n{stderr}", self.shown);
         Ended { code: status.code(), stdout, stderr, json: self.json.clone() }
