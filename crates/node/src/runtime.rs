@@ -175,6 +175,12 @@ impl<M: Inspect, R: PayloadPath<Ports>> Runtime<M, R> {
         is_postponed
     }
 
+    /// Records that the caller worked at this time, so that [`Self::wait`] stays awake for a while, as after a frame. A caller that worked for longer
+    /// than that would otherwise sleep at once, although its peers are about to answer.
+    pub const fn note_work(&mut self, now: Instant) {
+        self.traffic.note(now);
+    }
+
     /// Sleeps until a frame arrives, a timer of the member or of a device is due, or `until` is reached; at most [`SLEEP_NS_MAX`] nanoseconds. Call
     /// it after a poll that returned `false`.
     pub fn wait(&mut self, until: Instant) {
@@ -198,9 +204,17 @@ impl<M: Inspect, R: PayloadPath<Ports>> Runtime<M, R> {
         let soonest = soonest.min(until);
         if soonest > now {
             let end = soonest.min(now + SLEEP_NS_MAX);
-            let ready = &mut || ready(&mut self.memory);
-            if waiting::wait(self.policy, &self.clock, &mut self.ports, &self.traffic, end, ready) {
+            let mut is_ready = false;
+            let check = &mut || {
+                is_ready = ready(&mut self.memory);
+                is_ready
+            };
+            if waiting::wait(self.policy, &self.clock, &mut self.ports, &self.traffic, end, check) {
                 self.carrier_due = Instant::ZERO;
+            }
+            // A change of shared memory is what a frame would have been.
+            if is_ready {
+                self.traffic.note(self.clock.now());
             }
         }
     }
@@ -230,6 +244,12 @@ impl<M: Inspect, R: PayloadPath<Ports>> Runtime<M, R> {
     /// Returns the time at which to stop polling for frames and to go to sleep.
     pub(crate) fn awake_until(&self) -> Instant {
         self.traffic.awake_until(self.policy)
+    }
+
+    /// Returns the policy of its waits.
+    #[must_use]
+    pub const fn policy(&self) -> WaitPolicy {
+        self.policy
     }
 
     /// Returns the time of the last poll.

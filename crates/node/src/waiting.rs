@@ -78,7 +78,7 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     /// Records that the poll at this time had traffic.
-    pub(crate) fn note(&mut self, now: Instant) {
+    pub(crate) const fn note(&mut self, now: Instant) {
         let follows = now.since(self.last) <= TRAFFIC_GAP_NS_MAX;
         self.polls = if follows { self.polls.saturating_add(1) } else { 1 };
         self.last = now;

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use rackloom::{HostMemory, Runtime};
+use rackloom::{HostMemory, Runtime, WaitPolicy};
 use rackloom_jobs::report::{MemoryReport, Verdict};
 use rackloom_jobs::{Job, JobResult, Progress};
 use rackloom_plan::faults::{FaultAction, MemoryConditions, MemoryFaults};
@@ -17,6 +17,11 @@ use super::memory;
 use super::sharing::{OnSeat, Sharing};
 use super::stop::StopAt;
 use crate::request::arrays::ArrayWriter;
+
+/// Time for which a member keeps a processor busy before its job begins, if there is a processor for each member, in
+/// nanoseconds. Members that only wait for each other can share one processor for seconds although another one is
+/// idle: while one runs, none of the others is ready to run, so the operating system sees no reason to move one.
+const SETTLE_NS: u64 = 20_000_000;
 
 /// Directory and shape of the result.
 pub(super) struct Results {
@@ -43,6 +48,12 @@ pub(super) struct Work {
     has_revoked: bool,
     /// Checks of the incarnations of received frames, under a script that starts successors.
     incarnations: Option<IncarnationChecks>,
+    /// The job's progress at the last poll.
+    progress: u64,
+    /// Time for which the member keeps a processor busy before the job begins, in nanoseconds.
+    settle_ns: u64,
+    /// Time at which the job begins. `None` while peers exchange their memory.
+    begins_at: Option<Instant>,
 }
 
 impl Work {
@@ -54,6 +65,7 @@ impl Work {
         results: Option<Results>,
         stop_at: StopAt,
     ) -> Self {
+        let settle_ns = if runtime.policy() == WaitPolicy::EAGER { SETTLE_NS } else { 0 };
         Self {
             runtime,
             sharing,
@@ -67,6 +79,9 @@ impl Work {
             stop_at,
             has_revoked: false,
             incarnations: None,
+            progress: 0,
+            settle_ns,
+            begins_at: None,
         }
     }
 
@@ -80,7 +95,7 @@ impl Work {
     /// time of the next poll of the job.
     pub(super) fn poll(&mut self, now: Instant, events: &mut Vec<Event>) -> (bool, Instant) {
         let Self { runtime, sharing, job, finished, rank, results, writer, unwritten, stop_at, .. } = self;
-        let is_ended = self.is_ended;
+        let (is_ended, settle_ns, begins_at) = (self.is_ended, self.settle_ns, &mut self.begins_at);
         let commands = |now: Instant, endpoint: &mut Endpoint, memory: &mut HostMemory| {
             memory.set_time(now);
             sharing.poll(now, memory);
@@ -91,6 +106,9 @@ impl Work {
             }
             if *finished || is_ended || !sharing.is_settled() {
                 return sharing.wake_at(now);
+            }
+            if now < *begins_at.get_or_insert(now + settle_ns) {
+                return now;
             }
             if writer.is_none() {
                 let mut view = memory.view();
@@ -108,6 +126,12 @@ impl Work {
             if *finished { sharing.wake_at(now) } else { now }
         };
         let polled = runtime.poll_with(now, commands, &mut |event| events.push(event));
+        // Work of the job and changes of shared memory are no frames.
+        let progress = job.progress_count();
+        if polled.1 <= now || progress != self.progress {
+            self.progress = progress;
+            runtime.note_work(now);
+        }
         stop_at.reached(|| job.waiting_for());
         self.sharing.take_events(events);
         polled
