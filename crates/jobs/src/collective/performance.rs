@@ -64,6 +64,11 @@ enum Stage {
     /// The rank waits for the others before a trial run.
     BeforeTrial,
     Trial(Run),
+    /// The rank checks the result of a trial run.
+    CheckTrial {
+        check: Check,
+        time_ns: u64,
+    },
     /// The rank sends its times of the trials to rank 0.
     Publish,
     BeforeSpread,
@@ -195,6 +200,7 @@ impl Performance {
             | Stage::BeforeAgreed
             | Stage::BeforeRun
             | Stage::BeforeSave => return Ok(Some(Step::Meet)),
+            Stage::CheckTrial { .. } => return self.check_trial(poll),
             Stage::Trial(_) | Stage::Publish | Stage::Spread | Stage::Agreed => return self.try_on(poll),
             Stage::Probe(probe) => {
                 let measured = match probe.advance(poll, &mut self.blocks)? {
@@ -291,10 +297,12 @@ impl Performance {
     }
 
     fn spoil(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
-        let (Stage::Spoil { done }, Some(current)) = (&mut self.stage, &self.current) else {
+        let Stage::Spoil { done } = &mut self.stage else { return Ok(None) };
+        let trial = self.trials.as_ref().and_then(Trials::schedule);
+        let Some(schedule) = trial.or_else(|| self.current.as_ref().map(|current| &current.schedule)) else {
             return Ok(None);
         };
-        let total = current.schedule.programs[self.rank].output * self.settings.element.bytes();
+        let total = schedule.programs[self.rank].output * self.settings.element.bytes();
         let end = total.min(*done + POLL_BYTES_MAX);
         self.blocks.left.fill(SPOILED ^ self.runs as u8);
         while *done < end {
@@ -305,7 +313,7 @@ impl Performance {
         if *done < total {
             return Ok(Some(Step::Again));
         }
-        self.stage = Stage::BeforeRun;
+        self.stage = if trial.is_some() { Stage::BeforeTrial } else { Stage::BeforeRun };
         Ok(None)
     }
 
@@ -567,6 +575,7 @@ impl Play for Performance {
             (
                 Stage::BeforeTrial
                 | Stage::Trial(_)
+                | Stage::CheckTrial { .. }
                 | Stage::Publish
                 | Stage::BeforeSpread
                 | Stage::Spread

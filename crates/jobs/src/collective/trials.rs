@@ -6,6 +6,10 @@
 //! the largest, as far as a run moves no more than [`TRIAL_BYTES_MAX`] and is expected to take no longer than
 //! [`TRIAL_NS_MAX`]. Runs that move more than [`SHORT_BYTES_MAX`] are repeated less often. Times of other sizes follow from [`Curve`].
 //!
+//! Between two trial runs each rank overwrites its output and checks the result, as between the runs of the job. Both
+//! change what the caches hold and when a rank begins, and so the time of a run. Runs that move more than
+//! [`CACHED_BYTES_MAX`] do not fit into caches: they are neither overwritten nor checked.
+//!
 //! A rank's time of a trial is the median of its runs after one run of warm-up; the slowest rank counts. Rank 0 collects the times and
 //! puts the maxima into the memory of all ranks, so all ranks choose by the same numbers.
 //!
@@ -16,6 +20,7 @@ use rackloom_collectives::curve::Curve;
 use rackloom_collectives::{Algorithm, Schedule, build};
 use rackloom_protocol::LocalRange;
 
+use super::check::Reference;
 use super::room::{self, PROBE, PROBE_BYTES};
 use super::settings::CollectiveSettings;
 use super::work::{read, write};
@@ -28,12 +33,19 @@ const TRIAL_BYTES_MAX: usize = 4 << 30;
 const TRIAL_NS_MAX: f64 = 500e6;
 /// Maximum number of bytes that all ranks together move in a short run.
 const SHORT_BYTES_MAX: usize = 128 << 20;
+/// Maximum number of bytes that all ranks together move in a run of which caches hold a part that matters.
+const CACHED_BYTES_MAX: usize = 16 << 20;
 /// Maximum number of transfers of a schedule that is tried. Larger ones are not chosen either.
 const TRANSFERS_MAX: usize = 16_384;
 /// Smallest factor between two sizes that are tried, except for the last one.
 const SPACING: usize = 8;
 /// Number of warm-up runs per trial.
 const WARM_UP: usize = 1;
+/// Maximum number of bytes that all ranks together move in a run that takes microseconds.
+const TINY_BYTES_MAX: usize = 1 << 20;
+/// Number of measured runs per trial among few ranks, if the runs take microseconds. One absence of a rank from its
+/// processor is longer than several such runs.
+const TINY_RUNS: usize = 15;
 /// Number of measured runs per trial among few ranks, if the runs are short.
 const SHORT_RUNS: usize = 5;
 /// Number of measured runs per trial among few ranks, if the runs are long.
@@ -110,6 +122,8 @@ struct Trial {
     elements: usize,
     /// Number of measured runs.
     runs: usize,
+    /// Whether the ranks overwrite their outputs before each run, and check the results.
+    is_checked: bool,
 }
 
 /// The trials of one rank, from the first run to the agreed times.
@@ -118,7 +132,7 @@ pub(crate) struct Trials {
     list: Vec<Trial>,
     /// Number of completed runs.
     done: usize,
-    schedule: Option<Schedule>,
+    current: Option<(Schedule, Reference)>,
     /// Times of the current trial's runs.
     times_ns: Vec<u64>,
     /// Time of each completed trial on this rank. After the agreement: the slowest rank's.
@@ -145,7 +159,7 @@ impl Trials {
         let mut trials = Self {
             list,
             done: 0,
-            schedule: None,
+            current: None,
             times_ns: Vec::new(),
             medians_ns: Vec::new(),
             is_sent: false,
@@ -160,8 +174,18 @@ impl Trials {
     }
 
     /// Returns the schedule of the current trial.
-    pub(crate) const fn schedule(&self) -> Option<&Schedule> {
-        self.schedule.as_ref()
+    pub(crate) fn schedule(&self) -> Option<&Schedule> {
+        self.current.as_ref().map(|(schedule, _)| schedule)
+    }
+
+    /// Returns whether outputs are overwritten and checked in the current trial.
+    pub(crate) fn is_checked(&self) -> bool {
+        self.list.get(self.medians_ns.len()).is_some_and(|trial| trial.is_checked)
+    }
+
+    /// Returns the schedule of the current trial and the result that its runs must have.
+    pub(crate) fn expected(&mut self) -> Option<(&Schedule, &mut Reference)> {
+        self.current.as_mut().map(|(schedule, reference)| (&*schedule, reference))
     }
 
     /// Records the time of a completed run. Returns whether there is another one.
@@ -181,14 +205,16 @@ impl Trials {
             self.times_ns.clear();
             self.prepare(settings, ranks)?;
         }
-        Ok(self.schedule.is_some())
+        Ok(self.current.is_some())
     }
 
     fn prepare(&mut self, settings: &CollectiveSettings, ranks: usize) -> Result<(), String> {
-        self.schedule = match self.list.get(self.medians_ns.len()) {
-            Some(trial) => Some(schedule(settings, ranks, trial.algorithm, trial.elements)?),
-            None => None,
-        };
+        self.current = None;
+        if let Some(trial) = self.list.get(self.medians_ns.len()) {
+            let schedule = schedule(settings, ranks, trial.algorithm, trial.elements)?;
+            let reference = Reference::new(&schedule);
+            self.current = Some((schedule, reference));
+        }
         Ok(())
     }
 
@@ -290,10 +316,11 @@ fn trials_of(
         }
         let runs = match (ranks <= FEW_RANKS, is_short) {
             (false, _) => CROWDED_RUNS,
+            (true, true) if bytes <= TINY_BYTES_MAX => TINY_RUNS,
             (true, true) => SHORT_RUNS,
             (true, false) => LONG_RUNS,
         };
-        let trial = Trial { algorithm, elements, runs };
+        let trial = Trial { algorithm, elements, runs, is_checked: bytes <= CACHED_BYTES_MAX };
         let is_due = trials.last().is_none_or(|last| elements >= last.elements.saturating_mul(SPACING));
         last_skipped = if is_due { None } else { Some(trial) };
         trials.extend(is_due.then_some(trial));
@@ -360,6 +387,7 @@ mod tests {
         let (small, large) = (1 << 20, 1 << 26);
         let fast = Fabric { link_ns_per_byte: 0.1, reduce_ns_per_byte: 0.1, ..FABRIC };
         assert_eq!(trials(&[small, large], 2, &fast), [(small, SHORT_RUNS), (large, LONG_RUNS)]);
+        assert_eq!(trials(&[2, small], 2, &fast), [(2, TINY_RUNS), (small, SHORT_RUNS)]);
         let slow = Fabric { link_ns_per_byte: 2.0, ..FABRIC };
         assert_eq!(trials(&[small, large], 2, &slow), [(small, SHORT_RUNS)], "537 ms on the link alone");
         assert_eq!(trials(&[small], FEW_RANKS + 1, &fast), [(small, CROWDED_RUNS)]);

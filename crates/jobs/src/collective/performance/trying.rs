@@ -4,6 +4,7 @@ use rackloom_collectives::choose::{self, Choice, Fabric};
 use rackloom_protocol::Instant;
 
 use super::{Performance, Stage};
+use crate::collective::check::Check;
 use crate::collective::probe::Measured;
 use crate::collective::room;
 use crate::collective::run::{Run, RunState};
@@ -20,14 +21,44 @@ impl Performance {
         let fabric = self.fabric_of(measured);
         self.trials = Trials::new(&self.settings, self.ranks, &self.room.algorithms, &fabric)?;
         if self.trials.is_some() {
-            self.stage = Stage::BeforeTrial;
+            self.go_on_trying(true);
         }
         Ok(())
+    }
+
+    /// Goes on to the next trial run, or to the agreement on the times.
+    fn go_on_trying(&mut self, has_more: bool) {
+        self.stage = match &self.trials {
+            Some(trials) if has_more && trials.is_checked() => Stage::Spoil { done: 0 },
+            Some(_) if has_more => Stage::BeforeTrial,
+            _ => Stage::Publish,
+        };
     }
 
     pub(super) fn begin_trial(&mut self, now: Instant) {
         let number = self.trials.as_ref().map_or(1, Trials::number);
         self.stage = Stage::Trial(Run::new(self.rank, number, now));
+    }
+
+    /// Continues the check of a trial run, then records the time of the run.
+    pub(super) fn check_trial(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
+        let (Stage::CheckTrial { check, time_ns }, Some(trials)) = (&mut self.stage, &mut self.trials) else {
+            return Ok(None);
+        };
+        let Some((schedule, reference)) = trials.expected() else { return Ok(None) };
+        let is_over = check.advance(
+            poll.memory,
+            self.rank,
+            (schedule, &self.given),
+            reference,
+            (&mut self.findings, &mut self.blocks),
+        )?;
+        if !is_over {
+            return Ok(Some(Step::Again));
+        }
+        let has_more = trials.record(&self.settings, self.ranks, *time_ns)?;
+        self.go_on_trying(has_more);
+        Ok(None)
     }
 
     /// Continues a trial run, or the agreement on the times.
@@ -42,8 +73,12 @@ impl Performance {
                     RunState::Failed(fault) => return Err(fault.0),
                     RunState::Through => {
                         let time_ns = poll.now.since(run.begun);
-                        let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
-                        self.stage = if has_more { Stage::BeforeTrial } else { Stage::Publish };
+                        if trials.is_checked() {
+                            self.stage = Stage::CheckTrial { check: Check::default(), time_ns };
+                        } else {
+                            let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
+                            self.go_on_trying(has_more);
+                        }
                         return Ok(None);
                     }
                 }
