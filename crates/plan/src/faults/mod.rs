@@ -8,6 +8,8 @@
 
 mod conditions;
 mod draw;
+mod expectations;
+mod frame_part;
 mod kind;
 mod memory;
 mod read;
@@ -21,15 +23,14 @@ mod timeline;
 mod write;
 
 pub use crate::model::pick::Pick;
-pub use conditions::{Conditions, FramePart};
+pub use conditions::Conditions;
 pub use draw::{DrawLimits, draw};
+pub use expectations::{ExpectedEnd, FaultExpectations, RequiredEvents};
+pub use frame_part::FramePart;
 pub use kind::FaultKind;
 pub use memory::{MemoryConditions, MemoryFaults};
 pub use scheduler::{FaultAction, FaultScheduler};
-pub use script::{
-    ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, JobPosition, LinkDirection,
-    RequiredEvents, Trigger,
-};
+pub use script::{Fault, FaultEvent, FaultScript, JobPosition, LinkDirection, Trigger};
 pub use shrink::shrink;
 pub use timeline::Timing;
 
