@@ -1,10 +1,11 @@
 //! Arguments of `rackloom inject`: one fault as options, or a fault script.
 //!
-//! Options become the text of a fault script. The rack reads that text like a file and reports mistakes like those of a file.
+//! The options for kinds of faults are declared with the kinds ([`INJECT_OPTIONS`]). Options become the text of a fault script. The rack reads that text like a file and reports mistakes like those of a file.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use rackloom_plan::faults::{FaultKind, INJECT_OPTIONS, InjectOption};
 
 use crate::failure::Failure;
 
@@ -37,45 +38,8 @@ pub(crate) struct LinkFaults {
     /// The links
     #[arg(value_name = "WHERE")]
     place: String,
-    /// Share of frames that are lost
-    #[arg(long, value_name = "P")]
-    loss: Option<String>,
-    /// With --loss: only frames of these kinds, such as ack (an acknowledgement black hole) or credit (leaking credits)
-    #[arg(long, value_name = "KIND,...", requires = "loss")]
-    kinds: Option<String>,
-    /// With --loss: only data frames with one of these operations, such as put or atomic
-    #[arg(long, value_name = "OPERATION,...", requires = "loss", conflicts_with = "kinds")]
-    operations: Option<String>,
-    /// With --loss: only data frames with packet numbers from FIRST to LAST
-    #[arg(long, value_name = "FIRST,LAST", requires = "loss", conflicts_with = "kinds")]
-    sequence: Option<String>,
-    /// Share of frames in which a bit is flipped
-    #[arg(long, value_name = "P")]
-    corrupt: Option<String>,
-    /// With --corrupt: part of the frame; header, payload or any
-    #[arg(long, value_name = "PART", requires = "corrupt")]
-    part: Option<String>,
-    /// Share of frames that arrive twice
-    #[arg(long, value_name = "P")]
-    duplicate: Option<String>,
-    /// Share of frames that arrive after a later frame
-    #[arg(long, value_name = "P")]
-    reorder: Option<String>,
-    /// Numbers of data frames that are lost, counted from 1 and from now
-    #[arg(long, value_name = "N,...")]
-    drop: Option<String>,
-    /// Additional delay of each frame
-    #[arg(long, value_name = "TIME")]
-    delay: Option<String>,
-    /// Share of the link's rate that remains
-    #[arg(long, value_name = "P")]
-    share: Option<String>,
-    /// Lose every frame; the carrier stays
-    #[arg(long)]
-    down: bool,
-    /// Lose every frame, and remove the carrier
-    #[arg(long)]
-    unplug: bool,
+    #[command(flatten)]
+    faults: FaultOptions<true>,
     #[command(flatten)]
     timing: Timing,
 }
@@ -85,21 +49,8 @@ pub(crate) struct NodeFaults {
     /// The member
     #[arg(value_name = "NODE")]
     node: String,
-    /// Stop the member for this time, as by SIGSTOP
-    #[arg(long, value_name = "TIME", conflicts_with_all = ["kill", "duration", "ramp"])]
-    pause: Option<String>,
-    /// Kill the member, as by SIGKILL; with --for, a new process takes the seat after that time
-    #[arg(long)]
-    kill: bool,
-    /// Additional latency of the memory
-    #[arg(long, value_name = "TIME")]
-    slow_memory: Option<String>,
-    /// Share of memory accesses that fail
-    #[arg(long, value_name = "P")]
-    fail_memory: Option<String>,
-    /// Revoke the keys of the job's regions
-    #[arg(long)]
-    revoke: bool,
+    #[command(flatten)]
+    faults: FaultOptions<false>,
     #[command(flatten)]
     timing: Timing,
 }
@@ -120,7 +71,7 @@ pub(crate) struct Timing {
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
     /// Duration of the fault; if absent, until the rack goes down
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(id = "for", long, value_name = "TIME")]
     duration: Option<String>,
     /// Time in which the fault grows to its full strength
     #[arg(long, value_name = "TIME")]
@@ -133,57 +84,111 @@ pub(crate) struct Timing {
     times: Option<String>,
 }
 
+/// Options of [`INJECT_OPTIONS`] for faults of links (`OF_LINKS`), or for faults of members, as far as they are given.
+#[derive(Clone, Debug)]
+struct FaultOptions<const OF_LINKS: bool> {
+    given: Vec<GivenOption>,
+}
+
+/// Option with its value. The value is empty if the option takes none.
+#[derive(Clone, Debug)]
+struct GivenOption {
+    option: &'static InjectOption,
+    value: String,
+}
+
+impl<const OF_LINKS: bool> FaultOptions<OF_LINKS> {
+    fn all() -> impl Iterator<Item = &'static InjectOption> {
+        INJECT_OPTIONS.iter().filter(|option| option.is_of_links() == OF_LINKS)
+    }
+
+    /// Returns the value of an option, or `None` if the option is not given.
+    fn given(option: &InjectOption, matches: &ArgMatches) -> Option<String> {
+        match option.value {
+            Some(_) => matches.get_one::<String>(option.name).cloned(),
+            None => matches.get_flag(option.name).then(String::new),
+        }
+    }
+
+    /// Returns the events of a fault script that the options stand for, without places and times, in the order of the kinds.
+    fn events(&self) -> Result<Vec<String>, Failure> {
+        let mut events = Vec::new();
+        for kind in FaultKind::ALL {
+            let of_kind = || self.given.iter().filter(|given| given.option.kind == *kind);
+            if of_kind().next().is_some() {
+                let keys = of_kind().map(GivenOption::key).collect::<Result<String, _>>()?;
+                events.push(format!("what: {kind}{keys}"));
+            }
+        }
+        Ok(events)
+    }
+
+    /// Returns the hint for a command without a fault.
+    fn hint() -> String {
+        let names = Self::all().filter(|option| option.requires.is_none());
+        let names: Vec<_> = names.map(|option| format!("--{}", option.name)).collect();
+        let (last, first) = names.split_last().map_or(("", &[][..]), |(last, first)| (last, first));
+        format!("use {} or {last}", first.join(", "))
+    }
+}
+
+impl GivenOption {
+    /// Returns the key of the event that the option states, or nothing if its kind says all.
+    fn key(&self) -> Result<String, Failure> {
+        match self.option.value {
+            Some((key, _)) => said(key, Some(&self.value), self.option.is_list()),
+            None => Ok(String::new()),
+        }
+    }
+}
+
+impl<const OF_LINKS: bool> Args for FaultOptions<OF_LINKS> {
+    fn augment_args(command: Command) -> Command {
+        command.args(Self::all().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<const OF_LINKS: bool> FromArgMatches for FaultOptions<OF_LINKS> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let given = |option| Some(GivenOption { option, value: Self::given(option, matches)? });
+        Ok(Self { given: Self::all().filter_map(given).collect() })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// Returns the argument of the command line for an option.
+fn argument(option: &'static InjectOption) -> Arg {
+    let argument =
+        Arg::new(option.name).long(option.name).help(option.help).conflicts_with_all(option.conflicts);
+    let argument = match option.requires {
+        Some(required) => argument.requires(required),
+        None => argument,
+    };
+    match option.value {
+        Some((_, name)) => argument.value_name(name).action(ArgAction::Set),
+        None => argument.action(ArgAction::SetTrue),
+    }
+}
+
 impl LinkFaults {
     /// Returns the options as the text of a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
-        let mut events = Vec::new();
-        let mut add =
-            |what: &str, value: &Option<String>, key: &str, more: &[(&str, &Option<String>, bool)]| {
-                let Some(value) = value else { return Ok(()) };
-                let more = more.iter().map(|(key, value, is_list)| said(key, value, *is_list));
-                let more = more.collect::<Result<String, _>>()?;
-                events.push(format!("what: {what}, {key}: {}{more}", plain(value)?));
-                Ok::<_, Failure>(())
-            };
-        let picks = [
-            ("kinds", &self.kinds, true),
-            ("operations", &self.operations, true),
-            ("sequence", &self.sequence, true),
-        ];
-        add("loss", &self.loss, "rate", &picks)?;
-        add("corrupt", &self.corrupt, "rate", &[("part", &self.part, false)])?;
-        add("duplicate", &self.duplicate, "rate", &[])?;
-        add("reorder", &self.reorder, "rate", &[])?;
-        add("delay", &self.delay, "by", &[])?;
-        add("slow", &self.share, "share", &[])?;
-        if self.drop.is_some() {
-            events.push(format!("what: drop{}", said("frames", &self.drop, true)?));
-        }
-        events.extend(self.down.then(|| "what: down".to_owned()));
-        events.extend(self.unplug.then(|| "what: unplug".to_owned()));
-        let hint =
-            "use --loss, --corrupt, --duplicate, --reorder, --drop, --delay, --share, --down or --unplug";
-        script(&events, plain(&self.place)?, &self.timing, hint)
+        script(&self.faults.events()?, plain(&self.place)?, &self.timing, &FaultOptions::<true>::hint())
     }
 }
 
 impl NodeFaults {
     /// Returns the options as the text of a fault script.
     pub(crate) fn script(&self) -> Result<String, Failure> {
-        let mut events = Vec::new();
-        for (what, key, value) in [
-            ("pause", "for", &self.pause),
-            ("slow-memory", "by", &self.slow_memory),
-            ("fail-memory", "rate", &self.fail_memory),
-        ] {
-            if value.is_some() {
-                events.push(format!("what: {what}{}", said(key, value, false)?));
-            }
-        }
-        events.extend(self.revoke.then(|| "what: revoke".to_owned()));
-        events.extend(self.kill.then(|| "what: kill".to_owned()));
-        let hint = "use --pause, --kill, --slow-memory, --fail-memory or --revoke";
-        script(&events, plain(&self.node)?, &self.timing, hint)
+        script(&self.faults.events()?, plain(&self.node)?, &self.timing, &FaultOptions::<false>::hint())
     }
 }
 
@@ -205,12 +210,12 @@ impl Timing {
             ("every", &self.every),
             ("times", &self.times),
         ];
-        keys.iter().map(|(key, value)| said(key, value, false)).collect()
+        keys.iter().map(|(key, value)| said(key, value.as_deref(), false)).collect()
     }
 }
 
 /// Returns a key with its value, or nothing if there is no value.
-fn said(key: &str, value: &Option<String>, is_list: bool) -> Result<String, Failure> {
+fn said(key: &str, value: Option<&str>, is_list: bool) -> Result<String, Failure> {
     let Some(value) = value else { return Ok(String::new()) };
     let value = plain(value)?;
     Ok(if is_list { format!(", {key}: [{value}]") } else { format!(", {key}: {value}") })
@@ -240,12 +245,12 @@ fn script(events: &[String], place: &str, timing: &Timing, hint: &str) -> Result
 mod tests {
     use clap::Parser;
 
-    use super::super::{Arguments, Command};
+    use super::super::{Arguments, Command as Chosen};
     use super::*;
 
     fn script_of(line: &str) -> Result<String, Failure> {
         let arguments = Arguments::try_parse_from(line.split(' ')).expect(line);
-        let Command::Inject(InjectArguments { what, .. }) = arguments.command else { panic!("{line}") };
+        let Chosen::Inject(InjectArguments { what, .. }) = arguments.command else { panic!("{line}") };
         match what {
             Injected::Link(faults) => faults.script(),
             Injected::Node(fault) => fault.script(),

@@ -3,9 +3,12 @@
 //! Conditions of several faults are joined by taking the worst of each value. Values are never added and subtracted again, so
 //! overlapping faults leave no residue.
 
-use crate::faults::frame_part::FramePart;
+use super::exchange::{Pass, Stated};
+use super::frame_part::FramePart;
+use super::kind::FaultKind;
 use crate::model::loss::LossByKind;
 use crate::model::pick::Pick;
+use crate::schema::EventKeys;
 
 /// Active faults of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,6 +94,57 @@ impl Conditions {
     #[must_use]
     pub fn stretched(&self, time: u64) -> u64 {
         if self.rate_share >= 1.0 { time } else { (time as f64 / self.rate_share).ceil() as u64 }
+    }
+}
+
+impl Stated for Conditions {
+    fn exchange(&mut self, keys: &mut EventKeys, pass: Pass) {
+        match keys.what {
+            FaultKind::Loss => self.exchange_loss(keys, pass),
+            FaultKind::Corrupt => {
+                pass.value(&mut keys.rate, &mut self.corrupt);
+                pass.with_default(&mut keys.part, &mut self.corrupt_part);
+            }
+            FaultKind::Duplicate => pass.value(&mut keys.rate, &mut self.duplicate),
+            FaultKind::Reorder => pass.value(&mut keys.rate, &mut self.reorder),
+            FaultKind::Down | FaultKind::Partition => pass.state(&mut self.is_cut),
+            FaultKind::Unplug => {
+                pass.state(&mut self.is_cut);
+                pass.state(&mut self.is_unplugged);
+            }
+            FaultKind::Delay => pass.value(&mut keys.by_ns, &mut self.delay_ns),
+            FaultKind::Slow => pass.value(&mut keys.share, &mut self.rate_share),
+            // The other kinds change no conditions of links.
+            _ => {}
+        }
+    }
+}
+
+impl Conditions {
+    /// Passes the rate of a loss and the selection of frames to which it applies.
+    fn exchange_loss(&mut self, keys: &mut EventKeys, pass: Pass) {
+        if pass == Pass::FromKeys {
+            let rate = keys.rate.unwrap_or(0.0);
+            let pick = Pick::named(&keys.operations, &keys.sequence);
+            if pick.is_any() {
+                self.picked = Some((pick, rate));
+            } else if keys.kinds.is_empty() {
+                self.loss = rate;
+            } else {
+                let kinds = LossByKind::kinds().filter(|(_, name)| keys.kinds.contains(name));
+                kinds.for_each(|(kind, _)| self.loss_by_kind.set(kind, Some(rate)));
+            }
+        } else if let Some((pick, rate)) = self.picked {
+            keys.rate = Some(rate);
+            keys.operations = pick.operations().collect();
+            keys.sequence = pick.sequence().map_or_else(Vec::new, |(first, last)| vec![first, last]);
+        } else {
+            let lost =
+                LossByKind::kinds().filter_map(|(kind, name)| Some((name, self.loss_by_kind.of(kind)?)));
+            let lost: Vec<_> = lost.collect();
+            keys.rate = Some(lost.first().map_or(self.loss, |(_, rate)| *rate));
+            keys.kinds = lost.iter().map(|(name, _)| *name).collect();
+        }
     }
 }
 

@@ -4,20 +4,24 @@
 //! script first draws its kinds (Groce et al., "Swarm Testing", ISSTA 2012). Every link fault ends, so a job that does not end
 //! shows an error. A script follows from the seed alone.
 //!
-//! The kinds are those of the document, plus cables and members that are connected late.
+//! The kinds are those of the document, and cables and members that are connected late. A kind that is added is drawn without a change of
+//! this file: its values come from the ranges of its keys.
 
 use rackloom_protocol::NodeId;
 
+use super::kind::Target;
 use super::{
-    Conditions, ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, JobPosition,
-    LinkDirection, MemoryConditions, RequiredEvents, Timing, Trigger, loss_of, select,
+    ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultKind, FaultScript, JobPosition, LinkDirection,
+    RequiredEvents, Timing, Trigger, select,
 };
 use crate::impair::Direction;
-use crate::model::loss::LossByKind;
-use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::loss::KIND_NAMES;
+use crate::model::pick::OPERATION_NAMES;
 use crate::model::plan::Plan;
 use crate::model::random::{Stream, below};
-use crate::schema::EVERY_NS_MIN;
+use crate::schema::{EVERY_NS_MIN, EventKeys, Key, Kind};
+use crate::setting::section::{Section, Source};
+use crate::setting::value::Value;
 
 const EVENTS_MAX: u64 = 6;
 /// One of this number of scripts kills a member.
@@ -38,62 +42,56 @@ pub struct DrawLimits {
     pub last_ns: u64,
 }
 
-/// Kind of a random event. Kills are drawn separately, with a lower probability.
+/// Form of a random event, where a kind has several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Loss,
-    LossByFrame,
-    LossByContent,
-    Corrupt,
-    Duplicate,
-    Reorder,
-    Drop,
-    Down,
-    Unplug,
+enum Form {
+    /// The only form of most kinds.
+    Usual,
+    /// Loss of frames of one kind.
+    ByFrame,
+    /// Loss of frames by their operations or packet numbers.
+    ByContent,
     /// Cable, plane or all cables of a member that are not connected at the beginning.
-    PluggedLate,
-    Partition,
-    Delay,
-    Slow,
-    SlowMemory,
-    FailMemory,
-    Revoke,
-    Pause,
+    Late,
 }
 
-const KINDS: [Kind; 17] = [
-    Kind::Loss,
-    Kind::LossByFrame,
-    Kind::LossByContent,
-    Kind::Corrupt,
-    Kind::Duplicate,
-    Kind::Reorder,
-    Kind::Drop,
-    Kind::Down,
-    Kind::Unplug,
-    Kind::PluggedLate,
-    Kind::Partition,
-    Kind::Delay,
-    Kind::Slow,
-    Kind::SlowMemory,
-    Kind::FailMemory,
-    Kind::Revoke,
-    Kind::Pause,
-];
+/// Kind and form of a random event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DrawnKind {
+    kind: FaultKind,
+    form: Form,
+}
 
-impl Kind {
-    /// Returns true if the fault is on or off and does not grow.
-    const fn is_sudden(self) -> bool {
-        matches!(
-            self,
-            Self::Drop
-                | Self::Down
-                | Self::Unplug
-                | Self::PluggedLate
-                | Self::Partition
-                | Self::Revoke
-                | Self::Pause
-        )
+impl DrawnKind {
+    const fn usual(kind: FaultKind) -> Self {
+        Self { kind, form: Form::Usual }
+    }
+
+    /// Returns all kinds in their forms. Kills are drawn separately, with a lower probability. The order is that of the document, except
+    /// that partitions come before delays: a script follows from its seed by this order.
+    fn all() -> impl Iterator<Item = Self> {
+        FaultKind::ALL.iter().flat_map(|kind| match kind {
+            FaultKind::Kill | FaultKind::Partition => Vec::new(),
+            FaultKind::Loss => {
+                let forms = [Form::Usual, Form::ByFrame, Form::ByContent];
+                forms.map(|form| Self { kind: *kind, form }).to_vec()
+            }
+            FaultKind::Unplug => {
+                let late = Self { kind: *kind, form: Form::Late };
+                vec![Self::usual(*kind), late, Self::usual(FaultKind::Partition)]
+            }
+            _ => vec![Self::usual(*kind)],
+        })
+    }
+
+    /// Returns the name for reports.
+    fn label(self) -> String {
+        match self.form {
+            Form::Usual => format!("{:?}", self.kind),
+            Form::ByFrame => "LossByFrame".to_owned(),
+            Form::ByContent => "LossByContent".to_owned(),
+            Form::Late => "PluggedLate".to_owned(),
+        }
     }
 }
 
@@ -101,11 +99,11 @@ impl Kind {
 #[must_use]
 pub fn draw(plan: &Plan, seed: u64, reach: DrawLimits) -> FaultScript {
     let mut draws = RandomDraws { stream: Stream::new(seed), drawn: 0 };
-    let enabled: Vec<Kind> = KINDS.into_iter().filter(|_| draws.one_in(3)).collect();
+    let enabled: Vec<_> = DrawnKind::all().filter(|_| draws.one_in(3)).collect();
     let count = 1 + draws.below(EVENTS_MAX);
     let mut events = Vec::new();
     for _ in 0..count {
-        let kind = if enabled.is_empty() { Kind::Loss } else { draws.of(&enabled) };
+        let kind = if enabled.is_empty() { DrawnKind::usual(FaultKind::Loss) } else { draws.of(&enabled) };
         events.push(event(&mut draws, plan, kind, reach));
     }
     if draws.one_in(KILLS_ONE_IN) {
@@ -171,19 +169,18 @@ impl RandomDraws {
     }
 }
 
-fn event(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) -> FaultEvent {
-    let fault = fault(draws, plan, kind, reach);
-    let mut timing = timing(draws, kind, reach);
+fn event(draws: &mut RandomDraws, plan: &Plan, drawn: DrawnKind, reach: DrawLimits) -> FaultEvent {
+    let fault = fault(draws, plan, drawn, reach);
+    let mut timing = timing(draws, drawn.kind, reach);
     let mut trigger = trigger(draws, plan, reach);
-    match kind {
-        Kind::PluggedLate => {
-            trigger = Trigger::At(0);
-            timing = Timing { for_ns: timing.for_ns, ..Timing::default() };
-        }
-        Kind::Drop | Kind::Revoke => timing.for_ns = None,
-        _ => {}
+    if drawn.form == Form::Late {
+        trigger = Trigger::At(0);
+        timing = Timing { for_ns: timing.for_ns, ..Timing::default() };
     }
-    FaultEvent { fault, trigger, timing, label: format!("{kind:?}"), line: 0 }
+    if drawn.kind.is_moment() {
+        timing.for_ns = None;
+    }
+    FaultEvent { fault, trigger, timing, label: drawn.label(), line: 0 }
 }
 
 fn kill(draws: &mut RandomDraws, plan: &Plan, reach: DrawLimits) -> FaultEvent {
@@ -195,12 +192,12 @@ fn kill(draws: &mut RandomDraws, plan: &Plan, reach: DrawLimits) -> FaultEvent {
     FaultEvent { fault, trigger, timing, label: "Kill".to_owned(), line: 0 }
 }
 
-fn timing(draws: &mut RandomDraws, kind: Kind, reach: DrawLimits) -> Timing {
+fn timing(draws: &mut RandomDraws, kind: FaultKind, reach: DrawLimits) -> Timing {
     let for_ns = draws.time_ns(reach.last_ns);
     let repeats = draws.one_in(4);
     Timing {
         for_ns: Some(for_ns),
-        ramp_ns: if draws.one_in(4) && !kind.is_sudden() { for_ns / 2 } else { 0 },
+        ramp_ns: if draws.one_in(4) && kind.grows() { for_ns / 2 } else { 0 },
         every_ns: repeats.then_some(for_ns.saturating_mul(2).max(EVERY_NS_MIN)),
         times: repeats.then(|| 2 + draws.below(8)),
     }
@@ -223,66 +220,79 @@ fn trigger(draws: &mut RandomDraws, plan: &Plan, reach: DrawLimits) -> Trigger {
     Trigger::Frames { direction: one_way(draws, plan), count: 1 + draws.below(FRAMES_MAX) }
 }
 
-fn fault(draws: &mut RandomDraws, plan: &Plan, kind: Kind, reach: DrawLimits) -> Fault {
-    match kind {
-        Kind::Pause => Fault::Pause(vec![draws.member(plan)]),
-        Kind::Revoke => Fault::Revoke(vec![draws.owner(plan)]),
-        Kind::SlowMemory => {
-            let conditions = MemoryConditions { late_ns: draws.time_ns(reach.begin_ns), fail: 0.0 };
-            Fault::Memory { members: vec![draws.owner(plan)], conditions }
+fn fault(draws: &mut RandomDraws, plan: &Plan, drawn: DrawnKind, reach: DrawLimits) -> Fault {
+    let target = drawn.kind.keys().target;
+    let mut keys = EventKeys { what: drawn.kind, ..EventKeys::default() };
+    if target == Target::Links && !drawn.kind.is_moment() {
+        let directions = if drawn.form == Form::Late { cables(draws, plan) } else { directions(draws, plan) };
+        // A rate share applies only to links with a rate.
+        if drawn.kind == FaultKind::Slow && !directions.iter().all(|direction| has_rate(plan, *direction)) {
+            keys.what = FaultKind::Loss;
         }
-        Kind::FailMemory => {
-            let conditions = MemoryConditions { late_ns: 0, fail: draws.rate() };
-            Fault::Memory { members: vec![draws.owner(plan)], conditions }
+        // Every kind draws a rate, also if it has none: a script follows from its seed by the order of the draws.
+        keys.rate = Some(draws.rate());
+        match drawn.form {
+            Form::ByFrame => keys.kinds = vec![draws.of(KIND_NAMES)],
+            Form::ByContent => select_frames(draws, &mut keys),
+            Form::Usual | Form::Late => draw_values(draws, &mut keys, &["rate"], reach),
         }
-        Kind::Drop => {
-            let mut numbers: Vec<_> = (0..1 + draws.below(4)).map(|_| 1 + draws.below(FRAMES_MAX)).collect();
-            numbers.sort_unstable();
-            numbers.dedup();
-            Fault::Drop { directions: directions(draws, plan), numbers }
-        }
-        Kind::Partition => {
-            let members: Vec<_> =
-                (0..plan.members.len() as u16).map(NodeId).filter(|_| draws.one_in(3)).collect();
-            let sides = select::boundary(plan, &members);
-            let directions = if sides.is_empty() { directions(draws, plan) } else { sides };
-            Fault::Links { directions, conditions: Conditions { is_cut: true, ..Conditions::default() } }
-        }
-        _ => {
-            let directions =
-                if kind == Kind::PluggedLate { cables(draws, plan) } else { directions(draws, plan) };
-            let conditions = conditions(draws, plan, &directions, kind, reach);
-            Fault::Links { directions, conditions }
-        }
+        return Fault::stated_by(&keys, directions, Vec::new());
     }
+    draw_values(draws, &mut keys, &[], reach);
+    let (mut links, mut members) = (Vec::new(), Vec::new());
+    match target {
+        Target::Links => links = directions(draws, plan),
+        Target::Boundary => {
+            let side: Vec<_> =
+                (0..plan.members.len() as u16).map(NodeId).filter(|_| draws.one_in(3)).collect();
+            let boundary = select::boundary(plan, &side);
+            links = if boundary.is_empty() { directions(draws, plan) } else { boundary };
+        }
+        Target::Members => members.push(draws.member(plan)),
+        Target::Owners => members.push(draws.owner(plan)),
+    }
+    Fault::stated_by(&keys, links, members)
 }
 
-fn conditions(
-    draws: &mut RandomDraws,
-    plan: &Plan,
-    directions: &[LinkDirection],
-    kind: Kind,
-    reach: DrawLimits,
-) -> Conditions {
-    let none = Conditions::default();
-    let rate = draws.rate();
-    match kind {
-        Kind::Corrupt => Conditions { corrupt: rate, corrupt_part: draws.of(FramePart::ALL), ..none },
-        Kind::Duplicate => Conditions { duplicate: rate, ..none },
-        Kind::Reorder => Conditions { reorder: rate, ..none },
-        Kind::Down => Conditions { is_cut: true, ..none },
-        Kind::Unplug | Kind::PluggedLate => Conditions { is_cut: true, is_unplugged: true, ..none },
-        Kind::Delay => Conditions { delay_ns: draws.time_ns(reach.begin_ns), ..none },
-        Kind::LossByFrame => {
-            let kinds: Vec<_> = LossByKind::kinds().map(|(kind, _)| kind).collect();
-            Conditions { loss_by_kind: loss_of(&[draws.of(&kinds)], rate), ..none }
+/// Draws the values of the kind's keys, within their declared ranges, but not of the keys `drawn`.
+fn draw_values(draws: &mut RandomDraws, keys: &mut EventKeys, drawn: &[&str], reach: DrawLimits) {
+    let open: Vec<_> = keys.what.keys().of_values().filter(|key| !drawn.contains(key)).collect();
+    if open.contains(&"frames") {
+        keys.frames = (0..1 + draws.below(4)).map(|_| 1 + draws.below(FRAMES_MAX)).collect();
+        keys.frames.sort_unstable();
+        keys.frames.dedup();
+    }
+    keys.read_over(&mut DrawnValues { draws, open, most_ns: reach.begin_ns });
+}
+
+/// Source of random values for the keys of an event, in place of a file.
+struct DrawnValues<'d> {
+    draws: &'d mut RandomDraws,
+    /// Keys that get a value.
+    open: Vec<&'static str>,
+    /// Longest time, in nanoseconds.
+    most_ns: u64,
+}
+
+impl Source for DrawnValues<'_> {
+    fn value<T: Value>(&mut self, key: &'static Key, otherwise: T) -> T {
+        if !self.open.contains(&key.name) {
+            return otherwise;
         }
-        Kind::LossByContent => Conditions { picked: Some((pick(draws), rate)), ..none },
-        // A rate share applies only to links with a rate.
-        Kind::Slow if directions.iter().all(|direction| has_rate(plan, *direction)) => {
-            Conditions { rate_share: draws.of(&[0.9, 0.5, 0.25, 0.1, 0.01]), ..none }
-        }
-        _ => Conditions { loss: rate, ..none },
+        let text = match key.kind {
+            Kind::Probability if key.name == "share" => {
+                self.draws.of(&[0.9, 0.5, 0.25, 0.1, 0.01]).to_string()
+            }
+            Kind::Probability => self.draws.rate().to_string(),
+            Kind::Time(..) => format!("{}ns", self.draws.time_ns(self.most_ns)),
+            Kind::Count(least, most) => {
+                let beyond = most.min(least + FRAMES_MAX);
+                (least + self.draws.below(beyond - least)).to_string()
+            }
+            Kind::Word(words) => self.draws.of(words).to_owned(),
+            kind => unreachable!("{kind:?} of `{}` is not drawn", key.name),
+        };
+        T::read(&text, &key.kind).unwrap_or(otherwise)
     }
 }
 
@@ -290,14 +300,15 @@ fn has_rate(plan: &Plan, direction: LinkDirection) -> bool {
     plan.links[usize::from(direction.edge)].profile.rate_bits_per_s.is_some()
 }
 
-/// Returns a selection by one or two kinds of operations, or by a range of packet numbers, or both.
-fn pick(draws: &mut RandomDraws) -> Pick {
+/// Draws a selection by one or two kinds of operations, or by a range of packet numbers, or both.
+fn select_frames(draws: &mut RandomDraws, keys: &mut EventKeys) {
     let form = draws.below(3);
     let count = if form == 1 { 0 } else { 1 + draws.below(2) };
-    let operations: Vec<_> = (0..count).map(|_| draws.below(OPERATION_NAMES.len() as u64) as usize).collect();
+    keys.operations = (0..count).map(|_| draws.of(OPERATION_NAMES)).collect();
     let first = draws.below(FRAMES_MAX) as u32;
-    let sequence = (form > 0).then(|| (first, first + draws.below(FRAMES_MAX) as u32));
-    Pick::new(operations, sequence)
+    if form > 0 {
+        keys.sequence = vec![first, first + draws.below(FRAMES_MAX) as u32];
+    }
 }
 
 fn one_way(draws: &mut RandomDraws, plan: &Plan) -> LinkDirection {
@@ -339,6 +350,7 @@ fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::loss::LossByKind;
 
     /// Checks that some script connects a cable late, some script a member with all of its links, and some script a plane.
     #[test]

@@ -13,7 +13,10 @@ use std::collections::VecDeque;
 use rackloom_protocol::{Instant, MemoryDone, MemoryFault, MemoryToken};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::exchange::{Pass, Stated};
+use super::kind::FaultKind;
 use crate::model::random::{Chance, Stream};
+use crate::schema::EventKeys;
 
 /// Active faults of the memory of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,6 +38,16 @@ impl MemoryConditions {
     #[must_use]
     pub fn scaled(&self, share: f64) -> Self {
         Self { late_ns: (self.late_ns as f64 * share) as u64, fail: self.fail * share }
+    }
+}
+
+impl Stated for MemoryConditions {
+    fn exchange(&mut self, keys: &mut EventKeys, pass: Pass) {
+        match keys.what {
+            FaultKind::SlowMemory => pass.value(&mut keys.by_ns, &mut self.late_ns),
+            FaultKind::FailMemory => pass.value(&mut keys.rate, &mut self.fail),
+            _ => {}
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 
 mod conditions;
 mod draw;
+mod exchange;
 mod expectations;
 mod frame_part;
 mod kind;
@@ -27,11 +28,9 @@ pub use conditions::Conditions;
 pub use draw::{DrawLimits, draw};
 pub use expectations::{ExpectedEnd, FaultExpectations, RequiredEvents};
 pub use frame_part::FramePart;
-pub use kind::FaultKind;
+pub use kind::{FaultKind, INJECT_OPTIONS, InjectOption};
 pub use memory::{MemoryConditions, MemoryFaults};
 pub use scheduler::{FaultAction, FaultScheduler};
 pub use script::{Fault, FaultEvent, FaultScript, JobPosition, LinkDirection, Trigger};
 pub use shrink::shrink;
 pub use timeline::Timing;
-
-use script::loss_of;

@@ -9,13 +9,13 @@ use std::path::Path;
 
 use rackloom_protocol::NodeId;
 
-use super::kind::{COMMON, FaultKind, KindKeys};
+use super::kind::{COMMON, FaultKind, KindKeys, Target};
 use super::{
-    Conditions, ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, JobPosition, LinkDirection,
-    MemoryConditions, Timing, Trigger, loss_of, select,
+    ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, JobPosition, LinkDirection, Timing,
+    Trigger, select,
 };
-use crate::model::loss::LossByKind;
-use crate::model::pick::{OPERATION_NAMES, Pick};
+use crate::model::loss::KIND_NAMES;
+use crate::model::pick::OPERATION_NAMES;
 use crate::model::plan::Plan;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader};
@@ -106,7 +106,7 @@ fn event(reader: &mut Reader<'_>, plan: &Plan, item: &Value, number: usize) -> O
     }
     let trigger = trigger(reader, plan, &fields, &stated);
     let timing = timing(reader, &fields, &stated);
-    let fault = fault(reader, plan, &fields, &stated);
+    let fault = fault(reader, plan, &fields, stated);
     let label = format!("{kind} {}", targets(reader, &fields).join(", "));
     let is_whole = reader.mistakes.len() == before;
     is_whole.then_some(FaultEvent { fault, trigger, timing, label, line: item.position.line })
@@ -223,101 +223,67 @@ fn timing(reader: &mut Reader<'_>, fields: &Fields<'_>, event: &EventKeys) -> Ti
     Timing { for_ns, ramp_ns: ramp_ns.unwrap_or(0), every_ns, times }
 }
 
-fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, event: &EventKeys) -> Fault {
-    let kind = event.what;
-    if kind.keys().members {
-        let member = if kind.is_of_memory() { select::owner } else { select::member };
-        let members = resolve(reader, fields, |word| member(plan, word).map(|member| vec![member]));
-        let conditions = memory_conditions(event);
-        return match kind {
-            FaultKind::SlowMemory | FaultKind::FailMemory => Fault::Memory { members, conditions },
-            FaultKind::Revoke => Fault::Revoke(members),
-            FaultKind::Pause => Fault::Pause(members),
-            FaultKind::Kill => Fault::Kill(members),
-            _ => {
-                let conditions = Conditions { is_cut: true, ..Conditions::default() };
-                Fault::Links { directions: select::boundary(plan, &members), conditions }
-            }
-        };
+/// Reads the targets and the lists of an event, and returns its fault.
+fn fault(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, mut event: EventKeys) -> Fault {
+    let (mut directions, mut members) = (Vec::new(), Vec::new());
+    match event.what.keys().target {
+        Target::Links => {
+            directions = resolve(reader, fields, |word| select::directions(plan, word));
+            lists(reader, fields, &mut event);
+        }
+        Target::Boundary => {
+            let side = resolve(reader, fields, |word| Ok(vec![select::member(plan, word)?]));
+            directions = select::boundary(plan, &side);
+        }
+        Target::Members => {
+            members = resolve(reader, fields, |word| Ok(vec![select::member(plan, word)?]));
+        }
+        Target::Owners => members = resolve(reader, fields, |word| Ok(vec![select::owner(plan, word)?])),
     }
-    let directions = resolve(reader, fields, |word| select::directions(plan, word));
-    match kind {
-        FaultKind::Drop => Fault::Drop { directions, numbers: frame_numbers(reader, fields) },
-        _ => Fault::Links { directions, conditions: conditions(reader, fields, event) },
-    }
+    Fault::stated_by(&event, directions, members)
 }
 
-fn memory_conditions(event: &EventKeys) -> MemoryConditions {
-    match event.what {
-        FaultKind::SlowMemory => MemoryConditions { late_ns: event.by_ns.unwrap_or(0), fail: 0.0 },
-        FaultKind::FailMemory => MemoryConditions { late_ns: 0, fail: event.rate.unwrap_or(0.0) },
-        _ => MemoryConditions::default(),
+/// Reads the keys of a fault of links whose values are lists, and checks them against each other.
+fn lists(reader: &mut Reader<'_>, fields: &Fields<'_>, event: &mut EventKeys) {
+    if event.what == FaultKind::Drop {
+        event.frames = frame_numbers(reader, fields);
+        return;
     }
-}
-
-fn conditions(reader: &mut Reader<'_>, fields: &Fields<'_>, event: &EventKeys) -> Conditions {
-    let kinds = frame_kinds(reader, fields);
-    let pick = pick(reader, fields);
-    let (rate, delay_ns, corrupt_part) = (event.rate.unwrap_or(0.0), event.by_ns.unwrap_or(0), event.part);
-    let share = event.share.unwrap_or(1.0);
-    if let (true, Some(stated)) = (share == 0.0, fields.find("share")) {
-        let complaint = Complaint::about("no share of the rate is left").hint("say `what: down` for that");
-        reader.complain(stated.position, complaint.at(&fields.path_of("share")));
-    }
-    let none = Conditions::default();
-    match event.what {
-        FaultKind::Loss if pick.is_any() => Conditions { picked: Some((pick, rate)), ..none },
-        FaultKind::Loss if kinds.is_empty() => Conditions { loss: rate, ..none },
-        FaultKind::Loss => Conditions { loss_by_kind: loss_of(&kinds, rate), ..none },
-        FaultKind::Corrupt => Conditions { corrupt: rate, corrupt_part, ..none },
-        FaultKind::Duplicate => Conditions { duplicate: rate, ..none },
-        FaultKind::Reorder => Conditions { reorder: rate, ..none },
-        FaultKind::Delay => Conditions { delay_ns, ..none },
-        FaultKind::Slow => Conditions { rate_share: share, ..none },
-        FaultKind::Unplug => Conditions { is_cut: true, is_unplugged: true, ..none },
-        FaultKind::Down
-        | FaultKind::Partition
-        | FaultKind::Drop
-        | FaultKind::SlowMemory
-        | FaultKind::FailMemory
-        | FaultKind::Revoke
-        | FaultKind::Pause
-        | FaultKind::Kill => Conditions { is_cut: true, ..none },
-    }
-}
-
-/// Reads the selection of data frames for a loss.
-fn pick(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Pick {
-    let (operations, sequence) = (operations(reader, fields), sequence(reader, fields));
-    let pick = Pick::new(operations, sequence);
-    if let (true, Some(kinds)) = (pick.is_any(), fields.find("kinds")) {
+    event.kinds = frame_kinds(reader, fields);
+    (event.operations, event.sequence) = (operations(reader, fields), sequence(reader, fields));
+    let picks = !event.operations.is_empty() || !event.sequence.is_empty();
+    if let (true, Some(kinds)) = (picks, fields.find("kinds")) {
         let complaint =
             Complaint::about("`operations` and `sequence` pick frames of data, and `kinds` others");
         reader.complain(kinds.position, complaint.hint("leave `kinds` out, or make two events of it"));
     }
-    pick
+    if let (true, Some(stated)) = (event.share == Some(0.0), fields.find("share")) {
+        let complaint = Complaint::about("no share of the rate is left").hint("say `what: down` for that");
+        reader.complain(stated.position, complaint.at(&fields.path_of("share")));
+    }
 }
 
-fn operations(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<usize> {
+fn operations(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<&'static str> {
     let path = fields.path_of("operations");
-    let mut indices = Vec::new();
+    let mut names = Vec::new();
     for item in reader.items(fields.find("operations"), &path) {
-        let index = reader.scalar(item, &path).and_then(|text| {
-            OPERATION_NAMES.iter().position(|name| *name == text).ok_or_else(|| {
+        let name = reader.scalar(item, &path).and_then(|text| {
+            OPERATION_NAMES.iter().copied().find(|name| *name == text).ok_or_else(|| {
                 Complaint::about(format!("{} is no operation in a frame", quoted(text)))
                     .hint(format!("operations are {}", OPERATION_NAMES.join(", ")))
             })
         });
-        match index {
-            Ok(index) => indices.push(index),
+        match name {
+            Ok(name) => names.push(name),
             Err(complaint) => reader.complain(item.position, complaint),
         }
     }
-    indices
+    names
 }
 
-fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, u32)> {
-    let given = fields.find("sequence")?;
+/// Returns the first and the last packet number, or nothing.
+fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u32> {
+    let Some(given) = fields.find("sequence") else { return Vec::new() };
     let path = fields.path_of("sequence");
     let mut ends = Vec::new();
     for item in reader.items(Some(given), &path) {
@@ -328,35 +294,34 @@ fn sequence(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<(u32, u32)> 
         }
     }
     match ends[..] {
-        [first, last] if first <= last => Some((first, last)),
+        [first, last] if first <= last => ends,
         _ => {
             let complaint = Complaint::about("`sequence` is a range of packet numbers");
             reader.complain(
                 given.position,
                 complaint.hint("write the first and the last one, like `sequence: [100, 120]`"),
             );
-            None
+            Vec::new()
         }
     }
 }
 
-fn frame_kinds(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<rackloom_protocol::wire::FrameKind> {
+fn frame_kinds(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<&'static str> {
     let path = fields.path_of("kinds");
-    let mut kinds = Vec::new();
+    let mut names = Vec::new();
     for item in reader.items(fields.find("kinds"), &path) {
-        let kind = reader.scalar(item, &path).and_then(|text| {
-            LossByKind::kind_named(text).ok_or_else(|| {
-                let names: Vec<_> = LossByKind::kinds().map(|(_, name)| name).collect();
+        let name = reader.scalar(item, &path).and_then(|text| {
+            KIND_NAMES.iter().copied().find(|name| *name == text).ok_or_else(|| {
                 Complaint::about(format!("{} is no kind of frame", quoted(text)))
-                    .hint(format!("kinds are {}", names.join(", ")))
+                    .hint(format!("kinds are {}", KIND_NAMES.join(", ")))
             })
         });
-        match kind {
-            Ok(kind) => kinds.push(kind),
+        match name {
+            Ok(name) => names.push(name),
             Err(complaint) => reader.complain(item.position, complaint),
         }
     }
-    kinds
+    names
 }
 
 fn frame_numbers(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Vec<u64> {

@@ -2,12 +2,13 @@
 
 use rackloom_protocol::NodeId;
 
+use super::exchange::Stated;
+use super::kind::Target;
+use super::{Conditions, FaultExpectations, FaultKind, MemoryConditions, Timing};
 use crate::impair::Direction;
 use crate::model::job::JobKind;
-use crate::model::loss::LossByKind;
 use crate::model::plan::Plan;
-
-use super::{Conditions, FaultExpectations, MemoryConditions, Timing};
+use crate::schema::EventKeys;
 
 /// Faults for one rack, and expectations of a run with them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -175,6 +176,43 @@ impl LinkDirection {
 }
 
 impl Fault {
+    /// Returns the fault that an event with these keys states. `directions` or `members` are what its `where` names.
+    pub(super) fn stated_by(keys: &EventKeys, directions: Vec<LinkDirection>, members: Vec<NodeId>) -> Self {
+        match keys.what {
+            FaultKind::Drop => Self::Drop { directions, numbers: keys.frames.clone() },
+            FaultKind::SlowMemory | FaultKind::FailMemory => {
+                Self::Memory { members, conditions: MemoryConditions::stated_by(keys) }
+            }
+            FaultKind::Revoke => Self::Revoke(members),
+            FaultKind::Pause => Self::Pause(members),
+            FaultKind::Kill => Self::Kill(members),
+            _ => Self::Links { directions, conditions: Conditions::stated_by(keys) },
+        }
+    }
+
+    /// Returns the keys of an event with this fault, without those of its targets and its time. A partition is stated as the links
+    /// that are down.
+    pub(super) fn keys(&self) -> EventKeys {
+        let of_kind = |what| EventKeys { what, ..EventKeys::default() };
+        let kinds = FaultKind::ALL.iter().copied();
+        let acts_on = |target| move |kind: &FaultKind| kind.keys().target == target;
+        match self {
+            Self::Links { conditions, .. } => {
+                kinds.filter(acts_on(Target::Links)).find_map(|kind| conditions.keys_of(kind))
+            }
+            Self::Memory { conditions, .. } => {
+                kinds.filter(acts_on(Target::Owners)).find_map(|kind| conditions.keys_of(kind))
+            }
+            Self::Drop { numbers, .. } => {
+                Some(EventKeys { frames: numbers.clone(), ..of_kind(FaultKind::Drop) })
+            }
+            Self::Pause(_) => Some(of_kind(FaultKind::Pause)),
+            Self::Revoke(_) => Some(of_kind(FaultKind::Revoke)),
+            Self::Kill(_) => Some(of_kind(FaultKind::Kill)),
+        }
+        .unwrap_or_default()
+    }
+
     /// Returns the affected directions of links.
     #[must_use]
     pub fn directions(&self) -> &[LinkDirection] {
@@ -269,11 +307,4 @@ impl FaultScript {
         killed.dedup();
         killed
     }
-}
-
-/// Returns a loss with this probability for frames of these kinds.
-pub(super) fn loss_of(kinds: &[rackloom_protocol::wire::FrameKind], rate: f64) -> LossByKind {
-    let mut loss = LossByKind::default();
-    kinds.iter().for_each(|kind| loss.set(*kind, Some(rate)));
-    loss
 }

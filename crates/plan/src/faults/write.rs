@@ -1,13 +1,15 @@
 //! Text of a script, for files that a campaign writes. Reading the text yields the same script.
+//!
+//! The keys of an event are written as they are declared. This file names no kind of fault.
 
 use std::fmt::Write;
 
-use super::{
-    Conditions, Fault, FaultEvent, FaultExpectations, FaultScript, FramePart, LinkDirection, Trigger,
-};
-use crate::model::loss::LossByKind;
+use super::{Fault, FaultEvent, FaultExpectations, FaultScript, Trigger};
 use crate::model::plan::Plan;
+use crate::schema::{EventKeys, Key, Kind};
 use crate::setting::quantity::{Unit, shown};
+use crate::setting::section::{Section, Visit};
+use crate::setting::value::Shown;
 
 impl FaultScript {
     /// Returns the text of a file for this plan's rack.
@@ -24,36 +26,9 @@ impl FaultScript {
 }
 
 fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
-    let mut words = vec![];
-    let members = |members: &[rackloom_protocol::NodeId]| {
-        let names: Vec<_> = members.iter().map(|node| plan.members[node.index()].name.as_str()).collect();
-        format!("where: [{}]", names.join(", "))
-    };
-    match &event.fault {
-        Fault::Links { directions, conditions } => {
-            words.extend(kind_of(conditions));
-            words.insert(1, locations(directions, plan));
-        }
-        Fault::Drop { directions, numbers } => {
-            let numbers: Vec<_> = numbers.iter().map(u64::to_string).collect();
-            words.extend([
-                "what: drop".to_owned(),
-                locations(directions, plan),
-                format!("frames: [{}]", numbers.join(", ")),
-            ]);
-        }
-        Fault::Pause(paused) => words.extend(["what: pause".to_owned(), members(paused)]),
-        Fault::Memory { members: owners, conditions } => {
-            let what = match conditions.fail {
-                fail if fail > 0.0 => ["what: fail-memory".to_owned(), format!("rate: {fail}")],
-                _ => ["what: slow-memory".to_owned(), format!("by: {}", time(conditions.late_ns))],
-            };
-            words.extend(what);
-            words.insert(1, members(owners));
-        }
-        Fault::Revoke(owners) => words.extend(["what: revoke".to_owned(), members(owners)]),
-        Fault::Kill(killed) => words.extend(["what: kill".to_owned(), members(killed)]),
-    }
+    let keys = event.fault.keys();
+    let mut words = vec![format!("what: {}", keys.what), targets(&event.fault, plan)];
+    words.extend(values(&keys));
     words.push(match event.trigger {
         Trigger::At(at_ns) => format!("at: {}", time(at_ns)),
         Trigger::Frames { direction, count } => {
@@ -72,50 +47,49 @@ fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
     words
 }
 
-/// Returns kind and values of conditions. An event that was read from a file has one condition.
-fn kind_of(conditions: &Conditions) -> Vec<String> {
-    let none = Conditions::default();
-    let Conditions { loss, loss_by_kind, picked, corrupt, duplicate, reorder, delay_ns, rate_share, .. } =
-        *conditions;
-    let rated = |what: &str, rate: f64| vec![format!("what: {what}"), format!("rate: {rate}")];
-    if conditions.is_unplugged {
-        vec!["what: unplug".to_owned()]
-    } else if conditions.is_cut {
-        vec!["what: down".to_owned()]
-    } else if let Some((pick, rate)) = picked {
-        let mut words = rated("loss", rate);
-        let names: Vec<_> = pick.operations().collect();
-        words.extend((!names.is_empty()).then(|| format!("operations: [{}]", names.join(", "))));
-        words.extend(pick.sequence().map(|(first, last)| format!("sequence: [{first}, {last}]")));
-        words
-    } else if loss_by_kind != none.loss_by_kind {
-        let hit = LossByKind::kinds().filter_map(|(kind, name)| Some((name, loss_by_kind.of(kind)?)));
-        let hit: Vec<_> = hit.collect();
-        let names: Vec<_> = hit.iter().map(|(name, _)| *name).collect();
-        let mut words = rated("loss", hit.first().map_or(0.0, |(_, rate)| *rate));
-        words.push(format!("kinds: [{}]", names.join(", ")));
-        words
-    } else if corrupt > 0.0 {
-        let mut words = rated("corrupt", corrupt);
-        let part = conditions.corrupt_part;
-        words.extend((part != FramePart::Any).then(|| format!("part: {part}")));
-        words
-    } else if duplicate > 0.0 {
-        rated("duplicate", duplicate)
-    } else if reorder > 0.0 {
-        rated("reorder", reorder)
-    } else if delay_ns > 0 {
-        vec!["what: delay".to_owned(), format!("by: {}", time(delay_ns))]
-    } else if rate_share < 1.0 {
-        vec!["what: slow".to_owned(), format!("share: {rate_share}")]
-    } else {
-        rated("loss", loss)
-    }
+/// Returns the values that the event states, each with its key, in the order of the keys of its kind.
+fn values(keys: &EventKeys) -> Vec<String> {
+    let kind = keys.what.keys();
+    let mut texts = Texts(Vec::new());
+    keys.visit(&mut texts);
+    let value_of = |key| texts.0.iter().find(|text| text.key == key);
+    let stated = kind.of_values().filter_map(value_of);
+    let stated = stated.filter(|text| !text.is_default || kind.needed.contains(&text.key));
+    stated.map(|text| format!("{}: {}", text.key, text.value)).collect()
 }
 
-fn locations(directions: &[LinkDirection], plan: &Plan) -> String {
-    let names: Vec<_> = directions.iter().map(|direction| direction.name(plan)).collect();
-    format!("where: [{}]", names.join(", "))
+/// Value of a key in the form of a file.
+struct KeyText {
+    key: &'static str,
+    value: String,
+    is_default: bool,
+}
+
+/// Collects the values of all keys of an event.
+struct Texts(Vec<KeyText>);
+
+impl Visit for Texts {
+    fn value(&mut self, key: &'static Key, value: &dyn Shown, is_default: bool) {
+        let shown = value.shown(&key.kind);
+        let value = match key.kind {
+            Kind::Counts | Kind::WordList(_) => format!("[{}]", shown.replace(',', ", ")),
+            _ => shown,
+        };
+        self.0.push(KeyText { key: key.name, value, is_default });
+    }
+
+    fn of_link(&mut self, _: &'static Key, _: usize, _: &dyn Shown) {}
+
+    fn open(&mut self, _: &'static Key) {}
+
+    fn close(&mut self) {}
+}
+
+/// Returns the key `where`: directions of links, or members.
+fn targets(fault: &Fault, plan: &Plan) -> String {
+    let directions = fault.directions().iter().map(|direction| direction.name(plan));
+    let members = fault.members().iter().map(|node| plan.members[node.index()].name.clone());
+    format!("where: [{}]", directions.chain(members).collect::<Vec<_>>().join(", "))
 }
 
 fn expectations(expect: &FaultExpectations, plan: &Plan) -> String {

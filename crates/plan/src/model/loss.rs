@@ -115,11 +115,6 @@ impl LossByKind {
         KINDS.into_iter().map(|(kind, name, _)| (kind, name))
     }
 
-    /// Returns the kind with this name, or `None`.
-    pub(crate) fn kind_named(name: &str) -> Option<FrameKind> {
-        Self::kinds().find(|(_, known)| *known == name).map(|(kind, _)| kind)
-    }
-
     /// Returns the probability for this kind, or `None` if it is not stated.
     #[must_use]
     pub fn of(&self, kind: FrameKind) -> Option<f64> {

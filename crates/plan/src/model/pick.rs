@@ -41,6 +41,14 @@ impl Pick {
         Self { operations: operations.into_iter().fold(0, |bits, index| bits | 1 << index), sequence }
     }
 
+    /// Returns a selection of frames that carry one of these operations, and whose packet number is not below the first and not above
+    /// the last number of `sequence`. Without names any operation matches, and without two numbers any packet number.
+    pub(crate) fn named(operations: &[&str], sequence: &[u32]) -> Self {
+        let index = |name: &&str| OPERATION_NAMES.iter().position(|known| known == name);
+        let sequence = if let [first, last] = *sequence { Some((first, last)) } else { None };
+        Self::new(operations.iter().filter_map(index), sequence)
+    }
+
     /// Returns true if the selection has a condition.
     pub(crate) fn is_any(&self) -> bool {
         *self != Self::default()

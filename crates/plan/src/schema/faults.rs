@@ -113,6 +113,7 @@ section! {
 
 section! {
     /// Keys of an event. Which of them it takes depends on its kind ([`FaultKind::keys`]).
+    #[derive(Clone, Debug)]
     pub(crate) struct EventKeys: EVENT = "events" {
         /// The kind of fault.
         what: FaultKind {
@@ -135,21 +136,21 @@ section! {
             default = None;
         }
         /// Only frames of these kinds are lost, by `loss`.
-        kinds: Reference {
+        kinds: Vec<&'static str> {
             form = Kind::WordList(KIND_NAMES);
-            default = Reference;
+            default = Vec::new();
             shown = "all";
         }
         /// Only frames of data are lost, by `loss`, that carry one of these operations.
-        operations: Reference {
+        operations: Vec<&'static str> {
             form = Kind::WordList(OPERATION_NAMES);
-            default = Reference;
+            default = Vec::new();
             shown = "all";
         }
         /// Only frames of data are lost, by `loss`, whose packet number lies between these two, both included.
-        sequence: Reference {
+        sequence: Vec<u32> {
             form = Kind::Counts;
-            default = Reference;
+            default = Vec::new();
             shown = "all";
         }
         /// Part of the frame in which `corrupt` flips a bit: between the Ethernet header and the operations, in the operations and their data, or anywhere.
@@ -158,9 +159,9 @@ section! {
             default = FramePart::Any;
         }
         /// Data frames to `drop`, counted from 1 and from the moment at which the event begins.
-        frames: Reference {
+        frames: Vec<u64> {
             form = Kind::Counts;
-            default = Reference;
+            default = Vec::new();
             shown = "none";
         }
         /// `delay`: time on top of the link's own. `slow-memory`: how much later memory answers.

@@ -186,6 +186,17 @@ impl Shown for String {
     }
 }
 
+/// One of several names, as an item of a list.
+impl Shown for &'static str {
+    fn encode(&self, _: &Kind, text: &mut String) {
+        text.push_str(self);
+    }
+
+    fn shown(&self, _: &Kind) -> String {
+        (*self).to_owned()
+    }
+}
+
 impl Value for String {
     fn read(text: &str, kind: &Kind) -> Result<Self, Complaint> {
         match kind.scalar() {
