@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use rackloom_protocol::link::counters::{CountingEnd, MarkCounters, PauseCounters, RetryCounters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -554,27 +555,24 @@ fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&Port
         retransmitted: sender.map_or(0, |sender| sender.retransmitted),
         dropped,
         credit_violations: receiver.map_or(0, |receiver| receiver.credit_violations),
-        retry: of_ends(sender, receiver, |port| &port.retry, RETRY_OF_RECEIVER),
-        pause: of_ends(sender, receiver, |port| &port.pause, &["tx_pause", "tx_resume", "held_bytes_max"]),
-        marks: of_ends(sender, receiver, |port| &port.marks, &["rx_marked", "rx_echo"]),
+        retry: of_ends(sender, receiver, |port| &port.retry, RetryCounters::ENDS),
+        pause: of_ends(sender, receiver, |port| &port.pause, PauseCounters::ENDS),
+        marks: of_ends(sender, receiver, |port| &port.marks, MarkCounters::ENDS),
         injected,
     }
 }
 
-/// Retry counters of the receiving end. Acknowledgements and refusals travel against the frames that they concern.
-const RETRY_OF_RECEIVER: &[&str] = &["rx_ok", "rx_missing_seq", "rx_duplicate_seq", "tx_ack", "tx_nack"];
-
-/// Joins the counters of both ends of a direction. Counters named in `of_receiver` are the receiving end's. All others
-/// are the sending end's.
+/// Joins the counters of both ends of a direction, as far as they describe it. Counters that `ends` does not name are the sending end's.
 fn of_ends(
     sender: Option<&PortReport>,
     receiver: Option<&PortReport>,
     counters: impl Fn(&PortReport) -> &BTreeMap<String, u64>,
-    of_receiver: &[&str],
+    ends: &[(&str, CountingEnd)],
 ) -> BTreeMap<String, u64> {
+    let is_receivers = |name: &str| ends.contains(&(name, CountingEnd::Receiver));
     let of = |port: Option<&PortReport>, is_receiver: bool| {
         let counters = port.map(|port| counters(port).clone()).unwrap_or_default();
-        counters.into_iter().filter(move |(name, _)| of_receiver.contains(&name.as_str()) == is_receiver)
+        counters.into_iter().filter(move |(name, _)| is_receivers(name) == is_receiver)
     };
     of(sender, false).chain(of(receiver, true)).collect()
 }

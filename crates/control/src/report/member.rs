@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use rackloom_protocol::link::counters::PortCounters;
-use rackloom_protocol::{DropReason, Inspect, PortId};
+use rackloom_protocol::{DropReason, Inspect, PortId, port_counters};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -145,85 +145,59 @@ impl JobResult {
     }
 }
 
-/// Counters of one port: [`PortCounters`] in a form for files.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PortReport {
-    /// Index of the link in the plan.
-    pub edge: u16,
-    /// Frames handed to the device, control frames included.
-    pub frames_sent: u64,
-    /// Bytes of the frames sent, with the Ethernet header, without preamble and gap.
-    pub bytes_sent: u64,
-    /// Data frames among the frames sent. They carry operations.
-    pub data_frames_sent: u64,
-    /// Bytes of the data frames sent.
-    pub data_bytes_sent: u64,
-    /// Retransmitted packets among the frames sent.
-    pub retransmitted: u64,
-    /// Frames sent that were forwarded for other members.
-    pub forwarded: u64,
-    /// Frames received from the device.
-    pub frames_received: u64,
-    /// Bytes of the frames received.
-    pub bytes_received: u64,
-    /// Frames that never arrived.
-    pub missing: u64,
-    /// Times that sending stopped for lack of credits.
-    pub credit_stalls: u64,
-    /// Credit frames among the frames sent.
-    #[serde(default)]
-    pub credit_updates: u64,
-    /// Invalid credit counters that the neighbour sent.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub credit_violations: u64,
-    /// Received frames that were dropped, by reason. Zero counts are left out.
-    pub dropped: BTreeMap<String, u64>,
-    /// Counters of link-level retry. Zero counts are left out.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub retry: BTreeMap<String, u64>,
-    /// Counters of pauses. Zero counts are left out.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub pause: BTreeMap<String, u64>,
-    /// Counters of congestion marks. Zero counts are left out.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub marks: BTreeMap<String, u64>,
-    /// Frames sent here that injected faults changed, by effect (`dropped`, `corrupted`, `duplicated`, `reordered`).
-    /// Zero counts are left out.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub injected: BTreeMap<String, u64>,
+/// Declares [`PortReport`] with the counters of every port.
+macro_rules! port_report {
+    (
+        always { $($(#[$always_doc:meta])+ $always:ident,)+ }
+        if_counted { $($(#[$rare_doc:meta])+ $rare:ident,)+ }
+    ) => {
+        /// Counters of one port: [`PortCounters`] in a form for files.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        pub struct PortReport {
+            /// Index of the link in the plan.
+            pub edge: u16,
+            $($(#[$always_doc])+ #[serde(default)] pub $always: u64,)+
+            $($(#[$rare_doc])+ #[serde(default, skip_serializing_if = "is_zero")] pub $rare: u64,)+
+            /// Received frames that were dropped, by reason. Zero counts are left out.
+            pub dropped: BTreeMap<String, u64>,
+            /// Counters of link-level retry. Zero counts are left out.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub retry: BTreeMap<String, u64>,
+            /// Counters of pauses. Zero counts are left out.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub pause: BTreeMap<String, u64>,
+            /// Counters of congestion marks. Zero counts are left out.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub marks: BTreeMap<String, u64>,
+            /// Frames sent here that injected faults changed, by effect (`dropped`, `corrupted`, `duplicated`, `reordered`).
+            /// Zero counts are left out.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub injected: BTreeMap<String, u64>,
+        }
+
+        impl PortReport {
+            /// Returns the report of a port that leads to the plan's link `edge`.
+            #[must_use]
+            pub fn new(edge: u16, counters: &PortCounters) -> Self {
+                let dropped = DropReason::ALL.iter().map(|reason| (reason.name(), counters.dropped_for(*reason)));
+                Self {
+                    edge,
+                    $($always: counters.$always,)+
+                    $($rare: counters.$rare,)+
+                    dropped: occurred(dropped),
+                    retry: occurred(counters.retry.named()),
+                    pause: occurred(counters.pause.named()),
+                    marks: occurred(counters.marks.named()),
+                    injected: BTreeMap::new(),
+                }
+            }
+        }
+    };
 }
 
-impl PortReport {
-    /// Returns the report of a port that leads to the plan's link `edge`.
-    #[must_use]
-    pub fn new(edge: u16, counters: &PortCounters) -> Self {
-        let dropped = DropReason::ALL
-            .iter()
-            .map(|reason| (reason.name().to_owned(), counters.dropped_for(*reason)))
-            .filter(|(_, count)| *count > 0)
-            .collect();
-        Self {
-            edge,
-            frames_sent: counters.frames_sent,
-            bytes_sent: counters.bytes_sent,
-            data_frames_sent: counters.data_frames_sent,
-            data_bytes_sent: counters.data_bytes_sent,
-            retransmitted: counters.retransmitted,
-            forwarded: counters.forwarded,
-            frames_received: counters.frames_received,
-            bytes_received: counters.bytes_received,
-            missing: counters.missing,
-            credit_stalls: counters.credit_stalls,
-            credit_updates: counters.credit_updates,
-            credit_violations: counters.credit_violations,
-            dropped,
-            retry: occurred(counters.retry.named()),
-            pause: occurred(counters.pause.named()),
-            marks: occurred(counters.marks.named()),
-            injected: BTreeMap::new(),
-        }
-    }
+port_counters!(port_report);
 
+impl PortReport {
     /// Returns the reports of all ports of a member whose ports lead to these links, in port order.
     pub fn of_member(member: &(impl Inspect + ?Sized), edges: impl IntoIterator<Item = u16>) -> Vec<Self> {
         edges
@@ -235,8 +209,9 @@ impl PortReport {
     }
 }
 
-fn occurred<const COUNT: usize>(named: [(&str, u64); COUNT]) -> BTreeMap<String, u64> {
-    named.into_iter().filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
+/// Returns the counters that are not zero.
+fn occurred(named: impl Iterator<Item = (&'static str, u64)>) -> BTreeMap<String, u64> {
+    named.filter(|(_, count)| *count > 0).map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
 /// Report of one member at the end of a run.

@@ -1,157 +1,173 @@
-//! Counters of one port.
+//! Counters of one port. Each is declared once, with its name and meaning; reports take both from here.
+//!
+//! [`port_counters`](crate::port_counters) has the counters of every port. The groups (link-level retry, pauses, marks) state for each
+//! counter which end of a link counts for a direction. This file counts nothing.
 
 use crate::event::DropReason;
 
-/// Counters of one port. "Sent" and "received" are as seen from this member.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortCounters {
-    /// Frames handed to the device, control frames included.
-    pub frames_sent: u64,
-    /// Bytes of those frames, Ethernet header included, without preamble and gap.
-    pub bytes_sent: u64,
-    /// Frames sent that carry operations, forwarded ones included.
-    pub data_frames_sent: u64,
-    /// Bytes of the data frames sent.
-    pub data_bytes_sent: u64,
-    /// Packets of this endpoint among the frames sent that are retransmissions.
-    pub retransmitted: u64,
-    /// Frames sent that were forwarded for other members.
-    pub forwarded: u64,
-    /// Frames taken from the device.
-    pub frames_received: u64,
-    /// Bytes of the frames received.
-    pub bytes_received: u64,
-    /// Frames of the neighbour that did not arrive (gaps in the link sequence).
-    pub missing: u64,
-    /// Times that sending stopped for lack of credits or because of a pause.
-    pub credit_stalls: u64,
-    /// Credit frames among the frames sent.
-    pub credit_updates: u64,
-    /// Credit counters of the neighbour that cannot be right (W-20). They were ignored, or limited to the possible
-    /// range.
-    pub credit_violations: u64,
-    /// Received frames that were dropped, indexed by [`DropReason`].
-    pub dropped: [u64; DropReason::ALL.len()],
-    /// Counters of link-level retry; zero if it is off.
-    pub retry: RetryCounters,
-    /// Counters of pauses; zero if they are off.
-    pub pause: PauseCounters,
-    /// Counters of congestion marks; zero if queues have no mark limit.
-    pub marks: MarkCounters,
+/// Passes the counters of every port to a macro, as `always { name, ... } if_counted { name, ... }` with documentation comments. A report
+/// contains those of the first list always, and those of the second list if they are not zero.
+#[macro_export]
+macro_rules! port_counters {
+    ($then:ident) => {
+        $then! {
+            always {
+                /// Frames handed to the device, control frames included.
+                frames_sent,
+                /// Bytes of those frames, Ethernet header included, without preamble and gap.
+                bytes_sent,
+                /// Frames sent that carry operations, forwarded ones included.
+                data_frames_sent,
+                /// Bytes of the data frames sent.
+                data_bytes_sent,
+                /// Packets of this endpoint among the frames sent that are retransmissions.
+                retransmitted,
+                /// Frames sent that were forwarded for other members.
+                forwarded,
+                /// Frames taken from the device.
+                frames_received,
+                /// Bytes of the frames received.
+                bytes_received,
+                /// Frames of the neighbour that did not arrive (gaps in the link sequence).
+                missing,
+                /// Times that sending stopped for lack of credits or because of a pause.
+                credit_stalls,
+                /// Credit frames among the frames sent.
+                credit_updates,
+            }
+            if_counted {
+                /// Credit counters of the neighbour that cannot be right (W-20). They were ignored, or limited to the possible
+                /// range.
+                credit_violations,
+            }
+        }
+    };
 }
 
-/// Congestion marks at one port. "Rx" counts frames received for this member.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MarkCounters {
-    /// Data frames marked here because more than the limit was queued for this port.
-    pub marked: u64,
-    /// Data frames for this member that arrived marked.
-    pub rx_marked: u64,
-    /// Acknowledgements for this member which report that its packets arrived marked.
-    pub rx_echo: u64,
+/// Declares [`PortCounters`] with the listed counters.
+macro_rules! port_structure {
+    (
+        always { $($(#[$always_doc:meta])+ $always:ident,)+ }
+        if_counted { $($(#[$rare_doc:meta])+ $rare:ident,)+ }
+    ) => {
+        /// Counters of one port. "Sent" and "received" are as seen from this member.
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct PortCounters {
+            $($(#[$always_doc])+ pub $always: u64,)+
+            $($(#[$rare_doc])+ pub $rare: u64,)+
+            /// Received frames that were dropped, indexed by [`DropReason`].
+            pub dropped: [u64; DropReason::ALL.len()],
+            /// Counters of link-level retry; zero if it is off.
+            pub retry: RetryCounters,
+            /// Counters of pauses; zero if they are off.
+            pub pause: PauseCounters,
+            /// Counters of congestion marks; zero if queues have no mark limit.
+            pub marks: MarkCounters,
+        }
+    };
 }
 
-impl MarkCounters {
-    /// Returns all counters by name, in report order.
-    #[must_use]
-    pub const fn named(&self) -> [(&'static str, u64); 3] {
-        [("marked", self.marked), ("rx_marked", self.rx_marked), ("rx_echo", self.rx_echo)]
+port_counters!(port_structure);
+
+/// Declares a group of counters: each with its meaning, and the end of a link that counts for a direction, `SENDER` or `RECEIVER`.
+macro_rules! counters {
+    ($(#[$meta:meta])+ pub struct $name:ident { $($(#[$doc:meta])+ $counter:ident: $end:ident,)+ }) => {
+        $(#[$meta])+
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct $name { $($(#[$doc])+ pub $counter: u64,)+ }
+
+        impl $name {
+            /// Names of all counters, in report order, each with the end that counts for a direction of a link.
+            pub const ENDS: &'static [(&'static str, CountingEnd)] = &[$((stringify!($counter), $end),)+];
+
+            /// Returns all counters by name, in report order.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($counter), self.$counter),)+].into_iter()
+            }
+        }
+    };
+}
+
+/// End of a link whose counter describes a direction. Acknowledgements and pauses travel against the frames that they concern, so the
+/// receiving end counts them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountingEnd {
+    /// Member that sends in this direction.
+    Sender,
+    /// Member that receives in this direction.
+    Receiver,
+}
+
+const SENDER: CountingEnd = CountingEnd::Sender;
+const RECEIVER: CountingEnd = CountingEnd::Receiver;
+
+counters! {
+    /// Congestion marks at one port. "Rx" counts frames received for this member.
+    pub struct MarkCounters {
+        /// Data frames marked here because more than the limit was queued for this port.
+        marked: SENDER,
+        /// Data frames for this member that arrived marked.
+        rx_marked: RECEIVER,
+        /// Acknowledgements for this member which report that its packets arrived marked.
+        rx_echo: RECEIVER,
     }
 }
 
-/// Counters of pauses at one port. "Tx" counts messages that pause the neighbour, "rx" counts messages of the
-/// neighbour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PauseCounters {
-    /// Pauses sent, repeated ones included.
-    pub tx_pause: u64,
-    /// Resumes sent.
-    pub tx_resume: u64,
-    /// Pauses received.
-    pub rx_pause: u64,
-    /// Resumes received.
-    pub rx_resume: u64,
-    /// Time in which data could not leave, summed over all channels, in nanoseconds.
-    pub paused_ns: u64,
-    /// Times that the watchdog began to ignore pauses.
-    pub watchdog: u64,
-    /// Largest number of bytes of one channel that were held here.
-    pub held_bytes_max: u64,
-}
-
-impl PauseCounters {
-    /// Returns all counters by name, in report order.
-    #[must_use]
-    pub const fn named(&self) -> [(&'static str, u64); 7] {
-        [
-            ("tx_pause", self.tx_pause),
-            ("tx_resume", self.tx_resume),
-            ("rx_pause", self.rx_pause),
-            ("rx_resume", self.rx_resume),
-            ("paused_ns", self.paused_ns),
-            ("watchdog", self.watchdog),
-            ("held_bytes_max", self.held_bytes_max),
-        ]
+counters! {
+    /// Counters of pauses at one port. "Tx" counts messages that pause the neighbour, "rx" counts messages of the
+    /// neighbour.
+    pub struct PauseCounters {
+        /// Pauses sent, repeated ones included.
+        tx_pause: RECEIVER,
+        /// Resumes sent.
+        tx_resume: RECEIVER,
+        /// Pauses received.
+        rx_pause: SENDER,
+        /// Resumes received.
+        rx_resume: SENDER,
+        /// Time in which data could not leave, summed over all channels, in nanoseconds.
+        paused_ns: SENDER,
+        /// Times that the watchdog began to ignore pauses.
+        watchdog: SENDER,
+        /// Largest number of bytes of one channel that were held here.
+        held_bytes_max: RECEIVER,
     }
 }
 
-/// Counters of link-level retry at one port. The names follow public descriptions of UEC link-level retry where these
-/// exist. "Tx" counts frames of this end, "rx" frames of the neighbour.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RetryCounters {
-    /// Routed frames sent for the first time.
-    pub tx_ok: u64,
-    /// Frames replayed.
-    pub tx_replay: u64,
-    /// Frames discarded while the link was flushed.
-    pub tx_discard: u64,
-    /// Unacknowledged frames given up by a flush or when the link went down.
-    pub tx_flushed: u64,
-    /// Acknowledgements sent as separate frames.
-    pub tx_ack: u64,
-    /// Negative acknowledgements sent.
-    pub tx_nack: u64,
-    /// Times that sequence numbers were offered to the neighbour.
-    pub tx_init: u64,
-    /// Replays begun, after a negative acknowledgement or a timeout.
-    pub replays: u64,
-    /// Times that the replay limit was reached.
-    pub flushes: u64,
-    /// Times that a frame waited for the window of unacknowledged frames.
-    pub window_stalls: u64,
-    /// Routed frames accepted in order.
-    pub rx_ok: u64,
-    /// Gaps: times that a frame arrived while an earlier one was missing.
-    pub rx_missing_seq: u64,
-    /// Frames that had been accepted before.
-    pub rx_duplicate_seq: u64,
-    /// Acknowledgements received as separate frames.
-    pub rx_ack: u64,
-    /// Negative acknowledgements received.
-    pub rx_nack: u64,
-}
-
-impl RetryCounters {
-    /// Returns all counters by name, in report order.
-    #[must_use]
-    pub const fn named(&self) -> [(&'static str, u64); 15] {
-        [
-            ("tx_ok", self.tx_ok),
-            ("tx_replay", self.tx_replay),
-            ("tx_discard", self.tx_discard),
-            ("tx_flushed", self.tx_flushed),
-            ("tx_ack", self.tx_ack),
-            ("tx_nack", self.tx_nack),
-            ("tx_init", self.tx_init),
-            ("replays", self.replays),
-            ("flushes", self.flushes),
-            ("window_stalls", self.window_stalls),
-            ("rx_ok", self.rx_ok),
-            ("rx_missing_seq", self.rx_missing_seq),
-            ("rx_duplicate_seq", self.rx_duplicate_seq),
-            ("rx_ack", self.rx_ack),
-            ("rx_nack", self.rx_nack),
-        ]
+counters! {
+    /// Counters of link-level retry at one port. The names follow public descriptions of UEC link-level retry where these
+    /// exist. "Tx" counts frames of this end, "rx" frames of the neighbour.
+    pub struct RetryCounters {
+        /// Routed frames sent for the first time.
+        tx_ok: SENDER,
+        /// Frames replayed.
+        tx_replay: SENDER,
+        /// Frames discarded while the link was flushed.
+        tx_discard: SENDER,
+        /// Unacknowledged frames given up by a flush or when the link went down.
+        tx_flushed: SENDER,
+        /// Acknowledgements sent as separate frames.
+        tx_ack: RECEIVER,
+        /// Negative acknowledgements sent.
+        tx_nack: RECEIVER,
+        /// Times that sequence numbers were offered to the neighbour.
+        tx_init: SENDER,
+        /// Replays begun, after a negative acknowledgement or a timeout.
+        replays: SENDER,
+        /// Times that the replay limit was reached.
+        flushes: SENDER,
+        /// Times that a frame waited for the window of unacknowledged frames.
+        window_stalls: SENDER,
+        /// Routed frames accepted in order.
+        rx_ok: RECEIVER,
+        /// Gaps: times that a frame arrived while an earlier one was missing.
+        rx_missing_seq: RECEIVER,
+        /// Frames that had been accepted before.
+        rx_duplicate_seq: RECEIVER,
+        /// Acknowledgements received as separate frames.
+        rx_ack: SENDER,
+        /// Negative acknowledgements received.
+        rx_nack: SENDER,
     }
 }
 
