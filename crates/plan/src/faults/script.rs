@@ -180,13 +180,18 @@ impl Fault {
     pub(super) fn stated_by(keys: &EventKeys, directions: Vec<LinkDirection>, members: Vec<NodeId>) -> Self {
         match keys.what {
             FaultKind::Drop => Self::Drop { directions, numbers: keys.frames.clone() },
-            FaultKind::SlowMemory | FaultKind::FailMemory => {
-                Self::Memory { members, conditions: MemoryConditions::stated_by(keys) }
-            }
             FaultKind::Revoke => Self::Revoke(members),
             FaultKind::Pause => Self::Pause(members),
             FaultKind::Kill => Self::Kill(members),
-            _ => Self::Links { directions, conditions: Conditions::stated_by(keys) },
+            // All other kinds set conditions, of links or of memory.
+            kind => match kind.keys().target {
+                Target::Links | Target::Boundary => {
+                    Self::Links { directions, conditions: Conditions::stated_by(keys) }
+                }
+                Target::Members | Target::Owners => {
+                    Self::Memory { members, conditions: MemoryConditions::stated_by(keys) }
+                }
+            },
         }
     }
 
