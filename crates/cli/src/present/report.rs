@@ -162,9 +162,9 @@ fn links(links: &[LinkReport]) -> String {
             .iter()
             .map(|(reason, frames)| format!("{reason} {}", units::count(*frames)))
             .collect();
-        let violations = (link.credit_violations > 0)
-            .then(|| format!("credit-violations {}", units::count(link.credit_violations)));
-        let dropped: Vec<_> = dropped.into_iter().chain(violations).collect();
+        let rare = link.rare_counters();
+        let rare = rare.map(|(name, count)| format!("{} {}", name.replace('_', "-"), units::count(count)));
+        let dropped: Vec<_> = dropped.into_iter().chain(rare).collect();
         let mut cells = vec![link.name.clone(), units::count(link.frames), units::bytes(link.bytes_on_wire)];
         let of_link = link.retry.get("tx_ok").map_or_else(
             || "-".to_owned(),

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rackloom_protocol::link::counters::{CountingEnd, MarkCounters, PauseCounters, RetryCounters};
+use rackloom_protocol::port_counters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -167,54 +168,97 @@ pub struct OperationReport {
     pub goodput_bytes_per_s: u64,
 }
 
-/// Counters of one direction of one link.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct LinkReport {
-    /// Name of the direction, such as `n0->n1`. A second link between the same two members is `n0->n1#1`; the plan
-    /// names it `n0--n1#1`.
-    pub name: String,
-    /// Frames that the sending end handed to its device. If the sending end was lost with its counters: frames that the
-    /// other end received.
-    pub frames: u64,
-    /// Bytes of those frames, with the Ethernet header, without preamble and gap.
-    pub bytes_on_wire: u64,
-    /// Data frames among the frames. They carry operations. Zero if the sending end was lost with its counters.
-    #[serde(default)]
-    pub data_frames: u64,
-    /// Control frames among the frames. They carry no operation (Hello, heartbeat, acknowledgement, credit, report,
-    /// NACK).
-    #[serde(default)]
-    pub control_frames: u64,
-    /// Data frames and acknowledgements among the frames that the sending end forwarded for other members.
-    #[serde(default)]
-    pub forwarded: u64,
-    /// Data frames that are retransmitted packets of the sending end itself.
-    pub retransmitted: u64,
-    /// Frames that the receiving end dropped, by reason. `injected` counts the frames that an injected fault removed on
-    /// the link.
-    pub dropped: BTreeMap<String, u64>,
-    /// Credit counters of the sending end that are invalid, as counted by the receiving end.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub credit_violations: u64,
-    /// Counters of link-level retry for this direction; empty if retry is off. `tx_ok`, `tx_replay`, `replays` and
-    /// similar counters are the sending end's. `rx_ok`, `rx_missing_seq` and similar counters are the receiving end's.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub retry: BTreeMap<String, u64>,
-    /// Counters of pauses of this direction; empty if pauses are off. `tx_pause`, `tx_resume` and `held_bytes_max` are
-    /// counted by the receiving end, which requests pauses. The others are counted by the sending end, which is paused.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub pause: BTreeMap<String, u64>,
-    /// Counters of congestion marks; empty if there were none. `marked` counts data frames that the sending end marked
-    /// when they joined its queue for this link. `rx_marked` counts marked data frames, from any queue, for the node at
-    /// the receiving end. `rx_echo` counts the acknowledgements over this link, for the node at its end, that reported
-    /// marks.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub marks: BTreeMap<String, u64>,
-    /// Frames of this direction that injected faults changed, by effect: `dropped`, `corrupted`, `duplicated`,
-    /// `reordered`.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub injected: BTreeMap<String, u64>,
+/// Declares [`LinkReport`] with the counters of every port that are rarely counted.
+macro_rules! link_report {
+    (
+        always { $($(#[$always_doc:meta])+ $always:ident,)+ }
+        if_counted { $($(#[$rare_doc:meta])+ $rare:ident: $end:ident,)+ }
+    ) => {
+        /// Counters of one direction of one link.
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub struct LinkReport {
+            /// Name of the direction, such as `n0->n1`. A second link between the same two members is `n0->n1#1`; the plan
+            /// names it `n0--n1#1`.
+            pub name: String,
+            /// Frames that the sending end handed to its device. If the sending end was lost with its counters: frames that the
+            /// other end received.
+            pub frames: u64,
+            /// Bytes of those frames, with the Ethernet header, without preamble and gap.
+            pub bytes_on_wire: u64,
+            /// Data frames among the frames. They carry operations. Zero if the sending end was lost with its counters.
+            #[serde(default)]
+            pub data_frames: u64,
+            /// Control frames among the frames. They carry no operation (Hello, heartbeat, acknowledgement, credit, report,
+            /// NACK).
+            #[serde(default)]
+            pub control_frames: u64,
+            /// Data frames and acknowledgements among the frames that the sending end forwarded for other members.
+            #[serde(default)]
+            pub forwarded: u64,
+            /// Data frames that are retransmitted packets of the sending end itself.
+            pub retransmitted: u64,
+            /// Frames that the receiving end dropped, by reason. `injected` counts the frames that an injected fault removed on
+            /// the link.
+            pub dropped: BTreeMap<String, u64>,
+            $($(#[$rare_doc])+ #[serde(default, skip_serializing_if = "is_zero")] pub $rare: u64,)+
+            /// Counters of link-level retry for this direction; empty if retry is off. `tx_ok`, `tx_replay`, `replays` and
+            /// similar counters are the sending end's. `rx_ok`, `rx_missing_seq` and similar counters are the receiving end's.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub retry: BTreeMap<String, u64>,
+            /// Counters of pauses of this direction; empty if pauses are off. `tx_pause`, `tx_resume` and `held_bytes_max` are
+            /// counted by the receiving end, which requests pauses. The others are counted by the sending end, which is paused.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub pause: BTreeMap<String, u64>,
+            /// Counters of congestion marks; empty if there were none. `marked` counts data frames that the sending end marked
+            /// when they joined its queue for this link. `rx_marked` counts marked data frames, from any queue, for the node at
+            /// the receiving end. `rx_echo` counts the acknowledgements over this link, for the node at its end, that reported
+            /// marks.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub marks: BTreeMap<String, u64>,
+            /// Frames of this direction that injected faults changed, by effect: `dropped`, `corrupted`, `duplicated`,
+            /// `reordered`.
+            #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+            pub injected: BTreeMap<String, u64>,
+        }
+
+        impl LinkReport {
+            /// Returns the report of the direction from `sender` to `receiver`. An end that was lost with its counters is `None`.
+            fn between(name: String, sender: Option<&PortReport>, receiver: Option<&PortReport>) -> Self {
+                let (frames, bytes_on_wire) = match (sender, receiver) {
+                    (Some(sender), _) => (sender.frames_sent, sender.bytes_sent),
+                    (None, Some(receiver)) => (receiver.frames_received, receiver.bytes_received),
+                    (None, None) => (0, 0),
+                };
+                let injected = sender.map(|sender| sender.injected.clone()).unwrap_or_default();
+                let mut dropped = receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default();
+                dropped.extend(injected.get("dropped").map(|count| ("injected".to_owned(), *count)));
+                Self {
+                    name,
+                    frames,
+                    bytes_on_wire,
+                    data_frames: sender.map_or(0, |sender| sender.data_frames_sent),
+                    control_frames: sender.map_or(0, |sender| sender.frames_sent.saturating_sub(sender.data_frames_sent)),
+                    forwarded: sender.map_or(0, |sender| sender.forwarded),
+                    retransmitted: sender.map_or(0, |sender| sender.retransmitted),
+                    dropped,
+                    $($rare: CountingEnd::$end.of(sender, receiver).map_or(0, |port| port.$rare),)+
+                    retry: of_ends(sender, receiver, |port| &port.retry, RetryCounters::ENDS),
+                    pause: of_ends(sender, receiver, |port| &port.pause, PauseCounters::ENDS),
+                    marks: of_ends(sender, receiver, |port| &port.marks, MarkCounters::ENDS),
+                    injected,
+                }
+            }
+
+            /// Returns the counters that are rarely counted, by name, if they are not zero.
+            pub fn rare_counters(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                let all = [$((stringify!($rare), self.$rare),)+];
+                all.into_iter().filter(|(_, count)| *count > 0)
+            }
+        }
+    };
 }
+
+port_counters!(link_report);
 
 /// Report of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -530,36 +574,10 @@ fn link_reports(context: &Context, by_name: &HashMap<&str, &MemberReport>) -> Ve
         *times += 1;
         for (from, to) in [(a, b), (b, a)] {
             let name = format!("{}->{}{suffix}", name(from), name(to));
-            reports.push(link_report(name, port(from, edge), port(to, edge)));
+            reports.push(LinkReport::between(name, port(from, edge), port(to, edge)));
         }
     }
     reports
-}
-
-fn link_report(name: String, sender: Option<&PortReport>, receiver: Option<&PortReport>) -> LinkReport {
-    let (frames, bytes_on_wire) = match (sender, receiver) {
-        (Some(sender), _) => (sender.frames_sent, sender.bytes_sent),
-        (None, Some(receiver)) => (receiver.frames_received, receiver.bytes_received),
-        (None, None) => (0, 0),
-    };
-    let injected = sender.map(|sender| sender.injected.clone()).unwrap_or_default();
-    let mut dropped = receiver.map(|receiver| receiver.dropped.clone()).unwrap_or_default();
-    dropped.extend(injected.get("dropped").map(|count| ("injected".to_owned(), *count)));
-    LinkReport {
-        name,
-        frames,
-        bytes_on_wire,
-        data_frames: sender.map_or(0, |sender| sender.data_frames_sent),
-        control_frames: sender.map_or(0, |sender| sender.frames_sent.saturating_sub(sender.data_frames_sent)),
-        forwarded: sender.map_or(0, |sender| sender.forwarded),
-        retransmitted: sender.map_or(0, |sender| sender.retransmitted),
-        dropped,
-        credit_violations: receiver.map_or(0, |receiver| receiver.credit_violations),
-        retry: of_ends(sender, receiver, |port| &port.retry, RetryCounters::ENDS),
-        pause: of_ends(sender, receiver, |port| &port.pause, PauseCounters::ENDS),
-        marks: of_ends(sender, receiver, |port| &port.marks, MarkCounters::ENDS),
-        injected,
-    }
 }
 
 /// Joins the counters of both ends of a direction, as far as they describe it. Counters that `ends` does not name are the sending end's.

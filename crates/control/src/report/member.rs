@@ -149,7 +149,7 @@ impl JobResult {
 macro_rules! port_report {
     (
         always { $($(#[$always_doc:meta])+ $always:ident,)+ }
-        if_counted { $($(#[$rare_doc:meta])+ $rare:ident,)+ }
+        if_counted { $($(#[$rare_doc:meta])+ $rare:ident: $end:ident,)+ }
     ) => {
         /// Counters of one port: [`PortCounters`] in a form for files.
         #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

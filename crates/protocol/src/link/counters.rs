@@ -5,8 +5,10 @@
 
 use crate::event::DropReason;
 
-/// Passes the counters of every port to a macro, as `always { name, ... } if_counted { name, ... }` with documentation comments. A report
-/// contains those of the first list always, and those of the second list if they are not zero.
+/// Passes the counters of every port to a macro, as `always { name, ... } if_counted { name: End, ... }` with documentation comments.
+///
+/// The report of a port contains those of the first list. Those of the second list are in it, in the report of a link and in the table
+/// of links, if they are not zero; `End` is the [`CountingEnd`](crate::link::counters::CountingEnd) that counts for a direction.
 #[macro_export]
 macro_rules! port_counters {
     ($then:ident) => {
@@ -36,9 +38,9 @@ macro_rules! port_counters {
                 credit_updates,
             }
             if_counted {
-                /// Credit counters of the neighbour that cannot be right (W-20). They were ignored, or limited to the possible
-                /// range.
-                credit_violations,
+                /// Credit counters of the sending end that cannot be right (W-20), as the receiving end counts them. They were ignored,
+                /// or limited to the possible range.
+                credit_violations: Receiver,
             }
         }
     };
@@ -48,7 +50,7 @@ macro_rules! port_counters {
 macro_rules! port_structure {
     (
         always { $($(#[$always_doc:meta])+ $always:ident,)+ }
-        if_counted { $($(#[$rare_doc:meta])+ $rare:ident,)+ }
+        if_counted { $($(#[$rare_doc:meta])+ $rare:ident: $end:ident,)+ }
     ) => {
         /// Counters of one port. "Sent" and "received" are as seen from this member.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -96,6 +98,16 @@ pub enum CountingEnd {
     Sender,
     /// Member that receives in this direction.
     Receiver,
+}
+
+impl CountingEnd {
+    /// Returns the one of two values that belongs to this end.
+    pub fn of<T>(self, sender: T, receiver: T) -> T {
+        match self {
+            Self::Sender => sender,
+            Self::Receiver => receiver,
+        }
+    }
 }
 
 const SENDER: CountingEnd = CountingEnd::Sender;
