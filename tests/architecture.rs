@@ -163,10 +163,10 @@ fn an_edge_missing_in_the_table_is_found() {
 #[test]
 fn crates_do_not_reach_packages_that_break_their_guarantees() {
     let metadata = metadata();
-    for (room, forbidden) in OUT_OF_REACH {
-        let reached = reachable(&metadata, room);
+    for (crate_name, forbidden) in OUT_OF_REACH {
+        let reached = reachable(&metadata, crate_name);
         let broken: Vec<_> = forbidden.iter().filter(|name| reached.contains(**name)).collect();
-        assert!(broken.is_empty(), "{room} is built with {broken:?}");
+        assert!(broken.is_empty(), "{crate_name} is built with {broken:?}");
     }
 }
 

@@ -98,14 +98,14 @@ impl Forger {
                     [target, SUPERVISORS]
                         .map(|group| MessageSocket::open("eth1", ETHER_TYPE, group).expect("eth1"))
                 });
-                let mut room = [0; 9100];
+                let mut buffer = [0; 9100];
                 let mut round = 0;
                 while !over.load(Ordering::Relaxed) {
                     let forged = {
                         let mut recorded = recorded.lock().expect("nothing panics");
                         for socket in &here {
                             for _ in 0..200 {
-                                let Some(frame) = socket.receive(&mut room) else { break };
+                                let Some(frame) = socket.receive(&mut buffer) else { break };
                                 recorded.note(frame);
                             }
                         }
@@ -245,7 +245,7 @@ fn forged_message(real: &[u8], round: u32) -> Vec<Vec<u8>> {
 }
 
 /// Returns all forgeries of a round.
-fn everything(recorded: &Recorded, round: u32) -> Vec<Vec<u8>> {
+fn all_recorded(recorded: &Recorded, round: u32) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (kind, real) in &recorded.last {
         // The last frame, again.
@@ -310,7 +310,7 @@ fn passes_beside_a_forger(more: &str, kinds: &[u8]) {
     let file = rack(Some(&key), 60);
     let text = std::fs::read_to_string(&file).expect("it was written");
     std::fs::write(&file, text + more).expect("the scratch folder is writable");
-    let forger = Forger::between(&machines, everything);
+    let forger = Forger::between(&machines, all_recorded);
     let [a, b] = &machines;
     let ended = [run(a, &file, "A", &[]), run(b, &file, "B", &[])].map(Host::finish);
     let recorded = forger.recorded();
@@ -347,7 +347,7 @@ fn the_same_forger_disturbs_a_rack_without_a_key() {
     in_namespaces("the_same_forger_disturbs_a_rack_without_a_key", || {
         let machines = machines();
         let file = rack(None, 60);
-        let _forger = Forger::between(&machines, everything);
+        let _forger = Forger::between(&machines, all_recorded);
         let [a, b] = &machines;
         // A forged frame must arrive at the right time: one of several runs is enough. A host that accepts
         // forged messages may also wait for the other host without end.
@@ -486,7 +486,7 @@ fn hosts_with_one_key_pass_on_the_udp_wire_and_hosts_without_a_key_have_a_note()
 }
 
 #[test]
-fn hosts_with_different_keys_do_not_connect_and_report_why() {
+fn hosts_with_different_keys_do_not_connect_and_report_the_reason() {
     let keys = [7, 8].map(|content| format!("security: {{key_file: {}}}\n", key_file(content).display()));
     for (code, output) in on_loopback(2, [&keys[0], &keys[1]]) {
         assert_eq!(code, Some(STALLED), "{output}");

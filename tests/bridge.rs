@@ -16,8 +16,8 @@ use serde_json::Value;
 use support::wires::{has_packet_wire, has_received, in_network_of, ip_link, skipped};
 use support::{monotonic_ns, rack_file, rackloom, run, send, sim, topology};
 
-/// Variable that is set in the stranger, which is this test again in the bridges' namespace.
-const STRANGER: &str = "RACKLOOM_TEST_STRANGER";
+/// Variable that is set in the foreign sender, which is this test again in the bridges' namespace.
+const FOREIGN_SENDER: &str = "RACKLOOM_TEST_FOREIGN_SENDER";
 const ETHER_TYPE: u16 = 0x88b5;
 /// Timers that detect a death soon.
 const QUICK: &str = "timers: {heartbeat_interval: 100ms, heartbeat_miss_max: 5}\n";
@@ -130,8 +130,8 @@ fn the_loss_of_a_bridge_costs_its_plane_and_no_operation() {
     let members = rack.members();
     // Links are up before every node has received that report from all others. Until then a plane cannot replace the other.
     has_received(members.pid("n3"), 1000);
-    if let Err(why) = ip_link(rack.supervisor(), &["del", "plane0"]) {
-        return skipped(&format!("{TEST}: the bridge could not be taken away from outside: {why}"));
+    if let Err(reason) = ip_link(rack.supervisor(), &["del", "plane0"]) {
+        return skipped(&format!("{TEST}: the bridge could not be taken away from outside: {reason}"));
     }
     let report = rack.finish().passed();
     let events = report["events"].as_array().expect("events");
@@ -154,8 +154,8 @@ fn members_at_a_bridge_end_when_their_supervisor_is_killed() {
 #[test]
 fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
     const TEST: &str = "foreign_frames_on_a_bridge_are_counted_and_have_no_effect";
-    if std::env::var_os(STRANGER).is_some() {
-        return babble();
+    if std::env::var_os(FOREIGN_SENDER).is_some() {
+        return send_foreign_frames();
     }
     if !has_packet_wire(TEST) {
         return;
@@ -164,15 +164,21 @@ fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
         run(&rack(1, &format!("{SLOW_TIMERS}job: {{litmus: {{bytes_max: 64KiB, rounds: 60}}}}\n"))).start();
     rack.members();
     let exe = std::env::current_exe().expect("a test has a path");
-    let stranger = in_network_of(rack.supervisor())
+    let sender = in_network_of(rack.supervisor())
         .arg(exe)
         .args(["--exact", TEST, "--nocapture"])
-        .env(STRANGER, "1")
+        .env(FOREIGN_SENDER, "1")
         .output();
-    match stranger {
-        Err(why) => return skipped(&format!("{TEST}: no stranger can be brought in: {why}")),
+    match sender {
+        Err(reason) => {
+            return skipped(&format!("{TEST}: no foreign sender can enter the namespace: {reason}"));
+        }
         Ok(output) => {
-            assert!(output.status.success(), "the stranger: {}", String::from_utf8_lossy(&output.stdout))
+            assert!(
+                output.status.success(),
+                "the foreign sender: {}",
+                String::from_utf8_lossy(&output.stdout)
+            )
         }
     }
     let report = rack.finish().passed();
@@ -187,17 +193,22 @@ fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
             "{first} dropped no such frame: {}",
             links[first]
         );
-        assert_eq!(count(first, "no-room"), 0, "our own frames have room of their own: {}", links[first]);
+        assert_eq!(
+            count(first, "no-room"),
+            0,
+            "our own frames have room of their own: {}",
+            links[first]
+        );
     }
     assert!(count("n1->n0", "vlan-tag") > 0, "{}", links["n1->n0"]);
     assert_eq!(count("n2->n0", "wrong-address"), 0, "no other link counts it");
 }
 
-/// Number of rounds in which the stranger sends all its frames.
+/// Number of rounds in which the foreign sender sends all its frames.
 const ROUNDS: u64 = 500;
 
 /// Sends foreign frames on the bridge itself, as a machine there would.
-fn babble() {
+fn send_foreign_frames() {
     let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 640 };
     let settings =
         Settings { ether_type: ETHER_TYPE, frame_bytes_max: 4240, credits, reception: Default::default() };
@@ -223,8 +234,8 @@ fn babble() {
     ];
     for _ in 0..ROUNDS {
         for frame in &frames {
-            if let Some(room) = port.slot() {
-                room[..frame.len()].copy_from_slice(frame);
+            if let Some(slot) = port.slot() {
+                slot[..frame.len()].copy_from_slice(frame);
                 port.commit(frame.len(), false);
             }
         }

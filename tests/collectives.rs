@@ -154,7 +154,9 @@ fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
 #[test]
 fn everything_with_everything() {
     if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
-        not_tried("everything_with_everything takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it");
+        not_tried(
+            "everything_with_everything takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it",
+        );
         return;
     }
     for (index, element) in TYPES.into_iter().enumerate() {

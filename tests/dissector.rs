@@ -414,7 +414,7 @@ fn in_datagram(frames: &[Vec<u8>]) -> Vec<u8> {
         &source.into(),
         &destination.into(),
         payload.len(),
-        |room| room.copy_from_slice(&payload),
+        |buffer| buffer.copy_from_slice(&payload),
         &ChecksumCapabilities::default(),
     );
     bytes

@@ -224,11 +224,11 @@ fn an_unplugged_link_of_the_packet_wire_loses_its_carrier_at_both_ends() {
     let report = run(&rack).with(&faults).finish().passed();
     let events = report["events"].as_array().expect("events");
     for (member, port) in [("n0", "port0"), ("n1", "port1")] {
-        let is_felt = events.iter().any(|event| {
+        let is_detected = events.iter().any(|event| {
             let fields = &event["fields"];
             event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
         });
-        assert!(is_felt, "{member} did not feel it at {port}: {events:?}");
+        assert!(is_detected, "{member} did not detect it at {port}: {events:?}");
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::Value;
 use support::wires::{has_packet_wire, in_network_of, skipped};
 use support::{Running, rack_file, run, scratch};
 
-const PART: &str = "RACKLOOM_TEST_STRANGER";
+const PART: &str = "RACKLOOM_TEST_ATTACKER";
 const FILE: &str = "RACKLOOM_TEST_FRAMES";
 const TEST: &str = "an_unknown_sender_on_a_link_has_no_effect";
 const ETHER_TYPE: u16 = 0x88b5;
@@ -41,17 +41,17 @@ fn an_unknown_sender_on_a_link_has_no_effect() {
     }
     let (file, frames) = (rack_file(RACK), scratch("frames"));
     let start = || run(&file).with(&["--wire", "packet"]).start();
-    // During the first run of the rack the stranger only receives.
+    // During the first run of the rack the attacker only receives.
     let mut rack = start();
     let members = rack.members();
-    if let Err(why) = stranger("listener", members.pid("n1"), &frames) {
-        return skipped(&format!("{TEST}: no stranger can be brought in: {why}"));
+    if let Err(reason) = attacker("listener", members.pid("n1"), &frames) {
+        return skipped(&format!("{TEST}: no attacker can enter the namespace: {reason}"));
     }
     rack.finish().passed();
 
     let mut rack = start();
     let members = rack.members();
-    stranger("attacker", members.pid("n0"), &frames).expect("it could be brought in before");
+    attacker("attacker", members.pid("n0"), &frames).expect("it could enter before");
     let report = finish(rack);
     let dropped = &links(&report)["n0->n1"]["dropped"];
     for reason in ["wrong-address", "vlan-tag", "hop-check", "truncated", "stale-link"] {
@@ -71,8 +71,8 @@ fn links(report: &Value) -> std::collections::BTreeMap<&str, &Value> {
     links.map(|link| (link["name"].as_str().expect("a name"), link)).collect()
 }
 
-/// Runs this test as a stranger in a member's network namespace. Returns an error if it cannot enter.
-fn stranger(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
+/// Runs this test as an attacker in a member's network namespace. Returns an error if it cannot enter.
+fn attacker(part: &str, member: Pid, frames: &Path) -> Result<(), String> {
     let exe = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = in_network_of(member)
         .arg(exe)
@@ -204,8 +204,8 @@ fn altered(frame: &[u8], chance: &mut impl FnMut(usize) -> usize) -> Vec<Vec<u8>
 }
 
 fn send(port: &mut PacketDevice, frame: &[u8]) {
-    if let Some(room) = port.slot() {
-        room[..frame.len()].copy_from_slice(frame);
+    if let Some(slot) = port.slot() {
+        slot[..frame.len()].copy_from_slice(frame);
         port.commit(frame.len(), true);
     }
     port.flush(rackloom_protocol::Instant::ZERO);

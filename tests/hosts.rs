@@ -19,7 +19,7 @@ use support::machines::{
 use support::{monotonic_ns, scratch, topology, within};
 
 /// Time for a report to cross two processes on a machine whose processors are all busy.
-const FELT_NS_MAX: u64 = 2_000_000_000;
+const DETECTION_NS_MAX: u64 = 2_000_000_000;
 
 /// Returns the states of all members, by name.
 fn states(report: &Value) -> Vec<(String, String)> {
@@ -96,18 +96,18 @@ fn after_faults_on_both_hosts_each_host_comes_to_rest() {
     });
 }
 
-/// Stranger on the segment with a neighbour's address: sends as a supervisor, and repeats recorded messages of supervisors
+/// ForeignSender on the segment with a neighbour's address: sends as a supervisor, and repeats recorded messages of supervisors
 /// with a flipped bit, until this is dropped.
-struct Stranger {
+struct ForeignSender {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Stranger {
+impl ForeignSender {
     fn on(machine: &Machine) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let (over, network) = (Arc::clone(&is_over), network(machine));
-        let babble = move || {
+        let send_foreign_frames = move || {
             use std::os::fd::AsFd;
             const N1: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 1];
             const N2: [u8; 6] = [0x02, 0x52, 0x4c, 0, 0, 2];
@@ -116,22 +116,22 @@ impl Stranger {
                 .expect("the link exists");
             let socket = MessageSocket::open("eth1", 0x88b5, SUPERVISORS).expect("eth1 is there");
             let frame = |target: [u8; 6], body: u8| [&target[..], &N2, &[0x88, 0xb5], &[body; 100]].concat();
-            let (mut room, mut round) = ([0; 9014], 0);
+            let (mut buffer, mut round) = ([0; 9014], 0);
             while !over.load(Ordering::Relaxed) {
-                if let Some(message) = socket.receive(&mut room) {
+                if let Some(message) = socket.receive(&mut buffer) {
                     altered(message, round).for_each(|altered| drop(socket.send(&altered)));
                     round += 1;
                 }
                 for frame in
                     [frame(N1, 0xff), frame(SUPERVISORS, 0), frame(SUPERVISORS, b'R'), frame([0xff; 6], 1)]
                 {
-                    // Frames that the segment cannot take are lost, which does not matter for a stranger.
+                    // Frames that the segment cannot take are lost, which does not matter for a foreign sender.
                     let _ = socket.send(&frame);
                 }
                 std::thread::sleep(Duration::from_micros(200));
             }
         };
-        Self { is_over, thread: Some(std::thread::spawn(babble)) }
+        Self { is_over, thread: Some(std::thread::spawn(send_foreign_frames)) }
     }
 }
 
@@ -147,7 +147,7 @@ fn altered(message: &[u8], round: usize) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-impl Drop for Stranger {
+impl Drop for ForeignSender {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         let _ = self.thread.take().map(JoinHandle::join);
@@ -159,9 +159,9 @@ fn an_unknown_sender_on_the_segment_is_counted_and_has_no_effect() {
     in_namespaces("an_unknown_sender_on_the_segment_is_counted_and_has_no_effect", || {
         let [a, b] = machines();
         let file = topology("two-hosts.yaml");
-        let stranger = Stranger::on(&b);
+        let foreign_sender = ForeignSender::on(&b);
         let hosts = [run(&a, &file, "A", &[]), run(&b, &file, "B", &[])].map(Host::finish);
-        drop(stranger);
+        drop(foreign_sender);
         for host in &hosts {
             assert_eq!(host.code, Some(0), "{}", host.output);
         }
@@ -280,14 +280,14 @@ fn a_cut_link_between_hosts_is_detected_by_its_carrier() {
         }
         let report = ended[0].report();
         let events = report["events"].as_array().expect("events");
-        let felt = events.iter().find(|event| {
+        let detects = events.iter().find(|event| {
             let fields = &event["fields"];
             event["member"] == "n1" && fields["port"] == "port0" && fields["cause"] == "carrier"
         });
-        let felt = felt.unwrap_or_else(|| panic!("n1 felt nothing: {events:?}"));
-        let at_ns = origin_ns + felt["at_ns"].as_u64().expect("a time");
+        let detects = detects.unwrap_or_else(|| panic!("n1 felt nothing: {events:?}"));
+        let at_ns = origin_ns + detects["at_ns"].as_u64().expect("a time");
         assert!(at_ns >= cut_at_ns, "it was felt before it was done");
-        assert!(at_ns <= cut_after_ns + FELT_NS_MAX, "it took {} ns", at_ns - cut_after_ns);
+        assert!(at_ns <= cut_after_ns + DETECTION_NS_MAX, "it took {} ns", at_ns - cut_after_ns);
     });
 }
 

@@ -237,17 +237,17 @@ fn the_death_of_a_process_is_the_death_of_its_node() {
 #[test]
 fn a_refused_join_has_a_reason() {
     let rack = Rack::up(&["--vacant", "n1", "--wire", "packet"]);
-    let why = |rack: &str, seat: &str| Node::join(rack, seat).expect_err("it cannot be had").to_string();
-    let on_packet = why(&rack.directory(), "n1");
+    let reason = |rack: &str, seat: &str| Node::join(rack, seat).expect_err("it cannot be had").to_string();
+    let on_packet = reason(&rack.directory(), "n1");
     assert!(on_packet.contains("packet wire") && on_packet.contains("hint:"), "{on_packet}");
-    let nowhere = why(&format!("{}-other", rack.directory()), "n1");
+    let nowhere = reason(&format!("{}-other", rack.directory()), "n1");
     assert!(nowhere.contains("no rack at") && nowhere.contains("hint:"), "{nowhere}");
     drop(rack);
 
     let rack = Rack::up(&[]);
     for seat in ["n1", "n9"] {
-        let why = why(&rack.directory(), seat);
-        assert!(why.contains(&format!("seat {seat}")), "{why}");
+        let reason = reason(&rack.directory(), seat);
+        assert!(reason.contains(&format!("seat {seat}")), "{reason}");
     }
     assert!(Path::new(&rack.directory()).exists());
 }

@@ -224,7 +224,7 @@ fn a_cut_ring_link_costs_no_operation() {
         let cut = cut_first_link(members.pid("n0"));
         let report = rack.finish().passed();
         match cut {
-            Err(why) => skipped(&format!("{TEST}: the link could not be cut from outside: {why}")),
+            Err(reason) => skipped(&format!("{TEST}: the link could not be cut from outside: {reason}")),
             Ok(()) => assert!(has_moved(&report), "{stage}: {}", report["events"]),
         }
         members.all_gone(Duration::ZERO);
@@ -245,27 +245,27 @@ fn a_lost_carrier_is_detected_before_a_heartbeat() {
         let cut = cut_first_link(members.pid("n0"));
         let cut_after_ns = monotonic_ns();
         let report = rack.finish().passed();
-        if let Err(why) = cut {
-            return skipped(&format!("{TEST}: the link could not be cut from outside: {why}"));
+        if let Err(reason) = cut {
+            return skipped(&format!("{TEST}: the link could not be cut from outside: {reason}"));
         }
         for (member, port) in [("n0", "port0"), ("n1", "port1")] {
             let cut_at_ns = cut_at_ns - members.origin_monotonic_ns;
-            let at_ns = members.origin_monotonic_ns + felt_at_ns(&report, member, port, cut_at_ns);
+            let at_ns = members.origin_monotonic_ns + detected_at_ns(&report, member, port, cut_at_ns);
             assert!(at_ns <= cut_after_ns + BOUND_NS, "{stage}: {member} took {} ns", at_ns - cut_after_ns);
         }
     }
 }
 
 /// Returns the first time after `from` at which a member's port lost its carrier, on the clock of the report. It may have had none before.
-fn felt_at_ns(report: &Value, member: &str, port: &str, from_ns: u64) -> u64 {
+fn detected_at_ns(report: &Value, member: &str, port: &str, from_ns: u64) -> u64 {
     let events = report["events"].as_array().expect("events");
     let lost = events.iter().filter(|event| {
         let fields = &event["fields"];
         event["member"] == member && fields["port"] == port && fields["cause"] == "carrier"
     });
     let mut times = lost.map(|event| event["at_ns"].as_u64().expect("a time"));
-    let felt = times.find(|at_ns| *at_ns >= from_ns);
-    felt.unwrap_or_else(|| panic!("{member} felt nothing at {port} from {from_ns} ns on: {events:?}"))
+    let detects = times.find(|at_ns| *at_ns >= from_ns);
+    detects.unwrap_or_else(|| panic!("{member} felt nothing at {port} from {from_ns} ns on: {events:?}"))
 }
 
 /// A node does not read for a while and is not declared dead: frames within the credits wait in the kernel, and none is lost.

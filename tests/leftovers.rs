@@ -117,8 +117,8 @@ fn a_run_does_not_disturb_a_standing_rack() {
             serde_json::from_str(&std::fs::read_to_string(&json).expect("a report")).expect("JSON");
         assert_eq!(stood["verdict"], "pass");
         for link in [&report, &stood].iter().flat_map(|report| report["links"].as_array().expect("links")) {
-            let strange = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
-            assert!(strange.iter().all(|reason| link["dropped"][reason].is_null()), "{wire}: {link}");
+            let foreign_reasons = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
+            assert!(foreign_reasons.iter().all(|reason| link["dropped"][reason].is_null()), "{wire}: {link}");
         }
         session.is_again(&before, wire);
     }

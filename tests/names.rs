@@ -76,7 +76,7 @@ fn namespaces_have_names_while_their_members_run() {
         assert_eq!(named, its, "{member}");
     }
     match Command::new("ip").args(["netns", "list"]).output() {
-        Err(why) => skipped(&format!("{TEST}: `ip netns` is not used: {why}")),
+        Err(reason) => skipped(&format!("{TEST}: `ip netns` is not used: {reason}")),
         Ok(output) => {
             let listed = String::from_utf8_lossy(&output.stdout).into_owned();
             assert!(all.iter().all(|name| listed.contains(name.as_str())), "{listed}");

@@ -21,8 +21,8 @@ fn python(test: &str) -> Option<String> {
     match probe {
         Ok(output) if output.status.success() => Some(python),
         Ok(output) => {
-            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-            not_tried(&format!("{test}: {python} has no NumPy: {why}"));
+            let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+            not_tried(&format!("{test}: {python} has no NumPy: {reason}"));
             None
         }
         Err(error) => {

@@ -108,10 +108,10 @@ fn real_reports_match_the_schema() {
     let report = check("sim with faults", &pulled(sim(&eight)), "pass");
     assert_eq!(report["faults"].as_array().map(Vec::len), Some(1), "{}", report["faults"]);
     check("run with faults", &pulled(run(&eight)), "pass");
-    let hurried =
-        support::rack_file("name: hurried\nshape: {ring: {nodes: 4}}\nexpect: {elapsed_max: 1us}\n");
-    check("a failing sim", &sim(&hurried).finish(), "fail");
-    check("a failing run", &run(&hurried).finish(), "fail");
+    let too_slow =
+        support::rack_file("name: too-slow\nshape: {ring: {nodes: 4}}\nexpect: {elapsed_max: 1us}\n");
+    check("a failing sim", &sim(&too_slow).finish(), "fail");
+    check("a failing run", &run(&too_slow).finish(), "fail");
 }
 
 /// `/dev/full` behaves as a file on a full disk.
@@ -171,7 +171,7 @@ fn a_log_that_cannot_be_made_is_an_error_with_its_path() {
 fn logs_in_a_directory_without_permission_are_an_error() {
     use std::os::unix::fs::PermissionsExt;
     let closed = std::env::temp_dir().join(format!("rackloom-closed-{}", std::process::id()));
-    std::fs::create_dir_all(&closed).expect("there is room for temporary files");
+    std::fs::create_dir_all(&closed).expect("temporary files can be written");
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).expect("the folder exists");
     let rack = "name: closed\nshape: {ring: {nodes: 2}}\njob: none\n";
     let within = closed.join("logs");

@@ -61,8 +61,8 @@ fn machines_and_router(test: &str) -> Option<[Machine; 3]> {
     ];
     for (machine, tasks) in tasks {
         for task in tasks {
-            if let Err(why) = ip(machine, task) {
-                skipped(&format!("{test}: addresses cannot be set: {why}"));
+            if let Err(reason) = ip(machine, task) {
+                skipped(&format!("{test}: addresses cannot be set: {reason}"));
                 return None;
             }
         }
@@ -106,12 +106,12 @@ fn hosts_with_a_router_between_them_are_joined_by_datagrams() {
         for job in [&[][..], &reduce] {
             let file = routed("job: {litmus: {bytes_max: 64KiB, rounds: 8}}\n");
             let hosts = [run(&a, &file, "A", job), run(&b, &file, "B", job)];
-            let strangers = std::thread::spawn({
+            let foreign_sender = std::thread::spawn({
                 let network = network(&router);
                 move || send_to_ports(&network)
             });
             let hosts = hosts.map(Host::finish);
-            let sent = strangers.join().expect("the thread does not panic");
+            let sent = foreign_sender.join().expect("the thread does not panic");
             for (index, host) in hosts.iter().enumerate() {
                 assert_eq!(host.code, Some(0), "host {index}: {}", host.output);
                 let report = host.report();
@@ -121,7 +121,10 @@ fn hosts_with_a_router_between_them_are_joined_by_datagrams() {
                     assert!(of(crossing)["frames"].as_u64() > Some(20), "{crossing}: {report}");
                 }
                 let counted = of(["n2->n1", "n1->n2"][index])["dropped"]["turned-away"].as_u64();
-                assert!(sent == 0 || counted > Some(0), "host {index} did not count strangers: {report}");
+                assert!(
+                    sent == 0 || counted > Some(0),
+                    "host {index} did not count foreign datagrams: {report}"
+                );
             }
         }
     });

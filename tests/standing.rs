@@ -214,8 +214,8 @@ fn two_racks_of_one_file_do_not_disturb_each_other() {
         assert!(report["notes"].is_array(), "notes are always there");
         assert_eq!(report["nodes"].as_array().expect("nodes").len(), 3);
         for link in report["links"].as_array().expect("links") {
-            let strangers = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
-            assert!(strangers.iter().all(|reason| link["dropped"][reason].is_null()), "{name}: {link}");
+            let foreign_reasons = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
+            assert!(foreign_reasons.iter().all(|reason| link["dropped"][reason].is_null()), "{name}: {link}");
         }
     }
     assert_eq!(session.left_on_disk(), Vec::<String>::new());
@@ -274,15 +274,15 @@ fn a_killed_node_is_shown_and_the_rack_stays() {
     let rack = session.rack("full-mesh-4");
     let dead = member(&rack, "n1")["pid"].as_i64().expect("a pid");
     send(Pid::from_raw(dead as i32).expect("no zero"), Signal::KILL);
-    let mut witnesses = Vec::new();
-    while witnesses.len() < 3 {
+    let mut reporters = Vec::new();
+    while reporters.len() < 3 {
         let event = events.answer();
         if event["event"]["kind"] == "node-lost" && event["event"]["fields"]["node"] == "n1" {
-            witnesses.push(event["event"]["member"].as_str().expect("a name").to_owned());
+            reporters.push(event["event"]["member"].as_str().expect("a name").to_owned());
         }
     }
-    witnesses.sort();
-    assert_eq!(witnesses, ["n0", "n2", "n3"]);
+    reporters.sort();
+    assert_eq!(reporters, ["n0", "n2", "n3"]);
     let rack = session.rack("full-mesh-4");
     assert_eq!(member(&rack, "n1")["state"], "lost");
     assert!(member(&rack, "n1")["note"].as_str().expect("how").contains("killed by signal 9"));
@@ -412,7 +412,7 @@ fn the_control_socket_survives_invalid_input() {
     session.up(&topology("ring-4.yaml"), &[]);
     let before = session.rack("ring-4")["pid"].clone();
     let mut client = session.connect("ring-4");
-    for nonsense in [
+    for malformed in [
         &b"\n"[..],
         b"status\n",
         b"{}\n",
@@ -427,9 +427,9 @@ fn the_control_socket_survives_invalid_input() {
         b"{\"inject\": {}}\n",
         b"\xff\xfe\x00\x01\n",
     ] {
-        client.send(nonsense);
+        client.send(malformed);
         let answer = client.answer();
-        assert!(answer["error"]["what"].is_string(), "{nonsense:?}: {answer}");
+        assert!(answer["error"]["what"].is_string(), "{malformed:?}: {answer}");
     }
     assert_eq!(
         client.request(&json!({"status": {}}))["status"]["name"],
@@ -445,10 +445,10 @@ fn the_control_socket_survives_invalid_input() {
 
     // Half a request and a close; and more clients than allowed.
     session.connect("ring-4").send(b"{\"down\"");
-    let mut crowd: Vec<_> = (0..60).map(|_| session.connect("ring-4")).collect();
-    crowd.last_mut().expect("a crowd").send(b"{\"status\": {}}\n");
-    assert!(crowd.last_mut().expect("a crowd").answer()["error"]["what"].is_string());
-    drop(crowd);
+    let mut clients: Vec<_> = (0..60).map(|_| session.connect("ring-4")).collect();
+    clients.last_mut().expect("a client").send(b"{\"status\": {}}\n");
+    assert!(clients.last_mut().expect("a client").answer()["error"]["what"].is_string());
+    drop(clients);
     let after = within(TIMEOUT, "an answer after the clients have left", || {
         let ended = session.rackloom(&["status", "--json"]);
         (ended.code == Some(0)).then(|| session.rack("ring-4")["pid"].clone())
@@ -461,14 +461,14 @@ fn the_control_socket_survives_invalid_input() {
 fn clients_that_use_all_connections_cannot_prevent_the_end_of_a_rack() {
     let session = Session::begin();
     session.up(&topology("ring-4.yaml"), &[]);
-    let mut crowd: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
+    let mut clients: Vec<_> = (0..31).map(|_| session.connect("ring-4")).collect();
     // All clients are connected once the last one is answered.
-    crowd.last_mut().expect("a crowd").request(&json!({"status": {}}));
+    clients.last_mut().expect("a client").request(&json!({"status": {}}));
     let mut last = session.connect("ring-4");
     let refusal = last.request(&json!({"subscribe": {}}));
     assert!(refusal["error"]["hint"].as_str().is_some_and(|hint| hint.contains("down")), "{refusal}");
     session.passes(&["down"]);
-    drop(crowd);
+    drop(clients);
 }
 
 #[test]

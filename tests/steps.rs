@@ -88,11 +88,11 @@ fn start(rackloom: Rackloom) -> (Running, Members) {
     (rack, members)
 }
 
-/// Returns the first time at which `witness` detected the loss of n3, in the report's time.
-fn detected_the_loss_at_ns(report: &Value, witness: &str) -> Option<u64> {
+/// Returns the first time at which `observer` detected the loss of n3, in the report's time.
+fn detected_the_loss_at_ns(report: &Value, observer: &str) -> Option<u64> {
     let events = report["events"].as_array().expect("a list of events").iter();
     let losses = events.filter(|event| event["kind"] == "node-lost" && event["fields"]["node"] == "n3");
-    losses.filter(|event| event["member"] == witness).filter_map(|event| event["at_ns"].as_u64()).min()
+    losses.filter(|event| event["member"] == observer).filter_map(|event| event["at_ns"].as_u64()).min()
 }
 
 /// Checks that every rank but n3 has the right sum, or an error that names n3 in time.
@@ -215,8 +215,8 @@ fn a_ring_cut_in_the_middle_leaves_right_sums() {
             let events = report["events"].as_array().expect("events");
             assert!(events.iter().any(|event| event["kind"] == "path-changed"), "the cut was not felt");
         }
-        Err(why) => {
-            skipped(&format!("a_ring_cut_in_the_middle_leaves_right_sums: no cut from outside: {why}"))
+        Err(reason) => {
+            skipped(&format!("a_ring_cut_in_the_middle_leaves_right_sums: no cut from outside: {reason}"))
         }
     }
 }

@@ -32,7 +32,7 @@ impl Drop for Folder {
 fn folder(test: &str) -> Folder {
     let name = format!("rackloom-user-{}-{test}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));
-    fs::create_dir_all(&folder.0).expect("there is room for temporary files");
+    fs::create_dir_all(&folder.0).expect("temporary files can be written");
     fs::set_permissions(&folder.0, fs::Permissions::from_mode(0o755)).expect("the folder exists");
     folder
 }
@@ -85,7 +85,7 @@ fn a_system_without_namespaces_reports_the_missing_part_and_the_available_wires(
         Ok(output) => {
             return skipped(&format!("{TEST}: {}", String::from_utf8_lossy(&output.stderr)));
         }
-        Err(why) => return skipped(&format!("{TEST}: no `unshare`: {why}")),
+        Err(reason) => return skipped(&format!("{TEST}: no `unshare`: {reason}")),
     };
     let stderr = String::from_utf8_lossy(&forbidden.stderr).into_owned();
     assert_eq!(forbidden.status.code(), Some(COULD_NOT_START), "{stderr}");

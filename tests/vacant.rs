@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Waits until `count` members have reported this event of `node`, and returns them.
-    fn witnesses(&mut self, kind: &str, node: &str, count: usize) -> Vec<String> {
+    fn observed_by(&mut self, kind: &str, node: &str, count: usize) -> Vec<String> {
         // A link may go down and up once more before it settles: members count once.
         let mut found = std::collections::BTreeSet::new();
         while found.len() < count {
@@ -169,10 +169,10 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_incarnation() {
         assert_eq!(refused.code, Some(2), "the seat is held: {}", refused.stderr);
 
         send(pid(&rack, "n1"), Signal::KILL);
-        assert_eq!(events.witnesses("node-lost", "n1", 3), ["n0", "n2", "n3"]);
+        assert_eq!(events.observed_by("node-lost", "n1", 3), ["n0", "n2", "n3"]);
         session.rack_with("n1", "lost");
         let mut first = session.take("ring-4/n1");
-        assert_eq!(events.witnesses("node-reached", "n1", 3), ["n0", "n2", "n3"], "{wire}");
+        assert_eq!(events.observed_by("node-reached", "n1", 3), ["n0", "n2", "n3"], "{wire}");
         let rack = session.whole_rack();
         assert_eq!(member(&rack, "n1")["pid"], first.0.id());
         assert_eq!(member(&rack, "n1")["note"], Value::Null);
@@ -181,7 +181,7 @@ fn a_seat_whose_process_died_is_taken_again_under_a_new_incarnation() {
         first.kill();
         session.rack_with("n1", "lost");
         let second = session.take("ring-4/n1");
-        assert_eq!(events.witnesses("node-reached", "n1", 3), ["n0", "n2", "n3"], "{wire}");
+        assert_eq!(events.observed_by("node-reached", "n1", 3), ["n0", "n2", "n3"], "{wire}");
         assert_eq!(member(&session.whole_rack(), "n1")["pid"], second.0.id());
         session.passes(&["down"]);
         second.leaves_in_order();
@@ -199,7 +199,7 @@ fn a_process_that_leaves_announces_its_departure_and_frees_the_seat() {
         let mut events = session.connect("ring-4");
         assert_eq!(events.request(&json!({"subscribe": {}})), json!({"subscribed": {}}));
         send(Pid::from_child(&first.0), Signal::TERM);
-        assert_eq!(events.witnesses("node-left", "n1", 3), ["n0", "n2", "n3"], "{wire}");
+        assert_eq!(events.observed_by("node-left", "n1", 3), ["n0", "n2", "n3"], "{wire}");
         first.leaves_in_order();
         session.rack_with("n1", "lost");
         let second = session.take("ring-4/n1");
@@ -378,14 +378,14 @@ fn a_standing_rack_accepts_or_refuses_arrays_with_a_reason() {
 }
 
 /// The run directory keeps other users out. Here it is opened on purpose, so that only the kernel's credentials of the peer
-/// protect it. Credentials belong to threads, so a thread of this process is the stranger.
+/// protect it. Credentials belong to threads, so a thread of this process has the other user identifier.
 #[test]
 fn another_user_is_refused_at_the_socket_itself() {
     if !rustix::process::geteuid().is_root() {
         not_tried("only root can connect as another user");
         return;
     }
-    let name = format!("rackloom-stranger-{}", std::process::id());
+    let name = format!("rackloom-other-user-{}", std::process::id());
     let session = Session::begin_at(std::env::temp_dir().join(name));
     session.up(&topology("ring-4.yaml"), &[]);
     let socket = session.socket("ring-4");
@@ -396,16 +396,16 @@ fn another_user_is_refused_at_the_socket_itself() {
         }
     };
     open_to(0o777);
-    let stranger = std::thread::spawn({
+    let other_user = std::thread::spawn({
         let socket = socket.clone();
         move || {
-            let stranger = rustix::process::Uid::from_raw(65_534);
-            set_thread_res_uid(stranger, stranger, stranger).expect("root may change its user");
+            let other_user = rustix::process::Uid::from_raw(65_534);
+            set_thread_res_uid(other_user, other_user, other_user).expect("root may change its user");
             let mut client = Client::on(UnixStream::connect(socket).expect("nothing but the rack refuses"));
             client.request(&json!({"down": {}}))
         }
     });
-    let answer = stranger.join().expect("the stranger gets an answer");
+    let answer = other_user.join().expect("the other user gets an answer");
     open_to(0o700);
     let what = answer["error"]["what"].as_str().unwrap_or_else(|| panic!("it was let in: {answer}"));
     assert!(what.contains("another user"), "{what}");

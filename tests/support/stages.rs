@@ -68,14 +68,14 @@ impl std::fmt::Display for Stage {
 
 /// A system may forbid to others what it allows to root.
 fn wires_of_unprivileged(test: &str) -> Vec<&'static str> {
-    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
-    let why_not = WHY_NOT.get_or_init(|| {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    let missing = MISSING.get_or_init(|| {
         let rack = "name: can-start\nshape: {ring: {nodes: 2}}\njob: none\n";
         let ended = Stage { wire: "packet", is_unprivileged: true }.run(rack).finish();
         (ended.code == Some(COULD_NOT_START)).then_some(ended.stderr)
     });
-    if let Some(why) = why_not {
-        skipped(&format!("{test} on the packet wire as a user without rights: {}", why.trim()));
+    if let Some(reason) = missing {
+        skipped(&format!("{test} on the packet wire as a user without rights: {}", reason.trim()));
         return vec!["shared-memory", "udp"];
     }
     vec!["shared-memory", "udp", "packet"]
@@ -87,7 +87,7 @@ fn public_folder() -> &'static Path {
     FOLDER.get_or_init(|| {
         sweep();
         let folder = std::env::temp_dir().join(format!("{FOLDER_PREFIX}{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("there is room for temporary files");
+        fs::create_dir_all(&folder).expect("temporary files can be written");
         fs::set_permissions(&folder, Permissions::from_mode(0o1777)).expect("the folder exists");
         folder
     })

@@ -25,16 +25,16 @@ pub(crate) fn wires(test: &str) -> Vec<&'static str> {
 
 /// Returns whether racks on the packet wire can be started. If not, `test` counts as skipped.
 pub(crate) fn has_packet_wire(test: &str) -> bool {
-    static WHY_NOT: OnceLock<Option<String>> = OnceLock::new();
-    let why_not = WHY_NOT.get_or_init(|| {
+    static MISSING: OnceLock<Option<String>> = OnceLock::new();
+    let missing = MISSING.get_or_init(|| {
         let file = super::rack_file("name: can-it\nshape: {ring: {nodes: 2}}\njob: none\n");
         let ended = super::run(&file).with(&["--wire", "packet"]).finish();
         (ended.code == Some(COULD_NOT_START)).then_some(ended.stderr)
     });
-    if let Some(why) = why_not {
-        skipped(&format!("{test} on the packet wire: {}", why.trim()));
+    if let Some(reason) = missing {
+        skipped(&format!("{test} on the packet wire: {}", reason.trim()));
     }
-    why_not.is_none()
+    missing.is_none()
 }
 
 /// Counts a test, or a part of one, as skipped because this system forbids namespaces or lacks the tools to enter them.

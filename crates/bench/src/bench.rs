@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rackloom_calibrate::Pair;
 use rackloom_runtime::machine::interruption::Interruption;
 
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::takes::{COMMANDS, CommandTake, IdleTake, PermutationTake};
 
 /// Divisor of the work of a take with `--quick`.
@@ -43,8 +43,8 @@ impl<T: Copy> Shared<T> {
     pub(super) fn take(
         &self,
         number: usize,
-        make: impl FnOnce() -> Result<T, Obstacle>,
-    ) -> Result<T, Obstacle> {
+        make: impl FnOnce() -> Result<T, MeasureError>,
+    ) -> Result<T, MeasureError> {
         if let Some(taken) = self.0.borrow().get(number) {
             return Ok(*taken);
         }
@@ -80,9 +80,9 @@ impl Bench {
     }
 
     /// Returns the two processors of loops with two sides.
-    pub(super) fn pair(&self) -> Result<Pair, Obstacle> {
+    pub(super) fn pair(&self) -> Result<Pair, MeasureError> {
         let one_processor =
-            || Obstacle::NotHere("it needs two processors, and this process may use one".to_owned());
+            || MeasureError::NotHere("it needs two processors, and this process may use one".to_owned());
         self.pair.ok_or_else(one_processor)
     }
 

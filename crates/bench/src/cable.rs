@@ -14,7 +14,7 @@ use rackloom_calibrate::packet::Port;
 use rackloom_protocol::wire::address::mac;
 use rackloom_protocol::{NodeId, Plane};
 
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 
 const INITIATOR_INTERFACE: &str = "near";
 const TARGET_INTERFACE: &str = "far";
@@ -24,7 +24,7 @@ const MTU: u32 = 9000;
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Measures frames per second, or without a frame size the nanoseconds of a round trip.
-pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Result<f64, Obstacle> {
+pub(super) fn measure(pair: Pair, frame_bytes: Option<usize>, count: u64) -> Result<f64, MeasureError> {
     enter_supervisor_namespaces().map_err(forbidden)?;
     let (receive, send) = UnixStream::pair()?;
     receive.set_read_timeout(Some(TIMEOUT))?;
@@ -83,11 +83,11 @@ fn silent(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("the target side of the cable did not start: {error}"))
 }
 
-pub(super) fn forbidden(error: NamespaceError) -> Obstacle {
+pub(super) fn forbidden(error: NamespaceError) -> MeasureError {
     match error {
         NamespaceError::Forbidden { step, cause } => {
-            Obstacle::NotHere(format!("the packet wire needs {step}, which this system forbids: {cause}"))
+            MeasureError::NotHere(format!("the packet wire needs {step}, which this system forbids: {cause}"))
         }
-        other => Obstacle::Failed(other.to_string()),
+        other => MeasureError::Failed(other.to_string()),
     }
 }

@@ -20,7 +20,7 @@ use rackloom_protocol::{
 };
 
 use super::cable;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 
 /// The only region of each side.
 pub(super) const REGION: RegionId = RegionId(1);
@@ -47,7 +47,7 @@ pub(super) fn on_packet<T>(
     more: &str,
     initiator: impl FnOnce(Core) -> io::Result<T>,
     target: impl FnOnce(Core) -> io::Result<()>,
-) -> Result<T, Obstacle> {
+) -> Result<T, MeasureError> {
     enter_supervisor_namespaces().map_err(cable::forbidden)?;
     let plan = plan("packet", more)?;
     let (receive, send) = UnixStream::pair()?;
@@ -77,7 +77,7 @@ pub(super) fn on_udp<T>(
     more: &str,
     initiator: impl FnOnce(Core) -> io::Result<T>,
     target: impl FnOnce(Core) -> io::Result<()>,
-) -> Result<T, Obstacle> {
+) -> Result<T, MeasureError> {
     let plan = plan("udp", more)?;
     let (initiator_end, target_end) = udp::create()?;
     let open = |end: udp::End, config: MemberConfig| -> io::Result<Core> {
@@ -90,11 +90,11 @@ pub(super) fn on_udp<T>(
     Ok(pair.run_processes(initiator, target)?)
 }
 
-fn plan(wire: &str, more: &str) -> Result<Plan, Obstacle> {
+fn plan(wire: &str, more: &str) -> Result<Plan, MeasureError> {
     let text = format!(
         "name: calibrate-two\nshape: {{ring: {{nodes: 2}}}}\nwire: {wire}\ntimers: {{heartbeat_interval: 1s}}\n{more}"
     );
-    Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))
+    Plan::parse(&text, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))
 }
 
 fn config(plan: &Plan, node: u16) -> MemberConfig {

@@ -11,7 +11,7 @@ use rackloom::sharing::{AccessError, Exporter, ImportedRegion, Importer, Seat, S
 use rackloom_protocol::{Access, Key, LocalRange, NodeId, RegionConfig, RegionId, Tenant};
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 
 const OWNER: NodeId = NodeId(0);
 const PEER: NodeId = NodeId(1);
@@ -37,9 +37,9 @@ pub(super) struct Mapped {
 
 impl Mapped {
     /// Makes and maps regions of this many bytes.
-    pub(super) fn new(bench: &Bench, bytes: u64) -> Result<Self, Obstacle> {
+    pub(super) fn new(bench: &Bench, bytes: u64) -> Result<Self, MeasureError> {
         let broken =
-            |error: &dyn std::fmt::Display| Obstacle::Failed(format!("cannot map a region: {error}"));
+            |error: &dyn std::fmt::Display| MeasureError::Failed(format!("cannot map a region: {error}"));
         let process = Some(std::process::id());
         let seat = |node| Seat { node, tenant: TENANT, server: "here".to_owned(), process };
         // Each end knows only the process of the other end: a process holds one seat.
@@ -69,13 +69,13 @@ impl Mapped {
     }
 
     /// Measures stores of `LENGTH` bytes per second.
-    pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
+    pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
         let data = Aligned([0x5a; LENGTH]);
         self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data.0))
     }
 
     /// Measures loads of `LENGTH` bytes per second.
-    pub(super) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, Obstacle> {
+    pub(super) fn loads_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
         let mut data = Aligned([0; LENGTH]);
         let result = self.repeat(LENGTH as u64, count, |offset| self.peer.load(offset, &mut data.0));
         std::hint::black_box(&data.0);
@@ -83,7 +83,7 @@ impl Mapped {
     }
 
     /// Measures copies of `length` bytes per second from own memory.
-    pub(super) fn copies_per_s(&self, length: u64, count: u64) -> Result<f64, Obstacle> {
+    pub(super) fn copies_per_s(&self, length: u64, count: u64) -> Result<f64, MeasureError> {
         self.repeat(length, count, |offset| {
             self.peer.copy_from(offset, &self.own, LocalRange { region: OWN, offset, length })
         })
@@ -94,11 +94,11 @@ impl Mapped {
         length: u64,
         count: u64,
         mut access: impl FnMut(u64) -> Result<(), AccessError>,
-    ) -> Result<f64, Obstacle> {
+    ) -> Result<f64, MeasureError> {
         let begun = Instant::now();
         let mut offset = 0;
         for _ in 0..count {
-            access(offset).map_err(|error| Obstacle::Failed(format!("direct access: {error}")))?;
+            access(offset).map_err(|error| MeasureError::Failed(format!("direct access: {error}")))?;
             offset = if offset + 2 * length <= self.bytes { offset + length } else { 0 };
         }
         Ok(count as f64 / begun.elapsed().as_secs_f64().max(1e-9))

@@ -12,7 +12,7 @@ use rackloom::fabric::{
 use rackloom_calibrate::{Pair, scatter};
 use rackloom_plan::Plan;
 
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::raw::WINDOW;
 
 /// Bytes of the target region over which operations advance.
@@ -47,12 +47,12 @@ pub(super) struct Initiator<'c> {
 }
 
 impl NodePair {
-    pub(super) fn new(packing: Packing) -> Result<Self, Obstacle> {
+    pub(super) fn new(packing: Packing) -> Result<Self, MeasureError> {
         Self::with_target(packing, REGION_BYTES)
     }
 
     /// Makes a pair with a large target region for scattered stores. Its pages are mapped.
-    pub(super) fn for_scattered_stores() -> Result<Self, Obstacle> {
+    pub(super) fn for_scattered_stores() -> Result<Self, MeasureError> {
         let pair = Self::with_target(Packing::Opportunistic, scatter::MEMORY_BYTES)?;
         for at in (0..scatter::MEMORY_BYTES).step_by(4096) {
             pair.target.write(at, &[1_u64])?;
@@ -60,16 +60,17 @@ impl NodePair {
         Ok(pair)
     }
 
-    fn with_target(packing: Packing, target_bytes: u64) -> Result<Self, Obstacle> {
+    fn with_target(packing: Packing, target_bytes: u64) -> Result<Self, MeasureError> {
         let mode = match packing {
             Packing::Off => "\"off\"",
             Packing::Opportunistic => "opportunistic",
         };
         let text = format!("name: pair\nshape: {{ring: {{nodes: 2}}}}\npacking: {{mode: {mode}}}\n");
-        let plan = Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
+        let plan =
+            Plan::parse(&text, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
         let fabric = Fabric::local(&plan)?;
         let [initiator, target_node] = fabric.nodes() else {
-            return Err(Obstacle::Failed("the plan has two nodes".to_owned()));
+            return Err(MeasureError::Failed("the plan has two nodes".to_owned()));
         };
         let source = initiator.allocate(RegionOptions::new(1, KEY), REGION_BYTES)?;
         let target = target_node.allocate(RegionOptions::new(2, KEY), target_bytes)?;
@@ -82,11 +83,11 @@ impl NodePair {
         &mut self,
         pair: Pair,
         act: impl FnOnce(&mut Initiator<'_>) -> Result<f64, Error> + Send,
-    ) -> Result<f64, Obstacle> {
+    ) -> Result<f64, MeasureError> {
         self.runs += 1;
         let runs = self.runs;
         let [initiator, target_node] = self.fabric.nodes() else {
-            return Err(Obstacle::Failed("the plan has two nodes".to_owned()));
+            return Err(MeasureError::Failed("the plan has two nodes".to_owned()));
         };
         let (source, word) = (&self.source, &self.word);
         let target = self.target.address(0);
@@ -94,7 +95,7 @@ impl NodePair {
             let result = initiator.drive().and_then(|driver| act(&mut Initiator { driver, source, target }));
             // Also after a failure: the target waits for this word.
             initiator.store(word.address(0), &runs.to_ne_bytes()).wait()?;
-            Ok::<f64, Obstacle>(result?)
+            Ok::<f64, MeasureError>(result?)
         };
         let target_side = || {
             target_node.wait_until(word, 0, Condition::AtLeast, runs, initiator.id()).wait()?;
@@ -108,9 +109,9 @@ impl Initiator<'_> {
     /// Measures stores of 64 bytes per second, each acknowledged once it is visible, [`WINDOW`] in flight.
     pub(super) fn acknowledged_stores_per_s(&mut self, count: u64) -> Result<f64, Error> {
         let (data, target) = ([0x5a; 64], self.target);
-        in_flight(&mut self.driver, count, |driver, number, room| {
+        in_flight(&mut self.driver, count, |driver, number, free_slots| {
             let stores = list(number, &data, |number| address(target, number, 64));
-            driver.stores(&stores[..LIST.min(room)])
+            driver.stores(&stores[..LIST.min(free_slots)])
         })
     }
 
@@ -184,8 +185,8 @@ fn in_flight(
     let begun = Instant::now();
     while completed < count {
         while submitted < count && submitted - completed < WINDOW {
-            let room = (count - submitted).min(WINDOW - (submitted - completed));
-            match begin(driver, submitted, room as usize) {
+            let free_slots = (count - submitted).min(WINDOW - (submitted - completed));
+            match begin(driver, submitted, free_slots as usize) {
                 Ok(begun) => submitted += begun as u64,
                 Err(error) => {
                     unless_busy(error)?;

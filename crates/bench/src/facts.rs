@@ -3,7 +3,7 @@
 use rackloom_calibrate::{Expected, Series, kernel};
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::program::raw_loop;
 use super::raw_loop::RawLoop;
 use super::report::{Fact, Side};
@@ -36,9 +36,9 @@ fn fact(
     what: &'static str,
     expected: Expected,
     rounds: u32,
-    mut take: impl FnMut() -> Result<f64, Obstacle>,
+    mut take: impl FnMut() -> Result<f64, MeasureError>,
 ) -> Option<Fact> {
-    let takes: Result<Vec<f64>, Obstacle> = (0..rounds).map(|_| take()).collect();
+    let takes: Result<Vec<f64>, MeasureError> = (0..rounds).map(|_| take()).collect();
     let series = Series::new(takes.ok()?);
     Some(Fact { name, side: Side::new(what, Unit::Nanoseconds, &series, Some(expected.value())) })
 }

@@ -8,7 +8,7 @@ use rackloom_calibrate::Goal;
 use serde_json::Value;
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::program::{On, rack_file, rackloom, words};
 use super::row::{Row, Sides, Unit};
 use super::takes::IdleTake;
@@ -86,7 +86,7 @@ impl Shape {
     }
 }
 
-fn ours_only(bench: &Bench, shape: Shape, figure: fn(&IdleTake) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn ours_only(bench: &Bench, shape: Shape, figure: fn(&IdleTake) -> f64) -> Result<Sides<'_>, MeasureError> {
     let mut number = 0;
     let ours = move || {
         number += 1;
@@ -96,11 +96,11 @@ fn ours_only(bench: &Bench, shape: Shape, figure: fn(&IdleTake) -> f64) -> Resul
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
-fn bring_up_on_packet(bench: &Bench) -> Result<f64, Obstacle> {
+fn bring_up_on_packet(bench: &Bench) -> Result<f64, MeasureError> {
     Ok(Rack::up(bench, Shape::Ring, "packet")?.took.as_nanos() as f64)
 }
 
-fn watch(bench: &Bench, shape: Shape) -> Result<IdleTake, Obstacle> {
+fn watch(bench: &Bench, shape: Shape) -> Result<IdleTake, MeasureError> {
     let rack = Rack::up(bench, shape, "shared-memory")?;
     Ok(IdleTake {
         bring_up_ns: rack.took.as_nanos() as f64,
@@ -118,7 +118,7 @@ struct Rack<'b> {
 }
 
 impl<'b> Rack<'b> {
-    fn up(bench: &'b Bench, shape: Shape, wire: &str) -> Result<Self, Obstacle> {
+    fn up(bench: &'b Bench, shape: Shape, wire: &str) -> Result<Self, MeasureError> {
         let kind = shape.name();
         let text = format!("name: idle\nshape: {{{kind}: {{nodes: {NODES}}}}}\nring_bytes: 64KiB\n");
         let file = rack_file(bench, &format!("idle-{kind}"), &text)?;
@@ -132,20 +132,20 @@ impl<'b> Rack<'b> {
     }
 
     /// Returns the processes of the members.
-    fn processes(&self) -> Result<Vec<u64>, Obstacle> {
+    fn processes(&self) -> Result<Vec<u64>, MeasureError> {
         let printed = rackloom(self.bench, On::All, &words(&format!("status {} --json", self.name)))?;
         let status: Value = serde_json::from_str(&printed)
-            .map_err(|error| Obstacle::Failed(format!("a status cannot be read: {error}")))?;
+            .map_err(|error| MeasureError::Failed(format!("a status cannot be read: {error}")))?;
         let members = status["racks"][0]["members"].as_array().map_or(&[][..], Vec::as_slice);
         let processes: Vec<_> = members.iter().filter_map(|member| member["pid"].as_u64()).collect();
         let is_complete = processes.len() == self.shape.members();
         is_complete
             .then_some(processes)
-            .ok_or_else(|| Obstacle::Failed("members of the idle rack are missing".to_owned()))
+            .ok_or_else(|| MeasureError::Failed("members of the idle rack are missing".to_owned()))
     }
 
     /// Measures the processor time of all members over a while, as a share of one processor.
-    fn processor_percent(&self) -> Result<f64, Obstacle> {
+    fn processor_percent(&self) -> Result<f64, MeasureError> {
         let processes = self.processes()?;
         std::thread::sleep(Duration::from_millis(self.bench.count(REST_MS)));
         let used_ns = || processes.iter().map(|process| processor_ns(*process)).sum::<Result<u64, _>>();
@@ -157,7 +157,7 @@ impl<'b> Rack<'b> {
 
     /// Measures the memory of a node: its proportional share, without memory that has a descriptor (regions,
     /// rings).
-    fn memory_bytes(&self) -> Result<f64, Obstacle> {
+    fn memory_bytes(&self) -> Result<f64, MeasureError> {
         let processes = self.processes()?;
         let total = processes.iter().map(|process| memory_bytes(*process)).sum::<Result<u64, _>>()?;
         Ok(total as f64 / processes.len() as f64)
@@ -173,7 +173,7 @@ impl Drop for Rack<'_> {
 }
 
 /// Returns the processor time of all live threads of a process.
-fn processor_ns(process: u64) -> Result<u64, Obstacle> {
+fn processor_ns(process: u64) -> Result<u64, MeasureError> {
     let mut total_ns = 0;
     for task in std::fs::read_dir(format!("/proc/{process}/task"))? {
         match std::fs::read_to_string(task?.path().join("schedstat")) {
@@ -193,7 +193,7 @@ fn is_gone(error: &std::io::Error) -> bool {
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-fn memory_bytes(process: u64) -> Result<u64, Obstacle> {
+fn memory_bytes(process: u64) -> Result<u64, MeasureError> {
     let text = std::fs::read_to_string(format!("/proc/{process}/smaps_rollup"))?;
     let kib = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name));

@@ -11,7 +11,7 @@ use rackloom_calibrate::Pair;
 use rackloom_protocol::{Command, Completion, Condition, LocalRange, OperationId, RegionId};
 
 use super::core::{self, Core, DATA_BYTES, END_WORD_AT, REGION, target_address};
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 
 /// Number of stores of 64 B that fill a frame of 1500 B. A raw frame counts as this many stores.
 pub(super) const STORES_PER_FRAME: f64 = 18.0;
@@ -33,22 +33,22 @@ const PACKED: &str = "frame_bytes_max: 1514B\n";
 const UNPACKED: &str = "packing: {mode: \"off\"}\n";
 
 /// Measures posted stores of 64 B that share frames, per second, on the packet wire.
-pub(super) fn packed_on_packet(pair: Pair, count: u64) -> Result<f64, Obstacle> {
+pub(super) fn packed_on_packet(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_packet(pair, PACKED, |core| post(core, count), serve)
 }
 
 /// Measures posted stores of 64 B that share frames, per second, on the udp wire.
-pub(super) fn packed_on_udp(pair: Pair, count: u64) -> Result<f64, Obstacle> {
+pub(super) fn packed_on_udp(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_udp(pair, PACKED, |core| post(core, count), serve)
 }
 
 /// Measures acknowledged stores of 64 B, a frame each, per second, on the packet wire.
-pub(super) fn stores_on_packet(pair: Pair, count: u64) -> Result<f64, Obstacle> {
+pub(super) fn stores_on_packet(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_packet(pair, UNPACKED, |core| acknowledge(core, count, store), serve)
 }
 
 /// Measures puts that fill a frame of the default size each, per second, on the udp wire.
-pub(super) fn puts_on_udp(pair: Pair, count: u64) -> Result<f64, Obstacle> {
+pub(super) fn puts_on_udp(pair: Pair, count: u64) -> Result<f64, MeasureError> {
     core::on_udp(pair, UNPACKED, |core| acknowledge(core, count, put), serve)
 }
 
@@ -72,8 +72,8 @@ fn acknowledge(mut core: Core, count: u64, make: fn(u64) -> Command<'static>) ->
     let (before, begun, mut issued) = (core.completed(), WallInstant::now(), 0);
     while core.completed() - before < count {
         let now = core.now();
-        let room = IN_FLIGHT - (issued - (core.completed() - before));
-        for _ in 0..room.min(count - issued) {
+        let free_slots = IN_FLIGHT - (issued - (core.completed() - before));
+        for _ in 0..free_slots.min(count - issued) {
             if !core.command(now, make(issued))? {
                 break;
             }

@@ -19,7 +19,8 @@ mod facts;
 mod idle;
 mod load;
 mod measure;
-mod obstacle;
+mod measure_error;
+mod print;
 mod program;
 mod progress;
 mod racks;
@@ -28,7 +29,6 @@ mod raw_loop;
 mod report;
 mod row;
 mod rows;
-mod say;
 mod show;
 mod simulated;
 mod table;
@@ -44,11 +44,11 @@ use clap::Parser;
 use rackloom_calibrate::{Alternations, Machine};
 
 use self::bench::Bench;
+use self::print::print_line;
 use self::progress::Progress;
 use self::raw_loop::LoopArguments;
-use self::report::{Circumstances, Overall, Report, RowReport};
+use self::report::{Overall, Report, RowReport, RunConditions};
 use self::row::Row;
-use self::say::say;
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure;
 
@@ -106,25 +106,28 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
     let rows = chosen(rows::all(), &arguments.only)?;
     let bench = Bench::new(arguments.quick)
         .map_err(|error| Failure::could_not_start("cannot prepare the measurement", error))?;
-    let turns = turns(arguments);
+    let alternations = alternations(arguments);
     let load_before = rackloom_calibrate::machine::load();
     let progress = Progress::begin(rows.len());
-    let facts = if arguments.only.is_empty() { facts::take(&bench, turns.rounds) } else { Vec::new() };
+    let facts = if arguments.only.is_empty() { facts::take(&bench, alternations.rounds) } else { Vec::new() };
     let mut measured = Vec::new();
     for (index, row) in rows.iter().enumerate() {
         // Both sides once more than counts, and the preparation.
-        progress.row(index, row.name, 2 * u64::from(turns.rounds) + 3);
-        let row = RowReport::new(row, &measure::measure(row, &bench, turns, &progress));
+        progress.row(index, row.name, 2 * u64::from(alternations.rounds) + 3);
+        let row = RowReport::new(row, &measure::measure(row, &bench, alternations, &progress));
         progress.done(&row);
         measured.push(row);
     }
     drop(progress);
-    let circumstances =
-        Circumstances { quick: arguments.quick, rounds: turns.rounds, interrupted: bench.is_interrupted() };
-    let report = Report::new(Machine::here(), load_before, circumstances, facts, measured);
+    let conditions = RunConditions {
+        quick: arguments.quick,
+        rounds: alternations.rounds,
+        interrupted: bench.is_interrupted(),
+    };
+    let report = Report::new(Machine::here(), load_before, conditions, facts, measured);
     print(&report, arguments.json)?;
     Ok(match report.verdict {
-        _ if report.circumstances.interrupted => Exit::Interrupted,
+        _ if report.conditions.interrupted => Exit::Interrupted,
         Overall::Pass => Exit::Pass,
         Overall::Fail => Exit::Fail,
         Overall::NoVerdict => Exit::NoVerdict,
@@ -132,7 +135,7 @@ fn run(arguments: &Arguments) -> Result<Exit, Failure> {
 }
 
 /// Returns the number of alternations: the requested number, or as many as the time of a row allows.
-fn turns(arguments: &Arguments) -> Alternations {
+fn alternations(arguments: &Arguments) -> Alternations {
     match (arguments.rounds, arguments.quick) {
         (Some(rounds), _) => Alternations::exactly(rounds),
         (None, true) => Alternations::exactly(ROUNDS_QUICK),
@@ -159,7 +162,7 @@ fn print(report: &Report, json: bool) -> Result<(), Failure> {
     } else {
         show::table(report)
     };
-    say(&text)
+    print_line(&text)
 }
 
 #[cfg(test)]

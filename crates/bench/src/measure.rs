@@ -5,7 +5,7 @@ use std::cell::Cell;
 use rackloom_calibrate::{Alternations, Comparison, Raw};
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::progress::Progress;
 use super::row::{Row, Sides};
 use super::verdict::Measured;
@@ -15,7 +15,7 @@ pub(super) fn measure(row: &Row, bench: &Bench, alternations: Alternations, prog
     let begun = Cell::new(0);
     let begin = |side| {
         progress.take(begun.replace(begun.get() + 1), side);
-        if bench.is_interrupted() { Err(Obstacle::Interrupted) } else { Ok(()) }
+        if bench.is_interrupted() { Err(MeasureError::Interrupted) } else { Ok(()) }
     };
     let take = || -> Measured {
         begin("")?;
@@ -41,7 +41,7 @@ pub(super) fn measure(row: &Row, bench: &Bench, alternations: Alternations, prog
         Ok(Comparison { raw, ours, goal: row.goal, distance })
     };
     // An interrupted take often fails because of the interruption.
-    take().map_err(|obstacle| if bench.is_interrupted() { Obstacle::Interrupted } else { obstacle })
+    take().map_err(|error| if bench.is_interrupted() { MeasureError::Interrupted } else { error })
 }
 
 #[cfg(test)]
@@ -54,13 +54,13 @@ mod tests {
     use crate::row::Unit;
     use crate::verdict::{is_broken, verdict};
 
-    fn row(begin: fn(&Bench) -> Result<Sides<'_>, Obstacle>, expected: Option<Expected>) -> Row {
+    fn row(begin: fn(&Bench) -> Result<Sides<'_>, MeasureError>, expected: Option<Expected>) -> Row {
         let goal = Goal::at_least(0.5, 0.75);
         Row { name: "test", ours: "ours", raw: "raw", unit: Unit::PerSecond, goal, expected, begin }
     }
 
     /// Sides with a raw loop that is disturbed in every third take.
-    fn disturbed(_: &Bench) -> Result<Sides<'_>, Obstacle> {
+    fn disturbed(_: &Bench) -> Result<Sides<'_>, MeasureError> {
         let take = Cell::new(0);
         let raw = move || {
             take.set(take.get() + 1);
@@ -69,7 +69,7 @@ mod tests {
         Ok(Sides::new(raw, || Ok(99.0)))
     }
 
-    fn steady(_: &Bench) -> Result<Sides<'_>, Obstacle> {
+    fn steady(_: &Bench) -> Result<Sides<'_>, MeasureError> {
         Ok(Sides::new(|| Ok(100.0), || Ok(60.0)))
     }
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn processors_whose_distance_changes_give_no_verdict_and_a_reason() {
-        let restless = |_: &Bench| {
+        let changing_distance = |_: &Bench| {
             let readings = Cell::new(0);
             let line_ns = move || {
                 readings.set(readings.get() + 1);
@@ -104,16 +104,16 @@ mod tests {
             };
             Ok(Sides::across(|| Ok(100.0), || Ok(60.0), line_ns))
         };
-        let (name, reason) = verdict(&measured(&row(restless, None)));
+        let (name, reason) = verdict(&measured(&row(changing_distance, None)));
         assert_eq!(name, "noisy");
         assert!(reason.unwrap().contains("equal in 0 alternations and differed in 15"));
     }
 
     #[test]
     fn a_failure_is_bad_and_a_missing_feature_is_not() {
-        let fails = measured(&row(|_| Err(Obstacle::Failed("broke".to_owned())), None));
+        let fails = measured(&row(|_| Err(MeasureError::Failed("broke".to_owned())), None));
         assert_eq!((verdict(&fails), is_broken(&fails)), (("failed", Some("broke".to_owned())), true));
-        let absent = measured(&row(|_| Err(Obstacle::NotHere("forbidden".to_owned())), None));
+        let absent = measured(&row(|_| Err(MeasureError::NotHere("forbidden".to_owned())), None));
         assert_eq!((verdict(&absent).0, is_broken(&absent)), ("not measured", false));
     }
 

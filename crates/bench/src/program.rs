@@ -14,7 +14,7 @@ use rackloom_calibrate::processors::hold_to;
 use serde_json::Value;
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::raw_loop::RawLoop;
 use rackloom_runtime::outcome::exit::Exit;
 
@@ -38,7 +38,7 @@ pub(super) enum On {
 }
 
 /// Runs `rackloom` with these arguments. Returns its standard output.
-pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, Obstacle> {
+pub(super) fn rackloom(bench: &Bench, on: On, arguments: &[String]) -> Result<String, MeasureError> {
     started(bench, on, arguments, |_| {})
 }
 
@@ -48,8 +48,8 @@ pub(super) fn started(
     on: On,
     arguments: &[String],
     begun: impl FnOnce(u32) + Send,
-) -> Result<String, Obstacle> {
-    let program = command().ok_or_else(|| Obstacle::NotHere(NO_PROGRAM.to_owned()))?;
+) -> Result<String, MeasureError> {
+    let program = command().ok_or_else(|| MeasureError::NotHere(NO_PROGRAM.to_owned()))?;
     let output = output(bench, on, &program, arguments, begun)?;
     match output.status.code() {
         Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
@@ -57,8 +57,8 @@ pub(super) fn started(
     }
 }
 
-fn failed(arguments: &[String], output: &Output) -> Obstacle {
-    Obstacle::Failed(format!("rackloom {}: {}", arguments.join(" "), reason(&output.stderr)))
+fn failed(arguments: &[String], output: &Output) -> MeasureError {
+    MeasureError::Failed(format!("rackloom {}: {}", arguments.join(" "), reason(&output.stderr)))
 }
 
 fn output(
@@ -67,7 +67,7 @@ fn output(
     program: &Path,
     arguments: &[String],
     begun: impl FnOnce(u32) + Send,
-) -> Result<Output, Obstacle> {
+) -> Result<Output, MeasureError> {
     let processors = match on {
         On::Pair => {
             let pair = bench.pair()?;
@@ -104,38 +104,38 @@ fn reason(text: &[u8]) -> String {
 }
 
 /// Writes a rack file to the row's directory. Returns its path.
-pub(super) fn rack_file(bench: &Bench, name: &str, text: &str) -> Result<String, Obstacle> {
+pub(super) fn rack_file(bench: &Bench, name: &str, text: &str) -> Result<String, MeasureError> {
     let path = bench.directory().join(format!("{name}.yaml"));
     std::fs::write(&path, text)?;
     Ok(path.display().to_string())
 }
 
 /// Returns the nanoseconds per message or run that a job reports for `what`.
-pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) -> Result<f64, Obstacle> {
+pub(super) fn job_ns(bench: &Bench, on: On, what: &str, arguments: &[String]) -> Result<f64, MeasureError> {
     let printed = rackloom(bench, on, arguments)?;
     let report: Value = serde_json::from_str(&printed)
-        .map_err(|error| Obstacle::Failed(format!("a report cannot be read: {error}")))?;
+        .map_err(|error| MeasureError::Failed(format!("a report cannot be read: {error}")))?;
     let rows = report["sweep"].as_array().map_or(&[][..], Vec::as_slice);
     let row = rows.iter().find(|row| row["what"] == what);
     let time_us = row.and_then(|row| row["time_us"].as_f64()).filter(|time_us| *time_us > 0.0);
     time_us
         .map(|time_us| time_us * 1000.0)
-        .ok_or_else(|| Obstacle::Failed(format!("the report has no {what}")))
+        .ok_or_else(|| MeasureError::Failed(format!("the report has no {what}")))
 }
 
 /// Runs one take of a raw loop, with this tool's hidden subcommand.
-pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, Obstacle> {
+pub(super) fn raw_loop(bench: &Bench, what: RawLoop, count: u64) -> Result<f64, MeasureError> {
     let arguments = words(&format!("loop {} --count {count}", what.word()));
     let output = output(bench, On::Pair, Path::new("/proc/self/exe"), &arguments, |_| {})?;
     let printed = match output.status.code() {
         Some(0) => String::from_utf8_lossy(&output.stdout).into_owned(),
         // A row needs no figure for a feature that the machine does not have.
         Some(code) if code == i32::from(Exit::CouldNotStart.code()) => {
-            return Err(Obstacle::NotHere(reason(&output.stderr)));
+            return Err(MeasureError::NotHere(reason(&output.stderr)));
         }
         _ => return Err(failed(&arguments, &output)),
     };
-    printed.trim().parse().map_err(|_| Obstacle::Failed(format!("the raw loop printed {printed:?}")))
+    printed.trim().parse().map_err(|_| MeasureError::Failed(format!("the raw loop printed {printed:?}")))
 }
 
 /// Splits a command line at spaces.

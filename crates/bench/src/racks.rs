@@ -4,7 +4,7 @@ use rackloom_calibrate::{Expected, Goal, processors};
 
 use super::bench::Bench;
 use super::load::{FRAME_BYTES, PUT_BYTES, STORES_PER_FRAME};
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::program::{On, job_ns, rack_file, raw_loop, words};
 use super::raw_loop::RawLoop;
 use super::row::{Row, Sides, Unit};
@@ -176,7 +176,7 @@ fn frames<'b>(
     frames: u64,
     what: &'static str,
     message_bytes: u64,
-) -> Result<Sides<'b>, Obstacle> {
+) -> Result<Sides<'b>, MeasureError> {
     bench.pair()?;
     let file = rack_file(bench, "packet", TWO_UNPACKED)?;
     let (frames, messages) = (bench.count(frames), bench.count(MESSAGES));
@@ -199,7 +199,7 @@ fn cores(
     ours: RawLoop,
     operations: u64,
     our_worth: f64,
-) -> Result<Sides<'_>, Obstacle> {
+) -> Result<Sides<'_>, MeasureError> {
     bench.pair()?;
     let (frames, operations) = (bench.count(FRAMES), bench.count(operations));
     Ok(Sides::new(
@@ -209,7 +209,7 @@ fn cores(
 }
 
 /// Compares two own runs: the cost of a switch.
-fn packet_star(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn packet_star(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     bench.pair()?;
     let star = TWO_UNPACKED.replace("ring", "star");
     // With shorter messages the few that the job has in flight would not keep three processes busy.
@@ -225,7 +225,7 @@ fn packet_star(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-fn packet_round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn packet_round_trip(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     bench.pair()?;
     let file = rack_file(bench, "packet", TWO_UNPACKED)?;
     let trips = bench.count(TRIPS);
@@ -237,7 +237,7 @@ fn packet_round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-fn all_reduce(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn all_reduce(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     bench.pair()?;
     let file = rack_file(bench, "two", TWO_LARGE_FRAMES)?;
     let count = bench.count(500);
@@ -257,7 +257,7 @@ fn share_moved(ranks: u32) -> f64 {
 /// Compares many ranks with two ranks that have a processor each. The arrays are of equal size, so memory is
 /// equally far from the processor. The two ranks give the work per byte. All ranks move a known number of
 /// bytes, and the processors share that work.
-fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn sixteen_ranks(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     bench.pair()?;
     let processors = processors::allowed()?.len().min(RANKS as usize) as f64;
     let two = rack_file(bench, "two", TWO_LARGE_FRAMES)?;

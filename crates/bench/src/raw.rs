@@ -12,7 +12,7 @@ use rackloom_calibrate::{Pair, cache_line, kernel};
 
 use super::cable;
 use super::load::{self, FRAME_BYTES};
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::raw_loop::{LoopArguments, RawLoop};
 use rackloom_runtime::outcome::exit::Exit;
 use rackloom_runtime::outcome::failure::Failure;
@@ -29,8 +29,9 @@ impl RawLoop {
         self.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
     }
 
-    fn take(self, count: u64) -> Result<f64, Obstacle> {
-        let alone = || Obstacle::NotHere("it takes two processors, and this process may use one".to_owned());
+    fn take(self, count: u64) -> Result<f64, MeasureError> {
+        let alone =
+            || MeasureError::NotHere("it takes two processors, and this process may use one".to_owned());
         let pair = Pair::choose()?.ok_or_else(alone)?;
         Ok(match self {
             Self::Ring64Acknowledged => {
@@ -62,18 +63,18 @@ impl RawLoop {
     }
 }
 
-fn super_frames(pair: Pair, segment_bytes: usize, count: u64) -> Result<f64, Obstacle> {
+fn super_frames(pair: Pair, segment_bytes: usize, count: u64) -> Result<f64, MeasureError> {
     let frames = SuperFrames::new(segment_bytes)?;
     Ok(pair.run_processes(|| frames.segments_per_s(count), || frames.take(count))?)
 }
 
 /// Runs one take and prints its figure.
 pub(crate) fn take(arguments: LoopArguments) -> Result<Exit, Failure> {
-    let value = arguments.what.take(arguments.count).map_err(|obstacle| match obstacle {
-        Obstacle::NotHere(reason) => Failure::new(Exit::CouldNotStart, reason),
-        Obstacle::Failed(reason) => Failure::new(Exit::Fail, reason),
-        Obstacle::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
+    let value = arguments.what.take(arguments.count).map_err(|error| match error {
+        MeasureError::NotHere(reason) => Failure::new(Exit::CouldNotStart, reason),
+        MeasureError::Failed(reason) => Failure::new(Exit::Fail, reason),
+        MeasureError::Interrupted => Failure::new(Exit::Interrupted, "interrupted"),
     })?;
-    super::say::say(&value.to_string())?;
+    super::print::print_line(&value.to_string())?;
     Ok(Exit::Pass)
 }

@@ -3,7 +3,7 @@
 use rackloom_calibrate::{Machine, Sense, Series};
 use serde::Serialize;
 
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::row::{Row, Unit};
 use super::verdict::{self, Measured};
 
@@ -12,16 +12,16 @@ use super::verdict::{self, Measured};
 pub(super) struct Report {
     pub(super) verdict: Overall,
     #[serde(flatten)]
-    pub(super) circumstances: Circumstances,
+    pub(super) conditions: RunConditions,
     pub(super) machine: MachineReport,
     pub(super) facts: Vec<Fact>,
     pub(super) rows: Vec<RowReport>,
     manifest: ManifestReport,
 }
 
-/// Circumstances of a measurement.
+/// RunConditions of a measurement.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(super) struct Circumstances {
+pub(super) struct RunConditions {
     /// True with `--quick`, which only tests that the command works.
     pub(super) quick: bool,
     /// Number of alternations of each row, at most.
@@ -33,7 +33,7 @@ pub(super) struct Circumstances {
 /// True in a release build.
 const IS_OPTIMISED: bool = !cfg!(debug_assertions);
 
-impl Circumstances {
+impl RunConditions {
     /// Returns true if the figures are valid: not quick, and from a release build.
     const fn counts(self) -> bool {
         IS_OPTIMISED && !self.quick
@@ -182,7 +182,7 @@ impl RowReport {
             verdict,
             reason,
             is_broken: verdict::is_broken(measured),
-            is_interrupted: matches!(measured, Err(Obstacle::Interrupted)),
+            is_interrupted: matches!(measured, Err(MeasureError::Interrupted)),
         }
     }
 }
@@ -191,15 +191,15 @@ impl Report {
     pub(super) fn new(
         machine: Machine,
         load_before: Option<f64>,
-        circumstances: Circumstances,
+        conditions: RunConditions,
         facts: Vec<Fact>,
         rows: Vec<RowReport>,
     ) -> Self {
         let Machine { processors, model, kernel, is_guest } = machine;
         let load = [load_before, rackloom_calibrate::machine::load()];
         Self {
-            verdict: overall(&rows, circumstances.counts()),
-            circumstances,
+            verdict: overall(&rows, conditions.counts()),
+            conditions,
             machine: MachineReport { processors, model, kernel, is_guest, load },
             facts,
             rows,
@@ -244,9 +244,9 @@ mod tests {
         let good = || RowReport::new(&rows[0], &Ok(alone(&[30.0; 3])));
         let noisy = || RowReport::new(&rows[0], &Ok(alone(&[10.0, 30.0, 5.0])));
         let below = || RowReport::new(&rows[0], &Ok(alone(&[5.0; 3])));
-        let absent = || RowReport::new(&rows[0], &Err(Obstacle::NotHere(String::new())));
-        let broken = || RowReport::new(&rows[0], &Err(Obstacle::Failed(String::new())));
-        let interrupted = || RowReport::new(&rows[0], &Err(Obstacle::Interrupted));
+        let absent = || RowReport::new(&rows[0], &Err(MeasureError::NotHere(String::new())));
+        let broken = || RowReport::new(&rows[0], &Err(MeasureError::Failed(String::new())));
+        let interrupted = || RowReport::new(&rows[0], &Err(MeasureError::Interrupted));
         let overall = |rows: &[RowReport]| super::overall(rows, true);
         assert_eq!(overall(&[good(), absent()]), Overall::Pass);
         assert_eq!(overall(&[good(), interrupted()]), Overall::NoVerdict);

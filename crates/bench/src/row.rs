@@ -3,7 +3,7 @@
 use rackloom_calibrate::{Expected, Goal};
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 
 /// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Unit {
 }
 
 /// One take of a figure.
-pub(super) type Take<'b> = Box<dyn FnMut() -> Result<f64, Obstacle> + 'b>;
+pub(super) type Take<'b> = Box<dyn FnMut() -> Result<f64, MeasureError> + 'b>;
 
 /// Both sides of a comparison, ready for measurement. A figure without a raw loop is not compared.
 pub(super) struct Sides<'b> {
@@ -42,17 +42,17 @@ pub(super) struct Sides<'b> {
 
 impl<'b> Sides<'b> {
     pub(super) fn new(
-        raw: impl FnMut() -> Result<f64, Obstacle> + 'b,
-        ours: impl FnMut() -> Result<f64, Obstacle> + 'b,
+        raw: impl FnMut() -> Result<f64, MeasureError> + 'b,
+        ours: impl FnMut() -> Result<f64, MeasureError> + 'b,
     ) -> Self {
         Self { raw: Some(Box::new(raw)), ours: Box::new(ours), line_ns: None }
     }
 
     /// Creates sides that have a thread on each of two processors.
     pub(super) fn across(
-        raw: impl FnMut() -> Result<f64, Obstacle> + 'b,
-        ours: impl FnMut() -> Result<f64, Obstacle> + 'b,
-        line_ns: impl FnMut() -> Result<f64, Obstacle> + 'b,
+        raw: impl FnMut() -> Result<f64, MeasureError> + 'b,
+        ours: impl FnMut() -> Result<f64, MeasureError> + 'b,
+        line_ns: impl FnMut() -> Result<f64, MeasureError> + 'b,
     ) -> Self {
         Self { line_ns: Some(Box::new(line_ns)), ..Self::new(raw, ours) }
     }
@@ -71,5 +71,5 @@ pub(super) struct Row {
     /// Expected figure of the raw loop.
     pub(super) expected: Option<Expected>,
     /// Prepares both sides.
-    pub(super) begin: fn(&Bench) -> Result<Sides<'_>, Obstacle>,
+    pub(super) begin: fn(&Bench) -> Result<Sides<'_>, MeasureError>,
 }

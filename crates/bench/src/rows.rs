@@ -6,7 +6,7 @@ use rackloom_calibrate::{Expected, Goal};
 use super::bench::Bench;
 use super::direct::Mapped;
 use super::fabric::{NodePair, Packing};
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::program::raw_loop;
 use super::raw_loop::RawLoop;
 use super::row::{Row, Sides, Unit};
@@ -119,11 +119,11 @@ fn direct() -> Vec<Row> {
 /// meanwhile.
 const LINE_TRIPS: u64 = 5_000;
 
-fn line_ns(bench: &Bench) -> Result<f64, Obstacle> {
+fn line_ns(bench: &Bench) -> Result<f64, MeasureError> {
     raw_loop(bench, RawLoop::CacheLine, bench.count(LINE_TRIPS))
 }
 
-fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn store_single(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::new(Packing::Off)?);
     let (records, stores) = (bench.count(RECORDS), bench.count(STORES));
     Ok(Sides::across(
@@ -133,7 +133,7 @@ fn store_single(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn store_packed(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::for_scattered_stores()?);
     let (records, stores) = (bench.count(4 * RECORDS), bench.count(10 * STORES));
     Ok(Sides::across(
@@ -143,7 +143,7 @@ fn store_packed(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-fn put_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn put_4096(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::new(Packing::Opportunistic)?);
     let (records, puts) = (bench.count(LARGE_RECORDS), bench.count(PUTS));
     Ok(Sides::across(
@@ -153,7 +153,7 @@ fn put_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-fn round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn round_trip(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (pair, mut pair_of_nodes) = (bench.pair()?, NodePair::new(Packing::Opportunistic)?);
     let (trips, stores) = (bench.count(TRIPS), bench.count(STORE_TRIPS));
     Ok(Sides::across(
@@ -163,25 +163,25 @@ fn round_trip(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
     ))
 }
 
-fn direct_store_64(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn direct_store_64(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
     let count = bench.count(5_000_000);
     Ok(Sides::new(move || Ok(copies.per_s(64, count)), move || mapped.stores_per_s::<64>(count)))
 }
 
-fn direct_store_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn direct_store_4096(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
     let count = bench.count(500_000);
     Ok(Sides::new(move || Ok(copies.per_s(PAGE, count)), move || mapped.stores_per_s::<PAGE>(count)))
 }
 
-fn direct_load_4096(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn direct_load_4096(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
     let count = bench.count(500_000);
     Ok(Sides::new(move || Ok(copies.per_s(PAGE, count)), move || mapped.loads_per_s::<PAGE>(count)))
 }
 
-fn direct_copy_1m(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn direct_copy_1m(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (mut copies, mapped) = (Copies::new(MIB)?, Mapped::new(bench, MIB as u64)?);
     let count = bench.count(1000);
     Ok(Sides::new(move || Ok(copies.per_s(MIB, count)), move || mapped.copies_per_s(MIB as u64, count)))

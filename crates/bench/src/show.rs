@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use rackloom_calibrate::Alternations;
 
-use super::report::{Circumstances, DistanceReport, MachineReport, Overall, Report, RowReport, Side};
+use super::report::{DistanceReport, MachineReport, Overall, Report, RowReport, RunConditions, Side};
 use super::table::{Column, Table};
 use rackloom_runtime::units;
 
@@ -123,8 +123,8 @@ fn closing(report: &Report) -> String {
         Overall::Fail => "fail: a row lies below its floor, or could not be taken",
         Overall::NoVerdict => "none: see above, or nothing could be measured",
     };
-    let Circumstances { rounds, interrupted, .. } = report.circumstances;
-    let quick = report.circumstances.reservation();
+    let RunConditions { rounds, interrupted, .. } = report.conditions;
+    let quick = report.conditions.reservation();
     let interrupted = if interrupted { "\ninterrupted: rows without figures were not measured" } else { "" };
     let least = Alternations::ROUNDS_MIN.min(rounds);
     format!(

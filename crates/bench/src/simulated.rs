@@ -17,7 +17,7 @@ use rackloom_protocol::{
 use rackloom_simulator::Simulation;
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::row::{Row, Sides, Unit};
 use super::takes::PermutationTake;
 
@@ -44,13 +44,13 @@ const POLLS_MAX: u32 = 1_000_000;
 
 /// Rack of a measurement.
 #[derive(Clone, Copy, Debug)]
-struct Scene {
+struct Setup {
     nodes: u16,
     payload: PayloadMode,
     has_retry: bool,
 }
 
-impl Scene {
+impl Setup {
     const fn of(nodes: u16, payload: PayloadMode) -> Self {
         Self { nodes, payload, has_retry: false }
     }
@@ -84,7 +84,7 @@ pub(super) fn rows() -> Vec<Row> {
             goal: Goal::at_least(500e3, 1e6),
             expected: None,
             begin: |bench| {
-                timed(bench, Scene::of(NODES, PayloadMode::Elided), BYTES, |taken| {
+                timed(bench, Setup::of(NODES, PayloadMode::Elided), BYTES, |taken| {
                     taken.data_frames / taken.seconds
                 })
             },
@@ -147,7 +147,7 @@ pub(super) fn rows() -> Vec<Row> {
             goal: Goal::at_least(400e3, 1e6),
             expected: None,
             begin: |bench| {
-                timed(bench, Scene::of(large(bench), PayloadMode::Elided), BYTES_OF_SCALE, |taken| {
+                timed(bench, Setup::of(large(bench), PayloadMode::Elided), BYTES_OF_SCALE, |taken| {
                     taken.data_frames / taken.seconds
                 })
             },
@@ -174,18 +174,18 @@ fn size_row<const COUNT: u16>(name: &'static str, ours: &'static str) -> Row {
         goal: Goal::at_most(2_500.0, 1_000.0),
         expected: None,
         begin: |bench| {
-            let scene = Scene::of(COUNT, PayloadMode::Full);
-            timed(bench, scene, BYTES_OF_SCALE, |taken| taken.seconds * 1e9 / taken.data_frames)
+            let setup = Setup::of(COUNT, PayloadMode::Full);
+            timed(bench, setup, BYTES_OF_SCALE, |taken| taken.seconds * 1e9 / taken.data_frames)
         },
     }
 }
 
-fn ours_only(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn ours_only(bench: &Bench, figure: fn(&PermutationTake) -> f64) -> Result<Sides<'_>, MeasureError> {
     let (bytes, mut number) = (bench.count(BYTES), 0);
     let ours = move || {
         number += 1;
-        let scene = Scene::of(NODES, PayloadMode::Full);
-        let taken = bench.permutations.take(number - 1, || permutation(bench, scene, bytes))?;
+        let setup = Setup::of(NODES, PayloadMode::Full);
+        let taken = bench.permutations.take(number - 1, || permutation(bench, setup, bytes))?;
         Ok(figure(&taken))
     };
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
@@ -197,18 +197,18 @@ fn with_retry(
     nodes: u16,
     bytes: u64,
     figure: fn(&PermutationTake) -> f64,
-) -> Result<Sides<'_>, Obstacle> {
-    timed(bench, Scene { has_retry: true, ..Scene::of(nodes, PayloadMode::Elided) }, bytes, figure)
+) -> Result<Sides<'_>, MeasureError> {
+    timed(bench, Setup { has_retry: true, ..Setup::of(nodes, PayloadMode::Elided) }, bytes, figure)
 }
 
 fn timed(
     bench: &Bench,
-    scene: Scene,
+    setup: Setup,
     bytes: u64,
     figure: fn(&PermutationTake) -> f64,
-) -> Result<Sides<'_>, Obstacle> {
+) -> Result<Sides<'_>, MeasureError> {
     let bytes = bench.count(bytes);
-    let ours = move || Ok(figure(&permutation(bench, scene, bytes)?));
+    let ours = move || Ok(figure(&permutation(bench, setup, bytes)?));
     Ok(Sides { raw: None, ours: Box::new(ours), line_ns: None })
 }
 
@@ -217,27 +217,28 @@ fn large(bench: &Bench) -> u16 {
     if bench.count(2) == 2 { NODES_LARGE } else { NODES }
 }
 
-fn scale(bench: &Bench) -> Result<Sides<'_>, Obstacle> {
+fn scale(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (bytes, large) = (bench.count(BYTES_OF_SCALE), large(bench));
     let per_frame_ns = move |nodes| {
-        let taken = permutation(bench, Scene::of(nodes, PayloadMode::Full), bytes)?;
+        let taken = permutation(bench, Setup::of(nodes, PayloadMode::Full), bytes)?;
         Ok(taken.seconds * 1e9 / taken.data_frames)
     };
     Ok(Sides::new(move || per_frame_ns(large / 8), move || per_frame_ns(large)))
 }
 
 /// Measures the nanoseconds from an empty process to the last checked element.
-fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
+fn all_reduce(bench: &Bench) -> Result<f64, MeasureError> {
     let begun = Instant::now();
-    let plan = Plan::parse(ALL_REDUCE, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
+    let plan =
+        Plan::parse(ALL_REDUCE, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
     let ranks = (0..plan.endpoint_count() as u16).map(NodeId);
     let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
     let mut simulation = Simulation::new(&plan, plan.seed, jobs);
-    simulation.run().map_err(|stalled| Obstacle::Failed(stalled.to_string()))?;
+    simulation.run().map_err(|stalled| MeasureError::Failed(stalled.to_string()))?;
     let results = simulation.take_jobs().iter_mut().map(|job| job.result()).collect::<Vec<_>>();
     let nanoseconds = begun.elapsed().as_secs_f64() * 1e9;
     if bench.is_interrupted() {
-        return Err(Obstacle::Interrupted);
+        return Err(MeasureError::Interrupted);
     }
     let is_right = |result: &rackloom_jobs::JobResult| {
         result.failures.is_empty() && result.mismatch_count == 0 && result.verified_bytes > 0
@@ -245,28 +246,28 @@ fn all_reduce(bench: &Bench) -> Result<f64, Obstacle> {
     let statistics = simulation.statistics();
     match results.iter().all(is_right) && statistics.frames_dropped > 0 {
         true => Ok(nanoseconds),
-        false => Err(Obstacle::Failed("the all-reduce went wrong, or no fault was injected".to_owned())),
+        false => Err(MeasureError::Failed("the all-reduce went wrong, or no fault was injected".to_owned())),
     }
 }
 
 /// Runs two permutations. The second one counts.
-fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<PermutationTake, Obstacle> {
-    let mut simulation = rack(bench, scene, bytes)?;
-    permute(bench, &mut simulation, scene, bytes, SIGNAL_VALUES[0])?;
-    if scene.payload == PayloadMode::Full {
-        for node in (0..scene.nodes).map(NodeId) {
+fn permutation(bench: &Bench, setup: Setup, bytes: u64) -> Result<PermutationTake, MeasureError> {
+    let mut simulation = rack(bench, setup, bytes)?;
+    permute(bench, &mut simulation, setup, bytes, SIGNAL_VALUES[0])?;
+    if setup.payload == PayloadMode::Full {
+        for node in (0..setup.nodes).map(NodeId) {
             target(&mut simulation, node, bytes).fill(0xff);
         }
     }
     let before = simulation.statistics().events_handled;
     let begun = Instant::now();
-    permute(bench, &mut simulation, scene, bytes, SIGNAL_VALUES[1])?;
+    permute(bench, &mut simulation, setup, bytes, SIGNAL_VALUES[1])?;
     let seconds = begun.elapsed().as_secs_f64().max(1e-9);
     let events_handled = (simulation.statistics().events_handled - before) as f64;
-    if scene.payload == PayloadMode::Full {
-        check_data(&simulation, scene.nodes, bytes)?;
+    if setup.payload == PayloadMode::Full {
+        check_data(&simulation, setup.nodes, bytes)?;
     }
-    let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(scene.nodes)) as f64;
+    let data_frames = (bytes.div_ceil(PAYLOAD_BYTES) * u64::from(setup.nodes)) as f64;
     Ok(PermutationTake { seconds, data_frames, events_handled })
 }
 
@@ -274,28 +275,28 @@ fn permutation(bench: &Bench, scene: Scene, bytes: u64) -> Result<PermutationTak
 fn permute(
     bench: &Bench,
     simulation: &mut Simulation,
-    scene: Scene,
+    setup: Setup,
     bytes: u64,
     signal_value: u64,
-) -> Result<(), Obstacle> {
-    for node in (0..scene.nodes).map(NodeId) {
-        let given = simulation.command(node, put(partner(node, scene.nodes), bytes, signal_value));
-        given.map_err(|refused| Obstacle::Failed(format!("a put was refused: {refused}")))?;
+) -> Result<(), MeasureError> {
+    for node in (0..setup.nodes).map(NodeId) {
+        let given = simulation.command(node, put(peer(node, setup.nodes), bytes, signal_value));
+        given.map_err(|refused| MeasureError::Failed(format!("a put was refused: {refused}")))?;
     }
-    run_until(bench, simulation, scene.nodes, |simulation, node| {
+    run_until(bench, simulation, setup.nodes, |simulation, node| {
         simulation.memory(node).bytes(REGION).ends_with(&signal_value.to_le_bytes())
     })
 }
 
 /// Returns a rack with all links up and touched memory.
-fn rack(bench: &Bench, scene: Scene, bytes: u64) -> Result<Simulation, Obstacle> {
-    let Scene { nodes, payload, has_retry } = scene;
+fn rack(bench: &Bench, setup: Setup, bytes: u64) -> Result<Simulation, MeasureError> {
+    let Setup { nodes, payload, has_retry } = setup;
     let retry = if has_retry { "on" } else { "off" };
     let text = format!(
         "name: permutation\nshape: {{star: {{nodes: {nodes}}}}}\nlink: {{rate: 400Gbit/s, llr: {retry}}}\n\
          payload: {payload}\njob: none\n"
     );
-    let plan = Plan::parse(&text, "calibrate").map_err(|error| Obstacle::Failed(error.to_string()))?;
+    let plan = Plan::parse(&text, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
     let mut simulation = Simulation::new(&plan, 1, Vec::new());
     let length = signal_offset(bytes) + WORD_BYTES;
     let region = RegionConfig { region: REGION, length, key: KEY, access: Access::ALL, tenant: Tenant(0) };
@@ -303,10 +304,10 @@ fn rack(bench: &Bench, scene: Scene, bytes: u64) -> Result<Simulation, Obstacle>
         simulation.memory_mut(node).add(REGION, length as usize);
         simulation.memory_mut(node).bytes_mut(REGION).fill(0x5a);
         let registered = simulation.endpoint_mut(node).register(region);
-        registered.map_err(|_| Obstacle::Failed("a region was refused".to_owned()))?;
+        registered.map_err(|_| MeasureError::Failed("a region was refused".to_owned()))?;
     }
     run_until(bench, &mut simulation, nodes, |simulation, node| {
-        simulation.endpoint(node).is_reachable(partner(node, nodes))
+        simulation.endpoint(node).is_reachable(peer(node, nodes))
     })?;
     Ok(simulation)
 }
@@ -337,7 +338,7 @@ const fn signal_offset(bytes: u64) -> u64 {
 
 /// Returns the peer to which a node puts: half a rack and one away, so that no node puts to the node that
 /// puts to it.
-fn partner(node: NodeId, nodes: u16) -> NodeId {
+fn peer(node: NodeId, nodes: u16) -> NodeId {
     NodeId((node.0 + nodes / 2 + 1) % nodes)
 }
 
@@ -347,11 +348,11 @@ fn run_until(
     simulation: &mut Simulation,
     nodes: u16,
     holds: impl Fn(&Simulation, NodeId) -> bool,
-) -> Result<(), Obstacle> {
+) -> Result<(), MeasureError> {
     let mut first = 0;
     for _ in 0..POLLS_MAX {
         if bench.is_interrupted() {
-            return Err(Obstacle::Interrupted);
+            return Err(MeasureError::Interrupted);
         }
         // Nodes for which the condition holds are not checked again.
         while first < nodes && holds(simulation, NodeId(first)) {
@@ -361,19 +362,19 @@ fn run_until(
             return Ok(());
         }
         let until = simulation.now() + POLL_NS;
-        simulation.step_until(until).map_err(|stalled| Obstacle::Failed(stalled.to_string()))?;
+        simulation.step_until(until).map_err(|stalled| MeasureError::Failed(stalled.to_string()))?;
     }
-    Err(Obstacle::Failed(format!("node {first} of the permutation was not served")))
+    Err(MeasureError::Failed(format!("node {first} of the permutation was not served")))
 }
 
-fn check_data(simulation: &Simulation, nodes: u16, bytes: u64) -> Result<(), Obstacle> {
+fn check_data(simulation: &Simulation, nodes: u16, bytes: u64) -> Result<(), MeasureError> {
     let is_there = |node| {
         simulation.memory(node).bytes(REGION)[bytes as usize..][..bytes as usize]
             .iter()
             .all(|byte| *byte == 0x5a)
     };
     match (0..nodes).map(NodeId).find(|node| !is_there(*node)) {
-        Some(node) => Err(Obstacle::Failed(format!("bytes of {node} are missing"))),
+        Some(node) => Err(MeasureError::Failed(format!("bytes of {node} are missing"))),
         None => Ok(()),
     }
 }
@@ -386,10 +387,10 @@ mod tests {
     fn a_permutation_reaches_every_node_and_its_frames_are_counted() {
         let bench = Bench::new(true).unwrap();
         for payload in [PayloadMode::Full, PayloadMode::Elided] {
-            let taken = permutation(&bench, Scene::of(8, payload), 10_000).unwrap();
+            let taken = permutation(&bench, Setup::of(8, payload), 10_000).unwrap();
             assert_eq!(taken.data_frames, 24.0, "three frames each");
             // A size as with `--quick`, with which the signal's word is not aligned by itself.
-            assert_eq!(permutation(&bench, Scene::of(8, payload), 2_621).unwrap().data_frames, 8.0);
+            assert_eq!(permutation(&bench, Setup::of(8, payload), 2_621).unwrap().data_frames, 8.0);
             assert!(taken.seconds > 0.0 && taken.events_handled > taken.data_frames);
         }
     }

@@ -2,24 +2,24 @@
 
 use rackloom_calibrate::{Comparison, Doubt, TAKES_MIN};
 
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 
 /// Result of a row.
-pub(super) type Measured = Result<Comparison, Obstacle>;
+pub(super) type Measured = Result<Comparison, MeasureError>;
 
 /// Returns the name of the verdict, and the reason if the name does not state it.
 pub(super) fn verdict(measured: &Measured) -> (&'static str, Option<String>) {
     match measured {
         Ok(comparison) => (comparison.verdict().name(), comparison.doubt().map(reason)),
-        Err(Obstacle::NotHere(reason)) => ("not measured", Some(reason.clone())),
-        Err(Obstacle::Failed(reason)) => ("failed", Some(reason.clone())),
-        Err(Obstacle::Interrupted) => ("not measured", Some("interrupted".to_owned())),
+        Err(MeasureError::NotHere(reason)) => ("not measured", Some(reason.clone())),
+        Err(MeasureError::Failed(reason)) => ("failed", Some(reason.clone())),
+        Err(MeasureError::Interrupted) => ("not measured", Some("interrupted".to_owned())),
     }
 }
 
 /// Returns whether a part that should work failed.
 pub(super) fn is_broken(measured: &Measured) -> bool {
-    matches!(measured, Err(Obstacle::Failed(_)))
+    matches!(measured, Err(MeasureError::Failed(_)))
 }
 
 fn reason(doubt: Doubt) -> String {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rackloom_calibrate::Goal;
 
 use super::bench::Bench;
-use super::obstacle::Obstacle;
+use super::measure_error::MeasureError;
 use super::program::{On, rack_file, started, words};
 use super::row::{Row, Sides, Unit};
 use super::takes::CommandTake;
@@ -45,7 +45,7 @@ impl Whole {
         }
     }
 
-    fn take(self, bench: &Bench) -> Result<CommandTake, Obstacle> {
+    fn take(self, bench: &Bench) -> Result<CommandTake, MeasureError> {
         let (command, shape, job) = self.parts();
         let file = rack_file(
             bench,
@@ -72,7 +72,7 @@ impl Whole {
         });
         let memory_bytes = most.into_inner() as f64;
         if memory_bytes == 0.0 {
-            return Err(Obstacle::NotHere("the memory of a process cannot be looked at here".to_owned()));
+            return Err(MeasureError::NotHere("the memory of a process cannot be looked at here".to_owned()));
         }
         Ok(CommandTake { wall_ns: ended?.as_nanos() as f64, memory_bytes })
     }
@@ -137,7 +137,11 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn ours_only(bench: &Bench, whole: Whole, figure: fn(&CommandTake) -> f64) -> Result<Sides<'_>, Obstacle> {
+fn ours_only(
+    bench: &Bench,
+    whole: Whole,
+    figure: fn(&CommandTake) -> f64,
+) -> Result<Sides<'_>, MeasureError> {
     let mut number = 0;
     let ours = move || {
         number += 1;

@@ -117,14 +117,14 @@ mod tests {
 
     #[test]
     fn an_expired_time_limit_still_allows_three_rounds() {
-        let hasty = Alternations { rounds: 9, time_limit: Some(Duration::ZERO) };
+        let limited = Alternations { rounds: 9, time_limit: Some(Duration::ZERO) };
         let one = || Ok::<f64, ()>(1.0);
-        let (raw, ours) = hasty.alternate(one, one).unwrap();
+        let (raw, ours) = limited.alternate(one, one).unwrap();
         assert_eq!((raw.takes().len(), ours.takes().len()), (3, 3));
-        assert_eq!(hasty.repeat(one).unwrap().takes().len(), 3);
-        let unhurried = Alternations { time_limit: Some(Duration::MAX), ..hasty };
+        assert_eq!(limited.repeat(one).unwrap().takes().len(), 3);
+        let unhurried = Alternations { time_limit: Some(Duration::MAX), ..limited };
         assert_eq!(unhurried.repeat(one).unwrap().takes().len(), 9);
-        assert_eq!(Alternations { rounds: 2, ..hasty }.repeat(one).unwrap().takes().len(), 2);
+        assert_eq!(Alternations { rounds: 2, ..limited }.repeat(one).unwrap().takes().len(), 2);
     }
 
     #[test]

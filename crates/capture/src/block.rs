@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_laid_out_as_the_draft_says() {
+    fn a_packet_has_the_layout_of_the_draft() {
         let mut out = Vec::new();
         let frame = [0xaa, 0xbb, 0xcc, 0xdd, 0xee];
         let flags = FLAG_OUTBOUND;

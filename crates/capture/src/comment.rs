@@ -15,18 +15,18 @@ pub const FULL: &str = "capture: full at ";
 /// Returns a comment per fault that a link injected into a frame. Most frames have none, and then nothing is allocated.
 pub fn injected(verdict: &Verdict) -> Vec<String> {
     let mut comments = Vec::new();
-    let mut say = |text: String| comments.push(format!("{INJECTED}{text}"));
+    let mut add = |text: String| comments.push(format!("{INJECTED}{text}"));
     if verdict.drop {
-        say("dropped".to_owned());
+        add("dropped".to_owned());
     }
     if let Some(bit) = verdict.corrupt_bit {
-        say(format!("corrupted, bit {} of byte {}", bit % 8, bit / 8));
+        add(format!("corrupted, bit {} of byte {}", bit % 8, bit / 8));
     }
     if verdict.duplicate {
-        say("duplicated".to_owned());
+        add("duplicated".to_owned());
     }
     if verdict.reorder_by > 0 {
-        say(format!("delayed, to be overtaken by {}", verdict.reorder_by));
+        add(format!("delayed, to be overtaken by {}", verdict.reorder_by));
     }
     comments
 }
@@ -39,8 +39,8 @@ pub fn refused(end: &str, reason: DropReason) -> String {
 
 /// Returns the comment that the frame reached no receiver.
 #[must_use]
-pub fn lost(why: &str) -> String {
-    format!("lost: {why}")
+pub fn lost(reason: &str) -> String {
+    format!("lost: {reason}")
 }
 
 /// Returns the comment on the last frame of a file that has reached its limit.

@@ -347,13 +347,13 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Fills `room` as far as the input has bytes.
-fn fill(input: &mut impl Read, mut room: &mut [u8]) -> io::Result<Filled> {
-    let wanted = room.len();
-    while !room.is_empty() {
-        match input.read(room) {
-            Ok(0) => return Ok(if room.len() == wanted { Filled::Nothing } else { Filled::Partly }),
-            Ok(count) => room = &mut room[count..],
+/// Fills `buffer` as far as the input has bytes.
+fn fill(input: &mut impl Read, mut buffer: &mut [u8]) -> io::Result<Filled> {
+    let wanted = buffer.len();
+    while !buffer.is_empty() {
+        match input.read(buffer) {
+            Ok(0) => return Ok(if buffer.len() == wanted { Filled::Nothing } else { Filled::Partly }),
+            Ok(count) => buffer = &mut buffer[count..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }

@@ -44,10 +44,10 @@ impl Recorder {
         self.write(packet, || comment::injected(verdict));
     }
 
-    /// Records a frame that arrived at this end and was not used; `why` is a whole comment.
-    pub fn not_used(&mut self, now: Instant, interface: u32, frame: &[u8], why: String) {
+    /// Records a frame that arrived at this end and was not used; `reason` is a whole comment.
+    pub fn not_used(&mut self, now: Instant, interface: u32, frame: &[u8], reason: String) {
         let flags = FLAG_INBOUND;
-        self.write(Packet { interface, timestamp_ns: now.0, flags, frame }, || vec![why]);
+        self.write(Packet { interface, timestamp_ns: now.0, flags, frame }, || vec![reason]);
     }
 
     /// Counts a frame that could not be recorded; the next record has a comment with the count.

@@ -54,7 +54,7 @@ fn udp(payload: &[u8], is_ipv6: bool) -> Vec<u8> {
             &from,
             &to,
             payload.len(),
-            |room| room.copy_from_slice(payload),
+            |buffer| buffer.copy_from_slice(payload),
             &ChecksumCapabilities::default(),
         );
     };
@@ -145,9 +145,9 @@ fn frames_of_ours_are_found_in_datagrams() {
 
 #[test]
 fn a_frame_with_a_wrong_length_is_shown_with_the_bytes_after_it() {
-    let mut liar = ours(&[1; 40]);
-    put_u16(&mut liar, LENGTH, 7);
-    let bytes = udp(&[liar, ours(&[2; 40])].concat(), false);
+    let mut mislabelled = ours(&[1; 40]);
+    put_u16(&mut mislabelled, LENGTH, 7);
+    let bytes = udp(&[mislabelled, ours(&[2; 40])].concat(), false);
     let found: Vec<_> =
         datagram_of_ours(&bytes).expect("a frame of ours").frames().map(<[u8]>::len).collect();
     assert_eq!(found, [2 * (FABRIC + 40)]);

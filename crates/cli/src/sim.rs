@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     }
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
     if let Some(files) = &captures {
-        simulation.witness(SimulatedLinks::begin(files, &plan).map_err(cannot_capture)?);
+        simulation.observe_frames(SimulatedLinks::begin(files, &plan).map_err(cannot_capture)?);
     }
     let bar = Bar::begin(plan.job.kind.name(), plan.endpoint_count());
     let stalled = run_with_bar(&mut simulation, plan.endpoint_count(), &bar).err();

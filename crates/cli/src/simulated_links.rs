@@ -6,7 +6,7 @@ use rackloom_capture::{Heading, comment};
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Verdict};
 use rackloom_protocol::{DropReason, Instant};
-use rackloom_simulator::FrameWitness;
+use rackloom_simulator::FrameObserver;
 
 use rackloom_runtime::capture::{CaptureFiles, CaptureWriter, FrameSink, WhenFull};
 
@@ -43,7 +43,7 @@ impl SimulatedLinks {
     }
 }
 
-impl FrameWitness for SimulatedLinks {
+impl FrameObserver for SimulatedLinks {
     fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict) {
         if let Some(sink) = self.sinks.get(usize::from(edge)) {
             sink.write(|to| to.sent(now, Heading::interface(direction), frame, verdict));

@@ -27,7 +27,7 @@ pub trait Surroundings {
     type Fault: From<ReduceError>;
 
     /// Returns true if another put may be issued now.
-    fn has_room(&self) -> bool;
+    fn has_space(&self) -> bool;
     /// Returns true if all issued puts are visible at their targets.
     fn is_idle(&self) -> bool;
     /// Puts the transfer's elements from this rank's memory into the receiver's, then sets the receiver's signal word
@@ -231,7 +231,7 @@ impl Run {
                         self.cursor.advance();
                     }
                 }
-                Some(Action::Send(_)) if !around.has_room() => return Ok(RunState::Waiting),
+                Some(Action::Send(_)) if !around.has_space() => return Ok(RunState::Waiting),
                 Some(Action::Send(id)) => {
                     around.send(id, schedule.transfer(id), self.number)?;
                     self.cursor.advance();

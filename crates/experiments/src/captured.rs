@@ -9,7 +9,7 @@ use std::rc::Rc;
 use rackloom_capture::{Heading, Reader, Recorder, describe};
 use rackloom_plan::impair::{Direction, Verdict};
 use rackloom_protocol::{DropReason, Instant};
-use rackloom_simulator::FrameWitness;
+use rackloom_simulator::FrameObserver;
 
 use crate::stage::Stage;
 
@@ -31,12 +31,12 @@ pub(crate) struct DataFrame {
 pub(crate) struct Capture(Rc<RefCell<Recorder>>);
 
 /// Writes the frames that leave one end of a link.
-struct Pen {
+struct LinkCapture {
     recorder: Rc<RefCell<Recorder>>,
     edge: u16,
 }
 
-impl FrameWitness for Pen {
+impl FrameObserver for LinkCapture {
     fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict) {
         if (edge, direction) == (self.edge, Direction::Forward) {
             self.recorder.borrow_mut().sent(now, Heading::interface(direction), frame, verdict);
@@ -53,7 +53,7 @@ impl Capture {
         let heading =
             Heading::of(stage.plan(), edge).ok_or_else(|| format!("the rack has no link {link}"))?;
         let recorder = Rc::new(RefCell::new(Recorder::new(&heading, BYTES_MAX)));
-        stage.simulation.witness(Pen { recorder: Rc::clone(&recorder), edge });
+        stage.simulation.observe_frames(LinkCapture { recorder: Rc::clone(&recorder), edge });
         Ok(Self(recorder))
     }
 

@@ -249,9 +249,9 @@ pub(crate) fn straight(_: &str, _: f64) -> Option<f64> {
 
 impl Trial {
     fn judge(&self, measured: Result<Measured, String>) -> Row {
-        let (measured, trouble) = match measured {
+        let (measured, error) = match measured {
             Ok(measured) => (Some(measured), None),
-            Err(trouble) => (None, Some(trouble)),
+            Err(error) => (None, Some(error)),
         };
         let value = measured.as_ref().map(|measured| measured.value);
         let events = measured.as_ref().and_then(|measured| measured.events);
@@ -264,7 +264,7 @@ impl Trial {
             0..EVENTS_MIN => format!("rests on {events} losses, fewer than {EVENTS_MIN}"),
             _ => format!("over {events} losses"),
         });
-        let notes = [trouble, measured.and_then(|measured| measured.note), rests];
+        let notes = [error, measured.and_then(|measured| measured.note), rests];
         Row {
             series: self.series.clone(),
             setting: self.setting.clone(),

@@ -13,7 +13,7 @@ pub struct Knob {
     /// Name; if the rack file has such a key, the key: `link.loss`.
     pub name: &'static str,
     /// Description.
-    pub meaning: &'static str,
+    pub description: &'static str,
     /// Usual values.
     pub usual: &'static [&'static str],
     /// Values of the reduced set; empty for all of the usual ones.
@@ -184,24 +184,24 @@ mod tests {
     const KNOWN: &[Knob] = &[
         Knob {
             name: "bytes",
-            meaning: "",
+            description: "",
             usual: &["64", "128"],
             reduced: &["64"],
             kind: KnobKind::Bytes(1, 4096),
         },
         Knob {
             name: "beat",
-            meaning: "",
+            description: "",
             usual: &["10"],
             reduced: &[],
             kind: KnobKind::Microseconds(1, 1000),
         },
-        Knob { name: "cable", meaning: "", usual: &["3"], reduced: &[], kind: KnobKind::Metres(1, 2000) },
-        Knob { name: "link.loss", meaning: "", usual: &["0.01"], reduced: &[], kind: KnobKind::Share },
-        Knob { name: "mode", meaning: "", usual: &["on", "off"], reduced: &[], kind: KnobKind::Word },
+        Knob { name: "cable", description: "", usual: &["3"], reduced: &[], kind: KnobKind::Metres(1, 2000) },
+        Knob { name: "link.loss", description: "", usual: &["0.01"], reduced: &[], kind: KnobKind::Share },
+        Knob { name: "mode", description: "", usual: &["on", "off"], reduced: &[], kind: KnobKind::Word },
         Knob {
             name: "loss",
-            meaning: "",
+            description: "",
             usual: &["1e-3"],
             reduced: &[],
             kind: KnobKind::ShareUpTo { thousandths: 20 },

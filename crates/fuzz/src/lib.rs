@@ -138,8 +138,8 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
 
     fn run_until(mut self, end: Instant) {
         for seed in self.pool.clone() {
-            if let Err(why) = self.attempt(&seed) {
-                self.fail(&seed, &why);
+            if let Err(reason) = self.attempt(&seed) {
+                self.fail(&seed, &reason);
             }
         }
         let strategy = (any::<usize>(), any::<usize>(), prop::collection::vec(mutation(), 1..=MUTATIONS_MAX));
@@ -149,9 +149,9 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
             match self.attempt(&input) {
                 Ok(is_new) if is_new && self.pool.len() < POOL_MAX => self.pool.push(input),
                 Ok(_) => {}
-                Err(why) => {
-                    let (input, why) = self.shrink(&mut tree, input, why);
-                    self.fail(&input, &why);
+                Err(reason) => {
+                    let (input, reason) = self.shrink(&mut tree, input, reason);
+                    self.fail(&input, &reason);
                 }
             }
         }
@@ -183,7 +183,7 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
         &mut self,
         tree: &mut impl ValueTree<Value = (usize, usize, Vec<Mutation>)>,
         mut input: Vec<u8>,
-        mut why: String,
+        mut reason: String,
     ) -> (Vec<u8>, String) {
         let mut is_simpler = tree.simplify();
         for _ in 0..SHRINK_STEPS_MAX {
@@ -193,22 +193,22 @@ impl<'s, C: Fn(&[u8]) -> String> Session<'s, C> {
             let smaller = self.input(&tree.current());
             is_simpler = match self.attempt(&smaller) {
                 Ok(_) => tree.complicate(),
-                Err(reason) => {
-                    (input, why) = (smaller, reason);
+                Err(next) => {
+                    (input, reason) = (smaller, next);
                     tree.simplify()
                 }
             };
         }
-        (input, why)
+        (input, reason)
     }
 
-    fn fail(&self, input: &[u8], why: &str) -> ! {
+    fn fail(&self, input: &[u8], reason: &str) -> ! {
         let mut hasher = DefaultHasher::new();
         input.hash(&mut hasher);
         let path = self.folder.join(format!("{}-{:016x}", self.target.name, hasher.finish()));
         std::fs::write(&path, input).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         panic!(
-            "{}: {why}\ninput {}: {:?}\nit is in {path}; hint: repeat it with RACKLOOM_FUZZ_INPUT={path}, and copy it to \
+            "{}: {reason}\ninput {}: {:?}\nit is in {path}; hint: repeat it with RACKLOOM_FUZZ_INPUT={path}, and copy it to \
              crates/fuzz/corpus/{} when it is repaired",
             self.target.name,
             self.inputs,
@@ -317,12 +317,12 @@ mod tests {
     #[test]
     fn an_input_that_fails_is_found_shrunk_and_kept() {
         let target = target("planted-panic");
-        let why = failure(&target, |input| {
+        let reason = failure(&target, |input| {
             assert!(!input.windows(5).any(|window| window == b"token"), "the planted mistake");
             "fine".to_owned()
         });
-        assert!(why.contains("the planted mistake") && why.contains("src/lib.rs"), "{why}");
-        let path = why.split("RACKLOOM_FUZZ_INPUT=").nth(1).and_then(|rest| rest.split(',').next());
+        assert!(reason.contains("the planted mistake") && reason.contains("src/lib.rs"), "{reason}");
+        let path = reason.split("RACKLOOM_FUZZ_INPUT=").nth(1).and_then(|rest| rest.split(',').next());
         let kept = std::fs::read(path.expect("the message names the file")).expect("the file is there");
         assert!(String::from_utf8_lossy(&kept).contains("token"));
         assert!(kept.len() <= "a seed".len() + "token".len(), "{kept:?} is not small");
@@ -330,10 +330,10 @@ mod tests {
 
     #[test]
     fn memory_beyond_the_limit_fails() {
-        let why = failure(&target("planted-memory"), |input| {
+        let reason = failure(&target("planted-memory"), |input| {
             Vec::<u8>::with_capacity(if input.len() > 20 { 1 << 20 } else { 16 }).len().to_string()
         });
-        assert!(why.contains("bytes allocated, the limit is"), "{why}");
+        assert!(reason.contains("bytes allocated, the limit is"), "{reason}");
     }
 
     #[test]

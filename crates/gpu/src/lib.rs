@@ -30,8 +30,10 @@ pub use probe::{DeviceInfo, Machine, PeerInfo, probe};
 
 /// Reports on standard error that a test did not run, and why. The harness captures standard output.
 #[cfg(test)]
-fn skipped(what: &str, why: &str) {
+fn skipped(what: &str, reason: &str) {
     // A test that cannot write the line is skipped all the same.
-    let _ =
-        std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED (1): {what}: {why}\n").as_bytes());
+    let _ = std::io::Write::write_all(
+        &mut std::io::stderr(),
+        format!("SKIPPED (1): {what}: {reason}\n").as_bytes(),
+    );
 }

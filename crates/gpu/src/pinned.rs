@@ -16,25 +16,25 @@ use crate::error::GpuError;
 pub struct Pinned {
     base: NonNull<u8>,
     length: usize,
-    keeper: Option<Box<dyn FnOnce(NonNull<u8>) + Send>>,
+    release: Option<Box<dyn FnOnce(NonNull<u8>) + Send>>,
 }
 
-// SAFETY: needed because a device and its staging move between threads. The address belongs to the process, and `keeper` is
+// SAFETY: needed because a device and its staging move between threads. The address belongs to the process, and `release` is
 // `Send` itself.
 unsafe impl Send for Pinned {}
 
 impl Pinned {
-    /// Wraps memory at `base`. `keeper` frees it.
+    /// Wraps memory at `base`. `release` frees it.
     ///
     /// # Safety
-    /// `length` bytes at `base` are valid for reads and writes until `keeper` is called, and no Rust reference exists to
+    /// `length` bytes at `base` are valid for reads and writes until `release` is called, and no Rust reference exists to
     /// them.
     pub(crate) unsafe fn new(
         base: NonNull<u8>,
         length: usize,
-        keeper: impl FnOnce(NonNull<u8>) + Send + 'static,
+        release: impl FnOnce(NonNull<u8>) + Send + 'static,
     ) -> Self {
-        Self { base, length, keeper: Some(Box::new(keeper)) }
+        Self { base, length, release: Some(Box::new(release)) }
     }
 
     /// Returns the length in bytes.
@@ -106,8 +106,8 @@ impl fmt::Debug for Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        if let Some(keeper) = self.keeper.take() {
-            keeper(self.base);
+        if let Some(release) = self.release.take() {
+            release(self.base);
         }
     }
 }

@@ -123,7 +123,7 @@ fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
     use CUdevice_attribute as Attribute;
     let device = driver.device(index)?;
     let functions = driver.functions();
-    let ask = |attribute| attribute_of(driver, device, attribute);
+    let read_attribute = |attribute| attribute_of(driver, device, attribute);
     let mut memory_bytes = 0;
     // SAFETY: needed because the driver is C. The device exists, and one number is written.
     unsafe { functions.cuDeviceTotalMem_v2(&raw mut memory_bytes, device)? };
@@ -131,8 +131,10 @@ fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
     let name = text(|out, length| unsafe { functions.cuDeviceGetName(out, length, device) })?;
     // SAFETY: as above.
     let pci = text(|out, length| unsafe { functions.cuDeviceGetPCIBusId(out, length, device) })?;
-    let numa_node = ask(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID).ok().filter(|node| *node >= 0);
-    let pool_handles = ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES).unwrap_or(0);
+    let numa_node =
+        read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID).ok().filter(|node| *node >= 0);
+    let pool_handles =
+        read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES).unwrap_or(0);
     Ok(DeviceInfo {
         index,
         name,
@@ -140,14 +142,14 @@ fn device(driver: &Driver, index: u32) -> Result<DeviceInfo, GpuError> {
         pci,
         compute_capability: compute_capability(driver, device)?,
         memory_bytes: memory_bytes as u64,
-        multiprocessors: ask(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        copy_engines: ask(Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
+        multiprocessors: read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        copy_engines: read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT)?,
         numa_node,
-        maps_host_memory: ask(Attribute::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
-        ipc_handles: ask(Attribute::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED)
-            .or_else(|_| ask(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING))?
+        maps_host_memory: read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY)? != 0,
+        ipc_handles: read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED)
+            .or_else(|_| read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING))?
             != 0,
-        pools: match ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0 {
+        pools: match read_attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0 {
             false => PoolSupport::None,
             true if pool_handles & POSIX_DESCRIPTOR == 0 => PoolSupport::OwnProcess,
             true => PoolSupport::Descriptors,
@@ -162,7 +164,7 @@ fn peer(driver: &Driver, source: u32, target: u32) -> Result<PeerInfo, GpuError>
     let mut access = 0;
     // SAFETY: needed because the driver is C. Both devices exist, and one number is written.
     unsafe { functions.cuDeviceCanAccessPeer(&raw mut access, from, to)? };
-    let ask = |attribute| {
+    let read_attribute = |attribute| {
         let mut value = 0;
         // SAFETY: as above.
         unsafe { functions.cuDeviceGetP2PAttribute(&raw mut value, attribute, from, to) }.map(|()| value)
@@ -171,8 +173,8 @@ fn peer(driver: &Driver, source: u32, target: u32) -> Result<PeerInfo, GpuError>
         source,
         target,
         access: access != 0,
-        atomics: ask(Attribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)? != 0,
-        performance_rank: ask(Attribute::CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK)?,
+        atomics: read_attribute(Attribute::CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED)? != 0,
+        performance_rank: read_attribute(Attribute::CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK)?,
     })
 }
 

@@ -186,7 +186,7 @@ impl Trace {
             if due > poll.now {
                 return Step::Until(due);
             }
-            if !poll.issuer.has_room() {
+            if !poll.issuer.has_space() {
                 return Step::Waiting;
             }
             self.began = self.began.or(Some(poll.now));

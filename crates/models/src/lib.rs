@@ -11,14 +11,14 @@
 // The node uses functions that the models do not.
 #![allow(dead_code)]
 
-mod favoured_model;
+mod biased_lock_model;
 mod fetch;
 mod wires;
 
-#[path = "../../node/src/favoured.rs"]
-mod favoured;
+#[path = "../../node/src/biased_lock.rs"]
+mod biased_lock;
 
-pub use favoured_model::favourite_and_intruders_exclude_each_other;
+pub use biased_lock_model::owner_and_contenders_exclude_each_other;
 pub use wires::ring_model::{
     frames_arrive_in_order, no_wake_up_for_frames_is_lost, no_wake_up_for_space_is_lost,
 };
@@ -33,7 +33,7 @@ mod sync {
 
 /// The barriers of `membarrier`: a full fence on both sides.
 ///
-/// The kernel's barrier lies before or after the favourite's pair of store and load, or it interrupts the pair. In each case it orders at least
+/// The kernel's barrier lies before or after the owner's pair of store and load, or it interrupts the pair. In each case it orders at least
 /// what a fence between them orders, as far as the other side can observe.
 mod barrier {
     use loom::sync::atomic::{Ordering, fence};

@@ -1,8 +1,8 @@
 //! Every model with the number of preemptions that two processors check within a few seconds. `LOOM_MAX_PREEMPTIONS` allows more.
 
 use rackloom_models::{
-    favourite_and_intruders_exclude_each_other, frames_arrive_in_order, no_wake_up_for_frames_is_lost,
-    no_wake_up_for_space_is_lost,
+    frames_arrive_in_order, no_wake_up_for_frames_is_lost, no_wake_up_for_space_is_lost,
+    owner_and_contenders_exclude_each_other,
 };
 
 #[test]
@@ -21,11 +21,11 @@ fn a_parked_node_is_woken_by_space_in_every_order() {
 }
 
 #[test]
-fn a_favourite_and_an_intruder_exclude_each_other_in_every_order() {
-    favourite_and_intruders_exclude_each_other(2, 1, 3);
+fn an_owner_and_a_contender_exclude_each_other_in_every_order() {
+    owner_and_contenders_exclude_each_other(2, 1, 3);
 }
 
 #[test]
-fn a_favourite_and_two_intruders_exclude_each_other_in_every_order() {
-    favourite_and_intruders_exclude_each_other(1, 2, 3);
+fn an_owner_and_two_contenders_exclude_each_other_in_every_order() {
+    owner_and_contenders_exclude_each_other(1, 2, 3);
 }

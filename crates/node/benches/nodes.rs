@@ -13,8 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant as WallInstant};
 
 use criterion::{Criterion, Throughput, criterion_group};
+use rackloom::wires::exchangeable_port::{ExchangeablePort, Idle};
 use rackloom::wires::impaired::Impaired;
-use rackloom::wires::jack::{Idle, Jack};
 use rackloom::wires::shared_memory::{self, Doorbell, SharedMemoryDevice};
 use rackloom::wires::{Device, Ports, WakeSource};
 use rackloom::{Clock, HostMemory, Runtime, WaitPolicy};
@@ -83,14 +83,14 @@ impl Node {
     }
 }
 
-/// Wraps a device as a port of a rack that stays does: with dormant fault injection, and a jack.
+/// Wraps a device as a port of a rack that stays does: with dormant fault injection, and an exchangeable cable.
 fn staying(plan: &Plan, device: SharedMemoryDevice, direction: Direction) -> Box<dyn Device> {
     let WakeSource::Doorbell(bell) = device.wake_source() else { panic!("rings wake by doorbells") };
     let idle = Idle::Doorbell(bell.clone());
     let link = &plan.links[0];
     let judge = Judge::new(plan.seed, &link.name, direction, &link.profile);
     let impaired = Impaired::new(device, judge, None).dormant();
-    Box::new(Jack::new(Some(Box::new(impaired)), idle).0)
+    Box::new(ExchangeablePort::new(Some(Box::new(impaired)), idle).0)
 }
 
 fn pair(packing: &str) -> [Node; 2] {
@@ -247,8 +247,8 @@ fn threads(criterion: &mut Criterion) {
 /// Sends a batch of frames from one device to the other. Each frame is released as soon as it was read.
 fn exchange(sender: &mut dyn Device, receiver: &mut dyn Device, frame_bytes: usize) {
     for _ in 0..BATCH {
-        let room = sender.slot().expect("the ring has room for a batch");
-        room[..frame_bytes].fill(7);
+        let slot = sender.slot().expect("the ring has room for a batch");
+        slot[..frame_bytes].fill(7);
         sender.commit(frame_bytes, false);
     }
     sender.flush(Instant::ZERO);

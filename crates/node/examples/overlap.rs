@@ -48,13 +48,13 @@ impl Times {
 }
 
 #[derive(Debug)]
-enum Trouble {
+enum WorkerError {
     Fabric(Error),
     Gpu(GpuError),
     NoEnd,
 }
 
-impl std::fmt::Display for Trouble {
+impl std::fmt::Display for WorkerError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fabric(error) => error.fmt(formatter),
@@ -64,15 +64,15 @@ impl std::fmt::Display for Trouble {
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for WorkerError {}
 
-impl From<Error> for Trouble {
+impl From<Error> for WorkerError {
     fn from(error: Error) -> Self {
         Self::Fabric(error)
     }
 }
 
-impl From<GpuError> for Trouble {
+impl From<GpuError> for WorkerError {
     fn from(error: GpuError) -> Self {
         Self::Gpu(error)
     }
@@ -101,7 +101,7 @@ fn matrix(seed: u32, rows: std::ops::Range<u32>, columns: std::ops::Range<u32>) 
 }
 
 impl<'a> Worker<'a> {
-    fn new(node: &'a Node, place: u32, members: &[NodeId], work: Work) -> Result<Self, Trouble> {
+    fn new(node: &'a Node, place: u32, members: &[NodeId], work: Work) -> Result<Self, WorkerError> {
         let Work { device, size, bands, nodes } = work;
         let (inner, key) = (size / nodes, 0x5eed);
         let band_bytes = u64::from(size / bands) * u64::from(size) * 4;
@@ -129,7 +129,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Enqueues the products of all bands on the stream, with an event after each.
-    fn multiply(&self) -> Result<(), Trouble> {
+    fn multiply(&self) -> Result<(), WorkerError> {
         let Work { size, bands, nodes, .. } = self.work;
         let (rows, inner) = (size / bands, size / nodes);
         let right = Self::address(&self.right, 0);
@@ -144,7 +144,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn wait_for_band(&self, band: u32) -> Result<(), Trouble> {
+    fn wait_for_band(&self, band: u32) -> Result<(), WorkerError> {
         while !on(self.node, |device| device.is_done(self.events[band as usize]))? {
             std::thread::yield_now();
         }
@@ -152,19 +152,19 @@ impl<'a> Worker<'a> {
     }
 
     /// Sums a band over all nodes.
-    fn sum(&self, band: u32) -> Result<(), Trouble> {
+    fn sum(&self, band: u32) -> Result<(), WorkerError> {
         let bytes = self.product.len() / u64::from(self.work.bands);
         let slice = self.product.slice(u64::from(band) * bytes..u64::from(band + 1) * bytes);
         let (all_reduce, sum) = (Collective::AllReduce, ReduceOperation::Sum);
         let request = self.group.on_slices(all_reduce, sum, ElementType::F32, &slice, &slice);
         request.submit(&self.queue, u64::from(band))?;
-        let ended = self.node.poll_wait(&self.queue, TIMEOUT).ok_or(Trouble::NoEnd)?;
+        let ended = self.node.poll_wait(&self.queue, TIMEOUT).ok_or(WorkerError::NoEnd)?;
         ended.result?;
         Ok(())
     }
 
     /// Returns the time that all nodes take for `act`, in seconds.
-    fn timed(&self, act: impl FnOnce() -> Result<(), Trouble>) -> Result<f64, Trouble> {
+    fn timed(&self, act: impl FnOnce() -> Result<(), WorkerError>) -> Result<f64, WorkerError> {
         self.group.barrier().wait()?;
         let begun = Instant::now();
         act()?;
@@ -172,16 +172,16 @@ impl<'a> Worker<'a> {
         Ok(begun.elapsed().as_secs_f64())
     }
 
-    fn products(&self) -> Result<(), Trouble> {
+    fn products(&self) -> Result<(), WorkerError> {
         self.multiply()?;
         (0..self.work.bands).try_for_each(|band| self.wait_for_band(band))
     }
 
-    fn sums(&self) -> Result<(), Trouble> {
+    fn sums(&self) -> Result<(), WorkerError> {
         (0..self.work.bands).try_for_each(|band| self.sum(band))
     }
 
-    fn overlapped(&self) -> Result<(), Trouble> {
+    fn overlapped(&self) -> Result<(), WorkerError> {
         self.multiply()?;
         (0..self.work.bands).try_for_each(|band| {
             self.wait_for_band(band)?;
@@ -189,7 +189,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    fn round(&self) -> Result<Times, Trouble> {
+    fn round(&self) -> Result<Times, WorkerError> {
         let products = self.timed(|| self.products())?;
         let sums = self.timed(|| self.sums())?;
         let sequential = self.timed(|| self.products().and_then(|()| self.sums()))?;
@@ -198,7 +198,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Returns the number of wrong elements of the product. It checks all rows of a small product, and some rows of a large one.
-    fn wrong(&self) -> Result<usize, Trouble> {
+    fn wrong(&self) -> Result<usize, WorkerError> {
         let size = self.work.size;
         let rows = (0..size).step_by((size as usize / 16).max(1));
         let mut wrong = 0;
@@ -214,12 +214,12 @@ impl<'a> Worker<'a> {
 }
 
 /// Calls `act` with the node's device.
-fn on<T>(node: &Node, act: impl FnOnce(&mut dyn Device) -> Result<T, GpuError>) -> Result<T, Trouble> {
+fn on<T>(node: &Node, act: impl FnOnce(&mut dyn Device) -> Result<T, GpuError>) -> Result<T, WorkerError> {
     Ok(node.with_device(act).ok_or(Error::Closed)??)
 }
 
 /// Returns the times of the first node's median round, and the number of wrong elements on all nodes.
-fn run(work: Work) -> Result<(Times, usize), Trouble> {
+fn run(work: Work) -> Result<(Times, usize), WorkerError> {
     let text = format!("name: overlap\nshape: {{full-mesh: {{nodes: {}}}}}\n", work.nodes);
     let plan = Plan::parse(&text, "overlap").map_err(|_| Error::Closed)?;
     let fabric = Fabric::local(&plan)?;
@@ -242,9 +242,9 @@ fn run(work: Work) -> Result<(Times, usize), Trouble> {
                 })
             })
             .collect();
-        running.into_iter().map(|worker| worker.join().unwrap_or(Err(Trouble::NoEnd))).collect()
+        running.into_iter().map(|worker| worker.join().unwrap_or(Err(WorkerError::NoEnd))).collect()
     });
-    let results: Vec<(Times, usize)> = results.into_iter().collect::<Result<_, Trouble>>()?;
+    let results: Vec<(Times, usize)> = results.into_iter().collect::<Result<_, WorkerError>>()?;
     Ok((results[0].0, results.iter().map(|(_, wrong)| wrong).sum()))
 }
 
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_overlapping_saves_is_told_as_a_part_of_what_it_could() {
+    fn saved_time_is_reported_as_a_share_of_the_possible_saving() {
         let times = Times { products: 4.0, sums: 2.0, sequential: 6.0, overlapped: 4.5 };
         assert!((times.hidden() - 0.75).abs() < 1e-9);
         assert_eq!(device("cuda:3"), Some(DeviceChoice::Cuda(3)));

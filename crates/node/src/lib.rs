@@ -10,11 +10,11 @@
 mod arrivals;
 pub mod availability;
 mod barrier;
+mod biased_lock;
+#[cfg(test)]
+mod biased_lock_tests;
 pub mod clock;
 pub mod fabric;
-mod favoured;
-#[cfg(test)]
-mod favoured_tests;
 mod fetch;
 pub mod hosts;
 mod mapping;

@@ -144,7 +144,7 @@ impl<M: Inspect, R: PayloadPath<Ports>> Runtime<M, R> {
     pub fn finish(&mut self, now: Instant, events: &mut impl FnMut(Event)) -> bool {
         let due = self.member.poll_timeout();
         if due <= now && !self.must_read_first(now) {
-            self.availability.excuse(now, &mut self.member);
+            self.availability.extend_timeouts(now, &mut self.member);
             self.member.handle_timeout(now);
             // A timeout that was due at the last poll was delayed by a full device and not by the scheduler, so its delay does not count.
             if due > self.last_poll {

@@ -123,11 +123,11 @@ fn frames_stay_in_place_until_the_device_has_read_them() {
         while landed < BYTES / PAYLOAD_BYTES {
             // All free space is used. Space that was released too early would be overwritten here.
             while payloads.peek().is_some()
-                && let Some(room) = sender.slot()
+                && let Some(slot) = sender.slot()
             {
                 let (_, payload) = payloads.next().unwrap();
-                room[..HEADER_BYTES].fill(0xee);
-                room[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
+                slot[..HEADER_BYTES].fill(0xee);
+                slot[HEADER_BYTES..HEADER_BYTES + payload.len()].copy_from_slice(payload);
                 sender.commit(HEADER_BYTES + payload.len(), false);
             }
             sender.flush(Instant::ZERO);

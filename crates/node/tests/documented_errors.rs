@@ -33,7 +33,7 @@ fn name_of(line: &str) -> Option<&str> {
     for word in ["const ", "async ", "unsafe "] {
         rest = rest.strip_prefix(word).unwrap_or(rest);
     }
-    rest.strip_prefix("fn ")?.split(|letter: char| !letter.is_alphanumeric() && letter != '_').next()
+    rest.strip_prefix("fn ")?.split(|character: char| !character.is_alphanumeric() && character != '_').next()
 }
 
 fn check_folder(directory: &Path, found: &mut Vec<String>) {

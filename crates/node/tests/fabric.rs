@@ -278,7 +278,10 @@ fn the_death_of_a_peer_ends_every_operation_with_it() {
         match submitted {
             Ok(context) => expected.push(context),
             Err(error) => {
-                assert!(matches!(error, Error::PeerLost { peer: who, .. } if who == peer), "{error}")
+                assert!(
+                    matches!(error, Error::PeerLost { peer: lost_peer, .. } if lost_peer == peer),
+                    "{error}"
+                )
             }
         }
     }
@@ -287,7 +290,7 @@ fn the_death_of_a_peer_ends_every_operation_with_it() {
         .map(|_| {
             let completion = ended(&initiator, &queue);
             let error = completion.result.unwrap_err();
-            assert!(matches!(error, Error::PeerLost { peer: who, .. } if who == peer), "{error}");
+            assert!(matches!(error, Error::PeerLost { peer: lost_peer, .. } if lost_peer == peer), "{error}");
             completion.context
         })
         .collect();
@@ -396,14 +399,14 @@ fn memory_of_the_caller_is_accessed_in_place() {
     let mut words = vec![1_u64, 2, 3];
     let length = size_of_val(words.as_slice());
     // SAFETY: needed to lend memory. `words` is neither touched nor dropped before the region is deregistered.
-    let lent =
+    let from_caller =
         unsafe { owner.register_raw(RegionOptions::new(1, KEY), words.as_mut_ptr().cast(), length) }.unwrap();
-    assert_eq!(initiator.fetch_add(lent.address(8), Width::Eight, 40).wait().unwrap(), 2);
-    let (at, slice) = (lent.address(0), lent.slice(..));
-    let refused = lent.clone().deregister::<u64>().expect_err("a slice still holds the region");
+    assert_eq!(initiator.fetch_add(from_caller.address(8), Width::Eight, 40).wait().unwrap(), 2);
+    let (at, slice) = (from_caller.address(0), from_caller.slice(..));
+    let refused = from_caller.clone().deregister::<u64>().expect_err("a slice still holds the region");
     assert!(matches!(refused, Error::Invalid(_)), "{refused}");
     drop(slice);
-    assert!(lent.deregister::<u64>().unwrap().is_none(), "there was no buffer to give back");
+    assert!(from_caller.deregister::<u64>().unwrap().is_none(), "there was no buffer to give back");
     assert_eq!(words, [1, 42, 3]);
     let refused = initiator.store(at, &[1]).wait().unwrap_err();
     assert!(matches!(refused, Error::Refused { reason: OperationError::Revoked, .. }), "{refused}");

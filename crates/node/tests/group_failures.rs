@@ -186,7 +186,7 @@ fn a_collective_continues_after_a_timeout_until_it_is_dropped() {
     let mut call = mine.all_reduce(&mut values, ReduceOperation::Sum);
     for _ in 0..3 {
         let timed_out = call.wait_for(Duration::from_millis(5));
-        let Err(Error::TimedOut { peer, goes_on: true, .. }) = timed_out else { panic!("{timed_out:?}") };
+        let Err(Error::TimedOut { peer, continues: true, .. }) = timed_out else { panic!("{timed_out:?}") };
         assert!(peer.is_none_or(|peer| peer == members[1]), "{peer:?}");
     }
     let other = thread::spawn(move || {

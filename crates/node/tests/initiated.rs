@@ -362,10 +362,10 @@ fn a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host() {
     let store_ns = median_ns(&times, COUNT, cuda.elapsed_ms(from, until).unwrap());
     std::io::stderr().write_all(b"the stores are done; now the bare loop\n").unwrap();
     // The bare loop consists of two words and a host that polls.
-    let talk = cuda.pin(128).unwrap();
+    let control_words = cuda.pin(128).unwrap();
     let arguments = [
-        Argument::Wide(talk.address(0).0),
-        Argument::Wide(talk.address(64).0),
+        Argument::Wide(control_words.address(0).0),
+        Argument::Wide(control_words.address(64).0),
         Argument::Wide(COUNT as u64),
         Argument::Wide(times.address(0).0),
     ];
@@ -374,10 +374,10 @@ fn a_store_of_a_kernel_is_measured_beside_a_bare_loop_with_the_host() {
     unsafe { cuda.launch_kernel(stream, (&program, "raw_round_trips"), (1, 1), &arguments) }.unwrap();
     cuda.record(until, stream).unwrap();
     for at in 1..=COUNT as u64 {
-        while word(&talk, 0) != at {
+        while word(&control_words, 0) != at {
             std::hint::spin_loop();
         }
-        talk.word(64).store(at, Ordering::Release);
+        control_words.word(64).store(at, Ordering::Release);
     }
     cuda.synchronize(stream).unwrap();
     let raw_ns = median_ns(&times, COUNT, cuda.elapsed_ms(from, until).unwrap());

@@ -52,8 +52,8 @@ fn a_node_with_operations_in_flight_does_not_leave_in_order() {
     let theirs = owner.allocate(RegionOptions::new(1, KEY), bytes).unwrap();
     let queue = Queue::with_capacity(1);
     initiator.send(owner.id(), 7, &mine.slice(..)).submit(&queue, 1).unwrap();
-    let hasty = initiator.leave_in_order(Duration::from_millis(20));
-    assert!(matches!(hasty, Err(Error::TimedOut { goes_on: true, .. })), "{hasty:?}");
+    let early = initiator.leave_in_order(Duration::from_millis(20));
+    assert!(matches!(early, Err(Error::TimedOut { continues: true, .. })), "{early:?}");
     assert!(initiator.reaches(owner.id()), "it has not left");
     let received = owner.receive(Some(initiator.id()), 7, 0, &theirs.slice(..)).wait().unwrap();
     assert_eq!(received.length, bytes);

@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 fn members_exchange_frames_over_cables_and_a_killed_one_leaves_nothing() {
     match std::env::var(PART).as_deref() {
         Ok("supervisor") => supervise(),
-        Ok("asker") => request(),
+        Ok("requester") => request(),
         Ok("answerer") => answer(),
         _ => {
             run_supervisor("as the user of this test", || Ok(()));
@@ -84,19 +84,19 @@ fn drop_rights() -> std::io::Result<()> {
 }
 
 fn supervise() {
-    let mut asker = spawn_member("asker");
+    let mut requester = spawn_member("requester");
     let mut answerer = spawn_member("answerer");
     let end = |child: &Child, last| CableEnd {
         process: child.id(),
         interface: "p0".to_owned(),
         address: [2, 0x52, 0x4c, 0, 0, last],
     };
-    create_cables(&[Cable { ends: [end(&asker, 1), end(&answerer, 2)], mtu: 9000 }]).unwrap();
-    let mut lines = BufReader::new(asker.stdout.take().unwrap()).lines();
+    create_cables(&[Cable { ends: [end(&requester, 1), end(&answerer, 2)], mtu: 9000 }]).unwrap();
+    let mut lines = BufReader::new(requester.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("all answered")));
     answerer.kill().unwrap();
     answerer.wait().unwrap();
-    assert!(asker.wait().unwrap().success(), "the asker noticed the end of its neighbour");
+    assert!(requester.wait().unwrap().success(), "the requester noticed the end of its neighbour");
     let deadline = Instant::now() + TIMEOUT;
     while interfaces() != ["lo"] {
         assert!(Instant::now() < deadline, "left behind: {:?}", interfaces());
@@ -147,8 +147,8 @@ fn request() {
         while !answered {
             assert!(Instant::now() < deadline, "no answer");
             send(&mut port, &request_frame(number));
-            let ask_again = Instant::now() + Duration::from_millis(50);
-            while !answered && Instant::now() < ask_again {
+            let retry_at = Instant::now() + Duration::from_millis(50);
+            while !answered && Instant::now() < retry_at {
                 while let Some(lease) = port.receive() {
                     answered |= port.leased(lease)[20] == number && port.leased(lease)[21] == 0xaa;
                     port.release(lease);

@@ -50,7 +50,7 @@ fn a_pool_grows_by_regions_that_peers_reach_and_gives_them_back() {
     assert_eq!((kept.region.0, added.region.0), (5, 6));
     let address = pool.address(&added, 8).unwrap();
     first.store(address, &[1; 8]).wait().unwrap();
-    assert!(matches!(pool.allocate(wanted(1)), Err(PoolError::NoRoom { .. })));
+    assert!(matches!(pool.allocate(wanted(1)), Err(PoolError::NoSpace { .. })));
     pool.free(added).unwrap();
     assert_eq!(pool.trim(0), BYTES);
     assert!(pool.address(&added, 0).is_none(), "its region is gone");

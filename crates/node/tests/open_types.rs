@@ -34,7 +34,7 @@ fn enums_of(text: &str, found: &mut BTreeMap<String, bool>) {
     // A macro that declares an enum indents it.
     for line in text.lines().map(str::trim_start) {
         if let Some(rest) = line.strip_prefix("pub enum ") {
-            let name = rest.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
+            let name = rest.split(|character: char| !character.is_alphanumeric()).next().unwrap();
             found.insert(name.to_owned(), is_open);
         }
         // Attributes and documentation stand directly above an item. Any other line ends them.

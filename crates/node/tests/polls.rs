@@ -57,7 +57,7 @@ fn a_poll_handles_frames_by_port_then_commands_then_the_timeout_then_drains_once
 }
 
 #[test]
-fn the_lateness_of_a_timer_is_recorded_except_without_room() {
+fn the_lateness_of_a_timer_is_recorded_unless_the_device_is_full() {
     let (mut runtime, _left, _right) = relay_between();
     assert_eq!(runtime.timer_late_max_ns(), 0);
     let mut late_at_most = |due: u64, served: u64| {

@@ -71,7 +71,7 @@ proptest! {
                         prop_assert_eq!(used, held(&alive, Some(tenant)));
                         prop_assert!(used + requested > quota);
                     }
-                    Err(PoolError::NoRoom { largest, .. }) => {
+                    Err(PoolError::NoSpace { largest, .. }) => {
                         prop_assert!(largest < taken(bytes) + align);
                         prop_assert!(held(&alive, None) + taken(bytes) > BYTES, "an empty region would do");
                     }
@@ -128,19 +128,19 @@ fn a_full_pool_is_an_error_and_a_growing_pool_stops_at_its_limit() {
     fixed.allocate(&mut memory, wanted(BYTES - 128)).unwrap();
     let refused = fixed.allocate(&mut memory, wanted(129)).unwrap_err();
     assert!(
-        matches!(refused, PoolError::NoRoom { requested: 192, largest: 128, reserved: BYTES, .. }),
+        matches!(refused, PoolError::NoSpace { requested: 192, largest: 128, reserved: BYTES, .. }),
         "{refused}"
     );
     fixed.allocate(&mut memory, wanted(128)).unwrap();
     for align in [0, 3, 8192] {
-        let crooked = fixed.allocate(&mut memory, wanted(1).align(align));
-        assert!(matches!(crooked, Err(PoolError::BadAlignment(found)) if found == align));
+        let misaligned = fixed.allocate(&mut memory, wanted(1).align(align));
+        assert!(matches!(misaligned, Err(PoolError::BadAlignment(found)) if found == align));
     }
 
     let (mut memory, mut growing) = pool(growing(2 * BYTES + 1000));
     let large = growing.allocate(&mut memory, wanted(BYTES + 1)).unwrap();
     assert_eq!(large.region, RegionId(FIRST.0 + 1), "a separate region");
-    assert!(matches!(growing.allocate(&mut memory, wanted(BYTES + 1)), Err(PoolError::NoRoom { .. })));
+    assert!(matches!(growing.allocate(&mut memory, wanted(BYTES + 1)), Err(PoolError::NoSpace { .. })));
     let reserved = growing.statistics().reserved;
     growing.free(large).unwrap();
     assert_eq!(growing.trim(&mut memory, BYTES), BYTES + 64);

@@ -144,15 +144,15 @@ fn a_timeout_ends_a_wait_and_states_if_the_operation_continues() {
     let theirs = owner.allocate(RegionOptions::new(1, KEY), 64).unwrap();
     let timeout = Duration::from_millis(2);
     let error = initiator.receive(None, 5, 0, &mine.slice(0..8)).wait_for(timeout).unwrap_err();
-    assert!(matches!(error, Error::TimedOut { peer: None, waited_ms: 2, goes_on: false }), "{error:?}");
+    assert!(matches!(error, Error::TimedOut { peer: None, waited_ms: 2, continues: false }), "{error:?}");
     let wait = initiator.wait_until(&mine, 0, Condition::Equal, 1, owner.id());
     let error = wait.wait_for(timeout).unwrap_err();
-    assert!(matches!(error, Error::TimedOut { goes_on: false, .. }), "{error:?}");
+    assert!(matches!(error, Error::TimedOut { continues: false, .. }), "{error:?}");
     assert_eq!(error.peer(), Some(owner.id()));
     // A long message without a receiver. It has been offered and cannot be withdrawn.
     let long = initiator.allocate(RegionOptions::new(2, KEY), 1 << 16).unwrap();
     let error = initiator.send(owner.id(), 6, &long.slice(..)).wait_for(timeout).unwrap_err();
-    assert!(matches!(error, Error::TimedOut { goes_on: true, .. }), "{error:?}");
+    assert!(matches!(error, Error::TimedOut { continues: true, .. }), "{error:?}");
     // A receive that was given up takes no later message.
     owner.send(initiator.id(), 5, &theirs.slice(0..8)).wait().unwrap();
     assert_eq!(initiator.receive(None, 5, 0, &mine.slice(0..8)).wait_for(BOUND).unwrap().length, 8);

@@ -25,8 +25,8 @@ use rackloom::sharing::{
     AccessError, CommandPath, Cut, Direct, ExportError, ExportEvent, Exporter, ImportError, ImportedRegion,
     Importer, Inside, PendingImport, Refusal, Revoked, Seat, Seats,
 };
+use rackloom::wires::exchangeable_port::{ExchangeablePort, Idle, Inserter};
 use rackloom::wires::impaired::{Impaired, Timing, Watch};
-use rackloom::wires::jack::{Idle, Inserter, Jack};
 use rackloom::wires::packet::{PacketDevice, Settings};
 use rackloom::wires::sealed::Sealed;
 use rackloom::wires::shared_memory::{End, SharedMemoryDevice};
@@ -66,7 +66,7 @@ types!(BOTH, send_and_sync:
     Shortage, Tapped<SharedMemoryDevice, fn(&[u8])>, Timing, WakeSource<'static>,
 );
 types!(ONE_THREAD_AT_A_TIME, send:
-    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, Jack, PacketDevice, NodePool, Pool, dyn PoolMemory, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
+    Cabling, ArrivalWatch, Impaired<SharedMemoryDevice>, ExchangeablePort, PacketDevice, NodePool, Pool, dyn PoolMemory, Ports, Runtime<Endpoint>, Watch, WatchPort, dyn Device, dyn FaultHand, dyn FaultNotices,
 );
 
 /// Collects every `pub` type of the crate's sources with its documentation.
@@ -90,7 +90,7 @@ fn documented_in(file: &Path, found: &mut BTreeMap<String, String>) {
         if let ["pub", "struct" | "enum" | "type" | "trait", name, ..] = words[..]
             && line.starts_with("pub")
         {
-            let name = name.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
+            let name = name.split(|character: char| !character.is_alphanumeric()).next().unwrap();
             found.insert(name.to_owned(), std::mem::take(&mut documented_types));
         } else if line.starts_with("///") {
             documented_types.push_str(line);

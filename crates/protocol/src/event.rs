@@ -167,8 +167,8 @@ pub enum DropReason {
     BeyondWindow,
     /// The forwarder's buffer was full.
     BufferFull,
-    /// The Hello is of another member, plane or options than the plan states.
-    Stranger,
+    /// The frame is not from the member, plane or tenant that the plan states, or the Hello has other options.
+    UnknownSender,
     /// Link-level retry: the frame was accepted before.
     LinkDuplicate,
     /// Link-level retry: an earlier frame is missing; both will be replayed.
@@ -202,7 +202,7 @@ impl DropReason {
         Self::OutOfOrder,
         Self::BeyondWindow,
         Self::BufferFull,
-        Self::Stranger,
+        Self::UnknownSender,
         Self::LinkDuplicate,
         Self::LinkOutOfSequence,
         Self::ServingFull,
@@ -232,7 +232,7 @@ impl DropReason {
             Self::OutOfOrder => "out-of-order",
             Self::BeyondWindow => "beyond-window",
             Self::BufferFull => "buffer-full",
-            Self::Stranger => "stranger",
+            Self::UnknownSender => "stranger",
             Self::LinkDuplicate => "link-duplicate",
             Self::LinkOutOfSequence => "link-out-of-sequence",
             Self::ServingFull => "serving-full",

@@ -4,17 +4,17 @@
 
 use alloc::vec::Vec;
 
-use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses};
+use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, TimeoutExtensions};
 use crate::forwarding::waits::Wait;
 use crate::ids::PortId;
 use crate::link::Link;
 use crate::link::counters::PortCounters;
 
 /// Member whose links and counters can be read. It has all extensions, so that any engine can drive it.
-pub trait Inspect: Member + PollSteps + Shortcuts + FrameCompletion + SilenceExcuses {
+pub trait Inspect: Member + PollSteps + Shortcuts + FrameCompletion + TimeoutExtensions {
     /// Returns the counters of a port.
     fn port_counters(&self, port: PortId) -> &PortCounters;
-    /// Returns every port at which frames in transit wait for credits, to search for a circle of waits.
+    /// Returns every port at which frames in transit wait for credits, to search for a cycle of waits.
     fn waits(&self) -> Vec<Wait> {
         Vec::new()
     }

@@ -42,7 +42,7 @@ pub use config::{
 pub use contract::{
     Arithmetic, BatchedWires, Combine, Comparison, DirectMemory, Fill, FrameCompletion, JobMemory,
     KeptFrames, LeavingPayload, Member, Memory, Number, PayloadPath, PinnedFrames, PollSteps, Shortcuts,
-    SilenceExcuses, Wires, Write, drain,
+    TimeoutExtensions, Wires, Write, drain,
 };
 pub use endpoint::{Departure, Endpoint};
 pub use error::{CommandRefused, OperationError};

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use harness::*;
-use rackloom_protocol::forwarding::waits::circle;
+use rackloom_protocol::forwarding::waits::cycle;
 use rackloom_protocol::link::credits::CreditBalance;
 use rackloom_protocol::wire::frame::{Frame, FrameKind};
 use rackloom_protocol::wire::layout;
@@ -54,8 +54,8 @@ fn a_dateline_prevents_the_deadlock_of_a_ring() {
     fabric.run_for(50_000_000);
     assert!((0..8).all(|id| fabric.outcome(id).is_none()));
     let waits = fabric.waits();
-    let circle = circle(&waits).expect("a circle of full buffers");
-    assert!(circle.len() == 8 && circle.iter().all(|wait| wait.channel == Some(Channel(0))), "{circle:?}");
+    let cycle = cycle(&waits).expect("a circle of full buffers");
+    assert!(cycle.len() == 8 && cycle.iter().all(|wait| wait.channel == Some(Channel(0))), "{cycle:?}");
 }
 
 // W-32
@@ -113,8 +113,8 @@ fn ends_with_different_channels_do_not_become_neighbours() {
     let mut fabric = Fabric::new(ring(2), &with_channels(ChannelConfig::by_class()));
     fabric.restart(1, &options(RetransmissionMode::Selective));
     fabric.run_for(1_000_000);
-    assert!(!fabric.everyone_reaches_everyone());
-    assert!(fabric.counters(0, 0).dropped_for(DropReason::Stranger) > 0);
+    assert!(!fabric.all_nodes_reach_each_other());
+    assert!(fabric.counters(0, 0).dropped_for(DropReason::UnknownSender) > 0);
 }
 
 /// Stores are not blocked by bulk data that waits for credits.
@@ -215,8 +215,8 @@ fn the_line_of_a_frame_names_its_channel() {
 #[test]
 fn over_an_undivided_link_frames_keep_their_channels_and_share_its_credits() {
     for retry in [None, Some(RETRY)] {
-        let climbing = ChannelConfig { rise: Rise::Hop, levels: 2, ..ChannelConfig::by_class() };
-        let options = Options { undivided: vec![0], retry, ..with_channels(climbing) };
+        let rising = ChannelConfig { rise: Rise::Hop, levels: 2, ..ChannelConfig::by_class() };
+        let options = Options { undivided: vec![0], retry, ..with_channels(rising) };
         let mut fabric = Fabric::up(star(2, 1), &options);
         let seen = Rc::new(RefCell::new(BTreeSet::new()));
         let sink = seen.clone();

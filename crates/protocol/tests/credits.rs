@@ -112,7 +112,7 @@ fn without_resync_credits_leak_until_the_link_stops_and_return_when_it_goes_down
     fabric.run_for(1_000_000);
     let now = fabric.now;
     fabric.endpoint(0).administer_link(now, PortId(0), true);
-    fabric.run_until("return", Fabric::everyone_reaches_everyone);
+    fabric.run_until("return", Fabric::all_nodes_reach_each_other);
     assert_eq!(balanced(&mut fabric)[0].leaked, 0);
     let ended = fabric.finish(1);
     assert!(matches!(ended, Ok(0) | Err(OperationError::OutcomeUnknown)), "{ended:?}");

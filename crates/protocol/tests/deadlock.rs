@@ -3,7 +3,7 @@
 mod harness;
 
 use harness::*;
-use rackloom_protocol::forwarding::waits::circle;
+use rackloom_protocol::forwarding::waits::cycle;
 use rackloom_protocol::*;
 
 /// Returns a ring of eight nodes, each sending to the third node after it. All short paths lead in one
@@ -37,8 +37,8 @@ fn a_ring_without_a_bubble_and_with_own_frames_first_delivers_nothing() {
         fabric.run_for(50_000_000);
         assert_eq!(delivered(&mut fabric), 0, "{frames} frames of buffer");
         let waits = fabric.waits();
-        let circle = circle(&waits).expect("a circle of full buffers");
-        assert_eq!(circle.len(), 8, "{circle:?}");
+        let cycle = cycle(&waits).expect("a circle of full buffers");
+        assert_eq!(cycle.len(), 8, "{cycle:?}");
     }
 }
 
@@ -83,7 +83,7 @@ fn a_ring_with_a_bubble_delivers_everything() {
             for id in 0..8 {
                 assert_eq!(fabric.finish(id), Ok(0), "{priority:?} first, {frames} frames of buffer");
             }
-            assert_eq!(circle(&fabric.waits()), None);
+            assert_eq!(cycle(&fabric.waits()), None);
         }
     }
 }

@@ -70,15 +70,15 @@ fn a_death_is_no_departure() {
 #[test]
 fn a_lost_departure_is_received_when_it_is_repeated() {
     let mut fabric = five();
-    let is_deaf = Rc::new(Cell::new(true));
-    let deaf = is_deaf.clone();
+    let drops_reports = Rc::new(Cell::new(true));
+    let filter_reports = drops_reports.clone();
     let is_report = |frame: &[u8]| frame[layout::VERSION_KIND] & 15 == 5;
-    fabric.filter = Box::new(move |_, _, _, bytes| !(deaf.get() && is_report(bytes)));
+    fabric.filter = Box::new(move |_, _, _, bytes| !(filter_reports.get() && is_report(bytes)));
     begin_departure(&mut fabric);
     fabric.run_for(TIMERS.heartbeat_interval_ns / 2);
     assert!(!fabric.endpoint(LEAVER).has_departed());
     assert_eq!(others().find_map(|node| left(&fabric, node)), None);
-    is_deaf.set(false);
+    drops_reports.set(false);
     begin_departure(&mut fabric);
     fabric.run_until("the departure is received", |fabric| others().all(|node| left(fabric, node).is_some()));
 }
@@ -93,7 +93,7 @@ fn operations_in_flight_to_a_leaver_end_and_its_next_incarnation_is_reached() {
     assert_eq!(fabric.finish(1), Err(OperationError::Unreachable));
     fabric.kill(LEAVER);
     fabric.restart(LEAVER, &options(RetransmissionMode::Selective));
-    fabric.run_until("the next incarnation is reached", Fabric::everyone_reaches_everyone);
+    fabric.run_until("the next incarnation is reached", Fabric::all_nodes_reach_each_other);
     fabric.run_for(1_000_000);
     fabric.command(0, store(2, at(LEAVER as u16, 0), &[7])).unwrap();
     assert_eq!(fabric.finish(2), Ok(0));

@@ -198,12 +198,12 @@ fn a_failed_flush_names_the_node() {
         fabric.command(1, flush(operation, None)).unwrap();
     }
     let ends: Vec<_> = (1..=3).map(|operation| fabric.finish(operation)).collect();
-    let mut blamed = fabric.events.iter().filter_map(|(_, _, event)| match event {
+    let mut reported = fabric.events.iter().filter_map(|(_, _, event)| match event {
         Event::FlushFailed { operation, node } => Some((operation.0, *node)),
         _ => None,
     });
     let mut pairs: Vec<_> =
-        blamed.by_ref().map(|(operation, node)| (node, ends[operation as usize - 1])).collect();
+        reported.by_ref().map(|(operation, node)| (node, ends[operation as usize - 1])).collect();
     pairs.sort_unstable();
     let (refused, lost) = (OperationError::EarlierFailure, OperationError::OutcomeUnknown);
     assert_eq!(pairs, [(NodeId(0), Err(refused)), (NodeId(2), Err(lost))]);
@@ -325,7 +325,7 @@ fn a_star_uses_the_other_plane_and_reports_the_loss_of_the_last_one() {
 fn half_up() -> Fabric {
     let mut fabric = Fabric::new(star(3, 2), &selective());
     fabric.filter = cut(&[0]);
-    fabric.run_until("bring-up over one plane", Fabric::everyone_reaches_everyone);
+    fabric.run_until("bring-up over one plane", Fabric::all_nodes_reach_each_other);
     let now = fabric.now;
     assert!(now.0 < TIMERS.detection_ns() / 2, "time is left");
     fabric.command(0, store(1, at(1, 0), &[7])).unwrap();
@@ -362,7 +362,7 @@ fn recovery_is_slower_than_loss() {
     fabric.run_until("departure", |fabric| lost_at(fabric, 0, 1).is_some());
     let departed = fabric.now;
     fabric.filter = Box::new(|_, _, _, _| true);
-    fabric.run_until("return", Fabric::everyone_reaches_everyone);
+    fabric.run_until("return", Fabric::all_nodes_reach_each_other);
     let took = fabric.now.since(departed);
     assert!(took >= TIMERS.hold_down_ns, "{took} ns");
     fabric.command(0, store(1, at(1, 0), &[9])).unwrap();
@@ -379,7 +379,7 @@ fn operations_given_up_during_a_partition_are_not_written_later() {
     assert_eq!(fabric.finish(1), Err(OperationError::OutcomeUnknown));
     assert_eq!(fabric.finish(2), Err(OperationError::OutcomeUnknown));
     fabric.filter = Box::new(|_, _, _, _| true);
-    fabric.run_until("return", Fabric::everyone_reaches_everyone);
+    fabric.run_until("return", Fabric::all_nodes_reach_each_other);
     fabric.memory(0)[..50_000].fill(13);
     fabric.command(0, store(3, at(1, 500), &[5])).unwrap();
     fabric.command(0, put(4, at(1, 200_000), local(0, 10))).unwrap();
@@ -406,7 +406,7 @@ fn a_restarted_node_gets_no_frame_for_its_earlier_incarnation() {
     fabric.restart(2, &options);
     fabric.filter = Box::new(|_, _, _, _| true);
     assert_eq!(fabric.finish(2), Err(OperationError::OutcomeUnknown));
-    fabric.run_until("rejoin", Fabric::everyone_reaches_everyone);
+    fabric.run_until("rejoin", Fabric::all_nodes_reach_each_other);
     fabric.run_for(1_000_000);
     assert_eq!(fabric.memory(2)[8], 0, "never replayed to the new incarnation");
     fabric.command(1, store(3, at(2, 16), &[3])).unwrap();
@@ -449,7 +449,7 @@ fn reports_of_an_earlier_incarnation_make_no_node_reachable() {
         );
     }
     fabric.filter = Box::new(|_, _, _, _| true);
-    fabric.run_until("the new incarnation is reported", Fabric::everyone_reaches_everyone);
+    fabric.run_until("the new incarnation is reported", Fabric::all_nodes_reach_each_other);
     for node in [0, 1, 3] {
         fabric.command(node, store(node as u64, at(2, 0), &[1])).unwrap();
         assert_eq!(fabric.finish(node as u64), Ok(0), "from node {node}");

@@ -93,7 +93,7 @@ fn restarts(fabric: &Fabric) -> usize {
 }
 
 fn assert_whole(fabric: &mut Fabric) {
-    fabric.run_until("the truth", Fabric::everyone_reaches_everyone);
+    fabric.run_until("the truth", Fabric::all_nodes_reach_each_other);
     for node in 0..4_u16 {
         let target = (node + 2) % 4;
         fabric
@@ -197,7 +197,7 @@ fn a_restarted_neighbour_is_reached_although_hellos_are_lost() {
     fabric.kill(0);
     fabric.restart(0, &settings);
     fabric.run_for(3_000_000);
-    fabric.run_until("the return", Fabric::everyone_reaches_everyone);
+    fabric.run_until("the return", Fabric::all_nodes_reach_each_other);
     fabric.command(1, put(1, at(0, 0), local(0, 9_000))).unwrap();
     assert_eq!(fabric.finish(1), Ok(0));
 }

@@ -69,9 +69,9 @@ fn of_another_rack(mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// Random numbers: small, fast and equal on every machine (xorshift64*).
-struct Chance(u64);
+struct Random(u64);
 
-impl Chance {
+impl Random {
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -93,28 +93,28 @@ const EDGES: [u32; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0x8000_0000, 0xffff_ffff];
 
 /// Corrupts a frame by one to four changes.
-fn corrupt(chance: &mut Chance, bytes: &mut Vec<u8>, other: &[u8]) {
-    for _ in 0..=chance.below(4) {
-        let at = chance.below(bytes.len());
-        match chance.below(8) {
+fn corrupt(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
+    for _ in 0..=random.below(4) {
+        let at = random.below(bytes.len());
+        match random.below(8) {
             0 => bytes.truncate(at),
-            1 => bytes.extend(std::iter::repeat_n(chance.below(256) as u8, chance.below(300))),
+            1 => bytes.extend(std::iter::repeat_n(random.below(256) as u8, random.below(300))),
             2 => {
                 bytes.truncate(at);
-                bytes.extend_from_slice(&other[chance.below(other.len())..]);
+                bytes.extend_from_slice(&other[random.below(other.len())..]);
             }
             3 => {
-                let edge = chance.pick(&EDGES).to_le_bytes();
-                let width = *chance.pick(&[1, 2, 4]);
+                let edge = random.pick(&EDGES).to_le_bytes();
+                let width = *random.pick(&[1, 2, 4]);
                 bytes.iter_mut().skip(at).zip(&edge[..width]).for_each(|(byte, edge)| *byte = *edge);
             }
             4 => {
-                let range = at..(at + chance.below(16)).min(bytes.len());
+                let range = at..(at + random.below(16)).min(bytes.len());
                 bytes.drain(range);
             }
             _ => {
                 if let Some(byte) = bytes.get_mut(at) {
-                    *byte ^= 1 << chance.below(8);
+                    *byte ^= 1 << random.below(8);
                 }
             }
         }
@@ -155,30 +155,30 @@ const PAUSE: PauseConfig = PauseConfig {
 
 /// Returns settings that turn on parts of the link layer, drawn at random. `forged`: also those with which a forged
 /// frame may stop a link for good.
-fn layers(chance: &mut Chance, forged: bool) -> Options {
-    let mode = if chance.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
+fn layers(random: &mut Random, forged: bool) -> Options {
+    let mode = if random.one_in(2) { RetransmissionMode::Selective } else { RetransmissionMode::GoBackN };
     let mut options = options(mode);
-    options.retry = chance.one_in(2).then_some(RETRY);
-    if chance.one_in(3) {
+    options.retry = random.one_in(2).then_some(RETRY);
+    if random.one_in(3) {
         options.channels = ChannelConfig::by_class();
     }
-    if chance.one_in(3) {
+    if random.one_in(3) {
         options.pause = Some(PAUSE);
         options.credits.limit = CreditConfig::UNLIMITED;
         let shared = SharedBufferConfig { bytes: 32 << 10, alpha_thousandths: 500, private_bytes: 1 << 10 };
-        options.forwarding.shared_buffer = chance.one_in(2).then_some(shared);
+        options.forwarding.shared_buffer = random.one_in(2).then_some(shared);
     }
-    options.forwarding.mark_above_bytes = chance.one_in(3).then_some(4 << 10);
-    if chance.one_in(3) {
+    options.forwarding.mark_above_bytes = random.one_in(3).then_some(4 << 10);
+    if random.one_in(3) {
         options.forwarding.queues = TransitQueues::ByInput;
     }
     if forged {
-        options.resync = !chance.one_in(3);
-        if options.pause.is_none() && chance.one_in(2) {
+        options.resync = !random.one_in(3);
+        if options.pause.is_none() && random.one_in(2) {
             // Room for two of the largest frames on each channel.
             options.credits.limit = 72 * options.channels.count() as u32;
         }
-        if chance.one_in(4) {
+        if random.one_in(4) {
             options.forwarding.drain = RequestDrain::Answered;
         }
     }
@@ -207,7 +207,7 @@ fn rack(hand: &Rc<RefCell<Hand>>, options: &Options) -> Fabric {
 }
 
 /// Delivers a frame to the member at that end of a link.
-fn throw(fabric: &mut Fabric, edge: u16, forward: bool, bytes: Vec<u8>) {
+fn inject(fabric: &mut Fabric, edge: u16, forward: bool, bytes: Vec<u8>) {
     let ends = fabric.graph.edges[usize::from(edge)];
     let (member, port) = if forward { (ends.b, ends.b_port) } else { (ends.a, ends.a_port) };
     fabric.deliver(member.index(), port, bytes);
@@ -215,20 +215,20 @@ fn throw(fabric: &mut Fabric, edge: u16, forward: bool, bytes: Vec<u8>) {
 
 /// Starts an operation of each kind, and applies its writes to the shadow. Returns the numbers of all
 /// operations that must end.
-fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8]) -> Vec<u64> {
+fn work(fabric: &mut Fabric, random: &mut Random, round: u64, shadow: &mut [u8]) -> Vec<u64> {
     let names: Vec<u64> = (round * 10 + 1..round * 10 + 6).collect();
-    let offset = chance.below(REGION_BYTES - 70_000) & !7;
-    let value = chance.below(255) as u8 + 1;
-    let (small, large) = (1 + chance.below(256), 1 + chance.below(60_000));
-    fabric.insist(0, store(names[0], at(1, offset as u64), &vec![value; small]));
+    let offset = random.below(REGION_BYTES - 70_000) & !7;
+    let value = random.below(255) as u8 + 1;
+    let (small, large) = (1 + random.below(256), 1 + random.below(60_000));
+    fabric.submit(0, store(names[0], at(1, offset as u64), &vec![value; small]));
     shadow[offset..offset + small].fill(value);
     // The source is in the sender's own memory, which no other node writes.
     fabric.memory(0)[..large].fill(value ^ 0xff);
-    fabric.insist(0, put(names[1], at(1, offset as u64 + 4096), local(0, large as u64)));
+    fabric.submit(0, put(names[1], at(1, offset as u64 + 4096), local(0, large as u64)));
     shadow[offset + 4096..offset + 4096 + large].fill(value ^ 0xff);
-    fabric.insist(0, load(names[2], at(1, 0), local(REGION_BYTES as u64 - 256, 64)));
-    fabric.insist(0, fetch_add(names[3], at(1, REGION_BYTES as u64 - 8), 1));
-    fabric.insist(0, get(names[4], at(1, 64), local(REGION_BYTES as u64 - 8192, 4000)));
+    fabric.submit(0, load(names[2], at(1, 0), local(REGION_BYTES as u64 - 256, 64)));
+    fabric.submit(0, fetch_add(names[3], at(1, REGION_BYTES as u64 - 8), 1));
+    fabric.submit(0, get(names[4], at(1, 64), local(REGION_BYTES as u64 - 8192, 4000)));
     let count = u64::from_le_bytes(shadow[REGION_BYTES - 8..].try_into().expect("a word")) + 1;
     shadow[REGION_BYTES - 8..].copy_from_slice(&count.to_le_bytes());
     names
@@ -236,15 +236,15 @@ fn work(fabric: &mut Fabric, chance: &mut Chance, round: u64, shadow: &mut [u8])
 
 /// Runs one case. `forged`: with valid checks, so that the case only must not panic.
 fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
-    let mut chance = Chance(seed);
+    let mut random = Random(seed);
     let hand = Rc::new(RefCell::new(Hand::default()));
-    let mut fabric = rack(&hand, &layers(&mut chance, forged));
+    let mut fabric = rack(&hand, &layers(&mut random, forged));
     let mut shadow = vec![0; REGION_BYTES];
     for round in 0..3 {
-        let names = work(&mut fabric, &mut chance, round, &mut shadow);
+        let names = work(&mut fabric, &mut random, round, &mut shadow);
         for _ in 0..40 {
             fabric.step();
-            hostile_step(&mut fabric, &hand, &mut chance, corpus, forged);
+            hostile_step(&mut fabric, &hand, &mut random, corpus, forged);
         }
         if forged {
             fabric.run_for(2_000_000);
@@ -266,21 +266,21 @@ fn case(seed: u64, corpus: &[Vec<u8>], forged: bool) {
 fn hostile_step(
     fabric: &mut Fabric,
     hand: &Rc<RefCell<Hand>>,
-    chance: &mut Chance,
+    random: &mut Random,
     corpus: &[Vec<u8>],
     forged: bool,
 ) {
-    let stored = chance.one_in(8) || hand.borrow().seen.is_empty();
+    let stored = random.one_in(8) || hand.borrow().seen.is_empty();
     let (edge, forward, mut bytes) = if stored {
-        (chance.below(3) as u16, chance.one_in(2), chance.pick(corpus).clone())
+        (random.below(3) as u16, random.one_in(2), random.pick(corpus).clone())
     } else {
-        chance.pick(&hand.borrow().seen).clone()
+        random.pick(&hand.borrow().seen).clone()
     };
-    let is_replay = !forged && !stored && chance.one_in(6);
+    let is_replay = !forged && !stored && random.one_in(6);
     if !is_replay {
         let before = bytes.clone();
-        let other = chance.pick(corpus);
-        corrupt(chance, &mut bytes, other);
+        let other = random.pick(corpus);
+        corrupt(random, &mut bytes, other);
         if forged {
             forge(&mut bytes);
         } else if bytes == before {
@@ -293,7 +293,7 @@ fn hostile_step(
         let to = if forward { ends.b } else { ends.a };
         eprintln!("{:>9} {what} to {to}: {}", fabric.now.0, line(&fabric.graph, edge, forward, &bytes));
     }
-    throw(fabric, edge, forward, bytes);
+    inject(fabric, edge, forward, bytes);
 }
 
 /// Formats a frame as its receiver reads it.
@@ -339,17 +339,17 @@ fn corrupted_frames_change_nothing_and_forged_frames_cause_no_panic() {
         let number = seed.wrapping_add(cases);
         let (case_seed, forged) = (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1, number % 2 == 1);
         let result = std::panic::catch_unwind(|| case(case_seed, &corpus, forged));
-        if let Err(why) = result {
+        if let Err(reason) = result {
             eprintln!(
                 "case {cases} (forged: {forged}); hint: repeat it first by RACKLOOM_FUZZ_SEED={number}"
             );
-            std::panic::resume_unwind(why);
+            std::panic::resume_unwind(reason);
         }
-        let mut chance = Chance(case_seed);
+        let mut random = Random(case_seed);
         for _ in 0..200 {
-            let mut bytes = chance.pick(&corpus).clone();
-            let other = chance.pick(&corpus);
-            corrupt(&mut chance, &mut bytes, other);
+            let mut bytes = random.pick(&corpus).clone();
+            let other = random.pick(&corpus);
+            corrupt(&mut random, &mut bytes, other);
             read(&bytes);
         }
         cases += 1;
@@ -369,7 +369,7 @@ fn no_frame_of_the_corpus_is_accepted() {
             bytes[bit / 8] ^= 1 << (bit % 8);
             read(&bytes);
             for (edge, forward) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
-                throw(&mut fabric, edge, forward, bytes.clone());
+                inject(&mut fabric, edge, forward, bytes.clone());
             }
         }
     }
@@ -384,7 +384,7 @@ fn the_corpus_has_a_frame_of_every_kind() {
     let hand = Rc::new(RefCell::new(Hand::default()));
     let mut fabric = rack(&hand, &options(RetransmissionMode::Selective));
     let mut shadow = vec![0; REGION_BYTES];
-    for name in work(&mut fabric, &mut Chance(5), 0, &mut shadow) {
+    for name in work(&mut fabric, &mut Random(5), 0, &mut shadow) {
         fabric.finish(name).expect("no fault is injected");
     }
     fabric.run_for(500_000);

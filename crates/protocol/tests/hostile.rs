@@ -238,8 +238,8 @@ fn every_forged_field_has_its_reason() {
 #[test]
 fn identity_comes_from_the_plan_and_not_from_the_frame() {
     let cases: [(&str, usize, DropReason); 5] = [
-        ("tenant", layout::TENANT, DropReason::Stranger),
-        ("source", layout::SOURCE + 1, DropReason::Stranger),
+        ("tenant", layout::TENANT, DropReason::UnknownSender),
+        ("source", layout::SOURCE + 1, DropReason::UnknownSender),
         ("incarnation of the source", layout::SOURCE_INCARNATION, DropReason::StaleIncarnation),
         ("incarnation of the destination", layout::DESTINATION_INCARNATION, DropReason::StaleIncarnation),
         ("class", layout::CLASS, DropReason::Malformed),
@@ -318,7 +318,7 @@ fn a_hello_of_an_unknown_member_is_refused() {
     layout::put_u16(&mut bytes, layout::LENGTH, wire::control::HELLO_BYTES as u16);
     let check = wire::hop_check(&bytes, true);
     layout::put_u32(&mut bytes, layout::HOP_CHECK, check);
-    assert_eq!(deliver(&mut fabric, bytes), [DropReason::Stranger]);
+    assert_eq!(deliver(&mut fabric, bytes), [DropReason::UnknownSender]);
 }
 
 proptest! {

@@ -20,9 +20,9 @@ struct Outcome {
     memory: Vec<Vec<u8>>,
 }
 
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
@@ -30,31 +30,33 @@ impl Dice {
 }
 
 /// Returns stores to node 1, to a missing node, or to the sender itself; mostly valid ones.
-fn some_stores(dice: &mut Dice, first: u64) -> (u16, Vec<(OperationId, RemoteAddress, Vec<u8>)>) {
-    let node = match dice.roll(20) {
+fn some_stores(random: &mut Random, first: u64) -> (u16, Vec<(OperationId, RemoteAddress, Vec<u8>)>) {
+    let node = match random.roll(20) {
         0 => 0,
         1 => 9,
         _ => 1,
     };
-    let count = 1 + [3, 40, 900][dice.roll(3) as usize];
+    let count = 1 + [3, 40, 900][random.roll(3) as usize];
     // A few stores are invalid or long.
-    let rarity = if dice.roll(2) == 0 { 60 } else { 100_000 };
+    let rarity = if random.roll(2) == 0 { 60 } else { 100_000 };
     let store = |id| {
-        let target = match dice.roll(rarity) {
+        let target = match random.roll(rarity) {
             0 => at(node, u64::MAX - 3),
             1 => RemoteAddress { region: RegionId(9), ..at(node, 0) },
-            _ => at(node, 8 * dice.roll(100_000)),
+            _ => at(node, 8 * random.roll(100_000)),
         };
-        let length =
-            [0, 20_000, 9000].get(dice.roll(rarity) as usize).copied().unwrap_or(1 + dice.roll(200) as usize);
+        let length = [0, 20_000, 9000]
+            .get(random.roll(rarity) as usize)
+            .copied()
+            .unwrap_or(1 + random.roll(200) as usize);
         (OperationId(id), target, vec![id as u8; length])
     };
     (node, (first..first + count).map(store).collect())
 }
 
 /// Issues other commands, so that there are fences, a second class, and operations that end late.
-fn something_else(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
-    let command = match dice.roll(4) {
+fn something_else(fabric: &mut Fabric, random: &mut Random, id: u64) {
+    let command = match random.roll(4) {
         0 => Command::Fence { target: Some(NodeId(1)) },
         1 => put(id, at(1, 0), local(0, 30_000)),
         2 => fetch_add(id, at(1, 64), 1),
@@ -64,7 +66,7 @@ fn something_else(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
 }
 
 fn run(options: &Options, seed: u64, is_list: bool) -> Outcome {
-    let (mut dice, frames) = (Dice(seed), Rc::new(RefCell::new(Vec::new())));
+    let (mut random, frames) = (Random(seed), Rc::new(RefCell::new(Vec::new())));
     let mut fabric = Fabric::up(ring(2), options);
     let kept = Rc::clone(&frames);
     fabric.filter = Box::new(move |_, _, _, bytes| {
@@ -73,8 +75,8 @@ fn run(options: &Options, seed: u64, is_list: bool) -> Outcome {
     });
     let mut taken = Vec::new();
     for round in 0..ROUNDS {
-        let (node, stores) = some_stores(&mut dice, 1000 * round);
-        let level = if dice.roll(2) == 0 { Completion::Visible } else { Completion::Accepted };
+        let (node, stores) = some_stores(&mut random, 1000 * round);
+        let level = if random.roll(2) == 0 { Completion::Visible } else { Completion::Accepted };
         let now = fabric.now;
         let endpoint = fabric.endpoint(0);
         taken.push(if is_list {
@@ -88,8 +90,8 @@ fn run(options: &Options, seed: u64, is_list: bool) -> Outcome {
             });
             refused.unwrap_or((stores.len(), None))
         });
-        something_else(&mut fabric, &mut dice, 1000 * round + 999);
-        fabric.run_for(dice.roll(4) * 3000);
+        something_else(&mut fabric, &mut random, 1000 * round + 999);
+        fabric.run_for(random.roll(4) * 3000);
     }
     fabric.run_for(20_000_000);
     let memory = (0..2).map(|node| fabric.memory(node).to_vec()).collect();
@@ -114,8 +116,8 @@ fn compare(change: impl Fn(&mut Options)) -> Vec<(usize, Option<CommandRefused>)
 #[test]
 fn a_list_has_the_outcome_of_its_single_stores() {
     let taken = compare(|options| options.transport.window_packets = 8);
-    let stopped = |why: fn(&CommandRefused) -> bool| {
-        taken.iter().filter(|(count, refused)| *count > 0 && refused.as_ref().is_some_and(why)).count()
+    let stopped = |reason: fn(&CommandRefused) -> bool| {
+        taken.iter().filter(|(count, refused)| *count > 0 && refused.as_ref().is_some_and(reason)).count()
     };
     assert!(
         stopped(|refused| *refused == CommandRefused::Busy) > 10,

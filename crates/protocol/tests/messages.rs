@@ -107,7 +107,7 @@ fn a_missing_receive_blocks_no_other_traffic_and_holds_bounded_memory() {
     let mut fabric = pair();
     let count = 2 * EAGER_BUDGET_BYTES / 4096;
     for id in 0..count {
-        fabric.insist(0, send(1000 + id, 1, 7, 0, 4096));
+        fabric.submit(0, send(1000 + id, 1, 7, 0, 4096));
     }
     fabric.run_for(200_000);
     let ended = |fabric: &Fabric| (0..count).filter(|id| fabric.outcome(1000 + id).is_some()).count() as u64;
@@ -223,7 +223,7 @@ fn a_receive_from_any_source_waits_for_the_first_node() {
     fabric.run_for(5_000_000);
     assert_eq!(fabric.outcome(1), None, "no node was reached before");
     fabric.restart(1, &options(RetransmissionMode::Selective));
-    fabric.run_until("both are up", Fabric::everyone_reaches_everyone);
+    fabric.run_until("both are up", Fabric::all_nodes_reach_each_other);
     fabric.command(1, send(2, 0, 1, 0, 5)).unwrap();
     assert_eq!(fabric.finish(1), Ok(5));
 }

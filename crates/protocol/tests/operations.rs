@@ -156,7 +156,7 @@ fn a_fence_orders_a_store_behind_a_long_put() {
     fabric.command(0, Command::Fence { target: Some(NodeId(1)) }).unwrap();
     let flag = store(2, at(1, 400_000), &[1]);
     assert_eq!(fabric.command(0, flag), Err(CommandRefused::Busy), "held back by the fence");
-    fabric.insist(0, flag);
+    fabric.submit(0, flag);
     assert!(
         fabric.memory(1)[..300_000].iter().all(|byte| *byte == 7),
         "the data was there before the flag left"
@@ -221,7 +221,7 @@ fn star_and_mesh_carry_every_operation() {
             for target in (0..4u16).filter(|target| *target != source) {
                 id += 1;
                 let data = [source as u8 * 16 + target as u8 + 1; 1000];
-                fabric.insist(usize::from(source), store(id, at(target, u64::from(source) * 1000), &data));
+                fabric.submit(usize::from(source), store(id, at(target, u64::from(source) * 1000), &data));
             }
         }
         for id in 1..=id {

@@ -45,9 +45,9 @@ fn work(fabric: &mut Fabric, what: &str) {
             depends_on: None,
         };
         fabric.command(1, wait).expect("a wait of its own");
-        fabric.insist(0, posted(at(1, 800_000), &[fill; 8]));
-        fabric.insist(0, put_with_signal(id + 1, offset, local(0, BYTES), round));
-        fabric.insist(0, fetch_add(id + 2, at(1, 950_000), 1));
+        fabric.submit(0, posted(at(1, 800_000), &[fill; 8]));
+        fabric.submit(0, put_with_signal(id + 1, offset, local(0, BYTES), round));
+        fabric.submit(0, fetch_add(id + 2, at(1, 950_000), 1));
         fabric.finish(id).unwrap_or_else(|error| panic!("{what}: wait: {error}"));
         let data = &fabric.memory(1)[offset as usize..][..BYTES as usize];
         assert!(data.iter().all(|byte| *byte == fill), "{what}: signal {round} came before its data");
@@ -89,7 +89,7 @@ fn a_packet_has_a_flag_if_it_was_sent_before() {
         log.borrow_mut().entry(header.psn).or_default().push(header.again);
         any(now, edge, forward, bytes)
     });
-    fabric.insist(0, put(1, at(1, 0), local(0, 10 * BYTES)));
+    fabric.submit(0, put(1, at(1, 0), local(0, 10 * BYTES)));
     fabric.finish(1).expect("the put ends well");
     let seen = seen.borrow();
     assert!(seen.values().any(|times| times.len() > 1), "something was sent again");
@@ -103,8 +103,8 @@ fn two_puts_over_one_another(fabric: &mut Fabric) {
     for round in 0..20u64 {
         fabric.memory(0)[..BYTES as usize].fill(1);
         fabric.memory(0)[BYTES as usize..2 * BYTES as usize].fill(2);
-        fabric.insist(0, put(round * 2 + 1, at(1, 0), local(0, BYTES)));
-        fabric.insist(0, put(round * 2 + 2, at(1, 512), local(BYTES, BYTES)));
+        fabric.submit(0, put(round * 2 + 1, at(1, 0), local(0, BYTES)));
+        fabric.submit(0, put(round * 2 + 2, at(1, 512), local(BYTES, BYTES)));
         let _ = (fabric.finish(round * 2 + 1), fabric.finish(round * 2 + 2));
     }
 }
@@ -126,7 +126,7 @@ fn a_violated_order_scope_is_detected() {
     for order in [OrderScope::Pair, OrderScope::Class, OrderScope::Region] {
         let mut fabric = Fabric::up(star(2, 4), &of(order, false));
         fabric.shuffle = Some(3);
-        fabric.insist(0, fetch_add(1000, at(1, 950_000), 1));
+        fabric.submit(0, fetch_add(1000, at(1, 950_000), 1));
         two_puts_over_one_another(&mut fabric);
         let broken = broken(&fabric);
         assert!(!broken.is_empty(), "{}", order.name());
@@ -142,7 +142,7 @@ fn a_violated_order_scope_is_detected() {
 #[test]
 fn a_refused_command_violates_no_order_scope() {
     let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Pair, false));
-    fabric.insist(0, put(1, at(1, 0), local(0, BYTES)));
+    fabric.submit(0, put(1, at(1, 0), local(0, BYTES)));
     let mut taken = 0;
     while fabric.command(0, posted(at(1, 800_000), &[1; 64])).is_ok() {
         taken += 1;
@@ -183,8 +183,8 @@ fn packets_of_one_path_wait_behind_a_waiting_signal() {
     });
     fabric.memory(0)[..BYTES as usize].fill(1);
     fabric.memory(0)[BYTES as usize..2 * BYTES as usize].fill(2);
-    fabric.insist(0, put_with_signal(1, 0, local(0, BYTES), 5));
-    fabric.insist(0, put(2, at(1, 0), local(BYTES, BYTES)));
+    fabric.submit(0, put_with_signal(1, 0, local(0, BYTES), 5));
+    fabric.submit(0, put(2, at(1, 0), local(BYTES, BYTES)));
     fabric.finish(1).expect("the first put ends well");
     fabric.finish(2).expect("the second put ends well");
     assert_eq!(broken(&fabric), []);
@@ -207,7 +207,7 @@ fn data_of_puts_is_written_early_only_if_the_order_scope_allows_it() {
             psn != *first.get_or_insert(psn)
         });
         fabric.memory(0)[..BYTES as usize].fill(7);
-        fabric.insist(0, put_with_signal(1, 0, local(0, BYTES), 5));
+        fabric.submit(0, put_with_signal(1, 0, local(0, BYTES), 5));
         fabric.run_for(10 * DELAY_NS);
         assert_eq!(fabric.memory(1)[SIGNAL as usize], 0, "the signal counts the packets of its put");
         let memory = fabric.memory(1);
@@ -223,8 +223,8 @@ fn puts_to_one_range_are_serial_and_other_puts_are_parallel() {
     let took_ns = |offset| {
         let mut fabric = Fabric::up(star(2, 4), &of(OrderScope::Region, true));
         let began = fabric.now;
-        fabric.insist(0, put(1, at(1, 0), local(0, 8192)));
-        fabric.insist(0, put(2, at(1, offset), local(0, 8192)));
+        fabric.submit(0, put(1, at(1, 0), local(0, 8192)));
+        fabric.submit(0, put(2, at(1, offset), local(0, 8192)));
         fabric.finish(2).expect("the put ends well");
         fabric.now.since(began)
     };

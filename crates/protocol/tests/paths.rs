@@ -21,7 +21,7 @@ fn of(policy: PathPolicy) -> Options {
 /// Data frames of node 0 by plane, after one put of many packets to node 1.
 fn by_plane(fabric: &mut Fabric) -> Vec<u64> {
     fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(7);
-    fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
+    fabric.submit(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
     fabric.finish(1).expect("the put ends well");
     assert!(fabric.memory(1)[..(BLOCKS * BLOCK) as usize].iter().all(|byte| *byte == 7));
     (0..PLANES).map(|plane| fabric.counters(0, plane).data_frames_sent).collect()
@@ -48,8 +48,8 @@ fn an_address_hash_uses_one_path_for_all_classes_and_a_flow_hash_may_use_several
             };
             let before = planes(&mut fabric);
             let id = u64::from(target) * 2;
-            fabric.insist(0, put(id, at(target, 0), local(0, 64)));
-            fabric.insist(0, fetch_add(id + 1, at(target, 900_000), 1));
+            fabric.submit(0, put(id, at(target, 0), local(0, 64)));
+            fabric.submit(0, fetch_add(id + 1, at(target, 900_000), 1));
             fabric.finish(id).expect("the put ends well");
             fabric.finish(id + 1).expect("the fetch-add ends well");
             let after = planes(&mut fabric);
@@ -93,8 +93,8 @@ fn the_loss_of_a_plane_loses_no_data() {
         fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(9);
         let cut_at = fabric.now + 3 * DELAY_NS;
         fabric.filter = Box::new(move |now, edge, _, _| now < cut_at || edge > 1);
-        fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
-        fabric.insist(0, fetch_add(2, at(1, 900_000), 5));
+        fabric.submit(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
+        fabric.submit(0, fetch_add(2, at(1, 900_000), 5));
         fabric.finish(1).unwrap_or_else(|error| panic!("{policy:?}: {error}"));
         fabric.finish(2).unwrap_or_else(|error| panic!("{policy:?}: {error}"));
         let memory = fabric.memory(1);
@@ -149,7 +149,7 @@ fn through_the_middle(policy: PathPolicy, relays_choose: bool) -> (Vec<u64>, u64
     options.paths.relays_choose = relays_choose;
     let mut fabric = Fabric::up(diamond(), &options);
     fabric.memory(0)[..(BLOCKS * BLOCK) as usize].fill(7);
-    fabric.insist(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
+    fabric.submit(0, put(1, at(1, 0), local(0, BLOCKS * BLOCK)));
     fabric.finish(1).expect("the put ends well");
     assert!(fabric.memory(1)[..(BLOCKS * BLOCK) as usize].iter().all(|byte| *byte == 7));
     let paths = (1..4).map(|port| fabric.counters(2, port).data_frames_sent).collect();
@@ -180,7 +180,7 @@ fn a_lost_path_of_a_relay_loses_no_data() {
     // The first switch in the middle fails.
     let from = fabric.now.0 + 3_000;
     fabric.filter = Box::new(move |now, edge, _, _| now.0 < from || !matches!(edge, 2 | 3));
-    fabric.insist(0, put(1, at(1, 0), local(0, 400_000)));
+    fabric.submit(0, put(1, at(1, 0), local(0, 400_000)));
     fabric.finish(1).expect("the put ends well");
     assert!(fabric.memory(1)[..400_000].iter().all(|byte| *byte == 9));
 }

@@ -248,8 +248,8 @@ fn both_ends_must_agree_on_pausing() {
     let mut fabric = Fabric::new(star(2, 1), &pausing(PAUSE));
     fabric.restart(0, &options(RetransmissionMode::Selective));
     fabric.run_for(1_000_000);
-    assert!(!fabric.everyone_reaches_everyone());
-    assert!(dropped(&mut fabric, DropReason::Stranger) > 0);
+    assert!(!fabric.all_nodes_reach_each_other());
+    assert!(dropped(&mut fabric, DropReason::UnknownSender) > 0);
 }
 
 #[test]

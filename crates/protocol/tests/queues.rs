@@ -26,7 +26,7 @@ const DEPTH: usize = 48;
 /// Wires with one data frame per port and slot. Control frames take no slot.
 #[derive(Default)]
 struct Slots {
-    room: Vec<u8>,
+    frame_buffer: Vec<u8>,
     leases: BTreeMap<u32, Vec<u8>>,
     is_taken: Vec<bool>,
     left: Vec<(usize, Vec<u8>)>,
@@ -34,13 +34,13 @@ struct Slots {
 
 impl Wires for Slots {
     fn slot(&mut self, port: PortId) -> Option<&mut [u8]> {
-        (!self.is_taken[port.index()]).then_some(&mut self.room)
+        (!self.is_taken[port.index()]).then_some(&mut self.frame_buffer)
     }
     fn copy_lease(&mut self, _port: PortId, lease: LeaseId, at: usize, length: usize) {
-        self.room[at..at + length].copy_from_slice(&self.leases[&lease.0][at..at + length]);
+        self.frame_buffer[at..at + length].copy_from_slice(&self.leases[&lease.0][at..at + length]);
     }
     fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
-        let frame = self.room[..length].to_vec();
+        let frame = self.frame_buffer[..length].to_vec();
         self.is_taken[port.index()] |= FrameKind::peek(&frame) == Some(FrameKind::Data);
         self.left.push((port.index(), frame));
     }
@@ -93,7 +93,7 @@ impl Bench {
         let mut bench = Self {
             switch: Switch::new(config),
             slots: Slots {
-                room: vec![0; 5_000],
+                frame_buffer: vec![0; 5_000],
                 is_taken: vec![false; usize::from(ports)],
                 ..Slots::default()
             },
@@ -102,7 +102,7 @@ impl Bench {
             next_lease: 0,
             random: 0x2545_f491_4f6c_dd1d,
         };
-        (0..ports).for_each(|node| bench.greet(node));
+        (0..ports).for_each(|node| bench.bring_up(node));
         bench.drain();
         (0..ports).for_each(|node| bench.report(node));
         bench.drain();
@@ -139,7 +139,7 @@ impl Bench {
         self.switch.handle_frame(self.now, PortId(node), lease, &frame);
     }
 
-    fn greet(&mut self, node: u16) {
+    fn bring_up(&mut self, node: u16) {
         let hub = self.neighbours.len() as u16;
         let mut frame = vec![0; FABRIC + 28];
         let hello = Hello {
@@ -284,7 +284,7 @@ fn every_queued_frame_is_sent() {
 }
 
 /// Nodes 0 and 1 put to node 2 through a switch that holds the frames that node 2 does not drain.
-fn crowd(mark_above_bytes: Option<u32>) -> harness::Fabric {
+fn congested_fabric(mark_above_bytes: Option<u32>) -> harness::Fabric {
     let mut options = harness::options(RetransmissionMode::Selective);
     options.forwarding.mark_above_bytes = mark_above_bytes;
     options.credits.limit = 900;
@@ -307,7 +307,7 @@ fn crowd(mark_above_bytes: Option<u32>) -> harness::Fabric {
 // W-74, W-75
 #[test]
 fn a_frame_that_joins_a_long_queue_is_marked_and_its_sender_is_notified() {
-    let mut fabric = crowd(Some(20_000));
+    let mut fabric = congested_fabric(Some(20_000));
     let marked = fabric.counters(3, 2).marks.marked;
     assert!(marked > 3, "{marked} at the port where both meet");
     assert_eq!((fabric.counters(3, 0).marks.marked, fabric.counters(3, 1).marks.marked), (0, 0));
@@ -327,7 +327,7 @@ fn a_frame_that_joins_a_long_queue_is_marked_and_its_sender_is_notified() {
 // W-74
 #[test]
 fn without_a_limit_nothing_is_marked() {
-    let mut fabric = crowd(None);
+    let mut fabric = congested_fabric(None);
     for (node, port) in [(3, 2), (2, 0), (0, 0)] {
         assert_eq!(fabric.counters(node, port).marks, link::counters::MarkCounters::default());
     }

@@ -32,11 +32,11 @@ fn work(fabric: &mut Fabric, what: &str) {
             let target = (source as u16 + 1 + (round % 2) as u16) % 3;
             fabric.memory(source)[0..9000].fill(round as u8 ^ source as u8);
             id += 3;
-            fabric.insist(source, fetch_add(id, at(target, 900_000), 1));
+            fabric.submit(source, fetch_add(id, at(target, 900_000), 1));
             let slot = 100_000 + 10_000 * source as u64;
-            fabric.insist(source, put(id + 1, at(target, slot), local(0, 9000)));
+            fabric.submit(source, put(id + 1, at(target, slot), local(0, 9000)));
             fabric.finish(id + 1).unwrap_or_else(|error| panic!("{what}: put: {error}"));
-            fabric.insist(source, get(id + 2, at(target, slot), local(200_000, 9000)));
+            fabric.submit(source, get(id + 2, at(target, slot), local(200_000, 9000)));
             fabric.finish(id + 2).unwrap_or_else(|error| panic!("{what}: get: {error}"));
             assert!(
                 fabric.memory(source)[200_000..209_000]

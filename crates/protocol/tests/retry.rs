@@ -69,10 +69,10 @@ fn work(fabric: &mut Fabric) {
             fabric.memory(source)[..9000].fill(round ^ source as u8);
             let slot = 100_000 + 10_000 * source as u64;
             id += 3;
-            fabric.insist(source, fetch_add(id, at(target, 900_000), 1));
-            fabric.insist(source, put(id + 1, at(target, slot), local(0, 9000)));
+            fabric.submit(source, fetch_add(id, at(target, 900_000), 1));
+            fabric.submit(source, put(id + 1, at(target, slot), local(0, 9000)));
             assert_eq!(fabric.finish(id + 1), Ok(0));
-            fabric.insist(source, get(id + 2, at(target, slot), local(200_000, 9000)));
+            fabric.submit(source, get(id + 2, at(target, slot), local(200_000, 9000)));
             assert_eq!(fabric.finish(id + 2), Ok(0));
             let came_back = &fabric.memory(source)[200_000..209_000];
             assert!(came_back.iter().all(|byte| *byte == round ^ source as u8), "round {round}");
@@ -227,7 +227,7 @@ fn a_recovered_link_and_a_restarted_neighbour_begin_with_new_numbers() {
     });
     assert!(fabric.counters(0, 0).retry.tx_flushed > 0, "what was unacknowledged went with the link");
     fabric.filter = Box::new(|_, _, _, _| true);
-    fabric.run_until("return", Fabric::everyone_reaches_everyone);
+    fabric.run_until("return", Fabric::all_nodes_reach_each_other);
     fabric.command(0, fetch_add(3, at(1, 0), 1)).unwrap();
     assert_eq!(fabric.finish(3), Ok(0));
 
@@ -235,7 +235,7 @@ fn a_recovered_link_and_a_restarted_neighbour_begin_with_new_numbers() {
     fabric.restart(1, &options);
     fabric.run_until("rejoin", |fabric| {
         fabric.events.iter().any(|event| matches!(event.2, Event::NodeRestarted { .. }))
-            && fabric.everyone_reaches_everyone()
+            && fabric.all_nodes_reach_each_other()
     });
     fabric.command(0, fetch_add(4, at(1, 0), 1)).unwrap();
     assert_eq!(fabric.finish(4), Ok(0));
@@ -252,7 +252,7 @@ fn neighbours_with_different_retry_settings_do_not_connect() {
     let mut fabric = Fabric::new(ring(2), &repeating());
     fabric.restart(1, &options(RetransmissionMode::Selective));
     fabric.run_for(1_000_000);
-    assert!(fabric.counters(0, 0).dropped_for(DropReason::Stranger) > 0);
+    assert!(fabric.counters(0, 0).dropped_for(DropReason::UnknownSender) > 0);
     assert_eq!(fabric.endpoint(0).link_state(PortId(0)), LinkState::Init);
 }
 

@@ -71,8 +71,8 @@ fn no_unreadable_part_of_a_put_is_written() {
             fabric.memory(0).fill(7);
             fabric.memory(1).fill(3);
             fabric.fail_sources(0, unread_once(part));
-            fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
-            fabric.insist(0, put_and_raise(2, 100_000, BYTES, 1));
+            fabric.submit(0, put_and_raise(1, 0, BYTES, 0));
+            fabric.submit(0, put_and_raise(2, 100_000, BYTES, 1));
             assert_eq!(fabric.finish(1), FAILED, "{case}");
             assert_eq!(fabric.finish(2), Ok(0), "{case}: the next one is as good as any");
             fabric.run_for(1_000_000);
@@ -107,7 +107,7 @@ fn a_void_takes_the_credits_of_its_data() {
         );
         for id in 0..60 {
             fabric.memory(1)[..64].fill(0);
-            fabric.insist(0, put(id, at(1, 0), local(0, 64)));
+            fabric.submit(0, put(id, at(1, 0), local(0, 64)));
             let (ended, came) = (fabric.finish(id), fabric.memory(1)[0] == 7);
             assert!(matches!((ended, came), (Ok(0), true) | (FAILED, false)), "{variant} {id}: {ended:?}");
             assert_eq!(ended.is_err(), id % 3 == 2, "{variant} {id}");
@@ -147,7 +147,7 @@ fn the_accepted_packet_decides_the_outcome() {
                 count > 1
             }),
         );
-        fabric.insist(0, put_and_raise(1, 0, 64, 0));
+        fabric.submit(0, put_and_raise(1, 0, 64, 0));
         assert_eq!(fabric.finish(1), expected);
         assert!(has_reported(&fabric, 0), "it was retransmitted");
         assert_eq!(raised(&mut fabric, 0), u8::from(expected.is_ok()));
@@ -162,7 +162,7 @@ fn a_get_of_unreadable_memory_is_refused() {
         fabric.memory(1).fill(7);
         fabric.memory(0).fill(3);
         fabric.fail_sources(1, unread_once(part));
-        fabric.insist(0, get(1, at(1, 0), local(0, BYTES)));
+        fabric.submit(0, get(1, at(1, 0), local(0, BYTES)));
         assert_eq!(fabric.finish(1), FAILED, "{part}");
         assert!(has_reported(&fabric, 1));
         fabric.run_for(1_000_000);
@@ -170,7 +170,7 @@ fn a_get_of_unreadable_memory_is_refused() {
             fabric.memory(0).iter().all(|byte| matches!(byte, 3 | 7)),
             "{part}: bytes that no node has sent"
         );
-        fabric.insist(0, get(2, at(1, 0), local(0, BYTES)));
+        fabric.submit(0, get(2, at(1, 0), local(0, BYTES)));
         assert_eq!(fabric.finish(2), Ok(0), "{part}: the next one is as good as any");
     }
 }
@@ -183,17 +183,17 @@ fn an_unreadable_message_matches_no_receive_and_releases_its_budget() {
     let count = 2 * EAGER_BUDGET_BYTES / EAGER_BYTES_MAX;
     fabric.fail_sources(0, Box::new(|_, _, _| true));
     for id in 100..100 + count {
-        fabric.insist(0, send(id, 5, 0, EAGER_BYTES_MAX));
+        fabric.submit(0, send(id, 5, 0, EAGER_BYTES_MAX));
         assert_eq!(fabric.finish(id), FAILED);
     }
     assert_eq!(fabric.outcome(1), None, "nothing has come");
     fabric.fail_sources(0, Box::new(|_, _, _| false));
-    fabric.insist(0, send(2, 5, 0, 64));
+    fabric.submit(0, send(2, 5, 0, 64));
     assert_eq!(fabric.finish(1), Ok(64));
     assert_eq!(fabric.finish(2), Ok(0));
     // No receive matches these messages: only those within the budget end.
     for id in 10..10 + EAGER_BUDGET_BYTES / EAGER_BYTES_MAX {
-        fabric.insist(0, send(id, 6, 0, EAGER_BYTES_MAX));
+        fabric.submit(0, send(id, 6, 0, EAGER_BYTES_MAX));
         assert_eq!(fabric.finish(id), Ok(0), "the whole budget is there");
     }
 }
@@ -205,11 +205,11 @@ fn both_ends_of_an_unreadable_offered_message_get_an_error() {
     fabric.memory(0).fill(7);
     fabric.fail_sources(0, unread_once(1));
     fabric.command(1, receive(1, 5, 0, BYTES)).unwrap();
-    fabric.insist(0, send(2, 5, 0, BYTES));
+    fabric.submit(0, send(2, 5, 0, BYTES));
     assert_eq!(fabric.finish(1), FAILED);
     assert_eq!(fabric.finish(2), FAILED);
     fabric.command(1, receive(3, 5, 0, BYTES)).unwrap();
-    fabric.insist(0, send(4, 5, 0, BYTES));
+    fabric.submit(0, send(4, 5, 0, BYTES));
     assert_eq!((fabric.finish(3), fabric.finish(4)), (Ok(BYTES), Ok(0)));
 }
 
@@ -230,7 +230,7 @@ fn signals_and_results_agree_under_read_failures() {
             let length = [64, 300, 5_000, BYTES][id as usize % 4];
             let offset = id % 40 * 25_000;
             fabric.memory(1)[offset as usize..][..25_000].fill(0);
-            fabric.insist(0, put_and_raise(id, offset, length, id));
+            fabric.submit(0, put_and_raise(id, offset, length, id));
             let ended = fabric.finish(id);
             let is_whole =
                 fabric.memory(1)[offset as usize..][..length as usize].iter().all(|byte| *byte == 7);

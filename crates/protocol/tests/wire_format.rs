@@ -21,7 +21,7 @@ fn parse(bytes: &[u8], from: u16, to: u16) -> Result<Frame<'_>, DropReason> {
 }
 
 /// Returns every frame of a short exchange, as (from the first node, bytes).
-fn conversation() -> Vec<(bool, Vec<u8>)> {
+fn exchanged_frames() -> Vec<(bool, Vec<u8>)> {
     let log = Rc::new(RefCell::new(Vec::new()));
     let sink = log.clone();
     let mut fabric = Fabric::new(ring(2), &options(RetransmissionMode::Selective));
@@ -33,7 +33,7 @@ fn conversation() -> Vec<(bool, Vec<u8>)> {
         dropped |= lose;
         !lose
     });
-    fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
+    fabric.run_until("bring-up", Fabric::all_nodes_reach_each_other);
     fabric.command(0, store(1, at(1, 64), &[0xab; 16])).unwrap();
     fabric.command(0, load(2, at(1, 64), local(0, 16))).unwrap();
     fabric.command(0, atomic(3, at(1, 8), AtomicKind::CompareSwap, Width::Four, 7, 0)).unwrap();
@@ -52,7 +52,7 @@ fn conversation() -> Vec<(bool, Vec<u8>)> {
 
 #[test]
 fn the_frames_of_an_exchange_are_unchanged() {
-    let lines: Vec<String> = conversation()
+    let lines: Vec<String> = exchanged_frames()
         .iter()
         .map(|(forward, bytes)| {
             let (from, to, arrow) = if *forward { (0, 1, "->") } else { (1, 0, "<-") };
@@ -68,7 +68,7 @@ fn the_frames_of_an_exchange_are_unchanged() {
 fn the_golden_frames_are_unchanged() {
     let mut first = BTreeMap::new();
     for (forward, bytes) in
-        conversation().into_iter().filter(|(forward, bytes)| *forward && bytes.len() < 400)
+        exchanged_frames().into_iter().filter(|(forward, bytes)| *forward && bytes.len() < 400)
     {
         assert!(forward);
         first.entry(bytes[layout::VERSION_KIND] & 15).or_insert(bytes);
@@ -114,7 +114,7 @@ fn digest_of(reports: impl IntoIterator<Item = (u64, u64, u64)>) -> u32 {
 #[test]
 fn a_heartbeat_has_the_digest_that_the_page_defines() {
     let (mut newest, mut digests) = (BTreeMap::new(), Vec::new());
-    for (forward, bytes) in conversation() {
+    for (forward, bytes) in exchanged_frames() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
         let body = frame.body();
         if frame.link.kind == FrameKind::Report {
@@ -137,7 +137,7 @@ fn a_heartbeat_has_the_digest_that_the_page_defines() {
 #[test]
 fn each_operation_has_the_class_that_the_page_defines() {
     let mut seen = std::collections::BTreeSet::new();
-    for (forward, bytes) in conversation() {
+    for (forward, bytes) in exchanged_frames() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
         if frame.link.kind != FrameKind::Data {
             continue;
@@ -168,7 +168,7 @@ fn each_operation_has_the_class_that_the_page_defines() {
 #[test]
 fn an_acknowledgement_frame_has_no_number_and_no_padding_of_its_bitmap() {
     let (mut frames, mut bitmaps) = (0, 0);
-    for (forward, bytes) in conversation() {
+    for (forward, bytes) in exchanged_frames() {
         let frame = parse(&bytes, u16::from(!forward), u16::from(forward)).expect("our own frames parse");
         if frame.link.kind != FrameKind::Ack {
             continue;
@@ -252,7 +252,7 @@ fn text_of(folder: &Path) -> String {
 #[test]
 fn every_numbered_sentence_is_cited_by_code_and_by_a_test() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let law = std::fs::read_to_string(root.join("../../docs/wire-format.md")).expect("the law");
+    let specification = std::fs::read_to_string(root.join("../../docs/wire-format.md")).expect("the law");
     let (mut code, mut tests) = (text_of(&root.join("src")), text_of(&root.join("tests")));
     // Messages between supervisors belong to the runtime. Its tests are beside its code.
     let messages = text_of(&root.join("../runtime/src/supervisor/hosts"));
@@ -262,7 +262,8 @@ fn every_numbered_sentence_is_cited_by_code_and_by_a_test() {
         tests.push_str(&beside);
     }
     let number = |start: &str| start.split_once("**").and_then(|(number, _)| number.parse::<u32>().ok());
-    let numbers: Vec<_> = law.split("* **W-").skip(1).map(|start| number(start).expect(start)).collect();
+    let numbers: Vec<_> =
+        specification.split("* **W-").skip(1).map(|start| number(start).expect(start)).collect();
     assert!(numbers.len() >= 23, "{numbers:?}");
     let distinct: std::collections::BTreeSet<_> = numbers.iter().collect();
     assert_eq!(distinct.len(), numbers.len(), "a number has one sentence: {numbers:?}");

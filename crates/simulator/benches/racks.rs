@@ -75,8 +75,8 @@ struct Rack {
 
 impl Rack {
     fn up(case: &Case) -> Self {
-        let said = |name, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
-        let (payload, llr) = (said("RACKLOOM_PAYLOAD", "full"), said("RACKLOOM_LLR", "off"));
+        let setting = |name, otherwise: &str| std::env::var(name).unwrap_or_else(|_| otherwise.to_owned());
+        let (payload, llr) = (setting("RACKLOOM_PAYLOAD", "full"), setting("RACKLOOM_LLR", "off"));
         let rack = format!(
             "name: bench\nshape: {{{}: {{nodes: {}}}}}\nlink: {{rate: 400Gbit/s, llr: {llr}}}\npayload: {payload}\njob: none\n",
             case.shape, case.nodes

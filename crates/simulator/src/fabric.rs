@@ -18,23 +18,23 @@ use crate::ids::FrameId;
 use crate::link::{Channel, LinkStatistics};
 use crate::payload::{Payload, PayloadTable};
 use crate::queue::{EventQueue, QueuedEvent};
-use crate::trace::{Fate, Trace};
+use crate::trace::{FrameOutcome, Trace};
 
-/// Minimum number of events between two calls of `tidy`.
-const TIDY_INTERVAL_EVENTS_MIN: u64 = 1 << 14;
+/// Minimum number of events between two calls of `trim`.
+const TRIM_INTERVAL_EVENTS_MIN: u64 = 1 << 14;
 
 /// Called for every frame that a member commits, before faults are applied: time, edge of the graph, direction,
 /// and bytes of the frame.
 pub type FrameHook = Box<dyn FnMut(Instant, u16, Direction, &[u8])>;
 
-/// Observer of the fate of every frame, for captures.
-pub trait FrameWitness {
+/// Observer of the outcome of every frame, for captures.
+pub trait FrameObserver {
     /// Called when a member has sent a frame. `frame` is as it leaves, with its flipped bit if `verdict` flips one.
     fn sent(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], verdict: &Verdict);
     /// Called when a frame that went in this direction has arrived and its receiver has not used it.
     fn not_used(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: DropReason);
     /// Called when a frame that went in this direction was lost for another reason than its verdict.
-    fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], why: &str);
+    fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: &str);
 }
 
 /// All links, with the frames in flight on them.
@@ -45,7 +45,7 @@ pub(crate) struct Fabric {
     payload_table: Rc<PayloadTable>,
     channels: Vec<Channel>,
     hook: Option<FrameHook>,
-    witness: Option<Box<dyn FrameWitness>>,
+    observer: Option<Box<dyn FrameObserver>>,
     /// Shortest time in which a frame can get from one member to another, in nanoseconds.
     shortest_ns: u64,
     /// True if frames may wait on a link for others to overtake them.
@@ -59,7 +59,7 @@ impl Fabric {
         has_checks: bool,
         crossing: ForwardingPlan,
         seed: u64,
-        room_bytes: usize,
+        buffer_bytes: usize,
         payload_table: Rc<PayloadTable>,
     ) -> Self {
         payload_table.is_watched.set(links.iter().any(|link| link.profile.corrupt > 0.0));
@@ -79,16 +79,16 @@ impl Fabric {
             shortest_ns: shortest_ps / 1_000,
             has_holds: links.iter().any(|link| link.profile.reorder > 0.0),
             queue: EventQueue::default(),
-            frames: FrameSlab::new(room_bytes, Rc::clone(&payload_table)),
+            frames: FrameSlab::new(buffer_bytes, Rc::clone(&payload_table)),
             payload_table,
             trace: Trace::default(),
             channels,
             hook: None,
-            witness: None,
+            observer: None,
         }
     }
 
-    /// Keeps the frame in the channel's room once it leaves, beside `others` kept frames.
+    /// Keeps the frame in the write slot of the channel once it leaves, beside `others` kept frames.
     pub(crate) fn keep(&mut self, id: ChannelId, others: usize) {
         self.forget_kept(id, others);
         self.channels[id.index()].keeps_next = true;
@@ -104,27 +104,27 @@ impl Fabric {
         }
     }
 
-    /// Puts a kept frame into the channel's room.
-    pub(crate) fn recall(&mut self, id: ChannelId, behind: usize) {
+    /// Puts a kept frame into the write slot of the channel.
+    pub(crate) fn load_kept(&mut self, id: ChannelId, behind: usize) {
         let channel = &self.channels[id.index()];
         let kept_index = channel.kept.len().checked_sub(behind + 1);
-        if let (Some(room), Some((kept, length))) =
-            (channel.room, kept_index.and_then(|kept_index| channel.kept.get(kept_index)))
+        if let (Some(write_slot), Some((kept, length))) =
+            (channel.write_slot, kept_index.and_then(|kept_index| channel.kept.get(kept_index)))
         {
-            self.frames.recall(*kept, room, usize::from(*length));
+            self.frames.load_kept(*kept, write_slot, usize::from(*length));
         }
     }
 
     /// Gives up memory that is not needed any more. Call it between polls. Returns the number of events after which
     /// the next call is useful.
-    pub(crate) fn tidy(&mut self) -> u64 {
+    pub(crate) fn trim(&mut self) -> u64 {
         // Rooms that senders requested and did not write to.
-        for room in self.channels.iter_mut().filter_map(|channel| channel.room.take()) {
-            self.frames.release(room);
+        for write_slot in self.channels.iter_mut().filter_map(|channel| channel.write_slot.take()) {
+            self.frames.release(write_slot);
         }
-        self.frames.tidy();
-        self.queue.tidy();
-        TIDY_INTERVAL_EVENTS_MIN.max(4 * self.frames.len() as u64)
+        self.frames.trim();
+        self.queue.trim();
+        TRIM_INTERVAL_EVENTS_MIN.max(4 * self.frames.len() as u64)
     }
 
     /// Stores complete frames from now on: a reader or a fault needs frames in flight with all their bytes.
@@ -137,39 +137,43 @@ impl Fabric {
         self.hook = Some(hook);
     }
 
-    pub(crate) fn set_witness(&mut self, witness: Box<dyn FrameWitness>) {
-        // Frames stay as short as without a witness, so that the hash of the run is the same. The witness is shown the lent bytes.
-        self.payload_table.is_witnessed.set(true);
-        self.witness = Some(witness);
+    pub(crate) fn set_observer(&mut self, observer: Box<dyn FrameObserver>) {
+        // Frames stay as short as without an observer, so that the hash of the run is the same. The observer is shown the referenced bytes.
+        self.payload_table.is_observed.set(true);
+        self.observer = Some(observer);
     }
 
     /// Returns for how long the actions of a member cannot affect another member, in nanoseconds; 0 if an observer
     /// needs all events in order, or if the path of a frame is not fixed when it leaves.
     pub(crate) const fn lookahead_ns(&self) -> u64 {
-        if self.hook.is_some() || self.witness.is_some() || self.has_holds { 0 } else { self.shortest_ns }
+        if self.hook.is_some() || self.observer.is_some() || self.has_holds { 0 } else { self.shortest_ns }
     }
 
     /// Removes the observers of frames.
-    pub(crate) fn dismiss_witness(&mut self) {
-        self.payload_table.is_witnessed.set(false);
-        self.witness = None;
+    pub(crate) fn remove_observer(&mut self) {
+        self.payload_table.is_observed.set(false);
+        self.observer = None;
     }
 
-    pub(crate) const fn has_witness(&self) -> bool {
-        self.witness.is_some()
+    pub(crate) const fn has_observer(&self) -> bool {
+        self.observer.is_some()
     }
 
     /// Counts a frame that was delivered to a member and that the member did not use.
     pub(crate) fn not_used(&mut self, now: Instant, frame: FrameId, reason: DropReason) {
-        self.testify(frame, |witness, edge, direction, bytes| {
-            witness.not_used(now, edge, direction, bytes, reason);
+        self.notify_observer(frame, |observer, edge, direction, bytes| {
+            observer.not_used(now, edge, direction, bytes, reason);
         });
     }
 
-    fn testify(&mut self, frame: FrameId, what: impl FnOnce(&mut dyn FrameWitness, u16, Direction, &[u8])) {
-        if let Some(witness) = &mut self.witness {
+    fn notify_observer(
+        &mut self,
+        frame: FrameId,
+        what: impl FnOnce(&mut dyn FrameObserver, u16, Direction, &[u8]),
+    ) {
+        if let Some(observer) = &mut self.observer {
             let (id, _) = self.frames.carrier(frame);
-            what(&mut **witness, id.edge(), id.direction(), self.frames.shown(frame));
+            what(&mut **observer, id.edge(), id.direction(), self.frames.shown(frame));
         }
     }
 
@@ -186,8 +190,8 @@ impl Fabric {
         self.channels.iter().map(|channel| &channel.statistics)
     }
 
-    /// Returns the room in which the sender may write its next frame. If the channel is busy, schedules its opening.
-    pub(crate) fn room(&mut self, now: Instant, id: ChannelId) -> Option<FrameId> {
+    /// Returns the frame in which the sender may write its next frame. If the channel is busy, schedules its opening.
+    pub(crate) fn write_slot(&mut self, now: Instant, id: ChannelId) -> Option<FrameId> {
         let channel = self.channels.get_mut(id.index())?;
         let opens_at = channel.opens_at();
         if opens_at > now {
@@ -197,20 +201,20 @@ impl Fabric {
             }
             return None;
         }
-        Some(*channel.room.get_or_insert_with(|| self.frames.take(id)))
+        Some(*channel.write_slot.get_or_insert_with(|| self.frames.take(id)))
     }
 
-    /// Puts the frame in the channel's room on the wire.
+    /// Puts the frame in the write slot of the channel on the wire.
     pub(crate) fn commit(&mut self, now: Instant, id: ChannelId, length: usize) {
         let channel = &mut self.channels[id.index()];
-        let Some(room) = channel.room.take() else { return };
-        let bytes = self.frames.draft(room, length);
+        let Some(write_slot) = channel.write_slot.take() else { return };
+        let bytes = self.frames.draft(write_slot, length);
         if let Some(hook) = &mut self.hook {
             hook(now, id.edge(), id.direction(), bytes);
         }
         let arrival = channel.transmit(now, bytes);
         let verdict = channel.judge(bytes);
-        let frame = self.frames.seal(room, length, channel.incarnation);
+        let frame = self.frames.seal(write_slot, length, channel.incarnation);
         if std::mem::take(&mut channel.keeps_next) {
             let is_damaged = verdict.corrupt_bit.is_some();
             let kept = if is_damaged { self.frames.keep_copy(frame) } else { self.frames.keep(frame) };
@@ -220,11 +224,11 @@ impl Fabric {
             self.frames.flip_bit(frame, bit);
             channel.statistics.frames_corrupted += 1;
         }
-        self.testify(frame, |witness, edge, direction, bytes| {
-            witness.sent(now, edge, direction, bytes, &verdict);
+        self.notify_observer(frame, |observer, edge, direction, bytes| {
+            observer.sent(now, edge, direction, bytes, &verdict);
         });
         if verdict.drop {
-            self.lose(now, frame, Fate::Lost);
+            self.lose(now, frame, FrameOutcome::Lost);
         } else {
             self.send(frame, arrival, verdict);
         }
@@ -281,21 +285,22 @@ impl Fabric {
         if channel.incarnation == incarnation {
             return Some((channel.receiver, channel.receiver_port));
         }
-        self.lose(now, frame, Fate::CutOff);
+        self.lose(now, frame, FrameOutcome::CutOff);
         None
     }
 
     /// Records that a frame does not reach its receiver.
-    pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, fate: Fate) {
+    pub(crate) fn lose(&mut self, now: Instant, frame: FrameId, outcome: FrameOutcome) {
         let (id, _) = self.frames.carrier(frame);
         let statistics = &mut self.channels[id.index()].statistics;
         statistics.frames_dropped += 1;
         // Each end counts in its own order.
-        let number = if fate == Fate::Lost { statistics.frames_sent } else { statistics.frames_delivered };
-        self.trace.frame(now, id, (fate, number), self.frames.traced(frame));
-        if let Some(why) = fate.beyond_verdict() {
-            self.testify(frame, |witness, edge, direction, bytes| {
-                witness.lost(now, edge, direction, bytes, why);
+        let number =
+            if outcome == FrameOutcome::Lost { statistics.frames_sent } else { statistics.frames_delivered };
+        self.trace.frame(now, id, (outcome, number), self.frames.traced(frame));
+        if let Some(reason) = outcome.beyond_verdict() {
+            self.notify_observer(frame, |observer, edge, direction, bytes| {
+                observer.lost(now, edge, direction, bytes, reason);
             });
         }
         self.frames.release(frame);
@@ -306,14 +311,19 @@ impl Fabric {
         let (id, _) = self.frames.carrier(frame);
         let statistics = &mut self.channels[id.index()].statistics;
         statistics.frames_delivered += 1;
-        self.trace.frame(now, id, (Fate::Delivered, statistics.frames_delivered), self.frames.traced(frame));
+        self.trace.frame(
+            now,
+            id,
+            (FrameOutcome::Delivered, statistics.frames_delivered),
+            self.frames.traced(frame),
+        );
         self.frames.full(frame)
     }
 
-    /// Sets the bytes that the frame in the channel's room borrows from its sender's memory.
+    /// Sets the bytes that the frame in the write slot of the channel borrows from its sender's memory.
     pub(crate) fn load(&mut self, id: ChannelId, payload: Payload, is_whole: bool) {
-        if let Some(room) = self.channel(id).room {
-            self.frames.load(room, payload, is_whole || self.payload_table.is_watched.get());
+        if let Some(write_slot) = self.channel(id).write_slot {
+            self.frames.load(write_slot, payload, is_whole || self.payload_table.is_watched.get());
         }
     }
 

@@ -1,23 +1,23 @@
-//! The bytes of all frames that exist, in rooms that are used again.
+//! The bytes of all frames that exist, in buffers that are used again.
 //!
-//! A room is big enough for the largest frame of the rack. It is taken when a sender requests a slot of its device,
+//! A buffer is big enough for the largest frame of the rack. It is taken when a sender requests a slot of its device,
 //! travels by number, is held by the receiver, and is free again when the receiver releases it. Once the rack
-//! is warm no frame costs an allocation. The last room freed is the first taken, so that its lines are in cache.
+//! is warm no frame costs an allocation. The last buffer freed is the first taken, so that its lines are in cache.
 //!
-//! Rooms that were unused for a while are given up (`tidy`): a rack that comes up needs a hundred times as many as one at rest.
+//! Rooms that were unused for a while are given up (`trim`): a rack that comes up needs a hundred times as many as one at rest.
 //!
 //! Most frames are small, and a large mesh that comes up has a million of them in flight: a finished frame moves into
-//! the smallest kind of room that holds it, and the large room goes to the next sender at once.
+//! the smallest kind of buffer that holds it, and the large buffer goes to the next sender at once.
 //!
 //! A large body is hashed once: the result is passed along when a frame is handed over to the next hop. A
-//! payload that its sender's memory lends ([`crate::payload`]) has no bytes here (`short`).
+//! payload that its sender's memory references ([`crate::payload`]) has no bytes here (`short`).
 //!
-//! The fabric decides which member may use a room; this file only stores that.
+//! The fabric decides which member may use a buffer; this file only stores that.
 
 mod blank;
 mod kept;
 mod short;
-mod tidy;
+mod trim;
 
 use std::rc::Rc;
 
@@ -30,9 +30,9 @@ use crate::trace::Traced;
 
 /// For acknowledgements, heartbeats and single operations; and for a few packed operations and the link reports of a
 /// member with 128 ports. Larger frames stay where they were written.
-const SMALL_ROOMS_BYTES: [usize; 2] = [128, 768];
-/// The kind of room in which senders write.
-const LARGE: usize = SMALL_ROOMS_BYTES.len();
+const SMALL_BUFFERS_BYTES: [usize; 2] = [128, 768];
+/// The kind of buffer in which senders write.
+const LARGE: usize = SMALL_BUFFERS_BYTES.len();
 
 /// Hops write into this part of a frame; what follows stays as it is from end to end.
 const HEAD_BYTES: usize = 64;
@@ -44,9 +44,9 @@ const SHORT_BYTES_MAX: usize = 192;
 #[derive(Debug)]
 #[repr(align(64))]
 struct Frame {
-    room: Box<[u8]>,
+    buffer: Box<[u8]>,
     length: u16,
-    /// Number of bytes in the room; less than the length if the payload is left out.
+    /// Number of bytes in the buffer; less than the length if the payload is left out.
     stored: u16,
     channel: ChannelId,
     /// Incarnation of the channel that carries the frame; a cut begins a new one.
@@ -64,7 +64,7 @@ struct Frame {
 
 impl Frame {
     fn stored(&self) -> &[u8] {
-        &self.room[..usize::from(self.stored)]
+        &self.buffer[..usize::from(self.stored)]
     }
 
     const fn is_short(&self) -> bool {
@@ -84,38 +84,38 @@ struct Body {
 #[derive(Debug)]
 pub(crate) struct FrameSlab {
     frames: Vec<Frame>,
-    /// Free frames by kind of room; the last one freed is at the end.
+    /// Free frames by kind of buffer; the last one freed is at the end.
     free: [Vec<u32>; LARGE + 1],
-    /// By kind of room: the number of rooms that were not taken since the last call of `tidy`.
+    /// By kind of buffer: the number of buffers that were not taken since the last call of `trim`.
     unused: [usize; LARGE + 1],
-    /// Frames whose room was given up.
+    /// Frames whose buffer was given up.
     bare: Vec<u32>,
-    large_room_bytes: usize,
+    large_buffer_bytes: usize,
     payload_table: Rc<PayloadTable>,
     alive: usize,
     alive_max: usize,
     blank: Blank,
-    /// Bytes of the frame that was last shown to a witness.
+    /// Bytes of the frame that was last shown to an observer.
     shown: Vec<u8>,
 }
 
 impl FrameSlab {
-    pub(crate) fn new(large_room_bytes: usize, payload_table: Rc<PayloadTable>) -> Self {
+    pub(crate) fn new(large_buffer_bytes: usize, payload_table: Rc<PayloadTable>) -> Self {
         Self {
             frames: Vec::new(),
             free: Default::default(),
             unused: Default::default(),
             bare: Vec::new(),
-            large_room_bytes,
+            large_buffer_bytes,
             payload_table,
             alive: 0,
             alive_max: 0,
-            blank: Blank::new(large_room_bytes),
+            blank: Blank::new(large_buffer_bytes),
             shown: Vec::new(),
         }
     }
 
-    /// Takes a room for a frame of `channel` of any size. The room holds bytes of earlier frames.
+    /// Takes a buffer for a frame of `channel` of any size. The buffer holds bytes of earlier frames.
     pub(crate) fn take(&mut self, channel: ChannelId) -> FrameId {
         self.take_kind(LARGE, channel)
     }
@@ -131,12 +131,12 @@ impl FrameSlab {
         self.make(kind, channel)
     }
 
-    /// Makes a frame with a new room.
+    /// Makes a frame with a new buffer.
     #[cold]
     fn make(&mut self, kind: usize, channel: ChannelId) -> FrameId {
-        let bytes = SMALL_ROOMS_BYTES.get(kind).map_or(self.large_room_bytes, |bytes| *bytes);
+        let bytes = SMALL_BUFFERS_BYTES.get(kind).map_or(self.large_buffer_bytes, |bytes| *bytes);
         let frame = Frame {
-            room: vec![0; bytes].into_boxed_slice(),
+            buffer: vec![0; bytes].into_boxed_slice(),
             length: 0,
             stored: 0,
             channel,
@@ -156,26 +156,28 @@ impl FrameSlab {
         FrameId(self.frames.len() as u32 - 1)
     }
 
-    /// Returns the smallest kind of room that holds so many bytes.
+    /// Returns the smallest kind of buffer that holds so many bytes.
     fn kind_for(&self, bytes: usize) -> usize {
-        let small = SMALL_ROOMS_BYTES.iter().position(|room| bytes <= *room && *room < self.large_room_bytes);
+        let small = SMALL_BUFFERS_BYTES
+            .iter()
+            .position(|buffer| bytes <= *buffer && *buffer < self.large_buffer_bytes);
         small.unwrap_or(LARGE)
     }
 
-    /// Returns the whole room, to be written.
-    pub(crate) fn room_mut(&mut self, id: FrameId) -> &mut [u8] {
-        &mut self.frames[id.index()].room
+    /// Returns the whole buffer, to be written.
+    pub(crate) fn buffer_mut(&mut self, id: FrameId) -> &mut [u8] {
+        &mut self.frames[id.index()].buffer
     }
 
     /// Returns the frame that is being written, at its future length.
     pub(crate) fn draft(&self, id: FrameId, length: usize) -> &[u8] {
-        let room = &self.frames[id.index()].room;
-        &room[..length.min(room.len())]
+        let buffer = &self.frames[id.index()].buffer;
+        &buffer[..length.min(buffer.len())]
     }
 
     /// Finishes a written frame: fixes its length and the incarnation of the channel that carries it. Its number may change.
     pub(crate) fn seal(&mut self, written: FrameId, length: usize, channel_incarnation: u32) -> FrameId {
-        let length = length.min(self.large_room_bytes);
+        let length = length.min(self.large_buffer_bytes);
         let left_out = self.left_out(written);
         let stored = length - left_out.len();
         let kind = self.kind_for(stored);
@@ -185,8 +187,8 @@ impl FrameSlab {
             self.shorten(written, id, left_out, length);
             self.release(written);
         } else if !left_out.is_empty() {
-            // The rest of the frame is too large for a small room. The payload's range holds bytes of earlier frames.
-            self.frames[id.index()].room[left_out].fill(0);
+            // The rest of the frame is too large for a small buffer. The payload's range holds bytes of earlier frames.
+            self.frames[id.index()].buffer[left_out].fill(0);
         }
         let frame = &mut self.frames[id.index()];
         frame.stored = if kind == LARGE { length as u16 } else { stored as u16 };
@@ -204,7 +206,7 @@ impl FrameSlab {
         if usize::from(frame.stored) <= SHORT_BYTES_MAX {
             return 0;
         }
-        let bytes = &frame.room[HEAD_BYTES..usize::from(frame.stored)];
+        let bytes = &frame.buffer[HEAD_BYTES..usize::from(frame.stored)];
         if frame.body.end != frame.stored {
             frame.body = Body { end: frame.stored, hash: crc64_nvme(bytes) };
         }
@@ -240,13 +242,13 @@ impl FrameSlab {
     pub(crate) fn flip_bit(&mut self, id: FrameId, bit: u32) {
         let frame = &mut self.frames[id.index()];
         let stored = usize::from(frame.stored);
-        if let Some(byte) = frame.room[..stored].get_mut(bit as usize / 8) {
+        if let Some(byte) = frame.buffer[..stored].get_mut(bit as usize / 8) {
             *byte ^= 1 << (bit % 8);
             frame.body = Body::default();
         }
     }
 
-    /// Moves everything from `at` on to the same offset in another frame's room. The first frame then holds undefined bytes and
+    /// Moves everything from `at` on to the same offset in another frame's buffer. The first frame then holds undefined bytes and
     /// must not be read, unless it is kept.
     pub(crate) fn hand_over(&mut self, from: FrameId, to: FrameId, at: usize, length: usize) {
         let Ok([source, target]) = self.frames.get_disjoint_mut([from.index(), to.index()]) else { return };
@@ -262,18 +264,18 @@ impl FrameSlab {
         if source.is_short() {
             let (end, missing) = (target.payload.end(), usize::from(source.length - source.stored));
             let head = end - missing;
-            target.room[at..head].copy_from_slice(&source.room[at..head]);
+            target.buffer[at..head].copy_from_slice(&source.buffer[at..head]);
             if self.payload_table.is_summed.get() || self.payload_table.is_watched.get() {
-                target.room[head..end].fill(0);
+                target.buffer[head..end].fill(0);
             }
-            let tail = &source.room[head..usize::from(source.stored)];
-            target.room[end..end + tail.len()].copy_from_slice(tail);
-        } else if !source.is_kept && source.room.len() == target.room.len() && length > at {
-            // A large frame: its few new bytes move into its room, and the two frames swap rooms.
-            source.room[..at].copy_from_slice(&target.room[..at]);
-            std::mem::swap(&mut source.room, &mut target.room);
+            let tail = &source.buffer[head..usize::from(source.stored)];
+            target.buffer[end..end + tail.len()].copy_from_slice(tail);
+        } else if !source.is_kept && source.buffer.len() == target.buffer.len() && length > at {
+            // A large frame: its few new bytes move into its buffer, and the two frames swap buffers.
+            source.buffer[..at].copy_from_slice(&target.buffer[..at]);
+            std::mem::swap(&mut source.buffer, &mut target.buffer);
         } else {
-            target.room[at..at + length].copy_from_slice(&source.room[at..at + length]);
+            target.buffer[at..at + length].copy_from_slice(&source.buffer[at..at + length]);
         }
     }
 
@@ -289,7 +291,7 @@ impl FrameSlab {
         let copy = self.take_kind(usize::from(frame.kind), frame.channel);
         if let Ok([frame, copy]) = self.frames.get_disjoint_mut([id.index(), copy.index()]) {
             let stored = usize::from(frame.stored);
-            copy.room[..stored].copy_from_slice(&frame.room[..stored]);
+            copy.buffer[..stored].copy_from_slice(&frame.buffer[..stored]);
             (copy.length, copy.stored, copy.channel_incarnation) =
                 (frame.length, frame.stored, frame.channel_incarnation);
             (copy.payload, copy.body) = (frame.payload, frame.body);
@@ -298,7 +300,7 @@ impl FrameSlab {
         copy
     }
 
-    /// Ends the flight of a frame. Its room is freed unless the frame is kept. Releasing a free frame has no effect.
+    /// Ends the flight of a frame. Its buffer is freed unless the frame is kept. Releasing a free frame has no effect.
     pub(crate) fn release(&mut self, id: FrameId) {
         let Some(frame) = self.frames.get_mut(id.index()) else { return };
         if frame.is_free || frame.is_over {
@@ -337,12 +339,12 @@ mod tests {
 
     const CHANNEL: ChannelId = ChannelId(3);
 
-    fn slab(large_room_bytes: usize) -> FrameSlab {
-        FrameSlab::new(large_room_bytes, Rc::new(PayloadTable::new(PayloadMode::Full, 1)))
+    fn slab(large_buffer_bytes: usize) -> FrameSlab {
+        FrameSlab::new(large_buffer_bytes, Rc::new(PayloadTable::new(PayloadMode::Full, 1)))
     }
 
     #[test]
-    fn rooms_are_reused_and_never_shared() {
+    fn buffers_are_reused_and_never_shared() {
         let mut frames = slab(128);
         let first = frames.take(CHANNEL);
         let second = frames.take(CHANNEL);
@@ -355,10 +357,10 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_has_the_bytes_and_a_room_of_its_own() {
+    fn a_duplicate_has_the_same_bytes_in_a_buffer_of_its_own() {
         let mut frames = slab(64);
         let frame = frames.take(CHANNEL);
-        frames.room_mut(frame)[..4].copy_from_slice(&[1, 2, 3, 4]);
+        frames.buffer_mut(frame)[..4].copy_from_slice(&[1, 2, 3, 4]);
         let frame = frames.seal(frame, 4, 9);
         let copy = frames.duplicate(frame);
         frames.flip_bit(frame, 8);
@@ -369,15 +371,15 @@ mod tests {
 
     #[test]
     fn a_frame_that_is_handed_over_has_its_new_head_and_its_old_body() {
-        for room in [64, 4_096] {
-            let mut frames = slab(room);
+        for buffer in [64, 4_096] {
+            let mut frames = slab(buffer);
             let old = frames.take(CHANNEL);
-            frames.room_mut(old)[..8].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
+            frames.buffer_mut(old)[..8].copy_from_slice(&[1, 2, 3, 4, 5, 6, 7, 8]);
             let old = frames.seal(old, 8, 0);
             let new = frames.take(CHANNEL);
-            frames.room_mut(new)[..2].copy_from_slice(&[9, 9]);
+            frames.buffer_mut(new)[..2].copy_from_slice(&[9, 9]);
             frames.hand_over(old, new, 2, 6);
-            assert_eq!(frames.room_mut(new).len(), room);
+            assert_eq!(frames.buffer_mut(new).len(), buffer);
             let new = frames.seal(new, 8, 0);
             frames.release(old);
             assert_eq!(frames.bytes(new), [9, 9, 3, 4, 5, 6, 7, 8]);
@@ -390,7 +392,7 @@ mod tests {
         let whole: Vec<u8> = (0..4_000).map(|at| at as u8).collect();
         let expected = crc64_nvme(&whole[HEAD_BYTES..]);
         let old = frames.take(CHANNEL);
-        frames.room_mut(old)[..4_000].copy_from_slice(&whole);
+        frames.buffer_mut(old)[..4_000].copy_from_slice(&whole);
         let old = frames.seal(old, 4_000, 0);
         assert_eq!(frames.body_hash(old), expected);
         let new = frames.take(CHANNEL);
@@ -402,7 +404,7 @@ mod tests {
         frames.flip_bit(new, 8 * 3_000);
         assert_eq!(frames.body_hash(new), expected);
 
-        // A longer frame, a reused room, and a frame without a body are distinguished from it.
+        // A longer frame, a reused buffer, and a frame without a body are distinguished from it.
         let longer = frames.take(CHANNEL);
         frames.hand_over(new, longer, 46, 4_000 - 46);
         let longer = frames.seal(longer, 4_001, 0);
@@ -410,7 +412,7 @@ mod tests {
         frames.release(longer);
         let again = frames.take(CHANNEL);
         assert_eq!(again, longer);
-        frames.room_mut(again)[3_999] = 77;
+        frames.buffer_mut(again)[3_999] = 77;
         let again = frames.seal(again, 4_000, 0);
         assert_ne!(frames.body_hash(again), expected);
         let short = frames.take(CHANNEL);
@@ -419,16 +421,16 @@ mod tests {
     }
 
     #[test]
-    fn small_frames_leave_the_large_room_to_the_next() {
+    fn small_frames_release_the_large_buffer() {
         let mut frames = slab(4_096);
-        for (length, room) in [(1, 128), (128, 128), (129, 768), (768, 768), (769, 4_096), (4_096, 4_096)] {
+        for (length, buffer) in [(1, 128), (128, 128), (129, 768), (768, 768), (769, 4_096), (4_096, 4_096)] {
             let written = frames.take(CHANNEL);
-            frames.room_mut(written)[length - 1] = 77;
+            frames.buffer_mut(written)[length - 1] = 77;
             let frame = frames.seal(written, length, 1);
             assert_eq!((frames.bytes(frame).len(), frames.bytes(frame)[length - 1]), (length, 77));
-            assert_eq!(frames.room_mut(frame).len(), room);
+            assert_eq!(frames.buffer_mut(frame).len(), buffer);
         }
-        // Two of each kind; all large frames were written in the same room until one stayed in it.
+        // Two of each kind; all large frames were written in the same buffer until one stayed in it.
         assert_eq!((frames.frames.len(), frames.alive_max()), (6, 6));
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! A member keeps a record per number that it has ever seen, as it would for the slots of its device. So the numbers are the
 //! member's own and small, the last one given back is the first to be given out, and the member's records do not grow
-//! with the frames that are in flight elsewhere. Rooms of busier times are given up (`tidy`): a rack that comes up gives each
+//! with the frames that are in flight elsewhere. Rooms of busier times are given up (`trim`): a rack that comes up gives each
 //! of its members as many frames at once as it has members, and never again.
 
 use rackloom_protocol::LeaseId;
 
 use crate::ids::FrameId;
 
-/// Number of entries for which room is kept.
+/// Number of entries for which memory is kept.
 const KEPT: usize = 64;
 
 /// The leases of one member.
@@ -43,8 +43,8 @@ impl Leases {
         Some(frame)
     }
 
-    /// Gives up room that a busier time has left. A member that holds no frame begins anew.
-    pub(crate) fn tidy(&mut self) {
+    /// Frees memory that a busier time has left. A member that holds no frame begins anew.
+    pub(crate) fn trim(&mut self) {
         if self.free.len() == self.frames.len() && self.frames.len() > KEPT {
             *self = Self::default();
         }
@@ -76,13 +76,13 @@ mod tests {
     }
 
     #[test]
-    fn room_is_given_up_when_nothing_is_held() {
+    fn memory_is_freed_when_nothing_is_held() {
         let mut leases = Leases::default();
         let held: Vec<_> = (0..1_000).map(|frame| leases.give(FrameId(frame))).collect();
         held[1..].iter().for_each(|lease| assert!(leases.take_back(*lease).is_some()));
-        leases.tidy();
+        leases.trim();
         assert_eq!(leases.take_back(held[0]), Some(FrameId(0)), "what is held stays");
-        leases.tidy();
+        leases.trim();
         assert_eq!((leases.frames.capacity(), leases.free.capacity()), (0, 0));
     }
 }

@@ -77,7 +77,7 @@ struct Held {
 
 /// Changes that a test or a fault script has made to a channel.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Tampering {
+pub(crate) struct LinkFaults {
     /// True if the cable is cut.
     pub(crate) cut: bool,
     /// True if every frame committed from now on is lost.
@@ -93,14 +93,14 @@ pub(crate) struct Channel {
     pub(crate) receiver: NodeId,
     pub(crate) receiver_port: PortId,
     /// Frame that the sender is writing.
-    pub(crate) room: Option<FrameId>,
+    pub(crate) write_slot: Option<FrameId>,
     /// Frames that the sender may have to send again, and their lengths; the oldest first.
     pub(crate) kept: VecDeque<(FrameId, u16)>,
     /// True if the next frame that leaves is one of those.
     pub(crate) keeps_next: bool,
     /// True if the sender found the channel busy and is polled when it opens.
     pub(crate) opening_awaited: bool,
-    pub(crate) tampering: Tampering,
+    pub(crate) link_faults: LinkFaults,
     pub(crate) statistics: LinkStatistics,
     /// Incarnation of the channel. Every cut begins a new one, so that frames that were in flight are recognised as lost.
     pub(crate) incarnation: u32,
@@ -147,11 +147,11 @@ impl Channel {
             sender,
             receiver: receiver.0,
             receiver_port: receiver.1,
-            room: None,
+            write_slot: None,
             kept: VecDeque::new(),
             keeps_next: false,
             opening_awaited: false,
-            tampering: Tampering::default(),
+            link_faults: LinkFaults::default(),
             statistics: LinkStatistics::default(),
             incarnation: 0,
             rate_bits_per_s: profile.rate_bits_per_s,
@@ -242,8 +242,8 @@ impl Channel {
             return (self.busy_until_ps, 0);
         };
         let end = |at| frame.get(at..at + 2).map(|bytes| NodeId(u16::from_le_bytes([bytes[0], bytes[1]])));
-        let goes_on = end(DESTINATION).is_some_and(|destination| destination != self.receiver);
-        let cuts_through = goes_on && crossing.cuts_through;
+        let is_forwarded = end(DESTINATION).is_some_and(|destination| destination != self.receiver);
+        let cuts_through = is_forwarded && crossing.cuts_through;
         let seen_ps = if cuts_through { start_ps } else { self.busy_until_ps };
         let was_passed_on = end(SOURCE).is_some_and(|source| source != self.sender);
         (seen_ps, if was_passed_on { crossing.latency_ps } else { 0 })
@@ -269,10 +269,10 @@ impl Channel {
     pub(crate) fn judge(&mut self, frame: &[u8]) -> Verdict {
         let is_data = is_data(frame);
         let mut verdict = self.judge.as_mut().map_or_else(Verdict::default, |judge| judge.judge_frame(frame));
-        verdict.drop |= self.tampering.cut || self.tampering.drop_all;
-        if is_data && self.tampering.drop_data_frame > 0 {
-            self.tampering.drop_data_frame -= 1;
-            verdict.drop |= self.tampering.drop_data_frame == 0;
+        verdict.drop |= self.link_faults.cut || self.link_faults.drop_all;
+        if is_data && self.link_faults.drop_data_frame > 0 {
+            self.link_faults.drop_data_frame -= 1;
+            verdict.drop |= self.link_faults.drop_data_frame == 0;
         }
         verdict
     }
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn only_the_data_frame_with_the_number_is_dropped() {
         let mut channel = channel(None, 0);
-        channel.tampering.drop_data_frame = 2;
+        channel.link_faults.drop_data_frame = 2;
         let mut data = [0; 20];
         data[VERSION_KIND] = FrameKind::Data as u8;
         let control = [0; 20];

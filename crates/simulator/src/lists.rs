@@ -77,7 +77,7 @@ impl<T: Copy> Lists<T> {
     }
 
     /// Gives up unused entries, if there are more than `kept` and most of them are free.
-    pub(crate) fn tidy(&mut self, kept: usize) {
+    pub(crate) fn trim(&mut self, kept: usize) {
         if self.entries.len() <= kept || self.entries.len() / 8 <= self.used() {
             return;
         }
@@ -114,15 +114,15 @@ mod tests {
     }
 
     #[test]
-    fn few_remaining_values_need_little_room() {
+    fn few_remaining_values_need_little_memory() {
         let mut lists = Lists::new(2);
         for value in 0..1_000 {
             lists.push(value % 2, value);
         }
         (0..450).for_each(|_| assert!(lists.pop(0).is_some() && lists.pop(1).is_some()));
-        lists.tidy(1_000);
+        lists.trim(1_000);
         assert_eq!(lists.entries.len(), 1_000, "so many may stay");
-        lists.tidy(10);
+        lists.trim(10);
         assert_eq!(lists.entries.len(), 100);
         assert!(std::iter::from_fn(|| lists.pop(1)).eq((901..1_000).step_by(2)));
         assert!(std::iter::from_fn(|| lists.pop(0)).eq((900..1_000).step_by(2)));

@@ -27,7 +27,7 @@ use rackloom_protocol::{
 mod carry_out;
 mod copies;
 
-pub(crate) use carry_out::Surroundings;
+pub(crate) use carry_out::AccessContext;
 
 /// Maximum number of operations of one node on the path at once.
 const PENDING_MAX: usize = 1_024;
@@ -230,8 +230,8 @@ impl Owner {
     }
 
     /// Sets whether a fault script disturbs the member's memory.
-    pub(crate) fn withhold(&self, has_trouble: bool) {
-        self.withholds.set(has_trouble || self.has_revoked.get());
+    pub(crate) fn withhold(&self, has_memory_fault: bool) {
+        self.withholds.set(has_memory_fault || self.has_revoked.get());
     }
 
     /// Marks the member's keys as revoked.
@@ -253,8 +253,8 @@ impl Local {
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
                 let word = LocalRange { region, offset, length: WORD_BYTES };
                 if !offset.is_multiple_of(WORD_BYTES) || !self.holds(word) {
-                    let why = "a wait needs an aligned word of a region of one's own";
-                    return Err(CommandRefused::Invalid(why));
+                    let reason = "a wait needs an aligned word of a region of one's own";
+                    return Err(CommandRefused::Invalid(reason));
                 }
                 let is_last = depends_on.is_some_and(|node| !endpoint.is_reachable(node));
                 self.waits.push(Wait { operation, region, offset, condition, value, depends_on, is_last });

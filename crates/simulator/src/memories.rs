@@ -1,6 +1,6 @@
 //! The memories of all nodes, and the copies from one to another that are still to be made.
 //!
-//! If payloads have bytes, a memory that takes one usually only notes that ([`crate::takings`]). The copies are made here, and the
+//! If payloads have bytes, a memory that takes one usually only notes that ([`crate::pending_copies`]). The copies are made here, and the
 //! copied bytes are added to the hash of the run. The order of the copies changes neither.
 //!
 //! [`crate::seat_memory`] has a node's access to its own memory during its poll.
@@ -12,10 +12,10 @@ use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Event, Instant, MemoryFault, NodeId};
 
 use crate::ledger::{AllMemories, Ledger};
-use crate::loans::{Loaned, range};
 use crate::payload::{Payload, PayloadTable};
+use crate::pending_copies::{PendingCopies, PendingCopy, RegionOffset};
+use crate::references::{BytesLocation, range};
 use crate::spans::Spans;
-use crate::takings::{RegionOffset, Taking, Takings};
 
 /// Bytes that may be noted before they are copied. Several times the second-level cache: the copies evict the cache
 /// once for thousands of frames. Small compared with the memories themselves.
@@ -28,7 +28,7 @@ const NOTED_PAYLOAD_BYTES_MIN: u64 = 1_024;
 pub(crate) struct NodeMemory {
     pub(crate) bytes: VectorMemory,
     /// Payloads that it has taken from other nodes.
-    pub(crate) takings: Takings,
+    pub(crate) pending_copies: PendingCopies,
     /// Ranges that other nodes have taken from it and not copied yet.
     pub(crate) awaited: Spans,
 }
@@ -64,7 +64,7 @@ impl Memories {
         memory
     }
 
-    /// Returns the empty memory of a node's new incarnation. Bytes that the old one lent to frames in flight stay with them.
+    /// Returns the empty memory of a node's new incarnation. Bytes that frames in flight refer to stay with them.
     pub(crate) fn renew(&mut self, node: NodeId) -> &mut VectorMemory {
         self.settle_all();
         let memory = &mut self.nodes[node.index()];
@@ -105,7 +105,7 @@ impl Memories {
         self.hash
     }
 
-    /// Takes a payload that another node lent. The node must have settled the target range before (`seat_memory.rs`).
+    /// Takes a payload that another node references. The node must have settled the target range before (`seat_memory.rs`).
     pub(crate) fn take(
         &mut self,
         node: NodeId,
@@ -114,42 +114,43 @@ impl Memories {
     ) -> Result<(), MemoryFault> {
         let (source, length) = (payload.source, usize::from(payload.length));
         let payload_table = Rc::clone(&self.payload_table);
-        let loans = payload_table.loans.borrow();
-        let loaned = loans.get(source.index()).and_then(|loans| loans.loaned(payload.loan));
-        let from = match loaned.ok_or(MemoryFault::NotMapped)? {
-            Loaned::At(from) => from,
-            Loaned::Kept(bytes) => return self.copy_in(node, to, bytes),
+        let references = payload_table.references.borrow();
+        let located =
+            references.get(source.index()).and_then(|references| references.locate(payload.reference));
+        let from = match located.ok_or(MemoryFault::NotMapped)? {
+            BytesLocation::At(from) => from,
+            BytesLocation::Kept(bytes) => return self.copy_in(node, to, bytes),
         };
-        let lender = self.nodes.get(source.index()).ok_or(MemoryFault::NotMapped)?;
-        range(&lender.bytes, from.region, from.offset, length).ok_or(MemoryFault::NotMapped)?;
+        let source_memory = self.nodes.get(source.index()).ok_or(MemoryFault::NotMapped)?;
+        range(&source_memory.bytes, from.region, from.offset, length).ok_or(MemoryFault::NotMapped)?;
         range(&self.node(node).bytes, to.region, to.offset, length).ok_or(MemoryFault::NotMapped)?;
-        let (length, number) = (u64::from(payload.length), self.node_mut(node).takings.number());
-        let taking = Taking { source, from, to, length, payload_bytes: length, number };
+        let (length, number) = (u64::from(payload.length), self.node_mut(node).pending_copies.number());
+        let pending_copy = PendingCopy { source, from, to, length, payload_bytes: length, number };
         if length >= NOTED_PAYLOAD_BYTES_MIN {
-            self.note(node, taking);
+            self.note(node, pending_copy);
             return Ok(());
         }
-        if self.node(node).takings.reach(to.region, to.offset, to.offset + length) {
+        if self.node(node).pending_copies.reach(to.region, to.offset, to.offset + length) {
             self.settle(node);
         }
-        self.copy(node, &taking);
+        self.copy(node, &pending_copy);
         Ok(())
     }
 
     /// Adds bytes that were copied into a node's memory without a frame to the hash, as payload `number` of the node.
     pub(crate) fn add_to_hash(&mut self, node: NodeId, number: u64, bytes: &[u8]) {
-        self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
+        self.hash = self.hash.wrapping_add(mixed(crc64_nvme(bytes), node, number));
     }
 
-    fn note(&mut self, node: NodeId, taking: Taking) {
-        let takings = &mut self.node_mut(node).takings;
-        let is_first = takings.is_empty();
-        let has_joined = takings.add(taking);
+    fn note(&mut self, node: NodeId, pending_copy: PendingCopy) {
+        let pending_copies = &mut self.node_mut(node).pending_copies;
+        let is_first = pending_copies.is_empty();
+        let has_joined = pending_copies.add(pending_copy);
         if is_first {
             self.open.push(node);
         }
-        let (from, length) = (taking.from, taking.length);
-        let awaited = &mut self.node_mut(taking.source).awaited;
+        let (from, length) = (pending_copy.from, pending_copy.length);
+        let awaited = &mut self.node_mut(pending_copy.source).awaited;
         if has_joined {
             awaited.widen(from.region, from.offset, from.offset + length);
         } else {
@@ -163,14 +164,15 @@ impl Memories {
 
     /// Copies bytes that are outside all memories.
     fn copy_in(&mut self, node: NodeId, to: RegionOffset, bytes: &[u8]) -> Result<(), MemoryFault> {
-        if self.node(node).takings.reach(to.region, to.offset, to.offset + bytes.len() as u64) {
+        if self.node(node).pending_copies.reach(to.region, to.offset, to.offset + bytes.len() as u64) {
             self.settle(node);
         }
-        let taker = &mut self.nodes[node.index()];
-        let target = range_mut(&mut taker.bytes, to, bytes.len() as u64).ok_or(MemoryFault::NotMapped)?;
+        let target_memory = &mut self.nodes[node.index()];
+        let target =
+            range_mut(&mut target_memory.bytes, to, bytes.len() as u64).ok_or(MemoryFault::NotMapped)?;
         target.copy_from_slice(bytes);
-        let number = taker.takings.number();
-        self.hash = self.hash.wrapping_add(stirred(crc64_nvme(bytes), node, number));
+        let number = target_memory.pending_copies.number();
+        self.hash = self.hash.wrapping_add(mixed(crc64_nvme(bytes), node, number));
         Ok(())
     }
 
@@ -188,27 +190,29 @@ impl Memories {
     }
 
     fn copy_taken(&mut self, node: NodeId) {
-        let takings = self.nodes[node.index()].takings.take_all();
-        for taking in &takings {
-            self.nodes[taking.source.index()].awaited.remove(taking.from.region);
-            self.noted_bytes -= taking.length;
-            self.copy(node, taking);
+        let pending_copies = self.nodes[node.index()].pending_copies.take_all();
+        for pending_copy in &pending_copies {
+            self.nodes[pending_copy.source.index()].awaited.remove(pending_copy.from.region);
+            self.noted_bytes -= pending_copy.length;
+            self.copy(node, pending_copy);
         }
-        self.nodes[node.index()].takings.give_room_back(takings);
+        self.nodes[node.index()].pending_copies.recycle(pending_copies);
     }
 
     /// Copies payload by payload, each of which is read once for the hash and again while it is in cache. Both ranges existed
     /// when it was taken, and regions are removed only after this call.
-    fn copy(&mut self, node: NodeId, taking: &Taking) {
-        let Taking { source, from, to, length, payload_bytes, number } = *taking;
+    fn copy(&mut self, node: NodeId, pending_copy: &PendingCopy) {
+        let PendingCopy { source, from, to, length, payload_bytes, number } = *pending_copy;
         let mut hash = 0_u64;
         let mut note = |at: usize, bytes: &[u8]| {
-            hash = hash.wrapping_add(stirred(crc64_nvme(bytes), node, number + at as u64));
+            hash = hash.wrapping_add(mixed(crc64_nvme(bytes), node, number + at as u64));
         };
         let payload_bytes = payload_bytes as usize;
-        if let Ok([lender, taker]) = self.nodes.get_disjoint_mut([source.index(), node.index()]) {
-            let there = range(&lender.bytes, from.region, from.offset, length as usize);
-            let here = range_mut(&mut taker.bytes, to, length);
+        if let Ok([source_memory, target_memory]) =
+            self.nodes.get_disjoint_mut([source.index(), node.index()])
+        {
+            let there = range(&source_memory.bytes, from.region, from.offset, length as usize);
+            let here = range_mut(&mut target_memory.bytes, to, length);
             let (there, here) = (there.unwrap_or_default(), here.unwrap_or_default());
             let pairs = there.chunks(payload_bytes).zip(here.chunks_mut(payload_bytes));
             for (at, (source, target)) in pairs.enumerate() {
@@ -240,7 +244,7 @@ fn range_mut(memory: &mut VectorMemory, location: RegionOffset, length: u64) -> 
 
 /// Mixes a payload's hash with the node that took it and its number there, so that sums of them differ whenever one of them differs
 /// (the finaliser of SplitMix64).
-const fn stirred(hash: u64, node: NodeId, number: u64) -> u64 {
+const fn mixed(hash: u64, node: NodeId, number: u64) -> u64 {
     let which = (number << 16 | node.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut word = hash.rotate_left(17) ^ which;
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

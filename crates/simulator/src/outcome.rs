@@ -24,7 +24,7 @@ pub struct Statistics {
     pub polls: u64,
     /// Events that members reported.
     pub events: u64,
-    /// Events of members that [`crate::Simulation::events`] does not hold, for lack of room.
+    /// Events of members that [`crate::Simulation::events`] does not hold, because the memory for them is full.
     pub events_not_recorded: u64,
     /// Frames that members committed.
     pub frames_sent: u64,
@@ -36,7 +36,7 @@ pub struct Statistics {
     pub wire_bytes: u64,
     /// Bytes on all wires with the headers of the links' profiles.
     pub accounted_bytes: u64,
-    /// Maximum number of frames that needed room at the same time. Observers may change it: members are then
+    /// Maximum number of frames that needed a buffer at the same time. Observers may change it: members are then
     /// computed in another order.
     pub frames_alive_max: u64,
 }

@@ -1,14 +1,14 @@
 //! Payloads of long transfers in frames: references to bytes that are copied later, or nothing.
 //!
-//! The core states where in its own memory a frame's payload is. Nothing is copied then: memory *lends* the bytes,
+//! The core states where in its own memory a frame's payload is. Nothing is copied then: the memory adds a *reference* to the bytes,
 //! the frame stores a reference, and only the memory that takes the payload ([`crate::memories`]) copies it. Between
 //! the two ends a frame is its headers. The plan's mode decides what the target's memory receives: the bytes (`full`,
-//! see [`crate::loans`]), or nothing (`elided`).
+//! see [`crate::references`]), or nothing (`elided`).
 //!
 //! A link that repeats lost frames keeps them as short as they travel ([`crate::frames`]).
 //!
 //! If whole frames are needed (a check, a flipped bit), `full` moves bytes in frames; with `elided` such frames have
-//! zeros. A capture does not need them: it gets a copy of the lent bytes.
+//! zeros. A capture does not need them: it gets a copy of the referenced bytes.
 
 use std::cell::{Cell, RefCell};
 
@@ -17,7 +17,7 @@ use rackloom_protocol::NodeId;
 use rackloom_protocol::memory::vector::VectorMemory;
 
 use crate::ledger::Ledger;
-use crate::loans::{Loaned, Loans};
+use crate::references::{BytesLocation, References};
 
 /// Shorter payloads are moved in every mode: a reference would save nothing.
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 64;
@@ -29,10 +29,10 @@ pub(crate) struct Payload {
     pub(crate) at: u16,
     /// Number of bytes; 0 if the frame has no such part.
     pub(crate) length: u16,
-    /// The node that lent it.
+    /// The node whose memory has the bytes.
     pub(crate) source: NodeId,
-    /// Number of the loan, if bytes are lent.
-    pub(crate) loan: u32,
+    /// Number of the reference, if it refers to bytes.
+    pub(crate) reference: u32,
 }
 
 impl Payload {
@@ -51,12 +51,12 @@ pub(crate) struct PayloadTable {
     pub(crate) mode: PayloadMode,
     /// True if whole frames in flight are read, or have bits flipped.
     pub(crate) is_watched: Cell<bool>,
-    /// True if a witness gets frames with their lent bytes, which are then copied aside from the start.
-    pub(crate) is_witnessed: Cell<bool>,
+    /// True if an observer gets frames with their referenced bytes, which are then copied aside from the start.
+    pub(crate) is_observed: Cell<bool>,
     /// True if a link computes sums over whole frames, so that they must be equal at both of its ends.
     pub(crate) is_summed: Cell<bool>,
-    /// Loans by node.
-    pub(crate) loans: RefCell<Vec<Loans>>,
+    /// References by node.
+    pub(crate) references: RefCell<Vec<References>>,
     /// Payload of the frame from which memory is taking something.
     unloaded: Cell<Payload>,
     /// The ledger, if one is kept.
@@ -68,37 +68,39 @@ impl PayloadTable {
         Self {
             mode,
             is_watched: Cell::new(false),
-            is_witnessed: Cell::new(false),
+            is_observed: Cell::new(false),
             is_summed: Cell::new(false),
-            loans: RefCell::new((0..members).map(|_| Loans::default()).collect()),
+            references: RefCell::new((0..members).map(|_| References::default()).collect()),
             unloaded: Cell::default(),
             ledger: RefCell::default(),
         }
     }
 
     pub(crate) fn share(&self, payload: &Payload) {
-        self.of(payload, |loans| loans.share(payload.loan));
+        self.of(payload, |references| references.share(payload.reference));
     }
 
     pub(crate) fn give_back(&self, payload: &Payload) {
-        self.of(payload, |loans| loans.give_back(payload.loan));
+        self.of(payload, |references| references.release(payload.reference));
     }
 
-    /// Copies the lent bytes of a frame into the copy for a witness, if bytes are lent.
+    /// Copies the referenced bytes of a frame into the copy for an observer, if it refers to bytes.
     pub(crate) fn show(&self, payload: &Payload, frame: &mut [u8]) {
-        let loans = self.loans.borrow();
-        let loans = loans.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
-        if let Some(Loaned::Kept(bytes)) = loans.and_then(|loans| loans.loaned(payload.loan)) {
+        let references = self.references.borrow();
+        let references = references.get(payload.source.index()).filter(|_| self.mode == PayloadMode::Full);
+        if let Some(BytesLocation::Kept(bytes)) =
+            references.and_then(|references| references.locate(payload.reference))
+        {
             frame[usize::from(payload.at)..payload.end()].copy_from_slice(bytes);
         }
     }
 
-    fn of(&self, payload: &Payload, change: impl FnOnce(&mut Loans)) {
+    fn of(&self, payload: &Payload, change: impl FnOnce(&mut References)) {
         if !payload.is_none()
             && self.mode == PayloadMode::Full
-            && let Some(loans) = self.loans.borrow_mut().get_mut(payload.source.index())
+            && let Some(references) = self.references.borrow_mut().get_mut(payload.source.index())
         {
-            change(loans);
+            change(references);
         }
     }
 
@@ -124,10 +126,10 @@ impl PayloadTable {
         self.unloaded.take()
     }
 
-    /// Copies all loans of a node aside, before writes at unspecified offsets of its memory.
+    /// Copies all references of a node aside, before writes at unspecified offsets of its memory.
     pub(crate) fn keep_all(&self, node: NodeId, memory: &VectorMemory) {
-        if let Some(loans) = self.loans.borrow_mut().get_mut(node.index()) {
-            loans.keep_all(memory);
+        if let Some(references) = self.references.borrow_mut().get_mut(node.index()) {
+            references.keep_all(memory);
         }
     }
 }

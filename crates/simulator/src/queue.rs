@@ -211,8 +211,8 @@ impl EventQueue {
 
     /// Gives up unused entries, if most are unused: a rack that comes up schedules a hundred times as many events
     /// as one at rest.
-    pub(crate) fn tidy(&mut self) {
-        self.shown.tidy(ENTRIES_KEPT);
+    pub(crate) fn trim(&mut self) {
+        self.shown.trim(ENTRIES_KEPT);
         if self.later.capacity() / 8 > self.later.len() {
             self.later.shrink_to(2 * self.later.len());
         }
@@ -288,7 +288,7 @@ mod tests {
                 number += 1;
             }
             if random(300) == 0 {
-                queue.tidy();
+                queue.trim();
             }
             if random(3) == 0 {
                 continue;

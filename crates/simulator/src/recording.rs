@@ -1,7 +1,7 @@
 //! Events of the members, kept for tests and reports, within a bound.
 //!
 //! Completions and dropped frames come by the million, changes of state by the dozen: the frequent ones stop being
-//! kept when half of the room is used, so that a late `NodeLost` is never crowded out by early completions.
+//! kept when half of the memory is used, so that a late `NodeLost` is never crowded out by early completions.
 
 use rackloom_protocol::{Event, Instant, NodeId};
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_completions_leaves_room_for_changes() {
+    fn a_flood_of_completions_does_not_displace_changes() {
         let mut recording = Recording::default();
         for number in 0..EVENTS_MAX as u64 {
             recording.add(

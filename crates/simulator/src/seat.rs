@@ -20,7 +20,7 @@ use crate::fabric::Fabric;
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::leases::Leases;
-use crate::local::{CommandPath, Local, Surroundings};
+use crate::local::{AccessContext, CommandPath, Local};
 use crate::memories::Memories;
 use crate::outcome::MemberState;
 use crate::payload::PayloadTable;
@@ -55,7 +55,7 @@ pub(crate) enum Body {
     Endpoint(Box<Endpoint>),
     Switch(Box<Switch>),
     #[cfg(test)]
-    Toy(Box<crate::rack::toy::Toy>),
+    StubMember(Box<crate::rack::stub::StubMember>),
 }
 
 impl Body {
@@ -64,7 +64,7 @@ impl Body {
             Self::Endpoint(endpoint) => &**endpoint,
             Self::Switch(switch) => &**switch,
             #[cfg(test)]
-            Self::Toy(toy) => &**toy,
+            Self::StubMember(stub) => &**stub,
         }
     }
 
@@ -73,7 +73,7 @@ impl Body {
             Self::Endpoint(endpoint) => &mut **endpoint,
             Self::Switch(switch) => &mut **switch,
             #[cfg(test)]
-            Self::Toy(toy) => &mut **toy,
+            Self::StubMember(stub) => &mut **stub,
         }
     }
 
@@ -90,7 +90,7 @@ impl Body {
             Self::Endpoint(endpoint) => drain(&mut **endpoint, now, wires, memory, &mut keep),
             Self::Switch(switch) => drain(&mut **switch, now, wires, memory, &mut keep),
             #[cfg(test)]
-            Self::Toy(toy) => drain(&mut **toy, now, wires, memory, &mut keep),
+            Self::StubMember(stub) => drain(&mut **stub, now, wires, memory, &mut keep),
         }
     }
 }
@@ -237,7 +237,7 @@ impl Seat {
         events: &mut Vec<Event>,
     ) -> PollResult {
         for (port, frame) in due.iter().filter_map(|due| due.frame) {
-            let before = fabric.has_witness().then(|| self.body.member().port_counters(port).dropped);
+            let before = fabric.has_observer().then(|| self.body.member().port_counters(port).dropped);
             let bytes = fabric.deliver(now, frame);
             let stale = self.drops_if_stale(port, bytes);
             self.body.member_mut().handle_frame(now, port, self.leases.give(frame), bytes);
@@ -307,7 +307,7 @@ impl Seat {
             let commands = self.advance(now, &mut memory, &mut result);
             if self.local.is_some() {
                 is_settled = false;
-                let around = Surroundings {
+                let around = AccessContext {
                     memories,
                     requests: &mut requests,
                     memory_faults: faults.as_deref_mut(),
@@ -356,10 +356,10 @@ impl Seat {
     }
 
     /// Carries out due operations of the local path. Nodes whose memory changes are polled at the same time.
-    fn work_locally(&mut self, now: Instant, fabric: &mut Fabric, mut around: Surroundings<'_>) {
+    fn work_locally(&mut self, now: Instant, fabric: &mut Fabric, mut around: AccessContext<'_>) {
         let (Some(local), Body::Endpoint(endpoint)) = (&mut self.local, &mut self.body) else { return };
         local.poll(now, &mut around);
-        let Surroundings { events, touched, .. } = around;
+        let AccessContext { events, touched, .. } = around;
         while let Some(flush) = local.take_flush() {
             let (operation, target) = flush;
             // The flush was accepted before. A refusal, which happens only if the target is lost, is its end.

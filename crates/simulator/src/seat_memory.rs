@@ -11,10 +11,10 @@ use rackloom_protocol::{
     MemoryDone, MemoryFault, MemoryRequest, MemoryToken, NodeId, PayloadPath, PortId, RegionId, Wires, wire,
 };
 
-use crate::loans::range;
 use crate::memories::{Memories, NodeMemory};
 use crate::payload::{PAYLOAD_BYTES_MIN, Payload};
-use crate::takings::RegionOffset;
+use crate::pending_copies::RegionOffset;
+use crate::references::range;
 use crate::wires::MemberWires;
 
 /// Memory of one node during its poll.
@@ -54,7 +54,7 @@ impl SeatMemory<'_> {
     /// Must be called before bytes are read.
     #[inline]
     fn before_read(&mut self, region: RegionId, offset: u64, length: u64) {
-        if self.own().takings.reach(region, offset, offset.saturating_add(length)) {
+        if self.own().pending_copies.reach(region, offset, offset.saturating_add(length)) {
             self.memories.settle(self.node);
         }
     }
@@ -77,8 +77,10 @@ impl SeatMemory<'_> {
         if self.own().awaited.reaches(region, offset, offset.saturating_add(length)) {
             self.memories.settle_all();
         }
-        if let Some(loans) = self.memories.payload_table.loans.borrow_mut().get_mut(self.node.index()) {
-            loans.before_write(&self.memories.node(self.node).bytes, region, offset, length);
+        if let Some(references) =
+            self.memories.payload_table.references.borrow_mut().get_mut(self.node.index())
+        {
+            references.before_write(&self.memories.node(self.node).bytes, region, offset, length);
         }
     }
 
@@ -127,7 +129,7 @@ impl SeatMemory<'_> {
 impl SeatMemory<'_> {
     /// Returns a reference to bytes that are about to leave, which a frame carries in their place, or `None` if it must
     /// carry the bytes. `is_whole`: the whole frame is read before it leaves.
-    fn lend(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<u32> {
+    fn reference(&mut self, region: RegionId, offset: u64, length: usize, is_whole: bool) -> Option<u32> {
         if length < PAYLOAD_BYTES_MIN {
             return None;
         }
@@ -141,13 +143,13 @@ impl SeatMemory<'_> {
                 None
             }
             PayloadMode::Full => {
-                let mut loans = payload_table.loans.borrow_mut();
-                let loans = loans.get_mut(self.node.index())?;
-                let loan = loans.lend(region, offset, length);
-                if payload_table.is_witnessed.get() {
-                    loans.keep_one(loan, bytes);
+                let mut references = payload_table.references.borrow_mut();
+                let references = references.get_mut(self.node.index())?;
+                let reference = references.add(region, offset, length);
+                if payload_table.is_observed.get() {
+                    references.keep_one(reference, bytes);
                 }
-                Some(loan)
+                Some(reference)
             }
             PayloadMode::Elided => Some(0),
         }
@@ -243,8 +245,8 @@ impl<'w> PayloadPath<MemberWires<'w>> for SeatMemory<'_> {
         let is_kept = transmit.passage == Passage::Kept;
         let is_whole = transmit.end_to_end_check
             || (is_kept && wires.slot(port).is_some_and(|out| wire::is_sealed_as_a_whole(out)));
-        if let Some(loan) = self.lend(region, offset, length, is_whole) {
-            wires.load(port, at, length, loan, is_whole);
+        if let Some(reference) = self.reference(region, offset, length, is_whole) {
+            wires.load(port, at, length, reference, is_whole);
             return Ok(());
         }
         let Some(out) = wires.slot(port) else { return Ok(()) };

@@ -1,10 +1,10 @@
 //! The hash of everything that happened, so that two runs can be compared by sixteen digits.
 //!
-//! Every fate of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member is a record with
+//! Every outcome of a frame (delivered or dropped, when, where, its bytes, why) and every event of a member is a record with
 //! its time and its number on its link or at its member. The hash is a sum over the records, so that
 //! it does not depend on the order in which members are polled.
 //! The payload of a long frame is added as its own hash, so that it is read once and not at every hop. If a memory only
-//! lends it, it is hashed when another one has copied it, and added at the end. The same plan, jobs and seed give the
+//! references it, it is hashed when another one has copied it, and added at the end. The same plan, jobs and seed give the
 //! same hash on every machine; two runs that differ in anything that could matter differ in it. It is not a
 //! signature: it can be forged.
 
@@ -15,10 +15,10 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::ids::ChannelId;
 
-/// Fate of a frame.
+/// FrameOutcome of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Fate {
+pub(crate) enum FrameOutcome {
     /// Delivered to a member.
     Delivered = 1,
     /// Lost by the link's profile or an action when it was sent.
@@ -31,14 +31,14 @@ pub(crate) enum Fate {
     ReceiverFull = 5,
 }
 
-impl Fate {
+impl FrameOutcome {
     /// Returns the reason why a frame was lost although its verdict let it pass.
     pub(crate) const fn beyond_verdict(self) -> Option<&'static str> {
         match self {
             Self::Delivered | Self::Lost => None,
             Self::CutOff => Some("the link was cut"),
             Self::ReceiverDead => Some("the receiver was dead"),
-            Self::ReceiverFull => Some("the receiver stood still and had no room"),
+            Self::ReceiverFull => Some("the receiver was stopped and its device was full"),
         }
     }
 }
@@ -78,16 +78,17 @@ impl Hasher for Record {
 }
 
 impl Trace {
-    /// Adds the fate of a frame. `number`: its number on its channel.
+    /// Adds the outcome of a frame. `number`: its number on its channel.
     pub(crate) fn frame(
         &mut self,
         now: Instant,
         channel: ChannelId,
-        (fate, number): (Fate, u64),
+        (outcome, number): (FrameOutcome, u64),
         frame: Traced<'_>,
     ) {
         let length = frame.length as u32;
-        let seed = folded(seed(now, fate as u8, (channel.0, length), number), frame.body_hash ^ FACTORS[4]);
+        let seed =
+            folded(seed(now, outcome as u8, (channel.0, length), number), frame.body_hash ^ FACTORS[4]);
         self.add(xxh3_64_with_seed(frame.head, seed));
     }
 
@@ -159,17 +160,18 @@ mod tests {
 
     #[test]
     fn every_difference_changes_the_hash() {
-        let base =
-            |trace: &mut Trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 1), whole(b"abc"));
+        let base = |trace: &mut Trace| {
+            trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), whole(b"abc"))
+        };
         let variants = [
             hash(base),
-            hash(|trace| trace.frame(Instant(6), ChannelId(2), (Fate::Delivered, 1), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(3), (Fate::Delivered, 1), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (Fate::Lost, 1), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 1), whole(b"abd"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 2), whole(b"abc"))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 1), long(1))),
-            hash(|trace| trace.frame(Instant(5), ChannelId(2), (Fate::Delivered, 1), long(2))),
+            hash(|trace| trace.frame(Instant(6), ChannelId(2), (FrameOutcome::Delivered, 1), whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(3), (FrameOutcome::Delivered, 1), whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Lost, 1), whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), whole(b"abd"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 2), whole(b"abc"))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), long(1))),
+            hash(|trace| trace.frame(Instant(5), ChannelId(2), (FrameOutcome::Delivered, 1), long(2))),
             Trace::default().digest(1),
             Trace::default().digest(2),
             hash(|trace| trace.event(Instant(5), NodeId(2), 1, &Event::NodeLost { node: NodeId(1) })),
@@ -184,12 +186,12 @@ mod tests {
     #[test]
     fn where_a_frame_ends_is_part_of_it() {
         let two = hash(|trace| {
-            trace.frame(Instant(0), ChannelId(0), (Fate::Delivered, 1), whole(b"ab"));
-            trace.frame(Instant(0), ChannelId(0), (Fate::Delivered, 1), whole(b"c"));
+            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"ab"));
+            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"c"));
         });
         let other_two = hash(|trace| {
-            trace.frame(Instant(0), ChannelId(0), (Fate::Delivered, 1), whole(b"a"));
-            trace.frame(Instant(0), ChannelId(0), (Fate::Delivered, 1), whole(b"bc"));
+            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"a"));
+            trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"bc"));
         });
         assert_ne!(two, other_two);
     }

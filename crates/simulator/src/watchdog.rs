@@ -71,16 +71,16 @@ pub struct Stalled {
     /// Waiting members; those that wait for nothing are not listed.
     pub waiting: Vec<Waiting>,
     /// Members whose full buffers wait for each other, each for the next and the last for the first; empty if there is no
-    /// such circle.
-    pub circle: Vec<String>,
+    /// such cycle.
+    pub cycle: Vec<String>,
 }
 
 impl fmt::Display for Stalled {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "the run stalled at {} ns: {}", self.at.0, self.cause)?;
-        if let Some(first) = self.circle.first() {
-            let circle = self.circle.join(", which wait for ");
-            write!(formatter, "\n  deadlock: {circle}, which wait for {first}")?;
+        if let Some(first) = self.cycle.first() {
+            let cycle = self.cycle.join(", which wait for ");
+            write!(formatter, "\n  deadlock: {cycle}, which wait for {first}")?;
         }
         for member in &self.waiting {
             if let Some(job) = &member.job {
@@ -229,7 +229,7 @@ mod tests {
                 job: Some("round 3".into()),
                 endpoint: vec!["put 7 to n0".into()],
             }],
-            circle: vec!["2 frames in n2 for n0".into(), "1 frames in n0 for n2".into()],
+            cycle: vec!["2 frames in n2 for n0".into(), "1 frames in n0 for n2".into()],
         };
         assert_eq!(
             stalled.to_string(),

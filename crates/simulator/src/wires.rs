@@ -29,22 +29,22 @@ impl MemberWires<'_> {
 
     /// Attaches a reference to payload to the frame in the buffer of a port, in place of `length` bytes at `at`. If
     /// `is_whole`, the frame's bytes are read before it leaves, and these are zeros.
-    pub(crate) fn load(&mut self, port: PortId, at: usize, length: usize, loan: u32, is_whole: bool) {
-        let payload = Payload { at: at as u16, length: length as u16, source: self.node, loan };
+    pub(crate) fn load(&mut self, port: PortId, at: usize, length: usize, reference: u32, is_whole: bool) {
+        let payload = Payload { at: at as u16, length: length as u16, source: self.node, reference };
         self.fabric.load(self.outgoing[port.index()], payload, is_whole);
     }
 }
 
 impl Wires for MemberWires<'_> {
     fn slot(&mut self, port: PortId) -> Option<&mut [u8]> {
-        let frame = self.fabric.room(self.now, *self.outgoing.get(port.index())?)?;
-        Some(self.fabric.frames.room_mut(frame))
+        let frame = self.fabric.write_slot(self.now, *self.outgoing.get(port.index())?)?;
+        Some(self.fabric.frames.buffer_mut(frame))
     }
 
     fn copy_lease(&mut self, port: PortId, lease: LeaseId, at: usize, length: usize) {
-        let room = self.fabric.channel(self.outgoing[port.index()]).room;
-        if let (Some(room), Some(frame)) = (room, self.leases.frame(lease)) {
-            self.fabric.frames.hand_over(frame, room, at, length);
+        let write_slot = self.fabric.channel(self.outgoing[port.index()]).write_slot;
+        if let (Some(write_slot), Some(frame)) = (write_slot, self.leases.frame(lease)) {
+            self.fabric.frames.hand_over(frame, write_slot, at, length);
         }
     }
 
@@ -72,8 +72,8 @@ impl KeptFrames for MemberWires<'_> {
         true
     }
 
-    fn recall(&mut self, port: PortId, behind: usize) {
-        self.fabric.recall(self.outgoing[port.index()], behind);
+    fn load_kept(&mut self, port: PortId, behind: usize) {
+        self.fabric.load_kept(self.outgoing[port.index()], behind);
     }
 }
 

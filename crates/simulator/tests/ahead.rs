@@ -17,7 +17,7 @@ const THROUGH: &str = "{name: through, shape: {star: {nodes: 5}}, forwarding: {m
 const FAR: &str = "{name: far, shape: {ring: {nodes: 5}}, link: {delay: 90us, rate: 10Gbit/s}}";
 const RACKS: [&str; 5] = [STAR, RETRY, LOSSY, THROUGH, FAR];
 
-type Told = Vec<(Instant, NodeId, Event)>;
+type ReportedEvents = Vec<(Instant, NodeId, Event)>;
 
 /// Returns the outcome of a run of five ranks, its events, and the trace hash of a time after its end.
 fn outcome(
@@ -25,7 +25,7 @@ fn outcome(
     rounds: u64,
     in_step: bool,
     prepare: &impl Fn(&mut Simulation),
-) -> (Outcome, Told, u64) {
+) -> (Outcome, ReportedEvents, u64) {
     let mut simulation = Simulation::new(&plan(text), 5, Counting::jobs(5, rounds));
     if in_step {
         simulation.run_in_step();
@@ -112,8 +112,8 @@ fn memories(text: &str, seed: u64, in_step: bool) -> (Vec<Vec<u8>>, u64) {
         let node = numbers.below(5) as u16;
         let other = (node + 1 + numbers.below(4) as u16) % 5;
         let length = [700, 4_096, 12_000, 16_384][numbers.below(4) as usize];
-        let places = (REGION_BYTES - length) / 4_096;
-        let (here, there) = (numbers.below(places) * 4_096, numbers.below(places) * 4_096);
+        let positions = (REGION_BYTES - length) / 4_096;
+        let (here, there) = (numbers.below(positions) * 4_096, numbers.below(positions) * 4_096);
         match numbers.below(3) {
             0 => rack.command(node, store(operation, at(other, there), &[operation as u8; 200])),
             _ => rack.command(node, put(operation, at(other, there), local(here, length))),

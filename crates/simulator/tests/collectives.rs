@@ -155,7 +155,7 @@ fn ranks_of_one_server_meet_before_servers_do() {
 /// A job that records when its state changes.
 struct Watched {
     job: Box<dyn Job>,
-    places: Arc<Mutex<Vec<(Instant, String)>>>,
+    positions: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl Job for Watched {
@@ -169,9 +169,9 @@ impl Job for Watched {
         let progress = self.job.advance(now, seat, memory);
         let place = self.job.waiting_for();
         let place = place.split(" (").next().unwrap_or_default().to_owned();
-        let mut places = self.places.lock().unwrap();
-        if places.last().is_none_or(|(_, last)| *last != place) {
-            places.push((now, place));
+        let mut positions = self.positions.lock().unwrap();
+        if positions.last().is_none_or(|(_, last)| *last != place) {
+            positions.push((now, place));
         }
         progress
     }
@@ -188,12 +188,12 @@ impl Job for Watched {
 
 /// Returns when a rank entered each of its states in an undisturbed run.
 fn states_of(plan: &Plan, settings: &CollectiveSettings, rank: usize) -> Vec<(Instant, String)> {
-    let places = Arc::new(Mutex::new(Vec::new()));
+    let positions = Arc::new(Mutex::new(Vec::new()));
     let mut jobs = jobs(plan, settings);
     let job = std::mem::replace(&mut jobs[rank], Box::new(common::Idle));
-    jobs[rank] = Box::new(Watched { job, places: places.clone() });
+    jobs[rank] = Box::new(Watched { job, positions: positions.clone() });
     Simulation::new(plan, 5, jobs).run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    places.lock().unwrap().clone()
+    positions.lock().unwrap().clone()
 }
 
 #[test]
@@ -203,11 +203,11 @@ fn a_rank_killed_at_every_step_leaves_right_sums_or_its_name() {
     let timers = plan.timers_on(Clock::Virtual);
     let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
     let settings = CollectiveSettings { repetitions: 1, start_timeout_ns: noticed_by * 3 / 2, ..settings };
-    let places = states_of(&plan, &settings, 3);
+    let positions = states_of(&plan, &settings, 3);
     let steps = schedule(&settings, 8).programs[3].steps.len();
-    let is_seen = |step: usize| places.iter().any(|(_, place)| place.contains(&format!("step {step} of")));
-    assert!(steps >= 14 && (2..=steps).all(is_seen), "{places:#?}");
-    for ((at, place), next) in places.iter().zip(places.iter().skip(1)) {
+    let is_seen = |step: usize| positions.iter().any(|(_, place)| place.contains(&format!("step {step} of")));
+    assert!(steps >= 14 && (2..=steps).all(is_seen), "{positions:#?}");
+    for ((at, place), next) in positions.iter().zip(positions.iter().skip(1)) {
         for moment in [at.0 + 1, at.0.midpoint(next.0.0)] {
             let mut simulation = Simulation::new(&plan, 5, jobs(&plan, &settings));
             simulation.schedule(Instant(moment), Action::Kill { member: NodeId(3) });
@@ -233,20 +233,20 @@ fn leaves_right_sums_at_every_step(shape: &str, action: Action) {
     let timers = plan.timers_on(Clock::Virtual);
     let noticed_by = timers.heartbeat_interval_ns * u64::from(timers.heartbeat_miss_max);
     let ranks = plan.endpoint_count();
-    let mut undisturbed = Simulation::new(&plan, 5, jobs(&plan, &settings));
-    let undisturbed_ns = undisturbed.run().unwrap_or_else(|stalled| panic!("{stalled}")).ended_at.0;
-    let places = states_of(&plan, &settings, 1);
+    let mut baseline = Simulation::new(&plan, 5, jobs(&plan, &settings));
+    let baseline_ns = baseline.run().unwrap_or_else(|stalled| panic!("{stalled}")).ended_at.0;
+    let positions = states_of(&plan, &settings, 1);
     let steps = schedule(&settings, ranks).programs[1].steps.len();
-    let seen = places.iter().filter(|(_, place)| place.contains("step ")).count();
-    assert!(seen + 1 >= steps, "{seen} of {steps} steps are seen: {places:#?}");
-    for ((at, place), next) in places.iter().zip(places.iter().skip(1)) {
+    let seen = positions.iter().filter(|(_, place)| place.contains("step ")).count();
+    assert!(seen + 1 >= steps, "{seen} of {steps} steps are seen: {positions:#?}");
+    for ((at, place), next) in positions.iter().zip(positions.iter().skip(1)) {
         for moment in [at.0 + 1, at.0.midpoint(next.0.0)] {
             let mut simulation = Simulation::new(&plan, 5, jobs(&plan, &settings));
             simulation.schedule(Instant(moment), action);
             let outcome = simulation.run().unwrap_or_else(|stalled| panic!("{shape}, {place}: {stalled}"));
             // Packets in flight are sent again at once when the loss is detected, or after their timeout.
             let bound_ns =
-                undisturbed_ns + 2 * noticed_by + plan.transport_on(Clock::Virtual).timeout_initial_ns;
+                baseline_ns + 2 * noticed_by + plan.transport_on(Clock::Virtual).timeout_initial_ns;
             assert!(outcome.ended_at.0 <= bound_ns, "{shape}, {place}: {} ns", outcome.ended_at.0);
             for (rank, job) in simulation.take_jobs().iter_mut().enumerate() {
                 let result = job.result();

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use common::{Counting, plan};
 use rackloom_plan::impair::{Direction, Verdict};
 use rackloom_protocol::{DropReason, Instant};
-use rackloom_simulator::{FrameWitness, MemberState, Outcome, Simulation};
+use rackloom_simulator::{FrameObserver, MemberState, Outcome, Simulation};
 
 const LOSSY: &str = "{name: lossy, shape: {ring: {nodes: 4}}, checks: always, \
     link: {delay: 1us, rate: 100Gbit/s, loss: 0.05, corrupt: 0.02, duplicate: 0.02, reorder: 0.02}}";
@@ -79,46 +79,46 @@ fn the_hook_sees_every_frame_that_a_member_sends() {
 }
 
 /// Faults of each frame of the first link, by direction; without the index of the flipped bit, which depends on the frame's length.
-type Fates = [Vec<(bool, bool, bool, u8)>; 2];
+type Verdicts = [Vec<(bool, bool, bool, u8)>; 2];
 
-struct Fate(Rc<RefCell<Fates>>);
+struct VerdictRecorder(Rc<RefCell<Verdicts>>);
 
-impl FrameWitness for Fate {
+impl FrameObserver for VerdictRecorder {
     fn sent(&mut self, _: Instant, edge: u16, direction: Direction, _: &[u8], verdict: &Verdict) {
         let Verdict { drop, corrupt_bit, duplicate, reorder_by } = *verdict;
         if edge == 0 {
-            let mut fates = self.0.borrow_mut();
+            let mut verdicts = self.0.borrow_mut();
             let link_direction = usize::from(direction == Direction::Backward);
-            fates[link_direction].push((drop, corrupt_bit.is_some(), duplicate, reorder_by));
+            verdicts[link_direction].push((drop, corrupt_bit.is_some(), duplicate, reorder_by));
         }
     }
     fn not_used(&mut self, _: Instant, _: u16, _: Direction, _: &[u8], _: DropReason) {}
     fn lost(&mut self, _: Instant, _: u16, _: Direction, _: &[u8], _: &str) {}
 }
 
-fn fates_of_the_first_link(shape: &str, nodes: u16) -> Fates {
+fn verdicts_of_the_first_link(shape: &str, nodes: u16) -> Verdicts {
     let text = format!(
         "{{name: grows, shape: {{custom: {shape}}}, checks: always, \
          links: {{a--b: {{loss: 5%, corrupt: 2%, duplicate: 3%, reorder: 3%, burst: {{enter: 1%, leave: 30%}}}}}}}}"
     );
     let mut simulation = Simulation::new(&plan(&text), 11, Counting::jobs(nodes, 6_000));
-    let fates = Rc::new(RefCell::new(Fates::default()));
-    simulation.witness(Fate(Rc::clone(&fates)));
+    let verdicts = Rc::new(RefCell::new(Verdicts::default()));
+    simulation.observe_frames(VerdictRecorder(Rc::clone(&verdicts)));
     simulation.run().unwrap_or_else(|stalled| panic!("{stalled}"));
-    fates.take()
+    verdicts.take()
 }
 
 #[test]
 fn an_added_link_changes_no_fault_of_the_others() {
-    let small = fates_of_the_first_link("{nodes: [a, b], links: [{a: a, b: b}]}", 2);
-    let large = fates_of_the_first_link(
+    let small = verdicts_of_the_first_link("{nodes: [a, b], links: [{a: a, b: b}]}", 2);
+    let large = verdicts_of_the_first_link(
         "{nodes: [a, b, c], links: [{a: a, b: b}, {a: b, b: c}, {a: c, b: a, parallel: 2}]}",
         3,
     );
     for (small, large) in small.iter().zip(&large) {
         let common = small.len().min(large.len());
-        let struck = small[..common].iter().filter(|(drop, ..)| *drop).count();
-        assert!(struck > 10, "{struck} of {common} frames were lost");
+        let dropped = small[..common].iter().filter(|(drop, ..)| *drop).count();
+        assert!(dropped > 10, "{dropped} of {common} frames were lost");
         assert_eq!(small[..common], large[..common]);
     }
 }

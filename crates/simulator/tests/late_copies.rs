@@ -24,8 +24,8 @@ fn give_some_commands(rack: &mut Rack, numbers: &mut Numbers, operation: &mut u6
         let node = numbers.below(NODES.into()) as u16;
         let other = (node + 1 + numbers.below(u64::from(NODES) - 1) as u16) % NODES;
         let length = [700, 4_096, 12_000, 16_384][numbers.below(4) as usize];
-        let places = (REGION_BYTES - length) / 4_096;
-        let (here, there) = (numbers.below(places) * 4_096, numbers.below(places) * 4_096);
+        let positions = (REGION_BYTES - length) / 4_096;
+        let (here, there) = (numbers.below(positions) * 4_096, numbers.below(positions) * 4_096);
         *operation += 1;
         let target = at(other, there);
         match numbers.below(6) {

@@ -102,7 +102,7 @@ fn modes_differ_in_nothing_but_bytes_on_the_local_path() {
 }
 
 #[test]
-fn a_witness_of_frames_changes_nothing_else() {
+fn an_observer_of_frames_changes_nothing_else() {
     let text = "shape: {star: {nodes: 4}}, link: {rate: 100Gbit/s, loss: 1%}, job: {traffic: {bytes: 9000B}}";
     let plan = plan(&format!("{{name: hooked, {text}}}"));
     let (seen, ..) = run(&plan);
@@ -136,9 +136,9 @@ fn frames_in_flight_keep_the_bytes_with_which_they_left() {
 
 #[test]
 fn jobs_that_check_every_byte_refuse_the_other_modes() {
-    for (job, why) in [("litmus", "compares every byte"), ("collective", "computes with what it gets")] {
+    for (job, reason) in [("litmus", "compares every byte"), ("collective", "computes with what it gets")] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\njob: {job}\npayload: elided\n");
         let error = Plan::parse(&text, "test").unwrap_err().to_string();
-        assert!(error.contains("test:4:10") && error.contains(why) && error.contains("hint:"), "{error}");
+        assert!(error.contains("test:4:10") && error.contains(reason) && error.contains("hint:"), "{error}");
     }
 }

@@ -59,12 +59,12 @@ fn is_found_and_small(bug: PlantedBug, rack: &str) {
     let mut plan = plan(rack);
     plan.change(|plan| plan.checks = Checks::Always);
     plant(None);
-    let mut undisturbed = Simulation::new(
+    let mut baseline = Simulation::new(
         &plan,
         plan.seed,
         (0..plan.endpoint_count()).map(|rank| build(&plan, NodeId(rank as u16), plan.seed)).collect(),
     );
-    let took_ns = undisturbed.run().expect("it ends").ended_at.0;
+    let took_ns = baseline.run().expect("it ends").ended_at.0;
     let reach =
         DrawLimits { begin_ns: 2 * took_ns, last_ns: 2 * plan.timers_on(Clock::Virtual).detection_ns() };
     plant(Some(bug));
@@ -72,9 +72,9 @@ fn is_found_and_small(bug: PlantedBug, rack: &str) {
     let found = scripts.find(|script| wrong(&plan, script).is_some());
     let script = found.unwrap_or_else(|| panic!("{} was not found", bug.name()));
     let small = shrink(&script, 400, |candidate| wrong(&plan, candidate).is_some());
-    let (text, why) = (small.to_text(&plan), wrong(&plan, &small));
+    let (text, reason) = (small.to_text(&plan), wrong(&plan, &small));
     assert!(small.events.len() <= 3, "{}: not small:\n{text}", bug.name());
-    assert!(why.is_some(), "{}: the small script passes", bug.name());
+    assert!(reason.is_some(), "{}: the small script passes", bug.name());
     plant(None);
     assert_eq!(wrong(&plan, &small), None, "{}: it fails without the bug:\n{text}", bug.name());
 }
@@ -106,7 +106,7 @@ fn used_frames_to_earlier_incarnations_are_found() {
     let script = FaultScript::parse(text, "reborn", &plan).unwrap_or_else(|error| panic!("{error}"));
     let sees = |bug| {
         plant(bug);
-        wrong(&plan, &script).is_some_and(|why| why.contains("oracle incarnations"))
+        wrong(&plan, &script).is_some_and(|reason| reason.contains("oracle incarnations"))
     };
     assert!(sees(Some(PlantedBug::StaleEpochTaken)));
     assert!(!sees(None));

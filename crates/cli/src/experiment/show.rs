@@ -33,7 +33,7 @@ pub(super) fn list_as_json(experiments: &[&Experiment]) -> String {
             let knobs: Vec<_> = experiment
                 .knobs
                 .iter()
-                .map(|knob| json!({"name": knob.name, "meaning": knob.meaning, "usual": knob.usual}))
+                .map(|knob| json!({"name": knob.name, "meaning": knob.description, "usual": knob.usual}))
                 .collect();
             json!({
                 "number": experiment.number,

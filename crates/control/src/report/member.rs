@@ -295,7 +295,7 @@ mod tests {
     fn a_port_report_names_every_reason_that_occurred() {
         let mut counters = PortCounters { frames_sent: 5, ..PortCounters::default() };
         counters.dropped[DropReason::HopCheck as usize] = 2;
-        counters.dropped[DropReason::Stranger as usize] = 1;
+        counters.dropped[DropReason::UnknownSender as usize] = 1;
         counters.credit_violations = 4;
         let report = PortReport::new(3, &counters);
         assert_eq!(report.credit_violations, 4);

@@ -149,11 +149,11 @@ fn legend(svg: &mut Svg, height: f64, colour: &str, name: &str) -> f64 {
 
 /// Breaks a text into lines that fit beside the figure.
 fn wrapped(words: &str) -> Vec<String> {
-    const LETTERS_MAX: usize = 26;
+    const CHARACTERS_MAX: usize = 26;
     let mut lines: Vec<String> = Vec::new();
     for word in words.split(' ') {
         match lines.last_mut() {
-            Some(line) if line.len() + 1 + word.len() <= LETTERS_MAX => {
+            Some(line) if line.len() + 1 + word.len() <= CHARACTERS_MAX => {
                 line.push(' ');
                 line.push_str(word);
             }

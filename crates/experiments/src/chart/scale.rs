@@ -45,13 +45,13 @@ impl Scale {
         }
         if axis.is_logarithmic {
             // Wide enough for two marks, for any values.
-            let room = (most / least).powf(0.05).max(1.1).max((5.0 * least / most).sqrt());
-            (least, most) = (least / room, most * room);
+            let margin = (most / least).powf(0.05).max(1.1).max((5.0 * least / most).sqrt());
+            (least, most) = (least / margin, most * margin);
         } else {
-            let room = ((most - least) * 0.06).max(most.abs() * 0.02).max(1e-9);
+            let margin = ((most - least) * 0.06).max(most.abs() * 0.02).max(1e-9);
             // A range that nearly reaches zero begins there.
-            least = if least >= 0.0 && least < (most - least) * 0.6 { 0.0 } else { least - room };
-            most += room;
+            least = if least >= 0.0 && least < (most - least) * 0.6 { 0.0 } else { least - margin };
+            most += margin;
         }
         Self { is_logarithmic: axis.is_logarithmic, least, most, from, to }
     }

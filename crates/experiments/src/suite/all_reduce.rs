@@ -31,7 +31,7 @@ pub(super) static ALL_REDUCE: Experiment = Experiment {
     perturbs: "delay of the links",
     knobs: &[Knob {
         name: "bytes",
-        meaning: "bytes of the array",
+        description: "bytes of the array",
         usual: &["8192", "32768", "131072", "524288", "2097152"],
         reduced: &["8192", "524288"],
         kind: KnobKind::Bytes(256, 4 << 20),

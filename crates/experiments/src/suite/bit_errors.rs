@@ -27,14 +27,14 @@ pub(super) static BIT_ERRORS: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "link.bit_error_rate",
-            meaning: "probability that a bit is wrong",
+            description: "probability that a bit is wrong",
             usual: &["1e-6", "1e-5"],
             reduced: &["1e-5"],
             kind: KnobKind::Share,
         },
         Knob {
             name: "bytes",
-            meaning: "bytes of one put",
+            description: "bytes of one put",
             usual: &["256", "512", "1024", "2048", "4096"],
             reduced: &["256", "4096"],
             kind: KnobKind::Bytes(1, 4_096),

@@ -31,14 +31,14 @@ pub(super) static BLACK_HOLE: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "link.llr.outstanding_frames",
-            meaning: "frames that may be unacknowledged",
+            description: "frames that may be unacknowledged",
             usual: &["10"],
             reduced: &[],
             kind: KnobKind::Count(1, 40),
         },
         Knob {
             name: "link.llr.replay_count_max",
-            meaning: "replays in a row",
+            description: "replays in a row",
             usual: &["1", "3", "7"],
             reduced: &["3"],
             kind: KnobKind::Count(1, 100),

@@ -38,7 +38,7 @@ pub(super) static BLOCKED_CLASS: Experiment = Experiment {
     perturbs: "bytes of each store",
     knobs: &[Knob {
         name: "channels.arbiter",
-        meaning: "whose turn it is",
+        description: "whose turn it is",
         usual: &["strict", "round-robin", "weighted"],
         reduced: &[],
         kind: KnobKind::Word,

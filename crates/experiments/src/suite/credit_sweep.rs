@@ -48,21 +48,21 @@ pub(super) static CREDIT_SWEEP: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "credits.update_spacing",
-            meaning: "bytes freed before an update leaves",
+            description: "bytes freed before an update leaves",
             usual: &["4096", "32768", "131072"],
             reduced: &["4096", "32768"],
             kind: KnobKind::Bytes(1, 1 << 30),
         },
         Knob {
             name: "credits.limit",
-            meaning: "credits of the link, of 128 bytes each",
+            description: "credits of the link, of 128 bytes each",
             usual: &["70", "140", "280", "420", "560", "840", "1120", "1680", "2240"],
             reduced: &["280", "840", "2240"],
             kind: KnobKind::Count(34, 100_000),
         },
         Knob {
             name: "credits.unit_bytes",
-            meaning: "bytes of a credit, for puts of 64 bytes and 16 KiB of credits",
+            description: "bytes of a credit, for puts of 64 bytes and 16 KiB of credits",
             usual: &["32", "64", "128", "256", "512", "2048"],
             reduced: &["64", "512"],
             kind: KnobKind::Bytes(32, 2048),

@@ -34,7 +34,7 @@ pub(super) static DEADLOCK: Experiment = Experiment {
     perturbs: "operations of each node",
     knobs: &[Knob {
         name: "buffers",
-        meaning: "largest frames that a channel of the ring holds",
+        description: "largest frames that a channel of the ring holds",
         usual: &["1", "2", "4", "16"],
         reduced: &["1", "4"],
         kind: KnobKind::Count(1, 32),

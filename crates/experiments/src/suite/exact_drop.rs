@@ -30,7 +30,7 @@ pub(super) static EXACT_DROP: Experiment = Experiment {
     perturbs: "number of the frame that is lost",
     knobs: &[Knob {
         name: "links.drop_frames",
-        meaning: "number of the data frame that is lost",
+        description: "number of the data frame that is lost",
         usual: &["901"],
         reduced: &[],
         kind: KnobKind::Count(1, FRAMES - 1),

@@ -15,7 +15,7 @@ use crate::traffic::{Flow, Kind, REGION};
 
 const NODES: u64 = 4;
 /// Delay of a cut or a kill per operation of a node: in the middle of the traffic.
-const STRIKES_AFTER_NS: u64 = 130;
+const FAULT_AFTER_NS: u64 = 130;
 /// The node that a kill hits.
 const VICTIM: usize = 3;
 const OPEN_MAX: u64 = 8;
@@ -32,14 +32,14 @@ pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "script",
-            meaning: "the faults of the fabric",
+            description: "the faults of the fabric",
             usual: &["clean", "drop", "duplicate", "reorder", "corrupt", "all", "cut", "kill"],
             reduced: &["all", "cut", "kill"],
             kind: KnobKind::Word,
         },
         Knob {
             name: "operations",
-            meaning: "fetch-adds of each node",
+            description: "fetch-adds of each node",
             usual: &["2000"],
             reduced: &["500"],
             kind: KnobKind::Count(100, 1_000_000),
@@ -106,12 +106,12 @@ fn measure(seed: u64, script: &str, operations: u64) -> Result<Measured, String>
     let flow = || Flow { open_max: OPEN_MAX, ..Flow::greedy(Kind::FetchAdd, 0, 8, operations) };
     let flows = (0..NODES).map(|node| if node == 0 { Vec::new() } else { vec![flow()] }).collect();
     let mut stage = Stage::new(&text, seed, flows)?;
-    let strike = Instant(operations * STRIKES_AFTER_NS);
+    let fault_at = Instant(operations * FAULT_AFTER_NS);
     match script {
         "cut" => {
-            stage.simulation.schedule(strike, Action::Cut { edge: stage.edge("n0--n2")?, direction: None })
+            stage.simulation.schedule(fault_at, Action::Cut { edge: stage.edge("n0--n2")?, direction: None })
         }
-        "kill" => stage.simulation.schedule(strike, Action::Kill { member: NodeId(VICTIM as u16) }),
+        "kill" => stage.simulation.schedule(fault_at, Action::Kill { member: NodeId(VICTIM as u16) }),
         _ => {}
     }
     stage.run()?;
@@ -122,8 +122,8 @@ fn measure(seed: u64, script: &str, operations: u64) -> Result<Measured, String>
         ledgers.fold((0, 0), |(completed, unknown), one| (completed + one.completed, unknown + one.unknown));
     judge(script, counter, completed, unknown, operations)?;
     let note = format!("{completed} completed, {unknown} unknown, {} sent again", stage.retransmitted());
-    let told_to_the_dead = if script == "kill" { stage.ledger(VICTIM).completed } else { 0 };
-    Ok(Measured { value: (counter - told_to_the_dead) as f64, events: None, note: Some(note) })
+    let lost_completions = if script == "kill" { stage.ledger(VICTIM).completed } else { 0 };
+    Ok(Measured { value: (counter - lost_completions) as f64, events: None, note: Some(note) })
 }
 
 /// Compares the callers' completions with the counter.

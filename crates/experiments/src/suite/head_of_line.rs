@@ -33,14 +33,14 @@ pub(super) static HEAD_OF_LINE: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "forwarding.queues",
-            meaning: "what waits for what in the switch",
+            description: "what waits for what in the switch",
             usual: &["by-input", "by-output"],
             reduced: &[],
             kind: KnobKind::Word,
         },
         Knob {
             name: "ports",
-            meaning: "inputs, and as many outputs",
+            description: "inputs, and as many outputs",
             usual: &["2", "3", "4", "6", "8"],
             reduced: &["2", "4"],
             kind: KnobKind::Count(1, 10),

@@ -29,14 +29,14 @@ pub(super) static HEARTBEAT: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "timers.heartbeat_interval",
-            meaning: "microseconds between heartbeats",
+            description: "microseconds between heartbeats",
             usual: &["10", "100", "1000"],
             reduced: &["100"],
             kind: KnobKind::Microseconds(1, 1_000_000),
         },
         Knob {
             name: "timers.heartbeat_miss_max",
-            meaning: "heartbeats missed until the link is down",
+            description: "heartbeats missed until the link is down",
             usual: &["2", "3", "5"],
             reduced: &["2", "5"],
             kind: KnobKind::Count(1, 100),

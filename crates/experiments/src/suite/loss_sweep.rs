@@ -58,21 +58,21 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "link.loss",
-            meaning: "probability that a data frame is lost",
+            description: "probability that a data frame is lost",
             usual: &["1e-5", "1e-4", "1e-3", "1e-2"],
             reduced: &["1e-5", "1e-2"],
             kind: KnobKind::ShareUpTo { thousandths: LOSS_MAX_THOUSANDTHS },
         },
         Knob {
             name: "transport.mode",
-            meaning: "how lost packets are sent again end to end",
+            description: "how lost packets are sent again end to end",
             usual: &["go-back-n", "selective"],
             reduced: &[],
             kind: KnobKind::Word,
         },
         Knob {
             name: "link.llr",
-            meaning: "whether the link repeats by itself",
+            description: "whether the link repeats by itself",
             usual: &["off", "on"],
             reduced: &[],
             kind: KnobKind::Word,
@@ -90,12 +90,12 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
 
 /// The member that retransmits, and the retransmitted frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Repair {
+struct Recovery {
     is_selective: bool,
     is_on_the_link: bool,
 }
 
-impl Repair {
+impl Recovery {
     const ALL: [Self; 4] = [
         Self { is_selective: false, is_on_the_link: false },
         Self { is_selective: true, is_on_the_link: false },
@@ -170,32 +170,32 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let modes = setup.knobs.words("transport.mode", setup.reduced);
     let retries = setup.knobs.words("link.llr", setup.reduced);
     let losses = setup.knobs.shares("link.loss", setup.reduced);
-    let is_wanted = |repair: &Repair| {
-        let retry = if repair.is_on_the_link { "on" } else { "off" };
-        modes.iter().any(|mode| mode == repair.transport_mode()) && retries.iter().any(|one| one == retry)
+    let is_wanted = |recovery: &Recovery| {
+        let retry = if recovery.is_on_the_link { "on" } else { "off" };
+        modes.iter().any(|mode| mode == recovery.transport_mode()) && retries.iter().any(|one| one == retry)
     };
     // Where the link repeats, the transport has nothing left to choose. Frequent losses show that. Rare ones, which take most of
     // the time, are run only on request.
-    let is_selected = |repair: Repair, loss: f64| {
+    let is_selected = |recovery: Recovery, loss: f64| {
         let is_long = (RARE..FREQUENT).contains(&loss);
-        let is_asked_for = setup.knobs.is_varied("link.loss") || setup.knobs.is_varied("transport.mode");
-        !(repair.is_on_the_link && repair.is_selective && is_long) || is_asked_for
+        let is_requested = setup.knobs.is_varied("link.loss") || setup.knobs.is_varied("transport.mode");
+        !(recovery.is_on_the_link && recovery.is_selective && is_long) || is_requested
     };
-    let repairs = Repair::ALL.into_iter().filter(is_wanted);
-    let pairs = repairs.flat_map(|repair| losses.iter().map(move |loss| (repair, *loss)));
-    let selected = pairs.filter(|(repair, loss)| is_selected(*repair, *loss));
-    Ok(selected.map(|(repair, loss)| trial(setup, repair, loss)).collect())
+    let repairs = Recovery::ALL.into_iter().filter(is_wanted);
+    let pairs = repairs.flat_map(|recovery| losses.iter().map(move |loss| (recovery, *loss)));
+    let selected = pairs.filter(|(recovery, loss)| is_selected(*recovery, *loss));
+    Ok(selected.map(|(recovery, loss)| trial(setup, recovery, loss)).collect())
 }
 
-fn trial(setup: &Setup, repair: Repair, loss: f64) -> Trial {
-    let goodput = repair.goodput(loss, BEHIND);
+fn trial(setup: &Setup, recovery: Recovery, loss: f64) -> Trial {
+    let goodput = recovery.goodput(loss, BEHIND);
     let is_listed = loss < RARE;
-    let slack = (goodput - repair.goodput(loss, BEHIND + BEHIND_SLACK)).abs();
+    let slack = (goodput - recovery.goodput(loss, BEHIND + BEHIND_SLACK)).abs();
     let tolerance = if is_listed {
         // One frame more or less per loss.
         Tolerance::Absolute(slack.max(loss / 100.0))
     } else {
-        Tolerance::Chance { spread: repair.spread(loss), slack }
+        Tolerance::Chance { spread: recovery.spread(loss), slack }
     };
     let run = if is_listed {
         Run { seed: setup.seed, loss, rest_ns: setup.run_input(REST_NS) as u64, is_listed }
@@ -203,17 +203,17 @@ fn trial(setup: &Setup, repair: Repair, loss: f64) -> Trial {
         Run { seed: setup.seed, loss: setup.run_input(loss), rest_ns: REST_NS as u64, is_listed }
     };
     Trial {
-        series: repair.name(),
-        setting: format!("{}, loss {loss:e}", repair.name()),
+        series: recovery.name(),
+        setting: format!("{}, loss {loss:e}", recovery.name()),
         is_drawn: true,
         x: loss,
         expected: goodput,
         tolerance,
-        run: Box::new(move || measure(repair, run)),
+        run: Box::new(move || measure(recovery, run)),
     }
 }
 
-fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
+fn measure(recovery: Recovery, run: Run) -> Result<Measured, String> {
     let Run { seed, loss, rest_ns, is_listed } = run;
     let faults = if is_listed {
         let numbers: Vec<String> = (1..=LISTED).map(|number| (number * APART).to_string()).collect();
@@ -221,8 +221,8 @@ fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
     } else {
         format!("loss_by_kind: {{data: {loss}}}")
     };
-    let mode = repair.transport_mode();
-    let llr = match repair.is_on_the_link {
+    let mode = recovery.transport_mode();
+    let llr = match recovery.is_on_the_link {
         true => format!(", llr: {{replay_timer: {REPLAY_TIMER_NS}ns, ack_delay: 100ns}}"),
         false => String::new(),
     };
@@ -243,7 +243,7 @@ fn measure(repair: Repair, run: Run) -> Result<Measured, String> {
     if !is_listed {
         let share = puts as f64 / sent as f64;
         // The loss of a frame that is discarded anyway costs nothing and carries no information.
-        let events = if repair.goes_back() { (lost as f64 * share) as u64 } else { lost };
+        let events = if recovery.goes_back() { (lost as f64 * share) as u64 } else { lost };
         return Ok(Measured { value: share, events: Some(events), note: None });
     }
     let cost = (sent - puts) as f64 / lost as f64;
@@ -273,8 +273,8 @@ fn is_never_idle(stage: &Stage, data_bytes: u64) -> Result<(), String> {
 
 /// Returns the goodput between the losses.
 fn curve(series: &str, loss: f64) -> Option<f64> {
-    let repair = Repair::ALL.into_iter().find(|repair| repair.name() == series)?;
-    Some(repair.goodput(loss, BEHIND))
+    let recovery = Recovery::ALL.into_iter().find(|recovery| recovery.name() == series)?;
+    Some(recovery.goodput(loss, BEHIND))
 }
 
 #[cfg(test)]
@@ -286,14 +286,14 @@ mod tests {
     const SEEDS: u64 = 16;
 
     /// Returns the goodput at the first link where both lose one in a hundred data frames.
-    fn goodput(repair: Repair, seed: u64) -> f64 {
+    fn goodput(recovery: Recovery, seed: u64) -> f64 {
         let text = format!(
             "{{name: two, shape: {{star: {{nodes: 2}}}}, ring_bytes: 16MiB, watchdog: 60s, \
              link: {{rate: 400Gbit/s, delay: {DELAY_NS}ns, headers: sue-like, loss_by_kind: {{data: {LOSS}}}}}, \
              links: {{n1--s0: {{delay: {REST_NS}ns}}}}, forwarding: {{mode: cut-through}}, timers: {{heartbeat_interval: 10ms}}, \
              transport: {{mode: {}, window_packets: 4096, ack_every_packets: 16, ack_delay: 1us, \
              timeout_initial: {TIMER_NS}ns, timeout_min: {TIMER_NS}ns, timeout_max: {TIMER_NS}ns}}}}",
-            repair.transport_mode()
+            recovery.transport_mode()
         );
         let flows = vec![vec![Flow::greedy(Kind::Put, 1, PUT_BYTES, PUTS)]];
         let mut stage = Stage::new(&text, seed, flows).expect("a stage");
@@ -328,14 +328,14 @@ mod tests {
     #[test]
     fn with_one_per_cent_lost_on_every_link_goodput_is_within_three_sigma_of_the_closed_form() {
         let on_both_links = 1.0 - (1.0 - LOSS) * (1.0 - LOSS);
-        for repair in Repair::ALL.into_iter().filter(|repair| !repair.is_on_the_link) {
-            let expected = repair.goodput(on_both_links, BEHIND);
-            let slack = (expected - repair.goodput(on_both_links, BEHIND + BEHIND_SLACK)).abs();
-            let runs: Vec<f64> = (1..=SEEDS).map(|seed| goodput(repair, seed)).collect();
+        for recovery in Recovery::ALL.into_iter().filter(|recovery| !recovery.is_on_the_link) {
+            let expected = recovery.goodput(on_both_links, BEHIND);
+            let slack = (expected - recovery.goodput(on_both_links, BEHIND + BEHIND_SLACK)).abs();
+            let runs: Vec<f64> = (1..=SEEDS).map(|seed| goodput(recovery, seed)).collect();
             let mean = runs.iter().sum::<f64>() / SEEDS as f64;
             let variance = runs.iter().map(|run| (run - mean).powi(2)).sum::<f64>() / (SEEDS - 1) as f64;
             let sigma = variance.sqrt();
-            let name = repair.name();
+            let name = recovery.name();
             assert!(sigma > 0.0 && sigma < expected / 5.0, "{name}: {sigma}");
             let off = (mean - expected).abs();
             assert!(

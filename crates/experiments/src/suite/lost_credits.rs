@@ -36,7 +36,7 @@ pub(super) static LOST_CREDITS: Experiment = Experiment {
     perturbs: "frames that are lost",
     knobs: &[Knob {
         name: "link.drop_frames",
-        meaning: "frames that are lost",
+        description: "frames that are lost",
         usual: &["1", "2", "5", "10"],
         reduced: &["5"],
         kind: KnobKind::Count(1, 18),

@@ -23,7 +23,7 @@ pub(super) static OUTSTANDING_LOADS: Experiment = Experiment {
     perturbs: "delay of the link",
     knobs: &[Knob {
         name: "outstanding_loads_max",
-        meaning: "loads open at a time",
+        description: "loads open at a time",
         usual: &["1", "4", "16", "64", "256"],
         reduced: &["1", "64"],
         kind: KnobKind::Count(1, 1024),

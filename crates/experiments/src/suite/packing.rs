@@ -31,14 +31,14 @@ pub(super) static PACKING: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "packing.operations_max",
-            meaning: "operations of one frame",
+            description: "operations of one frame",
             usual: &["1", "2", "4", "8", "15"],
             reduced: &["1", "8"],
             kind: KnobKind::Count(1, 250),
         },
         Knob {
             name: "bytes",
-            meaning: "bytes of one store",
+            description: "bytes of one store",
             usual: &["64", "256"],
             reduced: &[],
             kind: KnobKind::Bytes(1, 4096),

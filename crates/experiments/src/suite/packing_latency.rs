@@ -28,7 +28,7 @@ pub(super) static PACKING_LATENCY: Experiment = Experiment {
     perturbs: "delay of the link",
     knobs: &[Knob {
         name: "packing.mode",
-        meaning: "whether frames are shared",
+        description: "whether frames are shared",
         usual: &["off", "opportunistic"],
         reduced: &[],
         kind: KnobKind::Word,

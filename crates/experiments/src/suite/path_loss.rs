@@ -35,7 +35,7 @@ pub(super) static PATH_LOSS: Experiment = Experiment {
     perturbs: "planes of the star",
     knobs: &[Knob {
         name: "shape.star.planes",
-        meaning: "planes of which one is lost",
+        description: "planes of which one is lost",
         usual: &["2", "3", "5"],
         reduced: &["5"],
         kind: KnobKind::Count(2, 12),

@@ -37,14 +37,14 @@ pub(super) static PATH_POLICIES: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "paths.policy",
-            meaning: "which path a packet takes",
+            description: "which path a packet takes",
             usual: &["address", "flow", "round-robin", "spray", "least-queue"],
             reduced: &["flow", "spray", "least-queue"],
             kind: KnobKind::Word,
         },
         Knob {
             name: "shape.star.planes",
-            meaning: "planes",
+            description: "planes",
             usual: &["2", "4", "8"],
             reduced: &["4"],
             kind: KnobKind::Count(2, 8),

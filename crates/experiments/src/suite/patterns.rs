@@ -35,14 +35,14 @@ pub(super) static PATTERNS: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "pattern",
-            meaning: "who sends to whom",
+            description: "who sends to whom",
             usual: &NAMES,
             reduced: &["permutation", "experts"],
             kind: KnobKind::Word,
         },
         Knob {
             name: "shape",
-            meaning: "topology of 8 nodes; the ring with the all-to-all only",
+            description: "topology of 8 nodes; the ring with the all-to-all only",
             usual: &["star", "full-mesh", "ring"],
             reduced: &[],
             kind: KnobKind::Word,

@@ -42,7 +42,7 @@ pub(super) static PFC_HEADROOM: Experiment = Experiment {
     perturbs: "response delay",
     knobs: &[Knob {
         name: "link.length",
-        meaning: "metres of copper",
+        description: "metres of copper",
         usual: &["1", "10", "30", "100", "300"],
         reduced: &["1", "100"],
         kind: KnobKind::Metres(1, 600),

@@ -40,21 +40,21 @@ pub(super) static REPLAY_BUFFER: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "link.llr.outstanding_bytes",
-            meaning: "bytes of the replay buffer",
+            description: "bytes of the replay buffer",
             usual: &["16384", "65536", "262144"],
             reduced: &["65536"],
             kind: KnobKind::Bytes(4240, 64 << 20),
         },
         Knob {
             name: "link.length",
-            meaning: "metres of copper",
+            description: "metres of copper",
             usual: &["1", "3", "10", "30", "100", "300", "1000"],
             reduced: &["10", "300"],
             kind: KnobKind::Metres(1, 10_000),
         },
         Knob {
             name: "transport.window_packets",
-            meaning: "packets in flight, over a kilometre without link-level retry",
+            description: "packets in flight, over a kilometre without link-level retry",
             usual: &["16", "64", "256"],
             reduced: &["64"],
             kind: KnobKind::Count(1, 4096),

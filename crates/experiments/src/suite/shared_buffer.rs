@@ -35,14 +35,14 @@ pub(super) static SHARED_BUFFER: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "forwarding.buffer.alpha",
-            meaning: "how many times what is free an input may hold",
+            description: "how many times what is free an input may hold",
             usual: &["0.25", "1", "4"],
             reduced: &["1"],
             kind: KnobKind::Word,
         },
         Knob {
             name: "ways",
-            meaning: "inputs that want more than they get; and senders whose queue marks",
+            description: "inputs that want more than they get; and senders whose queue marks",
             usual: &["1", "2", "4", "8"],
             reduced: &["1", "4"],
             kind: KnobKind::Count(1, 16),

@@ -34,14 +34,14 @@ pub(super) static SIZE_SWEEP: Experiment = Experiment {
     knobs: &[
         Knob {
             name: "link.headers",
-            meaning: "profile of headers",
+            description: "profile of headers",
             usual: &["own", "sue-lite-like", "sue-like", "esun-like", "ethlink-like", "roce-like"],
             reduced: &[],
             kind: KnobKind::Word,
         },
         Knob {
             name: "bytes",
-            meaning: "bytes of one store",
+            description: "bytes of one store",
             usual: &["32", "64", "128", "256", "512", "1024", "2048", "4096"],
             reduced: &["32", "256", "4096"],
             kind: KnobKind::Bytes(1, 4096),

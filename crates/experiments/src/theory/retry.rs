@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_are_uneven_where_a_rare_timer_is_dear() {
+    fn costs_are_uneven_where_a_rare_timer_is_expensive() {
         // 8 ns a frame: a loss costs ten frames and, half of the time, at least once a timer of ninety.
         let stream = Stream {
             rate_bits_per_s: 400e9,

@@ -6,7 +6,7 @@ use rackloom_protocol::wire::control::{
     HEARTBEAT_BYTES, HELLO_BYTES, Heartbeat, Hello, LinkReport, consumed_beside, numbering, pause_quanta,
 };
 use rackloom_protocol::wire::frame::{FabricHeader, Frame, HopCheck};
-use rackloom_protocol::wire::packed::{Operations, census};
+use rackloom_protocol::wire::packed::{Operations, count_operations};
 use rackloom_protocol::wire::writes::Writes;
 use rackloom_protocol::wire::{dump, hop_check, layout, seal_end_to_end, seal_hop};
 
@@ -118,7 +118,7 @@ fn operations_survive(list: &[u8]) -> String {
     while let Some(operation) = reader.next() {
         let Ok(operation) = operation else {
             assert!(reader.next().is_none(), "nothing is read behind an error");
-            assert!(census(list).is_err(), "census and reader disagree");
+            assert!(count_operations(list).is_err(), "census and reader disagree");
             return kinds + "malformed";
         };
         let end = reader.position();
@@ -136,7 +136,7 @@ fn operations_survive(list: &[u8]) -> String {
         }
         begin = end;
     }
-    let counted = census(list).expect("the reader accepted the list");
+    let counted = count_operations(list).expect("the reader accepted the list");
     assert_eq!((counted.numbered, counted.all), (numbered, all));
     kinds
 }
@@ -144,14 +144,14 @@ fn operations_survive(list: &[u8]) -> String {
 /// Runs the readers of frequent lists, whose results lie within the list.
 fn fast_readers_stay_inside(list: &[u8]) {
     if plain_acks(list).is_some() {
-        assert!(census(list).is_ok());
+        assert!(count_operations(list).is_ok());
     }
     if let Some((_, _, mut writes)) = Writes::of(list) {
         while let Some(write) = writes.take() {
             assert!(write.at + write.length <= list.len());
         }
         if writes.is_over() {
-            assert!(census(list).is_ok());
+            assert!(count_operations(list).is_ok());
         }
     }
 }

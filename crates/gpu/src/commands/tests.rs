@@ -115,10 +115,10 @@ fn closing_the_ring_ends_every_wait() {
     ring.set_losses(3);
     assert_eq!(kernel.losses(), 3);
     std::thread::scope(|scope| {
-        let without_room = scope.spawn(|| kernel.issue(&numbered(2)));
+        let when_full = scope.spawn(|| kernel.issue(&numbered(2)));
         let without_end = scope.spawn(|| kernel.wait(waiting));
         drop(ring);
-        assert_eq!(without_room.join().unwrap(), Err(Status::Closed));
+        assert_eq!(when_full.join().unwrap(), Err(Status::Closed));
         assert_eq!(without_end.join().unwrap().0, Status::Closed);
     });
 }

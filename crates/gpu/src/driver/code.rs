@@ -4,10 +4,10 @@ use crate::error::GpuError;
 
 /// Converts the driver's code to a result.
 pub(crate) fn check(function: &'static str, code: i32) -> Result<(), GpuError> {
-    if code == 0 { Ok(()) } else { Err(meaning(function, code)) }
+    if code == 0 { Ok(()) } else { Err(error_of(function, code)) }
 }
 
-pub(crate) fn meaning(function: &'static str, code: i32) -> GpuError {
+pub(crate) fn error_of(function: &'static str, code: i32) -> GpuError {
     match code {
         2 => GpuError::OutOfMemory { function },
         100 => GpuError::NoDevice,
@@ -61,13 +61,13 @@ mod tests {
     #[test]
     fn codes_that_a_caller_can_act_on_have_errors_of_their_own() {
         assert!(check("cuInit", 0).is_ok());
-        assert!(matches!(meaning("cuMemAlloc_v2", 2), GpuError::OutOfMemory { .. }));
-        assert!(matches!(meaning("cuIpcOpenMemHandle_v2", 201), GpuError::OwnHandle));
-        assert!(matches!(meaning("cuMemcpyAsync", 201), GpuError::Call { code: 201, .. }));
-        assert!(matches!(meaning("cuEventQuery", 600), GpuError::NotReady));
-        assert!(matches!(meaning("cuEventQuery", 700), GpuError::DeviceFailed { code: 700, .. }));
+        assert!(matches!(error_of("cuMemAlloc_v2", 2), GpuError::OutOfMemory { .. }));
+        assert!(matches!(error_of("cuIpcOpenMemHandle_v2", 201), GpuError::OwnHandle));
+        assert!(matches!(error_of("cuMemcpyAsync", 201), GpuError::Call { code: 201, .. }));
+        assert!(matches!(error_of("cuEventQuery", 600), GpuError::NotReady));
+        assert!(matches!(error_of("cuEventQuery", 700), GpuError::DeviceFailed { code: 700, .. }));
         assert!(
-            matches!(meaning("cuX", 123_456), GpuError::Call { code: 123_456, .. }),
+            matches!(error_of("cuX", 123_456), GpuError::Call { code: 123_456, .. }),
             "an unknown code does not panic"
         );
     }

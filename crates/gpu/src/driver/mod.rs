@@ -207,7 +207,7 @@ mod tests {
         let missing = started.device(2).unwrap_err();
         assert_eq!(missing, GpuError::NoSuchDevice { index: 2, count: 2 });
         // The device exists, but the function that returns its handle is missing.
-        let lacking = started.device(1).unwrap_err();
+        let missing_device = started.device(1).unwrap_err();
         let old = Functions { cuDriverGetVersion: Some(version_11_4), ..driver() };
         let old = Driver::start(old, None).unwrap_err();
         assert_eq!(old, GpuError::DriverTooOld { found: 11_040, needed: CUDA_NEEDED });
@@ -217,7 +217,7 @@ mod tests {
         let bare = Driver::start(Functions { cuInit: Some(sees_no_device), ..driver() }, None).unwrap_err();
         let empty = Driver::start(Functions { cuDeviceGetCount: Some(none), ..driver() }, None).unwrap_err();
         assert_eq!((&bare, &empty), (&GpuError::NoDevice, &GpuError::NoDevice));
-        for error in [missing, lacking, old, closed, bare, empty] {
+        for error in [missing, missing_device, old, closed, bare, empty] {
             assert!(error.to_string().contains("hint: "), "{error}");
         }
     }

@@ -18,11 +18,11 @@ pub(super) const GRANULE: u64 = 256;
 pub(super) struct Block {
     base: NonNull<u8>,
     length: usize,
-    keeper: Keeper,
+    backing: Backing,
 }
 
 #[derive(Debug)]
-enum Keeper {
+enum Backing {
     Heap(Layout),
     /// Shared pages. The file is kept for later exports.
     Pages(Option<OwnedFd>),
@@ -37,7 +37,7 @@ impl Block {
         let layout = Layout::from_size_align(length.max(1), GRANULE as usize).ok()?;
         // SAFETY: needed because a block may be shared later and is no Rust value. The layout is not empty.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) })?;
-        Some(Self { base, length, keeper: Keeper::Heap(layout) })
+        Some(Self { base, length, backing: Backing::Heap(layout) })
     }
 
     /// Maps memory of another device or of a pool: a part of a file from a whole page on.
@@ -47,12 +47,12 @@ impl Block {
         let base =
             unsafe { mmap(ptr::null_mut(), length.max(1), protection, MapFlags::SHARED, file, offset)? };
         let base = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { base, length, keeper: Keeper::Pages(None) })
+        Ok(Self { base, length, backing: Backing::Pages(None) })
     }
 
     /// Moves the bytes to a file, if they are not in one, and returns the file. No other device has the block at this time.
     pub(super) fn share(&mut self) -> io::Result<OwnedFd> {
-        if let Keeper::Pages(Some(file)) = &self.keeper {
+        if let Backing::Pages(Some(file)) = &self.backing {
             return file.as_fd().try_clone_to_owned();
         }
         let file = memfd_create("fake-device", MemfdFlags::CLOEXEC)?;
@@ -60,7 +60,7 @@ impl Block {
         let mut shared = Self::map(file.as_fd(), 0, self.length)?;
         // SAFETY: needed because blocks are no slices. Both have this length, and no other device has the new one yet.
         unsafe { ptr::copy_nonoverlapping(self.base.as_ptr(), shared.base.as_ptr(), self.length) };
-        shared.keeper = Keeper::Pages(Some(file.as_fd().try_clone_to_owned()?));
+        shared.backing = Backing::Pages(Some(file.as_fd().try_clone_to_owned()?));
         *self = shared;
         Ok(file)
     }
@@ -125,11 +125,11 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        match self.keeper {
+        match self.backing {
             // SAFETY: needed to give it back. It came from `alloc_zeroed` with this layout, and is given back once.
-            Keeper::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
+            Backing::Heap(layout) => unsafe { dealloc(self.base.as_ptr(), layout) },
             // SAFETY: as above, for a mapping of this length. A failure leaves it mapped, which is no harm.
-            Keeper::Pages(_) => drop(unsafe { munmap(self.base.as_ptr().cast(), self.length.max(1)) }),
+            Backing::Pages(_) => drop(unsafe { munmap(self.base.as_ptr().cast(), self.length.max(1)) }),
         }
     }
 }

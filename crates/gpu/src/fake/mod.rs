@@ -33,7 +33,7 @@ pub struct FakePlan {
     /// Seed of every delay and every order.
     pub seed: u64,
     /// Most operations that are carried out for each query of an event.
-    pub haste: u32,
+    pub completions_per_query_max: u32,
     /// Number of operations after which the device fails, or `None` if it never does.
     pub fails_after: Option<u64>,
 }
@@ -42,7 +42,7 @@ impl FakePlan {
     /// Makes the plan of a device that is late and in odd order, and never fails.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self { seed, haste: 3, fails_after: None }
+        Self { seed, completions_per_query_max: 3, fails_after: None }
     }
 }
 
@@ -53,7 +53,7 @@ impl FakePlan {
 pub struct Fake {
     store: Store,
     random: Random,
-    haste: u32,
+    completions_per_query_max: u32,
     fails_after: Option<u64>,
     streams: Vec<VecDeque<Operation>>,
     /// For each event, the number of its records and the last record that was reached.
@@ -80,7 +80,7 @@ impl Fake {
         Self {
             store: Store::new(),
             random: Random(plan.seed),
-            haste: plan.haste.max(1),
+            completions_per_query_max: plan.completions_per_query_max.max(1),
             fails_after: plan.fails_after,
             streams: Vec::new(),
             events: Vec::new(),
@@ -358,7 +358,7 @@ impl Device for Fake {
 
     fn is_done(&mut self, event: EventId) -> Result<bool, GpuError> {
         self.check_health()?;
-        for _ in 0..self.random.below(u64::from(self.haste) + 1) {
+        for _ in 0..self.random.below(u64::from(self.completions_per_query_max) + 1) {
             self.step()?;
         }
         let (recorded, reached) = *self.event_of(event)?;

@@ -219,7 +219,7 @@ impl<D: Device + ?Sized> Landing<D> {
         let piece_max = self.ring.piece_max();
         for (at, piece) in bytes.chunks(piece_max).enumerate() {
             let target = target.plus((at * piece_max) as u64);
-            let offset = self.room(piece.len(), target.0)?;
+            let offset = self.reserve(piece.len(), target.0)?;
             self.ring.write(offset, piece)?;
             let source = self.ring.address(offset).0;
             let range = Move { target: target.0, source, bytes: piece.len() as u64 };
@@ -243,7 +243,7 @@ impl<D: Device + ?Sized> Landing<D> {
 
     /// Reads a range, at most a quarter of the ring, and answers the ticket with it.
     pub fn read(&mut self, ticket: u32, source: Address, bytes: usize) -> Result<(), GpuError> {
-        let offset = self.room_to_fetch(source, bytes)?;
+        let offset = self.reserve_for_fetch(source, bytes)?;
         // The ticket first: the read may close its batch at once, and a batch keeps its part of the ring for its tickets only.
         self.tickets.push_back((ticket, Wanted::Bytes { offset, bytes }));
         self.fetch_to(offset, source, bytes)
@@ -262,7 +262,7 @@ impl<D: Device + ?Sized> Landing<D> {
         if self.atomics.len() >= self.ranges_max / 2 {
             self.submit()?;
         }
-        let offset = self.room(8, 0)?;
+        let offset = self.reserve(8, 0)?;
         let WordChange { kind, width, operand, compare } = change;
         let result = self.ring.address(offset).0;
         self.atomics.push(Atomic { target: target.0, result, operand, compare, kind, width });
@@ -308,7 +308,7 @@ impl<D: Device + ?Sized> Landing<D> {
         let piece_max = self.ring.piece_max();
         for (at, piece) in out.chunks_mut(piece_max).enumerate() {
             let source = source.plus((at * piece_max) as u64);
-            let offset = self.room_to_fetch(source, piece.len())?;
+            let offset = self.reserve_for_fetch(source, piece.len())?;
             self.fetch_to(offset, source, piece.len())?;
             self.finish()?;
             self.ring.read(offset, piece)?;
@@ -405,12 +405,12 @@ impl<D: Device + ?Sized> Landing<D> {
         self.failure.as_ref()
     }
 
-    fn room_to_fetch(&mut self, source: Address, bytes: usize) -> Result<usize, GpuError> {
+    fn reserve_for_fetch(&mut self, source: Address, bytes: usize) -> Result<usize, GpuError> {
         if bytes > self.ring.piece_max() {
             let length = self.ring.piece_max() as u64;
             return Err(GpuError::OutOfRange { offset: 0, bytes: bytes as u64, length });
         }
-        self.room(bytes, source.0)
+        self.reserve(bytes, source.0)
     }
 
     fn fetch_to(&mut self, offset: usize, source: Address, bytes: usize) -> Result<(), GpuError> {

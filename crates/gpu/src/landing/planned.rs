@@ -11,7 +11,7 @@ const MERGE_BYTES_MIN: u64 = 64;
 /// microseconds, so a few copies are faster.
 const COPIES_MAX: usize = 8;
 /// Most bytes of such a batch whose source and target differ modulo 16. The engines need five microseconds for a frame of such bytes.
-const CROOKED_BYTES_MAX: u64 = 8 << 10;
+const MISALIGNED_BYTES_MAX: u64 = 8 << 10;
 /// Range that will be moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
@@ -22,12 +22,12 @@ pub(super) struct Planned {
 
 /// Returns true if the engines are faster at these ranges than a kernel.
 pub(super) fn are_few(ranges: impl Iterator<Item = Move>) -> bool {
-    let (mut count, mut crooked_bytes) = (0, 0);
+    let (mut count, mut misaligned_bytes) = (0, 0);
     for Move { target, source, bytes } in ranges {
         count += 1;
-        crooked_bytes += if (target ^ source).is_multiple_of(16) { 0 } else { bytes };
+        misaligned_bytes += if (target ^ source).is_multiple_of(16) { 0 } else { bytes };
     }
-    count <= COPIES_MAX && crooked_bytes <= CROOKED_BYTES_MAX
+    count <= COPIES_MAX && misaligned_bytes <= MISALIGNED_BYTES_MAX
 }
 
 /// Returns the bytes as a word, if their target is one aligned word, which may be polled.

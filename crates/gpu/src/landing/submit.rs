@@ -47,7 +47,7 @@ impl<D: Device + ?Sized> Landing<D> {
             return Ok(());
         }
         let atomics = std::mem::take(&mut self.atomics);
-        let offset = self.room_without_submitting(size_of_val(atomics.as_slice()), 0)?;
+        let offset = self.reserve_without_submitting(size_of_val(atomics.as_slice()), 0)?;
         self.ring.put_all(offset, &atomics)?;
         let result = self.device.atomics(self.stream, self.ring.address(offset), atomics.len() as u32);
         self.noted(result)?;
@@ -86,7 +86,7 @@ impl<D: Device + ?Sized> Landing<D> {
             let bytes_max = moves.iter().map(|planned| planned.range.bytes).max().unwrap_or(0);
             self.ranges.clear();
             self.ranges.extend(moves.iter().map(|planned| planned.range));
-            let offset = self.room_without_submitting(size_of_val(self.ranges.as_slice()), 0)?;
+            let offset = self.reserve_without_submitting(size_of_val(self.ranges.as_slice()), 0)?;
             self.ring.put_all(offset, &self.ranges)?;
             let (at, count) = (self.ring.address(offset), moves.len() as u32);
             let result = self.device.move_ranges(self.stream, at, count, bytes_max);
@@ -99,15 +99,15 @@ impl<D: Device + ?Sized> Landing<D> {
     }
 
     /// Returns room in the ring. Starts the open batch and waits for completed ones if the ring is full.
-    pub(super) fn room(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
+    pub(super) fn reserve(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
         if let Some(offset) = self.ring.take(bytes, like) {
             return Ok(offset);
         }
         self.start()?;
-        self.room_without_submitting(bytes, like)
+        self.reserve_without_submitting(bytes, like)
     }
 
-    pub(super) fn room_without_submitting(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
+    pub(super) fn reserve_without_submitting(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
         let begun = Instant::now();
         loop {
             if let Some(offset) = self.ring.take(bytes, like) {

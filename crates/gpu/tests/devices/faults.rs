@@ -45,10 +45,10 @@ fn seen(landing: &Landing<Fake>, base: Address, ticket: u32) -> Vec<u8> {
 
 /// Device that reports completion too early.
 #[derive(Debug)]
-struct Hasty(Fake);
+struct EarlyCompletion(Fake);
 
 #[rustfmt::skip]
-impl Device for Hasty {
+impl Device for EarlyCompletion {
     fn allocate(&mut self, bytes: u64) -> Result<Address, GpuError> { self.0.allocate(bytes) }
     fn free(&mut self, address: Address) -> Result<(), GpuError> { self.0.free(address) }
     fn pin(&mut self, bytes: usize) -> Result<Pinned, GpuError> { self.0.pin(bytes) }
@@ -78,7 +78,8 @@ impl Device for Hasty {
 #[test]
 fn the_suite_finds_a_device_that_reports_completion_too_early() {
     let found = (0..20).filter(|seed| {
-        let mut landing: Box<Landing<dyn Device>> = landing_of(Hasty(Fake::new(FakePlan::new(*seed))));
+        let mut landing: Box<Landing<dyn Device>> =
+            landing_of(EarlyCompletion(Fake::new(FakePlan::new(*seed))));
         let base = landing.device().allocate(200_000).unwrap();
         let run = || land_at_random(&mut landing, base, *seed, 300);
         catch_unwind(AssertUnwindSafe(run)).is_err()

@@ -12,9 +12,9 @@ const PAGE_BYTES: usize = 4096;
 
 /// Allocates pages of the host that stay mapped until the process ends, as the frames of a wire do.
 fn pages(device: &mut dyn Device, bytes: usize) -> &'static mut [u8] {
-    let room = Box::leak(vec![0_u8; bytes + PAGE_BYTES].into_boxed_slice());
-    let start = room.as_ptr().expose_provenance().next_multiple_of(PAGE_BYTES) - room.as_ptr().addr();
-    let pages = &mut room[start..start + bytes];
+    let mapping = Box::leak(vec![0_u8; bytes + PAGE_BYTES].into_boxed_slice());
+    let start = mapping.as_ptr().expose_provenance().next_multiple_of(PAGE_BYTES) - mapping.as_ptr().addr();
+    let pages = &mut mapping[start..start + bytes];
     // SAFETY: leaked, so mapped until the process ends.
     unsafe { device.pin_pages(pages.as_ptr().addr() as u64, bytes).unwrap() };
     pages

@@ -123,9 +123,9 @@ fn memory_of_a_process_on_another_gpu_is_as_fast_as_a_peer_s() {
     let reaches =
         probe(&driver).unwrap().peers.iter().any(|peer| (peer.source, peer.target) == (1, 0) && peer.access);
     if count < 2 || !reaches {
-        let why = format!("this machine has {count} GPUs, and the second must reach the first");
+        let reason = format!("this machine has {count} GPUs, and the second must reach the first");
         return print_line(&format!(
-            "SKIPPED (1): memory_of_a_process_on_another_gpu_is_as_fast_as_a_peer_s: {why}"
+            "SKIPPED (1): memory_of_a_process_on_another_gpu_is_as_fast_as_a_peer_s: {reason}"
         ));
     }
     let mut other = Other::start("peer");

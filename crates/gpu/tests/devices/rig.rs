@@ -35,7 +35,7 @@ pub(crate) fn print_line(line: &str) {
 /// Runs a check on fake devices of several seeds, and on a real one. The check may make several devices.
 pub(crate) fn on_every_device(test: &str, check: impl Fn(&dyn Fn() -> Box<dyn Device>, u64)) {
     for seed in 0..20 {
-        let plan = FakePlan { haste: 1 + seed as u32 % 7, ..FakePlan::new(seed) };
+        let plan = FakePlan { completions_per_query_max: 1 + seed as u32 % 7, ..FakePlan::new(seed) };
         check(&|| Box::new(Fake::new(plan)), seed);
     }
     if let Some((first, _lock)) = gpu(test) {

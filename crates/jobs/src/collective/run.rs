@@ -90,8 +90,8 @@ struct OnPoll<'t, 'a> {
 impl Surroundings for OnPoll<'_, '_> {
     type Fault = Fault;
 
-    fn has_room(&self) -> bool {
-        self.poll.issuer.has_room()
+    fn has_space(&self) -> bool {
+        self.poll.issuer.has_space()
     }
 
     fn is_idle(&self) -> bool {

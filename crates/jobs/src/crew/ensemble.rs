@@ -298,7 +298,7 @@ impl<P: Play> Ensemble<P> {
                 let target =
                     target.map_or_else(|| "all".to_owned(), |node| self.crew.name(node.0).to_owned());
                 let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
-                let is_refusal = failure.is_refusal() || failure.is_of_stranger();
+                let is_refusal = failure.is_refusal() || failure.is_of_new_incarnation();
                 self.break_off(now, if is_refusal { Why::Refusal(text) } else { Why::Fault(text) });
             }
         }

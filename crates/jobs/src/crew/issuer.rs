@@ -109,7 +109,7 @@ impl Issuer {
     }
 
     /// Returns whether another work request would be issued soon.
-    pub(crate) fn has_room(&self) -> bool {
+    pub(crate) fn has_space(&self) -> bool {
         self.work.len() < QUEUED_MAX && self.outstanding_work + self.work.len() < self.outstanding_max
     }
 

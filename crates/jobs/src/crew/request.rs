@@ -206,7 +206,7 @@ impl Failure {
 
     /// Returns whether a new incarnation of the target explains the failure. The new incarnation does not run the job.
     /// Its predecessor was lost before this rank had reached it, so the endpoint could not report the loss.
-    pub(crate) const fn is_of_stranger(self) -> bool {
+    pub(crate) const fn is_of_new_incarnation(self) -> bool {
         matches!(self, Self::Operation(OperationError::NoSuchRegion))
     }
 

@@ -25,7 +25,9 @@ impl Litmus {
                 self.break_off(now, Why::Loss(self.losses()));
             }
             // The report decides whether a fault script explains the refusal.
-            _ if failure.is_refusal() || failure.is_of_stranger() => self.break_off(now, Why::Refusal(text)),
+            _ if failure.is_refusal() || failure.is_of_new_incarnation() => {
+                self.break_off(now, Why::Refusal(text))
+            }
             _ if outcome.kind == OperationKind::ForbiddenAccess => {
                 let described = phase::describe_forbidden(&self.scene, outcome);
                 self.findings.fail(format!("{described} to {target} ended with: {}", failure.name()));

@@ -56,7 +56,7 @@ impl Scene {
     }
 
     /// Returns the ranks of other tenants.
-    pub(crate) fn strangers(&self) -> Vec<u16> {
+    pub(crate) fn other_tenants(&self) -> Vec<u16> {
         Self::others(self.rank, self.ranks.len()).filter(|other| !self.peers.contains(other)).collect()
     }
 

@@ -119,11 +119,11 @@ impl Exchange {
 
     fn may_issue(&self, poll: &Poll<'_>) -> bool {
         let last = if self.begun.is_some() { self.messages } else { self.warm_up };
-        let has_room = match self.measure {
+        let has_space = match self.measure {
             Measure::Latency => self.issued == self.over,
-            Measure::Bandwidth => poll.issuer.has_room(),
+            Measure::Bandwidth => poll.issuer.has_space(),
         };
-        self.issued < last && has_room
+        self.issued < last && has_space
     }
 
     /// Records that a request of this case succeeded.

@@ -226,7 +226,7 @@ impl Traffic {
         if self.began.is_none() && !self.targets.is_empty() {
             self.began = Some(poll.now);
         }
-        while self.issued < self.targets.len().min(self.may_go()) && poll.issuer.has_room() {
+        while self.issued < self.targets.len().min(self.may_go()) && poll.issuer.has_space() {
             let target = self.targets[self.issued];
             let body = self.message(poll.crew, target);
             poll.issuer.submit(Request::new(Tag::Phase { peer: target, item: 0 }, body));

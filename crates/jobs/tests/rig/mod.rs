@@ -33,7 +33,7 @@ impl AnyMember {
 
 #[derive(Default)]
 struct Cables {
-    room: Vec<u8>,
+    frame_buffer: Vec<u8>,
     sent: Vec<(PortId, Vec<u8>)>,
     leased: BTreeMap<u32, Vec<u8>>,
     next_lease: u32,
@@ -41,14 +41,14 @@ struct Cables {
 
 impl Wires for Cables {
     fn slot(&mut self, _port: PortId) -> Option<&mut [u8]> {
-        self.room.resize(16 << 10, 0);
-        Some(&mut self.room)
+        self.frame_buffer.resize(16 << 10, 0);
+        Some(&mut self.frame_buffer)
     }
     fn copy_lease(&mut self, _port: PortId, lease: LeaseId, at: usize, length: usize) {
-        self.room[at..at + length].copy_from_slice(&self.leased[&lease.0][at..at + length]);
+        self.frame_buffer[at..at + length].copy_from_slice(&self.leased[&lease.0][at..at + length]);
     }
     fn commit(&mut self, port: PortId, length: usize, _doorbell: bool) {
-        self.sent.push((port, self.room[..length].to_vec()));
+        self.sent.push((port, self.frame_buffer[..length].to_vec()));
     }
     fn leased(&self, lease: LeaseId) -> &[u8] {
         &self.leased[&lease.0]

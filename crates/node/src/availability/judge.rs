@@ -105,26 +105,26 @@ mod tests {
         ProcessSample { started_ticks: 7, threads: threads.iter().map(thread).collect() }
     }
 
-    /// A test case: its name, samples of one thread as state, run time and waiting time in milliseconds, and the excused time in milliseconds.
+    /// A test case: its name, samples of one thread as state, run time and waiting time in milliseconds, and the extension in milliseconds.
     type Case = (&'static str, &'static [(ThreadState, u64, u64)], u64);
 
-    /// Returns the time for which one thread is excused after samples 100 ms apart, in milliseconds.
-    fn excused_ms(samples: &[(ThreadState, u64, u64)]) -> u64 {
-        let mut excused_ns = 0;
+    /// Returns the extension for one thread after samples 100 ms apart, in milliseconds.
+    fn extension_ms(samples: &[(ThreadState, u64, u64)]) -> u64 {
+        let mut extension_ns = 0;
         let mut suspicion: Option<Suspicion> = None;
         for (number, (state, run_ms, waited_ms)) in samples.iter().enumerate() {
             let (now, sample) =
                 (Instant(number as u64 * 100 * MS), process(&[(1, *state, *run_ms, *waited_ms)]));
             match &mut suspicion {
-                Some(suspicion) => excused_ns = suspicion.observe(now, &sample),
+                Some(suspicion) => extension_ns = suspicion.observe(now, &sample),
                 None => suspicion = Some(Suspicion::begin(now, &sample)),
             }
         }
-        excused_ns / MS
+        extension_ns / MS
     }
 
     #[test]
-    fn state_and_progress_decide_what_is_excused() {
+    fn state_and_progress_decide_the_extension() {
         let table: &[Case] = &[
             ("stopped is silence", &[(Stopped, 5, 9), (Stopped, 5, 9), (Stopped, 5, 9)], 0),
             ("asleep is silence", &[(Asleep, 5, 9), (Asleep, 5, 9), (Asleep, 5, 9)], 0),
@@ -149,7 +149,7 @@ mod tests {
             ("stopped after a wait", &[(Runnable, 5, 0), (Stopped, 5, 80), (Stopped, 5, 80)], 80),
         ];
         for (what, samples, expected_ms) in table {
-            assert_eq!(excused_ms(samples), *expected_ms, "{what}");
+            assert_eq!(extension_ms(samples), *expected_ms, "{what}");
         }
     }
 

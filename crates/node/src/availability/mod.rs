@@ -6,7 +6,7 @@
 //! it as silence. This evidence only delays the loss of a neighbour and never causes one.
 //!
 //! A neighbour on another host, or one whose `/proc` entry is hidden, provides no evidence. Then only the observer's own lateness counts. Nothing is
-//! read as long as all heartbeats are on time. One silence is excused for [`EXCUSE_NS_MAX`] at most.
+//! read as long as all heartbeats are on time. The timeout is extended by [`EXTENSION_NS_MAX`] at most.
 
 mod judge;
 mod steal;
@@ -18,8 +18,8 @@ use rackloom_protocol::{Inspect, Instant, Overdue, PortId};
 
 use judge::Suspicion;
 
-/// Longest part of one silence that is excused, in nanoseconds. A neighbour that gets no processor for longer counts as lost.
-pub const EXCUSE_NS_MAX: u64 = 60_000_000_000;
+/// Longest extension of the timeout for one silence, in nanoseconds. A neighbour that gets no processor for longer counts as lost.
+pub const EXTENSION_NS_MAX: u64 = 60_000_000_000;
 /// Shortest time between two samples of one neighbour in nanoseconds, unless its link is about to go down.
 const SAMPLE_INTERVAL_NS: u64 = 20_000_000;
 
@@ -29,7 +29,7 @@ const SAMPLE_INTERVAL_NS: u64 = 20_000_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shortage {
     /// Longest part of one neighbour's silence during which it had no processor, in nanoseconds.
-    pub excused_max_ns: u64,
+    pub extension_max_ns: u64,
     /// Number of times that such a part delayed the loss of a neighbour.
     pub deaths_put_off: u64,
 }
@@ -74,13 +74,13 @@ impl Share {
         Self { counted_from, spent_ns: 0, latest_ns: 0 }
     }
 
-    /// Takes the evidence of the whole silence. Returns what excuses the silence since `counted_from`, in nanoseconds.
+    /// Takes the evidence of the whole silence. Returns the extension of the timeout for the silence since `counted_from`, in nanoseconds.
     fn of(&mut self, counted_from: Instant, whole_ns: u64) -> u64 {
         if counted_from != self.counted_from {
             self.counted_from = counted_from;
             self.spent_ns = self.latest_ns;
         }
-        self.latest_ns = whole_ns.min(EXCUSE_NS_MAX);
+        self.latest_ns = whole_ns.min(EXTENSION_NS_MAX);
         self.latest_ns.saturating_sub(self.spent_ns)
     }
 }
@@ -100,9 +100,9 @@ impl Availability {
         self.shortage
     }
 
-    /// Checks the neighbours whose heartbeats are overdue and passes their excused time to the member. Call this before the member's timeout is
+    /// Checks the neighbours whose heartbeats are overdue and passes the extensions of their timeouts to the member. Call this before the member's timeout is
     /// handled.
-    pub(crate) fn excuse(&mut self, now: Instant, member: &mut dyn Inspect) {
+    pub(crate) fn extend_timeouts(&mut self, now: Instant, member: &mut dyn Inspect) {
         for (index, neighbour) in self.neighbours.iter_mut().enumerate() {
             let port = PortId(index as u16);
             let Some(process) = neighbour.process else { continue };
@@ -111,9 +111,9 @@ impl Availability {
                 continue;
             };
             let is_decisive = now >= overdue.dead_at;
-            let Some(excused_ns) = neighbour.look(now, process, &overdue, is_decisive) else { continue };
-            member.excuse_silence(now, port, excused_ns);
-            self.shortage.excused_max_ns = self.shortage.excused_max_ns.max(excused_ns);
+            let Some(extension_ns) = neighbour.look(now, process, &overdue, is_decisive) else { continue };
+            member.extend_timeout(now, port, extension_ns);
+            self.shortage.extension_max_ns = self.shortage.extension_max_ns.max(extension_ns);
             let dead_at = member.link(port).and_then(|link| link.overdue(now)).map(|overdue| overdue.dead_at);
             if is_decisive && dead_at.is_some_and(|dead_at| now < dead_at) {
                 self.shortage.deaths_put_off += 1;
@@ -123,7 +123,7 @@ impl Availability {
 }
 
 impl Neighbour {
-    /// Returns the excused part of the silence in nanoseconds, or `None` if there is no new sample.
+    /// Returns the extension of the timeout in nanoseconds, or `None` if there is no new sample.
     fn look(&mut self, now: Instant, process: u32, overdue: &Overdue, is_decisive: bool) -> Option<u64> {
         let since = overdue.since;
         if self.watch.as_ref().is_some_and(|watch| watch.since != since) {
@@ -142,7 +142,7 @@ impl Neighbour {
         watch.sampled_at = now;
         let waited_ns = watch.suspicion.observe(now, &threads::sample(process)?);
         let stolen_ns = steal::stolen_max_ns().saturating_sub(watch.stolen_before_ns);
-        // Time that the hypervisor took from a processor was taken from any process there, so it excuses only a process that waited.
+        // Time that the hypervisor took from a processor was taken from any process there, so it extends the timeout only of a process that waited.
         let stolen_ns = if waited_ns > 0 { stolen_ns } else { 0 };
         Some(watch.share.of(overdue.counted_from, waited_ns.saturating_add(stolen_ns)))
     }
@@ -155,7 +155,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_member_that_did_not_run_goes_on_with_its_evidence_and_spends_what_was_before() {
+    fn a_member_that_did_not_run_keeps_its_evidence_and_uses_up_the_earlier_extension() {
         let mut share = Share::new(Instant(0));
         assert_eq!(share.of(Instant(0), 300 * MS), 300 * MS);
         assert_eq!(share.of(Instant(0), 4700 * MS), 4700 * MS, "the sample before the silence counts anew");
@@ -164,9 +164,9 @@ mod tests {
     }
 
     #[test]
-    fn one_silence_is_excused_for_the_longest_time_once() {
+    fn one_timeout_is_extended_by_the_longest_time_once() {
         let mut share = Share::new(Instant(0));
-        assert_eq!(share.of(Instant(0), 2 * EXCUSE_NS_MAX), EXCUSE_NS_MAX);
-        assert_eq!(share.of(Instant(1), 3 * EXCUSE_NS_MAX), 0);
+        assert_eq!(share.of(Instant(0), 2 * EXTENSION_NS_MAX), EXTENSION_NS_MAX);
+        assert_eq!(share.of(Instant(1), 3 * EXTENSION_NS_MAX), 0);
     }
 }

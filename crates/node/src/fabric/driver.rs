@@ -6,7 +6,7 @@
 //! operation to that peer is in flight, else with the next poll or when enough operations wait.
 //!
 //! Other threads may use the node meanwhile. The background thread polls it when the driver has not done so for some time, 2 ms at most,
-//! so that peers receive answers and heartbeats ([`crate::favoured`]).
+//! so that peers receive answers and heartbeats ([`crate::biased_lock`]).
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use super::completion::Completion;
 use super::error::Error;
 use super::node::Node;
 use super::request::{Outcome, Request};
+use crate::biased_lock::BiasToken;
 use crate::fabric::engine::core::{Core, Handler};
 use crate::fabric::engine::held::Held;
 use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::engine::order::{NAMELESS, Order, Store};
 use crate::fabric::engine::table::Sink;
 use crate::fabric::memory::region::Region;
-use crate::favoured::Favour;
 
 /// Number of accepted operations that wait for one frame while others are in flight.
 const BATCHED_OPERATIONS: usize = 32;
@@ -66,7 +66,7 @@ const AT_A_TIME: usize = 32;
 pub struct Driver {
     node: Node,
     /// `None` if the kernel does not support it. Then each call takes the lock.
-    favour: Option<Favour>,
+    token: Option<BiasToken>,
 }
 
 impl Node {
@@ -86,8 +86,8 @@ impl Driver {
         if taken {
             return Err(Error::Invalid("the node has a driver already; hint: drop it first"));
         }
-        let favour = engine.appoint();
-        Ok(Self { node, favour })
+        let token = engine.bias();
+        Ok(Self { node, token })
     }
 
     /// Returns the node.
@@ -293,8 +293,8 @@ impl Driver {
     #[inline(always)]
     fn act<T>(&mut self, act: impl FnOnce(&mut Core) -> T) -> T {
         let engine: &Engine = self.node.engine();
-        match &mut self.favour {
-            Some(favour) => act(engine.hold_favoured(favour).core()),
+        match &mut self.token {
+            Some(token) => act(engine.hold_as_owner(token).core()),
             None => act(engine.hold().core()),
         }
     }
@@ -325,8 +325,8 @@ impl Driver {
 
     fn enter(&mut self) -> (Held<'_>, &Engine) {
         let engine: &Engine = self.node.engine();
-        let held = match &mut self.favour {
-            Some(favour) => engine.hold_favoured(favour),
+        let held = match &mut self.token {
+            Some(token) => engine.hold_as_owner(token),
             None => engine.hold(),
         };
         (held, engine)
@@ -371,14 +371,14 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         let engine = self.node.engine();
-        if let Some(favour) = self.favour.take() {
-            engine.dismiss(favour);
+        if let Some(token) = self.token.take() {
+            engine.end_bias(token);
         }
         let mut held = engine.hold();
         let Core { table, handler, .. } = held.core();
         *handler = Handler::Free;
         table.abandon_handled();
-        held.stop_attending();
+        held.stop_polling();
     }
 }
 

@@ -81,14 +81,14 @@ pub enum Error {
         waited_ms: u64,
     },
     /// The deadline passed first.
-    #[error("no end within {waited_ms} ms; {}", if *goes_on { "the operation goes on and may yet happen" } else { "the operation has not happened" })]
+    #[error("no end within {waited_ms} ms; {}", if *continues { "the operation continues and may still complete" } else { "the operation has not happened" })]
     TimedOut {
         /// The peer, if the operation names one.
         peer: Option<NodeId>,
         /// Time that was waited, in milliseconds.
         waited_ms: u64,
         /// `false` if the operation has not happened and will not happen.
-        goes_on: bool,
+        continues: bool,
     },
     /// This node has left the fabric.
     #[error("this node has left the fabric")]
@@ -148,7 +148,7 @@ impl Error {
             CommandRefused::Busy => Self::Busy { peer },
             CommandRefused::NoSuchNode(node) => Self::NoSuchNode(node),
             CommandRefused::Unreachable(peer) => Self::PeerLost { peer, maybe_done: false },
-            CommandRefused::Invalid(why) => Self::Invalid(why),
+            CommandRefused::Invalid(reason) => Self::Invalid(reason),
             _ => Self::Invalid("the core refused it"),
         }
     }

@@ -47,7 +47,6 @@
 //!
 //! `docs/decisions/public-api.md` gives the reasons of this design.
 
-mod attendant;
 mod batch;
 mod completion;
 mod counters;
@@ -66,6 +65,7 @@ mod rack;
 mod report;
 mod request;
 mod seat;
+mod seat_control;
 mod switches;
 
 pub use crate::memory::DeviceChoice;

@@ -9,13 +9,13 @@ use rackloom_protocol::{
     OperationId, RegionConfig, RegionId, RemoteAddress, Signal, Width,
 };
 
-use super::attendant::Attendant;
 use super::batch::Batch;
 use super::completion::Completion;
 use super::counters::NodeCounters;
 use super::error::Error;
 use super::queue::Queue;
 use super::request::{Received, Request};
+use super::seat_control::SeatControlThread;
 use super::switches::Switches;
 use crate::fabric::engine::background;
 use crate::fabric::engine::core::Core;
@@ -41,7 +41,7 @@ struct SharedHandle {
     engine: Arc<Engine>,
     background: Mutex<Option<JoinHandle<()>>>,
     /// Connection to the supervisor, for a node that has joined a rack of other processes.
-    attendant: Option<Attendant>,
+    seat_control: Option<SeatControlThread>,
     /// Keeps the switches of a local rack running while one of its nodes needs them.
     _switches: Arc<Switches>,
 }
@@ -54,8 +54,8 @@ impl SharedHandle {
         let thread = thread.filter(|thread| thread.thread().id() != std::thread::current().id());
         // A panic of the thread is not reported: the thread holds nothing but the engine, which ends here.
         thread.map(JoinHandle::join);
-        if let Some(attendant) = &self.attendant {
-            attendant.end();
+        if let Some(seat_control) = &self.seat_control {
+            seat_control.end();
         }
     }
 }
@@ -74,14 +74,14 @@ impl Node {
     pub(super) fn seated(
         engine: Arc<Engine>,
         switches: &Arc<Switches>,
-        attendant: Option<Attendant>,
+        seat_control: Option<SeatControlThread>,
     ) -> Result<Self, Error> {
         let thread = background::start(&engine).map_err(Error::system("cannot start a node's thread"))?;
         let background = Mutex::new(Some(thread));
         let shared = SharedHandle {
             engine: Arc::clone(&engine),
             background,
-            attendant,
+            seat_control,
             _switches: Arc::clone(switches),
         };
         Ok(Self { engine, shared: Arc::new(shared) })
@@ -153,7 +153,7 @@ impl Node {
         if !self.wait_for(until, |endpoint| endpoint.operations_in_progress() == 0) {
             self.with_core(|core| core.member().map(|_| ()))?;
             let waited_ms = nanoseconds(timeout) / 1_000_000;
-            return Err(Error::TimedOut { peer: None, waited_ms, goes_on: true });
+            return Err(Error::TimedOut { peer: None, waited_ms, continues: true });
         }
         let mut departure = Departure::default();
         while let Some(until) = self.with_core(|core| {

@@ -13,7 +13,7 @@ use crate::memory::{DeviceChoice, DeviceRegions};
 use crate::runtime::Runtime;
 
 /// Hands the device to a node whose frames it may read.
-fn furnish<M: rackloom_protocol::Inspect>(
+fn add_device_regions<M: rackloom_protocol::Inspect>(
     runtime: &mut Runtime<M, RegionMemory>,
     opened: DeviceMemory,
 ) -> Arc<DeviceMemory> {
@@ -103,7 +103,7 @@ impl Node {
             None => {
                 // Kernels may have to be compiled, which takes too long under the node's lock.
                 let opened = DeviceMemory::open(choice).map_err(Error::system("cannot open the device"))?;
-                self.with_core(|core| Ok::<_, Error>(furnish(core.member()?, opened)))?
+                self.with_core(|core| Ok::<_, Error>(add_device_regions(core.member()?, opened)))?
             }
         };
         if device.choice == choice {

@@ -127,11 +127,11 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
         let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
         let profile = &link.profile;
-        let felt = profile.latency_ns() >= LONG_DELAY_NS
+        let has_delay = profile.latency_ns() >= LONG_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < SLOW_RATE_BITS_PER_S);
-        let timing = felt.then(|| Timing::of(profile));
+        let timing = has_delay.then(|| Timing::of(profile));
         let mut assign = |member: usize, port: usize, device, direction| {
-            let is_plain = !felt && !profile.has_faults();
+            let is_plain = !has_delay && !profile.has_faults();
             let device: Box<dyn Device> = if is_plain {
                 Box::new(device)
             } else {

@@ -140,7 +140,7 @@ impl<'a, T: Outcome> Request<'a, T> {
     /// Ends the request at its deadline.
     fn give_up(&mut self, waited_ms: u64) -> Result<Ended, Error> {
         let peer = self.order.as_ref().ok().and_then(|order| order.peer());
-        let timed_out = |goes_on| Err(Error::TimedOut { peer, waited_ms, goes_on });
+        let timed_out = |continues| Err(Error::TimedOut { peer, waited_ms, continues });
         let engine = Arc::clone(&self.engine);
         let mut held = engine.hold();
         let core = held.core();
@@ -285,10 +285,10 @@ impl<T: Outcome> Future for Request<'_, T> {
             return Poll::Ready(result.map(T::of));
         }
         if this.begun.is_none() {
-            core.await_room(context.waker());
+            core.await_space(context.waker());
         }
         this.register(core, context.waker());
-        held.entrust();
+        held.delegate();
         Poll::Pending
     }
 }

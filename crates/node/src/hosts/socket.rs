@@ -109,15 +109,15 @@ pub struct HostLink {
     sender: OwnedFd,
     receiver: OwnedFd,
     /// Notifications about the machine's interfaces.
-    news: LinkEvents,
+    link_events: LinkEvents,
 }
 
 impl HostLink {
     /// Returns the descriptors to inherit under these numbers: sender, receiver, and notifications about the interface.
     #[must_use]
     pub fn fds(&self) -> [RawFd; 3] {
-        let news = self.news.descriptor().as_raw_fd();
-        [self.sender.as_raw_fd(), self.receiver.as_raw_fd(), news]
+        let link_events = self.link_events.descriptor().as_raw_fd();
+        [self.sender.as_raw_fd(), self.receiver.as_raw_fd(), link_events]
     }
 }
 
@@ -143,8 +143,8 @@ pub fn open_link(
     }
     attach(&receiver, &mut frames_of(mine, Some(theirs))).map_err(failed)?;
     take_in(&receiver, index, libc::PACKET_MR_UNICAST, mine).map_err(failed)?;
-    let news = LinkEvents::listen().map_err(failed)?;
-    Ok(HostLink { sender, receiver, news })
+    let link_events = LinkEvents::listen().map_err(failed)?;
+    Ok(HostLink { sender, receiver, link_events })
 }
 
 /// A socket for short messages between the supervisors of a rack. Each message is sent to all of them on the segment at once.

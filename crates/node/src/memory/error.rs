@@ -31,7 +31,7 @@ pub enum AllocateError {
     Exists(RegionId),
     /// The member's memory limit would be exceeded.
     #[error(
-        "{region}: no room in the node's memory: {requested} bytes requested, {used} of {limit} used; hint: give the node more \
+        "{region}: no space in the node's memory: {requested} bytes requested, {used} of {limit} used; hint: give the node more \
          memory or the job less to do"
     )]
     NodeFull {

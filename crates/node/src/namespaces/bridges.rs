@@ -61,11 +61,11 @@ pub fn create_bridges(bridges: &[Bridge]) -> Result<(), NamespaceError> {
 /// # Errors
 /// [`NamespaceError`], which names the cable.
 pub fn connect_to_bridges(cables: &[BridgeCable]) -> Result<(), NamespaceError> {
-    let asker = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
-    let asker = asker.map_err(forbidden("a socket to ask about interfaces"))?;
+    let query_socket = socket(AddressFamily::UNIX, SocketType::DGRAM, None);
+    let query_socket = query_socket.map_err(forbidden("a socket for queries about interfaces"))?;
     with_netlink(async |handle| {
         for cable in cables {
-            let index = name_to_index(&asker, &cable.bridge.name).map_err(io::Error::from);
+            let index = name_to_index(&query_socket, &cable.bridge.name).map_err(io::Error::from);
             let laid = match index {
                 Ok(index) => lay(handle, cable, index).await,
                 Err(cause) => Err(cause),

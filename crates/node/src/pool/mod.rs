@@ -115,9 +115,9 @@ pub enum PoolError {
     Quota(#[from] QuotaExceeded),
     /// No free part is large enough, and the pool may not grow that far.
     #[error(
-        "no room for {requested} bytes: largest free part {largest}, reserved {reserved} of at most {max}"
+        "no space for {requested} bytes: largest free part {largest}, reserved {reserved} of at most {max}"
     )]
-    NoRoom {
+    NoSpace {
         /// Requested bytes, rounded up.
         requested: u64,
         /// Length of the longest free part, in bytes.
@@ -241,7 +241,7 @@ impl Pool {
     /// Allocates a block.
     ///
     /// # Errors
-    /// [`PoolError::BadAlignment`], [`PoolError::Quota`], [`PoolError::NoRoom`], and [`PoolError::Memory`] if the pool had to grow. No block is
+    /// [`PoolError::BadAlignment`], [`PoolError::Quota`], [`PoolError::NoSpace`], and [`PoolError::Memory`] if the pool had to grow. No block is
     /// allocated then.
     pub fn allocate(
         &mut self,
@@ -258,7 +258,7 @@ impl Pool {
             Some(index) => index,
             None => {
                 self.grow(memory, taken)?;
-                self.take(taken, align).ok_or_else(|| self.no_room(taken))?
+                self.take(taken, align).ok_or_else(|| self.no_space(taken))?
             }
         };
         let serial = self.serial_next;
@@ -353,12 +353,12 @@ impl Pool {
     /// Reserves a region with at least `bytes` free at its start, where every alignment is met.
     fn grow(&mut self, memory: &mut impl PoolMemory, bytes: u64) -> Result<(), PoolError> {
         if self.options.growth_bytes == 0 {
-            return Err(self.no_room(bytes));
+            return Err(self.no_space(bytes));
         }
         let left = self.options.reserved_bytes_max - self.statistics.reserved.current;
         let preferred = round(self.options.growth_bytes).unwrap_or(bytes).max(bytes);
         if bytes > left {
-            return Err(self.no_room(bytes));
+            return Err(self.no_space(bytes));
         }
         self.reserve(memory, preferred.min(left - left % GRANULE_BYTES))
     }
@@ -366,7 +366,7 @@ impl Pool {
     fn reserve(&mut self, memory: &mut impl PoolMemory, bytes: u64) -> Result<(), PoolError> {
         let max = self.options.reserved_bytes_max;
         if self.statistics.reserved.current.checked_add(bytes).is_none_or(|sum| sum > max) {
-            return Err(self.no_room(bytes));
+            return Err(self.no_space(bytes));
         }
         let region = RegionId(self.region_next);
         memory.reserve(region, bytes)?;
@@ -376,10 +376,10 @@ impl Pool {
         Ok(())
     }
 
-    fn no_room(&self, requested: u64) -> PoolError {
+    fn no_space(&self, requested: u64) -> PoolError {
         let largest = self.arenas.iter().map(|arena| arena.free.largest()).max().unwrap_or(0);
         let (reserved, max) = (self.statistics.reserved.current, self.options.reserved_bytes_max);
-        PoolError::NoRoom { requested, largest, reserved, max }
+        PoolError::NoSpace { requested, largest, reserved, max }
     }
 }
 

@@ -103,13 +103,13 @@ pub(crate) struct LinkSeal {
     ends: LinkEnds,
     mine: EndNonce,
     /// Taggers of greetings, by direction.
-    greets: [Tagger; 2],
+    greeting_tags: [Tagger; 2],
     session: Option<Session>,
     /// A nonce of the neighbour that no greeting with the own nonce has confirmed yet, and the time at which it is discarded.
     candidate: Option<(EndNonce, Option<Instant>)>,
     /// Nonces of greetings that are to be answered.
-    owed: VecDeque<EndNonce>,
-    greet_at: Instant,
+    pending_answers: VecDeque<EndNonce>,
+    greeting_at: Instant,
     bad_tags: u64,
     replays: u64,
 }
@@ -121,17 +121,17 @@ const THEIRS: usize = 1;
 impl LinkSeal {
     /// Creates an end that has just been opened.
     pub(crate) fn new(key: RackKey, ends: LinkEnds, mine: EndNonce) -> Self {
-        let greets =
+        let greeting_tags =
             [MINE, THEIRS].map(|from| key.derive(&[b"rackloom 2 greeting", &direction(&ends, from)]));
         Self {
             key,
             ends,
             mine,
-            greets,
+            greeting_tags,
             session: None,
             candidate: None,
-            owed: VecDeque::new(),
-            greet_at: Instant::ZERO,
+            pending_answers: VecDeque::new(),
+            greeting_at: Instant::ZERO,
             bad_tags: 0,
             replays: 0,
         }
@@ -149,9 +149,9 @@ impl LinkSeal {
 
     /// Appends the trailer to the first `length` bytes. Returns the total length, or `None` if there is no space or no session.
     // W-92
-    pub(crate) fn close(&mut self, room: &mut [u8], length: usize) -> Option<usize> {
+    pub(crate) fn close(&mut self, out: &mut [u8], length: usize) -> Option<usize> {
         let session = self.session.as_mut()?;
-        let (frame, rest) = room.split_at_mut_checked(length)?;
+        let (frame, rest) = out.split_at_mut_checked(length)?;
         let trailer = rest.first_chunk_mut::<TRAILER_BYTES>()?;
         session.sent += 1;
         let counter = session.sent.to_le_bytes();
@@ -164,7 +164,7 @@ impl LinkSeal {
     // W-92
     pub(crate) fn open(&mut self, bytes: &[u8]) -> Option<usize> {
         if is_greeting(bytes) {
-            self.hear(bytes);
+            self.receive_greeting(bytes);
             return None;
         }
         let opened = self.session.as_mut().and_then(|session| {
@@ -185,32 +185,32 @@ impl LinkSeal {
 
     /// Returns the time at which [`LinkSeal::greeting`] has a greeting, if nothing is received before.
     pub(crate) fn next_due(&self) -> Instant {
-        if !self.owed.is_empty() {
+        if !self.pending_answers.is_empty() {
             return Instant::ZERO;
         }
-        if self.is_complete() { Instant::NEVER } else { self.greet_at }
+        if self.is_complete() { Instant::NEVER } else { self.greeting_at }
     }
 
     fn is_complete(&self) -> bool {
         self.session.is_some() && self.candidate.is_none()
     }
 
-    /// Writes a pending answer into the first [`GREETING_BYTES`] of `room`.
-    pub(crate) fn answer(&mut self, room: &mut [u8]) -> Option<usize> {
-        let out = room.first_chunk_mut::<GREETING_BYTES>()?;
-        let to = self.owed.pop_front()?;
+    /// Writes a pending answer into the first [`GREETING_BYTES`] of `out`.
+    pub(crate) fn answer(&mut self, out: &mut [u8]) -> Option<usize> {
+        let out = out.first_chunk_mut::<GREETING_BYTES>()?;
+        let to = self.pending_answers.pop_front()?;
         *out = self.write(to);
         Some(GREETING_BYTES)
     }
 
-    /// Writes a greeting into `room`, if one is due.
-    pub(crate) fn greeting(&mut self, now: Instant, room: &mut [u8]) -> Option<usize> {
+    /// Writes a greeting into `out`, if one is due.
+    pub(crate) fn greeting(&mut self, now: Instant, out: &mut [u8]) -> Option<usize> {
         self.forget_candidate(now);
-        if self.is_complete() || now < self.greet_at {
+        if self.is_complete() || now < self.greeting_at {
             return None;
         }
-        let out = room.first_chunk_mut::<GREETING_BYTES>()?;
-        self.greet_at = now + GREETING_INTERVAL_NS;
+        let out = out.first_chunk_mut::<GREETING_BYTES>()?;
+        self.greeting_at = now + GREETING_INTERVAL_NS;
         *out = self.write(self.candidate.map_or_else(EndNonce::default, |(nonce, _)| nonce));
         Some(GREETING_BYTES)
     }
@@ -237,19 +237,19 @@ impl LinkSeal {
         out[EPOCH..EPOCH + 2].copy_from_slice(&epoch.to_le_bytes());
         out[SENDER_NONCE..RECEIVER_NONCE].copy_from_slice(&self.mine.0);
         out[RECEIVER_NONCE..TAG].copy_from_slice(&to.0);
-        let tag = self.greets[MINE].tag(&[&out[..TAG]]);
+        let tag = self.greeting_tags[MINE].tag(&[&out[..TAG]]);
         out[TAG..].copy_from_slice(&tag);
         out
     }
 
     // W-91
-    fn hear(&mut self, bytes: &[u8]) {
+    fn receive_greeting(&mut self, bytes: &[u8]) {
         let Some(greeting) = bytes.first_chunk::<GREETING_BYTES>() else {
             self.bad_tags += 1;
             return;
         };
-        let (said, tag) = greeting.split_last_chunk::<TAG_BYTES>().unwrap_or((&[], &[0; TAG_BYTES]));
-        if !self.greets[THEIRS].fits(&[said], *tag) {
+        let (signed, tag) = greeting.split_last_chunk::<TAG_BYTES>().unwrap_or((&[], &[0; TAG_BYTES]));
+        if !self.greeting_tags[THEIRS].fits(&[signed], *tag) {
             self.bad_tags += 1;
             return;
         }
@@ -258,30 +258,30 @@ impl LinkSeal {
         let wants_answer = greeting[FLAGS] & ANSWER_WANTED != 0;
         match &self.session {
             Some(session) if theirs < session.theirs => self.replays += 1,
-            Some(session) if theirs == session.theirs => self.owe(theirs, wants_answer),
+            Some(session) if theirs == session.theirs => self.queue_answer(theirs, wants_answer),
             _ if echoed == self.mine => {
                 self.agree(theirs);
-                self.owe(theirs, wants_answer);
+                self.queue_answer(theirs, wants_answer);
             }
             _ => {
                 // Of several nonces the latest is kept. The others are replays of earlier runs.
                 if self.candidate.is_none_or(|(known, _)| known < theirs) {
                     self.candidate = Some((theirs, None));
                 }
-                self.owe(theirs, true);
+                self.queue_answer(theirs, true);
             }
         }
     }
 
-    fn owe(&mut self, to: EndNonce, is_wanted: bool) {
-        if !is_wanted || self.owed.contains(&to) {
+    fn queue_answer(&mut self, to: EndNonce, is_wanted: bool) {
+        if !is_wanted || self.pending_answers.contains(&to) {
             return;
         }
-        self.owed.push_back(to);
-        if self.owed.len() > ANSWERS_MAX {
+        self.pending_answers.push_back(to);
+        if self.pending_answers.len() > ANSWERS_MAX {
             // The earliest opening is the least likely to belong to this run.
-            let earliest = (0..self.owed.len()).min_by_key(|index| self.owed[*index]);
-            earliest.map(|index| self.owed.remove(index));
+            let earliest = (0..self.pending_answers.len()).min_by_key(|index| self.pending_answers[*index]);
+            earliest.map(|index| self.pending_answers.remove(index));
         }
     }
 

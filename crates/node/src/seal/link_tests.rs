@@ -28,19 +28,23 @@ fn pair(key: u8, run: u64) -> [LinkSeal; 2] {
 
 /// Returns the greetings that an end sends now.
 fn greetings(end: &mut LinkSeal, now: Instant) -> Vec<Vec<u8>> {
-    let mut room = [0; GREETING_BYTES];
+    let mut out = [0; GREETING_BYTES];
     let mut sent = Vec::new();
-    while end.answer(&mut room).is_some() {
-        sent.push(room.to_vec());
+    while end.answer(&mut out).is_some() {
+        sent.push(out.to_vec());
     }
-    if end.greeting(now, &mut room).is_some() {
-        sent.push(room.to_vec());
+    if end.greeting(now, &mut out).is_some() {
+        sent.push(out.to_vec());
     }
     sent
 }
 
 /// Exchanges greetings for `steps` steps. `is_lost` decides which greetings do not arrive. Returns all sent greetings, by sender.
-fn greet(ends: &mut [LinkSeal; 2], steps: u64, mut is_lost: impl FnMut() -> bool) -> [Vec<Vec<u8>>; 2] {
+fn exchange_greetings(
+    ends: &mut [LinkSeal; 2],
+    steps: u64,
+    mut is_lost: impl FnMut() -> bool,
+) -> [Vec<Vec<u8>>; 2] {
     let mut sent = [Vec::new(), Vec::new()];
     for step in 0..steps {
         for from in [0, 1] {
@@ -57,17 +61,17 @@ fn greet(ends: &mut [LinkSeal; 2], steps: u64, mut is_lost: impl FnMut() -> bool
 
 fn agreed(key: u8, run: u64) -> [LinkSeal; 2] {
     let mut ends = pair(key, run);
-    greet(&mut ends, 4, || false);
+    exchange_greetings(&mut ends, 4, || false);
     assert!(ends.iter().all(LinkSeal::is_agreed));
     ends
 }
 
 /// Seals a frame that resembles one of version 1.
 fn sealed(end: &mut LinkSeal, body: &[u8]) -> Vec<u8> {
-    let mut room = [&[0x11; 46], body, &[0; TRAILER_BYTES]].concat();
-    let length = end.close(&mut room, 46 + body.len()).expect("both have agreed");
-    assert_eq!(length, room.len());
-    room
+    let mut out = [&[0x11; 46], body, &[0; TRAILER_BYTES]].concat();
+    let length = end.close(&mut out, 46 + body.len()).expect("both have agreed");
+    assert_eq!(length, out.len());
+    out
 }
 
 // W-91, W-92
@@ -121,7 +125,7 @@ fn any_bit_that_is_turned_over_in_a_greeting_is_refused() {
         assert_eq!(b.open(&torn), None);
     }
     assert_eq!(b.refused().0, (greeting.len() * 8) as u64);
-    assert!(b.candidate.is_none() && b.owed.is_empty());
+    assert!(b.candidate.is_none() && b.pending_answers.is_empty());
 }
 
 // W-93
@@ -165,9 +169,9 @@ fn another_key_another_link_and_the_other_direction_are_refused() {
 #[test]
 fn frames_and_greetings_of_an_earlier_run_are_refused() {
     let mut earlier = pair(1, 0);
-    let [greeted, _] = greet(&mut earlier, 4, || false);
+    let [early_greetings, _] = exchange_greetings(&mut earlier, 4, || false);
     let mut old: Vec<_> = (0..10).map(|body| sealed(&mut earlier[0], &[body])).collect();
-    old.extend(greeted);
+    old.extend(early_greetings);
 
     let mut ends = pair(1, 1);
     let replay = |end: &mut LinkSeal| {
@@ -177,7 +181,7 @@ fn frames_and_greetings_of_an_earlier_run_are_refused() {
     };
     replay(&mut ends[1]);
     assert!(!ends[1].is_agreed(), "no earlier run could know this end's nonce");
-    greet(&mut ends, 4, || false);
+    exchange_greetings(&mut ends, 4, || false);
     assert!(ends.iter().all(LinkSeal::is_agreed), "nor does it keep the ends apart");
     let before = ends[1].refused();
     replay(&mut ends[1]);
@@ -207,11 +211,11 @@ fn a_flood_of_greetings_of_earlier_runs_does_not_keep_the_ends_apart() {
 #[test]
 fn an_end_that_is_opened_again_is_found_and_its_past_is_refused() {
     let mut ends = pair(1, 0);
-    let [mut past, _] = greet(&mut ends, 4, || false);
+    let [mut past, _] = exchange_greetings(&mut ends, 4, || false);
     past.push(sealed(&mut ends[0], b"before"));
     let [_, b] = ends;
     let mut ends = [end(1, 0, 1), b];
-    greet(&mut ends, 6, || false);
+    exchange_greetings(&mut ends, 6, || false);
     let frame = sealed(&mut ends[0], b"after");
     assert!(ends[1].open(&frame).is_some());
     for frame in &past {
@@ -230,7 +234,7 @@ fn a_greeting_that_is_never_confirmed_ends_nothing() {
     assert_eq!(ends[1].open(&greeting), None);
     let frame = sealed(&mut ends[0], b"the session holds");
     assert!(ends[1].open(&frame).is_some());
-    greet(&mut ends, 2 * CANDIDATE_NS / STEP_NS, || false);
+    exchange_greetings(&mut ends, 2 * CANDIDATE_NS / STEP_NS, || false);
     assert_eq!(ends[1].next_due(), Instant::NEVER, "it is forgotten");
 }
 
@@ -239,7 +243,7 @@ proptest! {
     fn ends_agree_under_every_loss(losses in prop::collection::vec(any::<bool>(), 40)) {
         let mut ends = pair(1, 0);
         let mut losses = losses.into_iter();
-        greet(&mut ends, 200, || losses.next().unwrap_or(false));
+        exchange_greetings(&mut ends, 200, || losses.next().unwrap_or(false));
         let [mut a, mut b] = ends;
         let frame = sealed(&mut a, b"there");
         prop_assert!(b.open(&frame).is_some());
@@ -261,14 +265,14 @@ fn seal_costs() {
     for payload in [64, 4096] {
         let [mut a, mut b] = agreed(1, 0);
         // Headers of a put, its payload, and space for the trailer.
-        let mut room = vec![0x11; 46 + 84 + payload + TRAILER_BYTES];
-        let length = room.len() - TRAILER_BYTES;
+        let mut out = vec![0x11; 46 + 84 + payload + TRAILER_BYTES];
+        let length = out.len() - TRAILER_BYTES;
         let (mut close_ns, mut open_ns) = (u128::MAX, u128::MAX);
         for _ in 0..2000 {
             let begun = WallInstant::now();
-            a.close(&mut room, length).expect("both have agreed");
+            a.close(&mut out, length).expect("both have agreed");
             let closed = WallInstant::now();
-            b.open(&room).expect("it is new");
+            b.open(&out).expect("it is new");
             close_ns = close_ns.min((closed - begun).as_nanos());
             open_ns = open_ns.min(closed.elapsed().as_nanos());
         }

@@ -30,10 +30,10 @@ pub struct Answer {
 ///
 /// # Errors
 /// The error of the socket, or [`io::ErrorKind::UnexpectedEof`] if the line has no end.
-pub fn ask(mut stream: &UnixStream, question: &[u8], timeout: Duration) -> io::Result<Answer> {
+pub fn request(mut stream: &UnixStream, request: &[u8], timeout: Duration) -> io::Result<Answer> {
     stream.set_write_timeout(Some(timeout))?;
     stream.set_read_timeout(Some(timeout))?;
-    stream.write_all(question)?;
+    stream.write_all(request)?;
     let (mut line, mut came, mut chunk) = (Vec::new(), Vec::new(), [0; 16 << 10]);
     loop {
         let count = descriptors::receive(stream, &mut chunk, &mut came)?;

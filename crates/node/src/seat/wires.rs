@@ -1,6 +1,6 @@
 //! The devices of a seat, opened from its grant, and new cables for its ports while it runs.
 //!
-//! Each device is wrapped in the faults of its link. In a rack that stays, or whose fault script restarts members, every port is a jack, because the
+//! Each device is wrapped in the faults of its link. In a rack that stays, or whose fault script restarts members, every port is exchangeable, because the
 //! process in the seat at the other end may be absent and may change. The identity comes from the plan. A grant only names what to open.
 
 use std::io;
@@ -16,8 +16,8 @@ use rackloom_protocol::{MemberConfig, PortConfig};
 
 use crate::namespaces::{LinkEvents, bring_up, switch_on_all};
 use crate::seal::{EndNonce, LinkEnds, RackKey};
+use crate::wires::exchangeable_port::{ExchangeablePort, Idle, Inserter};
 use crate::wires::impaired::{Impaired, Timing, Watch};
-use crate::wires::jack::{Idle, Inserter, Jack};
 use crate::wires::sealed::Sealed;
 use crate::wires::tapped::Tapped;
 use crate::wires::{Device, Doorbell, packet, shared_memory, udp};
@@ -50,7 +50,7 @@ pub struct Cabling {
     /// Doorbell of the seat, on shared memory.
     doorbell: Option<Doorbell>,
     /// Notifications about the seat's interfaces, on the packet wire.
-    news: Option<Arc<LinkEvents>>,
+    link_events: Option<Arc<LinkEvents>>,
     watch_port: Option<WatchPort>,
     /// Links at which a fault script will act.
     scripted: Vec<u16>,
@@ -70,7 +70,7 @@ pub fn open(
     watch_port: Option<WatchPort>,
     scripted: &[u16],
 ) -> Result<(Vec<Box<dyn Device>>, Cabling), String> {
-    let news = match grant {
+    let link_events = match grant {
         // The socket is opened before the first interface is switched on, so that no notification is missed. Without notifications carriers are
         // polled.
         Grant::Packet { .. } => LinkEvents::listen().map(Arc::new).ok(),
@@ -85,7 +85,7 @@ pub fn open(
             (devices, Some(mine))
         }
         Grant::Packet { interfaces, outlets } => {
-            let mut devices = open_packet(plan, config, interfaces, exchanges, news.as_ref())?;
+            let mut devices = open_packet(plan, config, interfaces, exchanges, link_events.as_ref())?;
             for outlet in outlets {
                 *device_slot(&mut devices, outlet.port)? = Some(open_outlet(plan, config, outlet)?);
             }
@@ -109,13 +109,15 @@ pub fn open(
     let (plan, config, inserters) = (plan.clone(), config.clone(), Vec::new());
     let scripted = scripted.to_vec();
     let mut cabling =
-        Cabling { plan, config, key, inserters, doorbell, news, watch_port, scripted, exchanges };
+        Cabling { plan, config, key, inserters, doorbell, link_events, watch_port, scripted, exchanges };
     let mut devices = Vec::new();
     for (port, bare) in bare.into_iter().enumerate() {
         let device = bare.map(|device| cabling.finish(port, device)).transpose()?;
         devices.push(match device {
             Some(device) if !exchanges => device,
-            device => cabling.jack(device).map_err(|error| format!("cannot make a port: {error}"))?,
+            device => {
+                cabling.exchangeable_port(device).map_err(|error| format!("cannot make a port: {error}"))?
+            }
         });
     }
     Ok((devices, cabling))
@@ -160,7 +162,7 @@ impl Cabling {
             (NewCable::Packet { interface, .. }, None) => {
                 let interface = std::slice::from_ref(interface);
                 switch_on_all(interface, APPEAR_TIMEOUT).map_err(|error| error.to_string())?;
-                open_interface(&self.plan, &self.config, port, &interface[0], self.news.as_ref())?
+                open_interface(&self.plan, &self.config, port, &interface[0], self.link_events.as_ref())?
             }
             (NewCable::Udp { .. }, None) => {
                 let fds = <[OwnedFd; 2]>::try_from(descriptors);
@@ -179,11 +181,11 @@ impl Cabling {
         Ok(())
     }
 
-    fn jack(&mut self, device: Option<Box<dyn Device>>) -> io::Result<Box<dyn Device>> {
+    fn exchangeable_port(&mut self, device: Option<Box<dyn Device>>) -> io::Result<Box<dyn Device>> {
         let idle = self.doorbell.clone().map_or_else(Idle::silence, |mine| Ok(Idle::Doorbell(mine)))?;
-        let (jack, inserter) = Jack::new(device, idle);
+        let (port, inserter) = ExchangeablePort::new(device, idle);
         self.inserters.push(inserter);
-        Ok(Box::new(jack))
+        Ok(Box::new(port))
     }
 
     /// Wraps a bare device in the layers of its link: the seal next to the device, faults and observers around it.
@@ -202,12 +204,12 @@ impl Cabling {
         let edge = self.config.ports[port].edge;
         let link = &self.plan.links[usize::from(edge)];
         let profile = &link.profile;
-        let felt = profile.latency_ns() >= MODELLED_DELAY_MIN_NS
+        let has_delay = profile.latency_ns() >= MODELLED_DELAY_MIN_NS
             || profile
                 .rate_bits_per_s
                 .is_some_and(|rate_bits_per_s| rate_bits_per_s < MODELLED_RATE_MAX_BITS_PER_S);
         let watch = self.watch_port.as_ref().map(|watch_port| watch_port(port));
-        if !felt && !profile.has_faults() && !self.scripted.contains(&edge) {
+        if !has_delay && !profile.has_faults() && !self.scripted.contains(&edge) {
             return match watch {
                 Some(mut watch) => {
                     Box::new(Tapped::new(device, move |frame: &[u8]| watch(frame, &Verdict::default())))
@@ -218,10 +220,10 @@ impl Cabling {
         let direction =
             if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
         let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
-        let impaired = Impaired::new(device, judge, felt.then(|| Timing::of(profile)));
+        let impaired = Impaired::new(device, judge, has_delay.then(|| Timing::of(profile)));
         let impaired = impaired.with_profile(profile);
         // A rack that stays has the wrapper for faults that may be injected later. Until then the wrapper should cost nothing.
-        let sleeps = !felt && !profile.has_faults() && watch.is_none() && self.exchanges;
+        let sleeps = !has_delay && !profile.has_faults() && watch.is_none() && self.exchanges;
         Box::new(if sleeps { impaired.dormant() } else { impaired.watched_by(watch) })
     }
 }
@@ -266,13 +268,16 @@ fn open_packet(
     config: &MemberConfig,
     interfaces: &[Option<String>],
     exchanges: bool,
-    news: Option<&Arc<LinkEvents>>,
+    link_events: Option<&Arc<LinkEvents>>,
 ) -> Result<Bare, String> {
     let present: Vec<_> = interfaces.iter().flatten().cloned().collect();
     let bring_up = if exchanges { switch_on_all } else { bring_up };
     bring_up(&present, CABLE_TIMEOUT).map_err(|error| format!("cannot use the packet wire: {error}"))?;
     let open = |(port, interface): (usize, &Option<String>)| {
-        interface.as_ref().map(|interface| open_interface(plan, config, port, interface, news)).transpose()
+        interface
+            .as_ref()
+            .map(|interface| open_interface(plan, config, port, interface, link_events))
+            .transpose()
     };
     interfaces.iter().enumerate().map(open).collect()
 }
@@ -314,7 +319,7 @@ fn open_interface(
     config: &MemberConfig,
     port: usize,
     interface: &str,
-    news: Option<&Arc<LinkEvents>>,
+    link_events: Option<&Arc<LinkEvents>>,
 ) -> Result<Box<dyn Device>, String> {
     let settings = packet_settings(plan, config, port)?;
     let device = match segment(plan, config, port) {
@@ -322,8 +327,8 @@ fn open_interface(
         None => packet::open(interface, &settings),
     };
     let device = device.map_err(|error| format!("cannot open a packet socket: {error}"))?;
-    Ok(match news {
-        Some(news) => Box::new(device.with_news(news)),
+    Ok(match link_events {
+        Some(link_events) => Box::new(device.with_link_events(link_events)),
         None => Box::new(device),
     })
 }

@@ -145,7 +145,7 @@ struct Requester {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
-    Asking { until: Instant },
+    AwaitingRequest { until: Instant },
     Importing { region: RegionId, slot: u32 },
 }
 
@@ -268,12 +268,12 @@ impl Exporter {
             for event in ready {
                 match event.data.u64() {
                     LISTENER => self.accept(now),
-                    number => self.attend(number, event.flags, memory, events),
+                    number => self.handle_event(number, event.flags, memory, events),
                 }
             }
         }
         self.connections.retain(|connection| match connection.state {
-            State::Asking { until } => now < until,
+            State::AwaitingRequest { until } => now < until,
             State::Importing { .. } => true,
         });
     }
@@ -283,12 +283,15 @@ impl Exporter {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             // There is no connection, or no descriptor is left. In both cases the next call tries again.
             let Ok(socket) = accept_with(&self.listener, flags) else { return };
-            let asking =
-                self.connections.iter().filter(|one| matches!(one.state, State::Asking { .. })).count();
+            let awaiting = self
+                .connections
+                .iter()
+                .filter(|one| matches!(one.state, State::AwaitingRequest { .. }))
+                .count();
             let Ok(found) = socket::credentials(socket.as_fd()) else { continue };
             let number = self.connection_next;
             let data = epoll::EventData::new_u64(number);
-            if asking >= REQUESTERS_MAX
+            if awaiting >= REQUESTERS_MAX
                 || epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN).is_err()
             {
                 continue;
@@ -299,7 +302,7 @@ impl Exporter {
                 socket,
                 process: found.process,
                 requester: self.identify(found),
-                state: State::Asking { until: now + REQUEST_TIMEOUT_NS },
+                state: State::AwaitingRequest { until: now + REQUEST_TIMEOUT_NS },
             });
         }
     }
@@ -315,7 +318,7 @@ impl Exporter {
         Ok(Requester { node: seat.node, tenant: seat.tenant })
     }
 
-    fn attend(
+    fn handle_event(
         &mut self,
         number: u64,
         flags: epoll::EventFlags,
@@ -327,7 +330,7 @@ impl Exporter {
             _ if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) => {
                 self.release(index, events);
             }
-            State::Asking { .. } => self.handle_request(index, memory, events),
+            State::AwaitingRequest { .. } => self.handle_request(index, memory, events),
             State::Importing { .. } => {
                 // An importer sends nothing after its request. Its bytes are dropped, so that they do not wake the owner again.
                 let _ = socket::receive(self.connections[index].socket.as_fd(), &mut [0; 64]);

@@ -16,7 +16,7 @@ use rackloom_protocol::{Access, Atomic, AtomicKind, Key, LocalRange, NodeId, Reg
 use super::access::{AccessError, Need};
 use super::backing::{Backing, Span};
 use super::control::{Control, Slot, WITHHELD, begun};
-use super::lone::LoneThread;
+use super::first_thread::FirstThread;
 use super::message::Grant;
 use super::socket;
 use crate::memory::{HostMemory, Local};
@@ -48,7 +48,7 @@ pub struct ImportedRegion {
     /// Generation whose accesses may begin. None after the owner has ended.
     generation_open: AtomicU64,
     /// Thread that announces its accesses in the importer's first word.
-    lone: LoneThread,
+    first_thread: FirstThread,
 }
 
 /// Parts from which an import is made.
@@ -66,7 +66,8 @@ pub(super) struct Parts {
 impl ImportedRegion {
     pub(super) fn new(parts: Parts) -> Self {
         let Parts { bytes, control, connection, doorbell, grant, owner, region, key } = parts;
-        let lone = if control.has_barriers() { LoneThread::default() } else { LoneThread::denied() };
+        let first_thread =
+            if control.has_barriers() { FirstThread::default() } else { FirstThread::denied() };
         Self {
             length: usize::try_from(grant.length).unwrap_or(0).min(bytes.length()),
             bytes,
@@ -80,7 +81,7 @@ impl ImportedRegion {
             region,
             key,
             generation_open: AtomicU64::new(grant.generation),
-            lone,
+            first_thread,
         }
     }
 
@@ -257,7 +258,7 @@ impl ImportedRegion {
 
     #[inline(always)]
     fn announce(&self) -> Result<Announced, AccessError> {
-        if !self.lone.is_here() {
+        if !self.first_thread.is_here() {
             return self.announce_shared();
         }
         let before = self.control.begin(self.slot);
@@ -343,7 +344,7 @@ impl ImportedRegion {
 /// Form of an announcement.
 #[derive(Clone, Copy, Debug)]
 enum Announced {
-    /// In the lone thread's word. Contains its previous value.
+    /// In the first thread's word. Contains its previous value.
     Alone(u64),
     /// In the word that threads share.
     Shared,

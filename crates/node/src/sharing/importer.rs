@@ -45,7 +45,7 @@ pub enum ImportError {
     OtherServer(NodeId),
     /// A process that is not the owner listens at the owner's address.
     #[error("process {process} of user {user} listens in the place of {owner}")]
-    Impostor {
+    WrongProcess {
         /// Owner of the address.
         owner: NodeId,
         /// Process that listens.
@@ -184,7 +184,7 @@ impl PendingImport {
     fn step(&mut self) -> Result<ImportedRegion, Step> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.ask()?,
+            None => self.request()?,
         };
         let mut bytes = [0; ANSWER_BYTES + 1];
         let (length, descriptors) = match socket::receive(connection.as_fd(), &mut bytes) {
@@ -211,12 +211,12 @@ impl PendingImport {
     }
 
     /// Connects, verifies the process at the other end, and sends the request.
-    fn ask(&self) -> Result<OwnedFd, Step> {
+    fn request(&self) -> Result<OwnedFd, Step> {
         let connection = socket::connect_to(&self.path).map_err(Step::NotYet)?;
         let found = socket::credentials(connection.as_fd()).map_err(Step::NotYet)?;
         if found.user != rustix::process::geteuid().as_raw() || self.process != Some(found.process) {
             let (process, user) = (found.process, found.user);
-            return Err(Step::Failed(ImportError::Impostor { owner: self.owner, process, user }));
+            return Err(Step::Failed(ImportError::WrongProcess { owner: self.owner, process, user }));
         }
         socket::send(connection.as_fd(), &self.request.emit(), &[]).map_err(Step::NotYet)?;
         Ok(connection)

@@ -34,9 +34,9 @@ struct Bench {
 
 impl Bench {
     fn new(number: u8) -> Self {
-        let news = Arc::new(LinkEvents::listen().unwrap());
+        let link_events = Arc::new(LinkEvents::listen().unwrap());
         let names = lay(number);
-        let local = packet::open(&names[0], &SETTINGS).unwrap().with_news(&news);
+        let local = packet::open(&names[0], &SETTINGS).unwrap().with_link_events(&link_events);
         let remote = packet::open(&names[1], &SETTINGS).unwrap();
         let mut ports = Ports::new(vec![Box::new(local)], FRAME_BYTES_MAX as u16).unwrap();
         assert!(ports.carrier(PortId(0)));
@@ -46,7 +46,7 @@ impl Bench {
     }
 
     /// Runs `act` on another thread and sleeps until a link notification has changed the carrier to `expected`.
-    fn felt(&mut self, expected: bool, what: &str, act: impl FnOnce() + Send) {
+    fn detects(&mut self, expected: bool, what: &str, act: impl FnOnce() + Send) {
         std::thread::scope(|scope| {
             scope.spawn(act);
             let deadline = self.clock.now() + TIMEOUT.as_nanos() as u64;
@@ -88,12 +88,12 @@ impl Bench {
 }
 
 #[test]
-fn an_interface_that_goes_down_and_comes_back_is_felt_at_once() {
+fn an_interface_that_goes_down_and_comes_back_is_detected_at_once() {
     in_namespaces("wires::carrier_tests::an_interface_that_goes_down_and_comes_back_is_felt_at_once", || {
         let mut bench = Bench::new(1);
         let names = bench.names.clone();
-        bench.felt(false, "down", || switch_off(&names[0]).unwrap());
-        bench.felt(true, "up", || bring_up(&names, TIMEOUT).unwrap());
+        bench.detects(false, "down", || switch_off(&names[0]).unwrap());
+        bench.detects(true, "up", || bring_up(&names, TIMEOUT).unwrap());
         bench.carries();
     });
 }
@@ -103,8 +103,8 @@ fn an_mtu_too_small_for_our_frames_is_no_carrier() {
     in_namespaces("wires::carrier_tests::an_mtu_too_small_for_our_frames_is_no_carrier", || {
         let mut bench = Bench::new(2);
         let local = bench.names[0].clone();
-        bench.felt(false, "a smaller MTU", || set_mtu(&local, 1499).unwrap());
-        bench.felt(true, "an MTU that is just enough", || set_mtu(&local, 1500).unwrap());
+        bench.detects(false, "a smaller MTU", || set_mtu(&local, 1499).unwrap());
+        bench.detects(true, "an MTU that is just enough", || set_mtu(&local, 1500).unwrap());
         bench.carries();
     });
 }
@@ -116,8 +116,8 @@ fn an_interface_that_goes_away_is_missed_and_one_of_its_name_is_taken() {
         || {
             let mut bench = Bench::new(3);
             let name = bench.names[0].clone();
-            bench.felt(false, "the end of the interface", || remove(&name).unwrap());
-            bench.felt(true, "the new interface", || {
+            bench.detects(false, "the end of the interface", || remove(&name).unwrap());
+            bench.detects(true, "the new interface", || {
                 lay(3);
             });
             bench.remote = packet::open(&bench.names[1], &SETTINGS).unwrap();

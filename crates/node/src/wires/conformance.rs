@@ -10,9 +10,9 @@ use rackloom_plan::impair::{Direction, Judge};
 use rackloom_plan::{LinkProfile, Reception as Wanted};
 use rackloom_protocol::{Instant, NodeId, Plane};
 
+use super::exchangeable_port::{ExchangeablePort, Idle};
 use super::impaired::Impaired;
 use super::in_namespaces::{in_namespaces, lay};
-use super::jack::{Idle, Jack};
 use super::links_under_test::{
     ETHER_TYPE, JUMBO, Link, PACKET, PORTABLE, TIGHT, bridge_link, packet_link, shared_memory_link, udp_link,
 };
@@ -161,7 +161,7 @@ pub(super) fn suite(make: &mut dyn FnMut() -> Link) {
     a_long_run_wraps_cleanly(make());
     mistakes_of_the_caller_are_harmless(make());
     an_end_goes_in_the_middle_of_traffic(make());
-    who_follows_a_neighbour_gets_nothing_of_his(make(), make());
+    a_new_link_gets_no_frames_of_the_earlier_one(make(), make());
     the_neighbours_end_is_noticed(make());
 }
 
@@ -320,10 +320,10 @@ fn a_long_run_wraps_cleanly(mut link: Link) {
 }
 
 fn mistakes_of_the_caller_are_harmless(mut link: Link) {
-    let room = link.local.slot().unwrap();
-    assert!(room.len() >= JUMBO);
-    room[..64].copy_from_slice(&frame(5, 64));
-    assert_eq!(link.local.slot().unwrap()[..64], frame(5, 64), "asking twice gives the same room");
+    let slot = link.local.slot().unwrap();
+    assert!(slot.len() >= JUMBO);
+    slot[..64].copy_from_slice(&frame(5, 64));
+    assert_eq!(link.local.slot().unwrap()[..64], frame(5, 64), "a second request returns the same slot");
     link.local.commit(64, true);
     link.local.slot();
     link.local.commit(FRAME_BYTES_MAX + 1, true);
@@ -370,8 +370,8 @@ fn an_end_goes_in_the_middle_of_traffic(link: Link) {
 }
 
 /// The neighbour ends with frames in flight, and a new neighbour arrives on a cable of its own.
-fn who_follows_a_neighbour_gets_nothing_of_his(old: Link, new: Link) {
-    let (mut local, inserter) = Jack::new(Some(old.local), Idle::silence().unwrap());
+fn a_new_link_gets_no_frames_of_the_earlier_one(old: Link, new: Link) {
+    let (mut local, inserter) = ExchangeablePort::new(Some(old.local), Idle::silence().unwrap());
     for number in 0..20 {
         send(&mut local, number, 500);
     }

@@ -104,9 +104,9 @@ fn giants_are_counted_and_runts_go_to_the_core(mut segment: Segment) {
 }
 
 fn frames_for_others_go_to_the_core(mut segment: Segment) {
-    let strange = segment.frame(false, &[0x88, 0xb5, 1], 60);
-    segment.send(&strange);
-    assert_eq!(segment.received(), [strange], "which knows who we are on this link");
+    let foreign_frame = segment.frame(false, &[0x88, 0xb5, 1], 60);
+    segment.send(&foreign_frame);
+    assert_eq!(segment.received(), [foreign_frame], "which knows who we are on this link");
 }
 
 /// A station without credits sends more frames than fit. The lost frames are counted, and the port works as before.
@@ -138,13 +138,13 @@ fn all(reception: Reception) {
 }
 
 #[test]
-fn strangers_do_not_disturb_a_ring() {
-    in_namespaces("wires::foreign_tests::strangers_do_not_disturb_a_ring", || all(Reception::Ring));
+fn foreign_frames_do_not_disturb_a_ring() {
+    in_namespaces("wires::foreign_tests::foreign_frames_do_not_disturb_a_ring", || all(Reception::Ring));
 }
 
 #[test]
-fn strangers_do_not_disturb_batches() {
-    in_namespaces("wires::foreign_tests::strangers_do_not_disturb_batches", || {
+fn foreign_frames_do_not_disturb_batches() {
+    in_namespaces("wires::foreign_tests::foreign_frames_do_not_disturb_batches", || {
         all(Reception::Batches { buffer_bytes: 425_984 });
     });
 }

@@ -91,7 +91,7 @@ pub struct Impaired<D> {
     /// Set if the queue was too long for a frame since the last flush.
     has_refused: bool,
     /// Time at which a frame that was refused should be offered again.
-    room_due: Option<Instant>,
+    space_due: Option<Instant>,
     /// Frames on the modelled cable, and frames that found the device full. First in, first out.
     in_flight: VecDeque<Kept>,
     /// Frames that wait to be overtaken.
@@ -117,7 +117,7 @@ impl<D: Device> Impaired<D> {
             committed_ns: 0,
             flushed_at: Instant::ZERO,
             has_refused: false,
-            room_due: None,
+            space_due: None,
             in_flight: VecDeque::new(),
             held: Vec::new(),
             buffers: Vec::new(),
@@ -169,13 +169,13 @@ impl<D: Device> Impaired<D> {
     }
 
     /// Records the time at which a frame that found the queue too long should be offered again.
-    fn note_room(&mut self, now: Instant) {
+    fn note_space(&mut self, now: Instant) {
         self.flushed_at = now;
         if std::mem::take(&mut self.has_refused) {
-            let room_at = Instant(self.busy_until.0.saturating_sub(QUEUE_NS_MAX));
-            self.room_due = Some(room_at.max(now + 1));
-        } else if self.room_due.is_some_and(|due| due <= now) {
-            self.room_due = None;
+            let space_at = Instant(self.busy_until.0.saturating_sub(QUEUE_NS_MAX));
+            self.space_due = Some(space_at.max(now + 1));
+        } else if self.space_due.is_some_and(|due| due <= now) {
+            self.space_due = None;
         }
     }
 
@@ -193,14 +193,14 @@ impl<D: Device> Impaired<D> {
     /// Puts a copy on the device. Returns whether there was space for it.
     fn send(&mut self, kept: &Kept) -> bool {
         let length = kept.frame.len();
-        let Some(room) = self.device.slot().and_then(|room| room.get_mut(..length)) else { return false };
-        room.copy_from_slice(&kept.frame);
+        let Some(slot) = self.device.slot().and_then(|slot| slot.get_mut(..length)) else { return false };
+        slot.copy_from_slice(&kept.frame);
         self.device.commit(length, kept.doorbell);
         true
     }
 
     /// Sends the frame in the device's slot `copies` times. Without a modelled cable the first copy is committed in place.
-    fn depart_from_room(&mut self, length: usize, doorbell: bool, copies: usize) {
+    fn depart_from_slot(&mut self, length: usize, doorbell: bool, copies: usize) {
         let in_place = usize::from(!self.is_timed());
         let kept: [Option<Kept>; 2] = std::array::from_fn(|copy| {
             (copy + in_place < copies).then(|| self.copy(length, doorbell)).flatten()
@@ -276,7 +276,7 @@ impl<D: Device> Device for Impaired<D> {
         if self.is_dormant {
             return self.device.commit(length, doorbell);
         }
-        let Some(frame) = self.device.slot().and_then(|room| room.get_mut(..length)) else {
+        let Some(frame) = self.device.slot().and_then(|slot| slot.get_mut(..length)) else {
             self.counters.send_errors += 1;
             return;
         };
@@ -297,7 +297,7 @@ impl<D: Device> Device for Impaired<D> {
         let copies = 1 + usize::from(verdict.duplicate);
         self.counters.injected_duplicates += u64::from(verdict.duplicate);
         if verdict.reorder_by == 0 {
-            self.depart_from_room(length, doorbell, copies);
+            self.depart_from_slot(length, doorbell, copies);
             self.overtake();
             return;
         }
@@ -313,13 +313,13 @@ impl<D: Device> Device for Impaired<D> {
         self.release_held(|kept| kept.due.is_some_and(|due| due <= now));
         self.stamp(now);
         self.arrive(now);
-        self.note_room(now);
+        self.note_space(now);
         self.device.flush(now);
     }
 
     fn next_due(&self) -> Instant {
         let kept = self.in_flight.front().into_iter().chain(&self.held);
-        kept.filter_map(|kept| kept.due).chain(self.room_due).fold(self.device.next_due(), Instant::min)
+        kept.filter_map(|kept| kept.due).chain(self.space_due).fold(self.device.next_due(), Instant::min)
     }
 
     fn carrier(&mut self) -> bool {
@@ -355,8 +355,8 @@ impl<D: Device> FaultHand for Impaired<D> {
         }
         self.conditions = *conditions;
         self.judge.set(conditions);
-        let is_felt = conditions.delay_ns > 0 || conditions.rate_share < 1.0;
-        let usual = self.usual_timing.or_else(|| is_felt.then_some(self.modelled));
+        let changes_timing = conditions.delay_ns > 0 || conditions.rate_share < 1.0;
+        let usual = self.usual_timing.or_else(|| changes_timing.then_some(self.modelled));
         self.timing = usual.map(|usual| Timing {
             rate_bits_per_s: usual.rate_bits_per_s.map(|rate| (rate as f64 * conditions.rate_share) as u64),
             delay_ns: usual.delay_ns.saturating_add(conditions.delay_ns),
@@ -399,10 +399,10 @@ mod tests {
     }
 
     fn send(local: &mut impl Device, number: u32) {
-        let room = &mut local.slot().unwrap()[..FRAME_BYTES];
-        room.fill(0);
-        room[..4].copy_from_slice(&number.to_le_bytes());
-        room[KIND_OFFSET] = FrameKind::Data as u8;
+        let slot = &mut local.slot().unwrap()[..FRAME_BYTES];
+        slot.fill(0);
+        slot[..4].copy_from_slice(&number.to_le_bytes());
+        slot[KIND_OFFSET] = FrameKind::Data as u8;
         local.commit(FRAME_BYTES, true);
     }
 
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_cable_takes_no_more_than_it_can_send_soon_and_says_when_it_has_room() {
+    fn a_slow_cable_limits_its_queue_and_states_when_space_is_free() {
         // Serialising 100 bytes at 1 Mbit/s takes 800 us.
         let slow = Timing { rate_bits_per_s: Some(1_000_000), delay_ns: 0 };
         let (mut local, _remote) = link(&LinkProfile::default(), Some(slow));
@@ -576,6 +576,6 @@ mod tests {
         }
         receive_all(&mut remote, &mut arrived);
         assert!(arrived.iter().map(|frame| number(frame)).eq(0..sent));
-        assert!(local.slot().is_some_and(|room| room.len() == FRAME_BYTES_MAX));
+        assert!(local.slot().is_some_and(|slot| slot.len() == FRAME_BYTES_MAX));
     }
 }

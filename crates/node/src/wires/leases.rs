@@ -39,7 +39,7 @@ pub(super) struct Leases {
     order: VecDeque<u32>,
     buffers: Vec<Vec<u8>>,
     heap_bytes: u64,
-    evacuated: u64,
+    copied_out: u64,
 }
 
 impl Leases {
@@ -115,7 +115,7 @@ impl Leases {
                 buffer.clear();
                 buffer.extend_from_slice(ring.bytes(record));
                 self.heap_bytes += buffer.len() as u64;
-                self.evacuated += 1;
+                self.copied_out += 1;
                 *slot_state = SlotState::Heap(buffer);
                 ring.advance(record.end());
             }
@@ -124,8 +124,8 @@ impl Leases {
     }
 
     /// Returns the number of frames moved to the heap so far.
-    pub(super) fn evacuated(&self) -> u64 {
-        self.evacuated
+    pub(super) fn copied_out(&self) -> u64 {
+        self.copied_out
     }
 
     /// Frees the oldest records of the ring as long as they have been released.

@@ -6,7 +6,7 @@
 //!
 //! [`shared_memory`] is the default and needs only Linux. [`packet`] sends the same bytes over real interfaces. [`udp`] sends them in datagrams.
 //! [`impaired`] wraps any device and applies a link profile. [`tapped`] wraps any device and shows the frames that are sent. [`sealed`] wraps any
-//! device and authenticates frames. [`jack`] holds any device and lets it be exchanged. [`Ports`] combines the devices of a node into one
+//! device and authenticates frames. [`exchangeable_port`] holds any device and lets it be exchanged. [`Ports`] combines the devices of a node into one
 //! [`rackloom_protocol::Wires`]. All of them pass one conformance suite.
 
 #[cfg(test)]
@@ -16,13 +16,13 @@ mod conformance;
 mod descriptors;
 mod doorbell;
 mod doorbell_word;
+pub mod exchangeable_port;
 #[cfg(test)]
 mod foreign_tests;
 mod forward;
 pub mod impaired;
 #[cfg(test)]
 mod in_namespaces;
-pub mod jack;
 mod leases;
 #[cfg(test)]
 mod links_under_test;
@@ -105,7 +105,7 @@ pub struct DeviceCounters {
     /// Number of times that the device had no space for a frame.
     pub full: u64,
     /// Received frames that were moved to the heap because the core kept them long.
-    pub evacuated: u64,
+    pub copied_out: u64,
     /// Frames that an injected fault dropped.
     pub injected_drops: u64,
     /// Frames in which an injected fault flipped a bit.

@@ -238,9 +238,9 @@ impl PinnedFrames for Ports {
     }
 }
 
-fn copy_range(frame: &[u8], room: Option<&mut [u8]>, at: usize, length: usize) {
+fn copy_range(frame: &[u8], target: Option<&mut [u8]>, at: usize, length: usize) {
     let end = at.saturating_add(length);
-    if let (Some(from), Some(to)) = (frame.get(at..end), room.and_then(|room| room.get_mut(at..end))) {
+    if let (Some(from), Some(to)) = (frame.get(at..end), target.and_then(|target| target.get_mut(at..end))) {
         to.copy_from_slice(from);
     }
 }

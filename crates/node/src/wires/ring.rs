@@ -70,7 +70,7 @@ impl Producer {
     /// rings when it has freed space.
     pub(super) fn slot(&mut self, frame_bytes: usize) -> Result<Option<&mut [u8]>, Broken> {
         let needed = record_bytes(frame_bytes);
-        if !self.has_room(needed) && !self.look_again(needed)? {
+        if !self.has_space(needed) && !self.look_again(needed)? {
             return Ok(None);
         }
         let start = self.shared.body(self.tail).wrapping_add(RECORD_HEADER_BYTES);
@@ -106,7 +106,7 @@ impl Producer {
     }
 
     /// Returns whether this many bytes are free, and after them the header that marks the end of a batch.
-    fn has_room(&self, needed: usize) -> bool {
+    fn has_space(&self, needed: usize) -> bool {
         (self.tail - self.head_seen) as usize + needed + RECORD_HEADER_BYTES <= self.shared.body_bytes
     }
 
@@ -125,18 +125,18 @@ impl Producer {
     /// Reads the consumer's index after the cached index has indicated a full ring. Sets the starved flag before giving up.
     fn look_again(&mut self, needed: usize) -> Result<bool, Broken> {
         self.refresh_head()?;
-        if !self.has_room(needed) {
+        if !self.has_space(needed) {
             self.shared.starved().store(1, Ordering::Relaxed);
             self.starved = true;
             fence(Ordering::SeqCst);
             self.refresh_head()?;
         }
-        let room = self.has_room(needed);
-        if room && self.starved {
+        let has_space = self.has_space(needed);
+        if has_space && self.starved {
             self.shared.starved().store(0, Ordering::Relaxed);
             self.starved = false;
         }
-        Ok(room)
+        Ok(has_space)
     }
 
     fn refresh_head(&mut self) -> Result<(), Broken> {

@@ -51,8 +51,8 @@ proptest! {
             match step {
                 Step::Send { length } => {
                     let frame: Vec<u8> = (0..length).map(|at| (number * 13 + at) as u8).collect();
-                    if let Some(room) = producer.slot(length).unwrap() {
-                        room.copy_from_slice(&frame);
+                    if let Some(slot) = producer.slot(length).unwrap() {
+                        slot.copy_from_slice(&frame);
                         producer.commit(length);
                         committed.push_back(frame);
                     }
@@ -110,8 +110,8 @@ proptest! {
         while let Ok(Some(record)) = consumer.next() {
             prop_assert!(consumer.bytes(record).len() <= BODY_BYTES as usize);
         }
-        while let Ok(Some(room)) = producer.slot(1000) {
-            room.fill(1);
+        while let Ok(Some(slot)) = producer.slot(1000) {
+            slot.fill(1);
             producer.commit(1000);
         }
     }
@@ -158,7 +158,7 @@ fn either_side_can_be_opened_anew() {
 }
 
 #[test]
-fn a_full_ring_requests_a_notification_of_room() {
+fn a_full_ring_requests_a_notification_of_free_space() {
     let (mut producer, mut consumer) = ring();
     while producer.slot(500).unwrap().is_some() {
         producer.commit(500);

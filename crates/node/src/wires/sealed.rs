@@ -36,7 +36,7 @@ impl<D: Device> Sealed<D> {
 
     /// Sends the pending answers of the handshake. They leave before the next frame, so that the neighbour can open that frame.
     fn send_answers(&mut self) {
-        while let Some(length) = self.device.slot().and_then(|room| self.seal.answer(room)) {
+        while let Some(length) = self.device.slot().and_then(|slot| self.seal.answer(slot)) {
             self.device.commit(length, true);
         }
     }
@@ -75,15 +75,15 @@ impl<D: Device> Device for Sealed<D> {
     }
     fn slot(&mut self) -> Option<&mut [u8]> {
         self.send_answers();
-        let room = self.device.slot()?;
-        let length = room.len().saturating_sub(TRAILER_BYTES);
-        room.get_mut(..length)
+        let slot = self.device.slot()?;
+        let length = slot.len().saturating_sub(TRAILER_BYTES);
+        slot.get_mut(..length)
     }
     fn commit(&mut self, length: usize, doorbell: bool) {
         if !self.seal.is_agreed() {
             return;
         }
-        match self.device.slot().and_then(|room| self.seal.close(room, length)) {
+        match self.device.slot().and_then(|slot| self.seal.close(slot, length)) {
             Some(length) => self.device.commit(length, doorbell),
             // The device counts frames that it cannot accept.
             None => self.device.commit(length.saturating_add(TRAILER_BYTES), doorbell),
@@ -91,7 +91,7 @@ impl<D: Device> Device for Sealed<D> {
     }
     fn flush(&mut self, now: Instant) {
         self.send_answers();
-        if let Some(length) = self.device.slot().and_then(|room| self.seal.greeting(now, room)) {
+        if let Some(length) = self.device.slot().and_then(|slot| self.seal.greeting(now, slot)) {
             self.device.commit(length, true);
         }
         self.device.flush(now);

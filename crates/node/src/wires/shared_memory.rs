@@ -142,7 +142,7 @@ pub struct SharedMemoryDevice {
 
 impl SharedMemoryDevice {
     /// Marks the link as broken if the neighbour wrote impossible indices. The neighbour then counts as absent.
-    fn believe<T>(&mut self, result: Result<T, Broken>) -> Option<T> {
+    fn unless_broken<T>(&mut self, result: Result<T, Broken>) -> Option<T> {
         if result.is_err() {
             self.ring_state = RingState::Broken;
         }
@@ -156,7 +156,7 @@ impl Device for SharedMemoryDevice {
             return None;
         }
         let next = self.consumer.next();
-        let record = self.believe(next)??;
+        let record = self.unless_broken(next)??;
         Some(self.leases.take(record))
     }
 
@@ -165,7 +165,7 @@ impl Device for SharedMemoryDevice {
             return None;
         }
         let next = self.consumer.next();
-        let record = self.believe(next)??;
+        let record = self.unless_broken(next)??;
         if !take(self.consumer.bytes(record)) {
             return Some(Offered::Leased(self.leases.take(record)));
         }
@@ -191,7 +191,7 @@ impl Device for SharedMemoryDevice {
 
     fn ready(&mut self) -> bool {
         let ready = self.consumer.ready();
-        self.ring_state == RingState::Intact && self.believe(ready).unwrap_or(false)
+        self.ring_state == RingState::Intact && self.unless_broken(ready).unwrap_or(false)
     }
 
     fn slot(&mut self) -> Option<&mut [u8]> {
@@ -199,10 +199,10 @@ impl Device for SharedMemoryDevice {
             return None;
         }
         match self.producer.slot(FRAME_BYTES_MAX) {
-            Ok(room) => {
-                self.has_slot = room.is_some();
-                self.counters.full += u64::from(room.is_none());
-                room
+            Ok(slot) => {
+                self.has_slot = slot.is_some();
+                self.counters.full += u64::from(slot.is_none());
+                slot
             }
             Err(Broken) => {
                 self.ring_state = RingState::Broken;
@@ -244,7 +244,7 @@ impl Device for SharedMemoryDevice {
     }
 
     fn counters(&self) -> DeviceCounters {
-        DeviceCounters { evacuated: self.leases.evacuated(), ..self.counters }
+        DeviceCounters { copied_out: self.leases.copied_out(), ..self.counters }
     }
 }
 
@@ -286,9 +286,9 @@ mod tests {
                     sender.flush(Instant::ZERO);
                     nap_until(&sender_bell, || sender.slot().is_some().then_some(()));
                 }
-                let room = &mut sender.slot().unwrap()[..length(number)];
-                room.fill(number as u8);
-                room[..4].copy_from_slice(&number.to_le_bytes());
+                let slot = &mut sender.slot().unwrap()[..length(number)];
+                slot.fill(number as u8);
+                slot[..4].copy_from_slice(&number.to_le_bytes());
                 sender.commit(length(number), true);
                 if number % 7 == 0 {
                     sender.flush(Instant::ZERO);

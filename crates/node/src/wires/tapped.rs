@@ -43,7 +43,7 @@ impl<D: Device, W: FnMut(&[u8]) + Send> Device for Tapped<D, W> {
     );
 
     fn commit(&mut self, length: usize, doorbell: bool) {
-        if let Some(frame) = self.device.slot().and_then(|room| room.get(..length)) {
+        if let Some(frame) = self.device.slot().and_then(|slot| slot.get(..length)) {
             (self.watch)(frame);
         }
         self.device.commit(length, doorbell);

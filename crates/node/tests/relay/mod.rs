@@ -6,7 +6,7 @@ use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::transmit::{Body, Passage, Transmit};
 use rackloom_protocol::{
     Command, CommandRefused, Event, FrameCompletion, Inspect, Instant, LeaseId, Member, MemoryDone,
-    MemoryRequest, MemoryToken, PollSteps, PortId, Shortcuts, SilenceExcuses,
+    MemoryRequest, MemoryToken, PollSteps, PortId, Shortcuts, TimeoutExtensions,
 };
 
 /// A member that forwards every frame to the next port.
@@ -87,7 +87,7 @@ impl Shortcuts for Relay {}
 
 impl FrameCompletion for Relay {}
 
-impl SilenceExcuses for Relay {}
+impl TimeoutExtensions for Relay {}
 
 impl Inspect for Relay {
     fn port_counters(&self, _port: PortId) -> &PortCounters {

@@ -22,7 +22,7 @@ fn add_here(owner: &mut Owner, offset: u64, width: Width, operand: u64) {
 #[test]
 fn the_owner_sees_the_stores_of_an_importer() {
     let directory = RunDirectory::new("seen");
-    let (mut owner, mut other) = with_friend("writer", &directory);
+    let (mut owner, mut other) = with_same_tenant("writer", &directory);
     owner.memory.write(REGION, 8192, b"of owner").unwrap();
     assert_eq!(other.next_line(&mut owner), "written");
     let mut bytes = vec![0; 5003];
@@ -35,8 +35,8 @@ fn the_owner_sees_the_stores_of_an_importer() {
     assert_eq!(
         owner.events,
         [
-            ExportEvent::Imported { region: REGION, by: FRIEND },
-            ExportEvent::Released { region: REGION, by: FRIEND, was_inside: false },
+            ExportEvent::Imported { region: REGION, by: SAME_TENANT },
+            ExportEvent::Released { region: REGION, by: SAME_TENANT, was_inside: false },
         ]
     );
 }
@@ -44,9 +44,9 @@ fn the_owner_sees_the_stores_of_an_importer() {
 #[test]
 fn atomics_of_three_processes_add_up_exactly() {
     let directory = RunDirectory::new("contest");
-    let (mut owner, mut first) = with_friend("adder", &directory);
+    let (mut owner, mut first) = with_same_tenant("adder", &directory);
     let mut second = Other::start("adder", &directory);
-    owner.exporter.seats_mut().occupy(SECOND_FRIEND, second.process());
+    owner.exporter.seats_mut().occupy(SAME_TENANT_SECOND, second.process());
     first.send_line("1");
     second.send_line("4");
     assert_eq!(first.next_line(&mut owner), "ready");
@@ -67,7 +67,7 @@ fn atomics_of_three_processes_add_up_exactly() {
 #[test]
 fn the_data_is_visible_with_its_signal() {
     let directory = RunDirectory::new("signal");
-    let (mut owner, mut other) = with_friend("putter", &directory);
+    let (mut owner, mut other) = with_same_tenant("putter", &directory);
     let mut direct = Direct::default();
     let mut data = vec![0; DATA.length as usize];
     for round in 1..=ROUNDS {
@@ -100,14 +100,14 @@ fn the_data_is_visible_with_its_signal() {
 #[test]
 fn two_members_can_import_from_each_other_at_the_same_time() {
     let directory = RunDirectory::new("mutual");
-    let (mut owner, mut other) = with_friend("partner", &directory);
+    let (mut owner, mut other) = with_same_tenant("peer", &directory);
     let mut table = seats(std::process::id());
-    table.occupy(FRIEND, other.process());
+    table.occupy(SAME_TENANT, other.process());
     let importer = Importer::new(PARENT_NODE, directory.path(), table);
-    let pending = importer.import(FRIEND, REGION, KEY).unwrap();
+    let pending = importer.import(SAME_TENANT, REGION, KEY).unwrap();
     let region = pending.wait(TIMEOUT, || owner.serve()).unwrap();
     assert_eq!(other.next_line(&mut owner), "stored");
-    assert_eq!(owner.word(0), u64::from_le_bytes(*b"partner!"));
+    assert_eq!(owner.word(0), u64::from_le_bytes(*b"the peer"));
     region.store(0, b"parental").unwrap();
     other.finish(&mut owner);
 }

@@ -15,12 +15,12 @@ const ALONE: &str = "RACKLOOM_TEST_ALONE";
 #[test]
 fn an_importer_that_dies_inside_an_access_is_removed() {
     let directory = RunDirectory::new("dead-importer");
-    let (mut owner, mut other) = with_friend("sleeper", &directory);
+    let (mut owner, mut other) = with_same_tenant("sleeper", &directory);
     assert_eq!(other.next_line(&mut owner), "inside");
     assert_eq!(owner.exporter.inside(REGION), 1);
     other.kill();
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);
-    let released = ExportEvent::Released { region: REGION, by: FRIEND, was_inside: true };
+    let released = ExportEvent::Released { region: REGION, by: SAME_TENANT, was_inside: true };
     assert_eq!(owner.events.last(), Some(&released));
     let successor = imported_here(&mut owner, &directory);
     assert_eq!(owner.exporter.inside(REGION), 0, "a later importer begins anew");
@@ -32,7 +32,7 @@ fn an_importer_that_dies_inside_an_access_is_removed() {
 #[test]
 fn a_death_ends_the_wait_of_a_revocation() {
     let directory = RunDirectory::new("dies-late");
-    let (mut owner, mut other) = with_friend("sleeper", &directory);
+    let (mut owner, mut other) = with_same_tenant("sleeper", &directory);
     assert_eq!(other.next_line(&mut owner), "inside");
     let process = rustix::process::Pid::from_raw(other.process() as i32).unwrap();
     let begun = Instant::now();
@@ -54,11 +54,11 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
         }
         let mut other = Other::spawn(command);
         let mut seats = seats(std::process::id());
-        seats.occupy(FRIEND, other.process());
+        seats.occupy(SAME_TENANT, other.process());
         assert_eq!(other.next_line(&mut here), "listening");
         // The owner accepts each process that its table contains. The parent's seat is in the table.
         let importer = Importer::new(PARENT_NODE, directory.path(), seats).with_device_of(&here.memory);
-        let import = || importer.import(FRIEND, REGION, KEY).unwrap().wait(TIMEOUT, || ()).unwrap();
+        let import = || importer.import(SAME_TENANT, REGION, KEY).unwrap().wait(TIMEOUT, || ()).unwrap();
         let (checked, used, imported) = (import(), import(), import());
         let mut direct = Direct::default();
         direct.add(imported);
@@ -68,7 +68,7 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
             offset: 0,
             condition: Condition::Equal,
             value: 1,
-            depends_on: Some(FRIEND),
+            depends_on: Some(SAME_TENANT),
         };
         let mut ended = Vec::new();
         direct.handle_command(&here.memory, &wait, &mut |event| ended.push(event)).unwrap();
@@ -84,12 +84,12 @@ fn the_death_of_the_owner_is_an_error_at_the_importer() {
         let accesses = (0..).take_while(|_| used.store(0, &[1]).is_ok()).count();
         assert!(accesses <= 1024, "an importer without checks detects it after {accesses} accesses");
         assert_eq!(used.load(0, &mut [0]), Err(AccessError::OwnerGone));
-        assert!(ended.is_empty() && !direct.is_lost(FRIEND));
+        assert!(ended.is_empty() && !direct.is_lost(SAME_TENANT));
         direct.poll(rackloom_protocol::Instant::ZERO, &here.memory, &mut |event| ended.push(event));
         let result = Err(OperationError::Unreachable);
         assert_eq!(ended, [Event::Completed { operation: OperationId(9), result }]);
-        assert!(direct.is_lost(FRIEND));
-        let again = importer.import(FRIEND, REGION, KEY).unwrap().wait(Duration::from_millis(5), || ());
+        assert!(direct.is_lost(SAME_TENANT));
+        let again = importer.import(SAME_TENANT, REGION, KEY).unwrap().wait(Duration::from_millis(5), || ());
         assert!(matches!(again, Err(ImportError::NoAnswer { .. })));
     }
 }
@@ -103,7 +103,7 @@ fn ten_thousand_imports_leave_no_descriptor_and_no_mapping() {
         return assert!(alone.env(ALONE, "1").status().unwrap().success());
     }
     let directory = RunDirectory::new("cycles");
-    let (mut owner, mut other) = with_friend("cycler", &directory);
+    let (mut owner, mut other) = with_same_tenant("cycler", &directory);
     let before = held();
     assert_eq!(other.next_line(&mut owner), "cycled");
     owner.serve_until(|owner| owner.exporter.importers(REGION) == 0);

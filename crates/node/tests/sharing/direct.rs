@@ -116,8 +116,8 @@ fn bad_accesses_end_as_on_the_wire_and_change_nothing() {
         let outside = Some(Err(OperationError::OutOfBounds));
         assert_eq!(bench.run(store(LENGTH - 1, b"ab", Completion::Visible)), outside);
         let atomic = Atomic { kind: AtomicKind::Swap, width: Width::Eight, operand: 1, compare: 0 };
-        let crooked = Command::Atomic { operation: OPERATION, target: at(4), atomic };
-        assert_eq!(bench.run(crooked), Some(Err(OperationError::Misaligned)));
+        let misaligned = Command::Atomic { operation: OPERATION, target: at(4), atomic };
+        assert_eq!(bench.run(misaligned), Some(Err(OperationError::Misaligned)));
         for (offset, error) in [(LENGTH, OperationError::OutOfBounds), (12, OperationError::Misaligned)] {
             let signal = Some(Signal { region: REGION, offset, key: KEY, kind: SignalKind::Set, value: 1 });
             bench.memory.write(OWN.region, 0, &[1; 8]).unwrap();
@@ -141,7 +141,7 @@ fn what_is_not_imported_is_left_to_the_wire() {
         let mut bench = Bench::new(kind, "wire", Access::ALL);
         let data = &b"x"[..];
         for target in [
-            RemoteAddress { node: FRIEND, ..at(0) },
+            RemoteAddress { node: SAME_TENANT, ..at(0) },
             RemoteAddress { region: RegionId(9), ..at(0) },
             RemoteAddress { key: Key(1), ..at(0) },
         ] {
@@ -171,7 +171,7 @@ fn a_posted_store_that_fails_makes_the_next_flush_fail() {
     for kind in memory_kinds() {
         let mut bench = Bench::new(kind, "posted", Access::ALL);
         assert_eq!(bench.run(store(LENGTH, b"a", Completion::Accepted)), None);
-        assert!(bench.leaves(Command::Flush { operation: OPERATION, target: Some(FRIEND) }));
+        assert!(bench.leaves(Command::Flush { operation: OPERATION, target: Some(SAME_TENANT) }));
         let flush = Command::Flush { operation: OPERATION, target: Some(PARENT_NODE) };
         assert_eq!(bench.run(flush), Some(Err(OperationError::EarlierFailure)));
         assert!(bench.leaves(flush), "once");
@@ -196,11 +196,11 @@ fn waits_end_by_their_word_by_a_cancel_or_by_a_loss() {
         assert_eq!(bench.run(wait(7, None)), None);
         let cancelled = bench.run(Command::Cancel { operation: OPERATION });
         assert_eq!(cancelled, Some(Err(OperationError::Cancelled)));
-        assert_eq!(bench.run(wait(7, Some(ELSEWHERE))), None);
+        assert_eq!(bench.run(wait(7, Some(OTHER_SERVER))), None);
         ended.clear();
-        bench.direct.node_lost(FRIEND, &mut |event| ended.push(event));
+        bench.direct.node_lost(SAME_TENANT, &mut |event| ended.push(event));
         assert_eq!(ended, []);
-        bench.direct.node_lost(ELSEWHERE, &mut |event| ended.push(event));
+        bench.direct.node_lost(OTHER_SERVER, &mut |event| ended.push(event));
         let result = Err(OperationError::Unreachable);
         assert_eq!(ended, [Event::Completed { operation: OPERATION, result }]);
     }

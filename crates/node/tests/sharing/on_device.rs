@@ -125,7 +125,8 @@ fn regions_of_a_pool_are_opened_separately() {
     owner.exporter.export(&mut owner.memory, RegionConfig { region: other, ..config(Access::ALL) }).unwrap();
     let own = memory(on(5));
     let first = imported_by(&own, &mut owner, &directory).unwrap();
-    let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id())).with_device_of(&own);
+    let importer =
+        Importer::new(SAME_TENANT, directory.path(), seats(std::process::id())).with_device_of(&own);
     let second = importer.import(PARENT_NODE, other, KEY).unwrap().wait(TIMEOUT, || owner.serve()).unwrap();
     first.store(LENGTH - 8, &[1; 8]).unwrap();
     second.store(0, &[2; 8]).unwrap();

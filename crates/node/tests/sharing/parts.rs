@@ -11,8 +11,8 @@ use rustix::net::{
 };
 
 use super::rig::{
-    ELSEWHERE, FRIEND, KEY, LENGTH, Owner, PARENT_NODE, REGION, STRANGER, child_directory, child_seats, held,
-    import, next_line, send_line,
+    KEY, LENGTH, OTHER_SERVER, OTHER_TENANT, Owner, PARENT_NODE, REGION, SAME_TENANT, child_directory,
+    child_seats, held, import, next_line, send_line,
 };
 
 /// Number of additions that each process makes in the contest.
@@ -33,19 +33,19 @@ pub(crate) fn play(part: &str) {
         "putter" => put(),
         "worker" => work(),
         "sleeper" => sleep(),
-        "scribbler" => scribble(),
-        "asker" => request_imports(),
-        "trespasser" => trespass(),
+        "overwriter" => overwrite(),
+        "requester" => request_imports(),
+        "unauthorised" => access_without_grant(),
         "cycler" => cycle(),
         "holder" => hold(),
         "owner" => own(),
-        "partner" => partner(),
+        "peer" => peer(),
         _ => panic!("no such part: {part}"),
     }
 }
 
 fn write() {
-    let region = import(FRIEND, REGION, KEY).unwrap();
+    let region = import(SAME_TENANT, REGION, KEY).unwrap();
     assert_eq!((region.owner(), region.length()), (PARENT_NODE, LENGTH));
     let bytes: Vec<u8> = (0..=255).cycle().take(5001).collect();
     region.store(3, &bytes).unwrap();
@@ -93,7 +93,7 @@ fn node_of_part() -> NodeId {
 /// Performs a put with its signal per round, through the commands of the wire, and waits for the owner's answer.
 fn put() {
     let mut direct = Direct::default();
-    direct.add(import(FRIEND, REGION, KEY).unwrap());
+    direct.add(import(SAME_TENANT, REGION, KEY).unwrap());
     let mut memory = rackloom::HostMemory::default();
     memory.allocate(REGION, LENGTH).unwrap();
     let at = |offset| RemoteAddress { node: PARENT_NODE, region: REGION, offset, key: KEY };
@@ -124,7 +124,7 @@ fn put() {
 
 /// Stores until the region is revoked, and not once after that.
 fn work() {
-    let region = import(FRIEND, REGION, KEY).unwrap();
+    let region = import(SAME_TENANT, REGION, KEY).unwrap();
     send_line("working");
     let mut stored = 0_u64;
     let error = loop {
@@ -143,7 +143,7 @@ fn work() {
 
 /// Stays inside an access and sends nothing.
 fn sleep() {
-    let region = import(FRIEND, REGION, KEY).unwrap();
+    let region = import(SAME_TENANT, REGION, KEY).unwrap();
     let inside = region.enter().unwrap();
     inside.store(0, &1_u64.to_le_bytes()).unwrap();
     send_line("inside");
@@ -153,8 +153,8 @@ fn sleep() {
 }
 
 /// Writes into the mapped pages without any check, as every process with the descriptor can.
-fn scribble() {
-    let _region = import(FRIEND, REGION, KEY).unwrap();
+fn overwrite() {
+    let _region = import(SAME_TENANT, REGION, KEY).unwrap();
     let path = next_line();
     let file = std::fs::OpenOptions::new().read(true).write(true).open(path).unwrap();
     // SAFETY: a fresh mapping at an address of the kernel's choice.
@@ -162,15 +162,15 @@ fn scribble() {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         mmap(std::ptr::null_mut(), LENGTH as usize, protection, MapFlags::SHARED, &file, 0).unwrap()
     };
-    let scribble = |value: u64| {
+    let overwrite = |value: u64| {
         // SAFETY: the first word of the mapping above, shared with others only as an atomic.
         unsafe { std::sync::atomic::AtomicU64::from_ptr(pages.cast()) }
             .store(value, std::sync::atomic::Ordering::SeqCst);
     };
-    scribble(1);
+    overwrite(1);
     send_line("scribbled");
     next_line();
-    scribble(2);
+    overwrite(2);
     send_line("scribbled again");
     next_line();
 }
@@ -182,7 +182,7 @@ fn request_imports() {
         let words: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
         let [region, key] = words[..] else { return };
         // This process uses a false seat in its own table, so that the owner has to detect it.
-        let answer = import(FRIEND, RegionId(region as u32), rackloom_protocol::Key(key));
+        let answer = import(SAME_TENANT, RegionId(region as u32), rackloom_protocol::Key(key));
         match answer {
             Ok(_) => send_line("granted"),
             Err(error) => send_line(&error.to_string()),
@@ -191,7 +191,7 @@ fn request_imports() {
 }
 
 /// Sends a request by hand, without a check of the listening process.
-fn trespass() {
+fn access_without_grant() {
     let name = SocketAddrUnix::new(child_directory().join("memory-0.sock")).unwrap();
     let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
     connect(&socket, &name).unwrap();
@@ -214,10 +214,10 @@ pub(crate) fn request_bytes(region: RegionId, key: Key) -> Vec<u8> {
 
 fn cycle() {
     // One import before counting, so that everything created at first use exists.
-    drop(import(FRIEND, REGION, KEY).unwrap());
+    drop(import(SAME_TENANT, REGION, KEY).unwrap());
     let before = held();
     for number in 0..CYCLES as u64 {
-        let region = import(FRIEND, REGION, KEY).unwrap();
+        let region = import(SAME_TENANT, REGION, KEY).unwrap();
         region.store(0, &number.to_le_bytes()).unwrap();
     }
     assert_eq!(held(), before);
@@ -226,7 +226,7 @@ fn cycle() {
 }
 
 fn hold() {
-    let region = import(FRIEND, REGION, KEY).unwrap();
+    let region = import(SAME_TENANT, REGION, KEY).unwrap();
     send_line("holding");
     next_line();
     drop(region);
@@ -237,26 +237,26 @@ fn hold() {
 /// Exports until killed.
 fn own() {
     let mut seats = child_seats();
-    seats.occupy(FRIEND, std::process::id());
-    let mut owner = Owner::exporting(FRIEND, &child_directory(), seats);
+    seats.occupy(SAME_TENANT, std::process::id());
+    let mut owner = Owner::exporting(SAME_TENANT, &child_directory(), seats);
     send_line("listening");
     owner.serve_until(|_| false);
 }
 
 /// Exports and imports at the same time.
-fn partner() {
+fn peer() {
     let mut seats = child_seats();
-    seats.occupy(FRIEND, std::process::id());
-    let mut owner = Owner::exporting(FRIEND, &child_directory(), seats.clone());
-    let importer = Importer::new(FRIEND, &child_directory(), seats);
+    seats.occupy(SAME_TENANT, std::process::id());
+    let mut owner = Owner::exporting(SAME_TENANT, &child_directory(), seats.clone());
+    let importer = Importer::new(SAME_TENANT, &child_directory(), seats);
     let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
     let region = pending.wait(super::rig::TIMEOUT, || owner.serve()).unwrap();
-    region.store(0, b"partner!").unwrap();
+    region.store(0, b"the peer").unwrap();
     send_line("stored");
     owner.serve_until(|owner| owner.word(0) == u64::from_le_bytes(*b"parental"));
     assert_eq!(
-        importer.import(ELSEWHERE, REGION, KEY).unwrap_err().to_string().split(' ').next(),
+        importer.import(OTHER_SERVER, REGION, KEY).unwrap_err().to_string().split(' ').next(),
         Some("m3")
     );
-    assert!(importer.import(STRANGER, REGION, KEY).is_ok(), "a request needs no permission");
+    assert!(importer.import(OTHER_TENANT, REGION, KEY).is_ok(), "a request needs no permission");
 }

@@ -15,7 +15,7 @@ use super::rig::*;
 #[test]
 fn every_reason_of_a_refusal_is_reported() {
     let directory = RunDirectory::new("refused");
-    let (mut owner, mut other) = with_friend("asker", &directory);
+    let (mut owner, mut other) = with_same_tenant("requester", &directory);
     let (region, key) = (u64::from(REGION.0), KEY.0);
     let mut request = |owner: &mut Owner, region: u64, key: u64| {
         other.send_line(&format!("{region} {key}"));
@@ -24,9 +24,9 @@ fn every_reason_of_a_refusal_is_reported() {
     assert_eq!(request(&mut owner, region, key), "granted");
     let process = |owner: &mut Owner, node: Option<NodeId>, process| match node {
         Some(node) => assert!(owner.exporter.seats_mut().occupy(node, process)),
-        None => assert!(owner.exporter.seats_mut().vacate(ELSEWHERE)),
+        None => assert!(owner.exporter.seats_mut().vacate(OTHER_SERVER)),
     };
-    let child = owner.exporter.seats_mut().seat(FRIEND).unwrap().process.unwrap();
+    let child = owner.exporter.seats_mut().seat(SAME_TENANT).unwrap().process.unwrap();
     let mut refused = |owner: &mut Owner, region: u64, key: u64, reason: Refusal| {
         let answer = request(owner, region, key);
         assert!(answer.ends_with(&reason.to_string()), "{answer} instead of {reason}");
@@ -35,14 +35,14 @@ fn every_reason_of_a_refusal_is_reported() {
     };
     refused(&mut owner, region + 1, key, Refusal::NoSuchRegion);
     refused(&mut owner, region, key + 1, Refusal::BadKey);
-    process(&mut owner, Some(STRANGER), child);
+    process(&mut owner, Some(OTHER_TENANT), child);
     refused(&mut owner, region, key, Refusal::WrongTenant);
-    process(&mut owner, Some(ELSEWHERE), child);
+    process(&mut owner, Some(OTHER_SERVER), child);
     refused(&mut owner, region, key, Refusal::OtherServer);
     process(&mut owner, None, child);
     refused(&mut owner, region, key, Refusal::NoSeat);
     refused(&mut owner, region + 1, key, Refusal::NoSeat);
-    process(&mut owner, Some(FRIEND), child);
+    process(&mut owner, Some(SAME_TENANT), child);
     owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
     refused(&mut owner, region, key, Refusal::Revoked);
     refused(&mut owner, region, key + 1, Refusal::BadKey);
@@ -63,10 +63,10 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     }
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(directory.path(), permissions).unwrap();
-    let mut command = Other::command("asker", &directory);
+    let mut command = Other::command("requester", &directory);
     command.uid(65_534);
     let mut other = Other::spawn(command);
-    owner.exporter.seats_mut().occupy(FRIEND, other.process());
+    owner.exporter.seats_mut().occupy(SAME_TENANT, other.process());
     other.send_line(&format!("{} {}", REGION.0, KEY.0));
     // The importer detects first that the listening process belongs to another user.
     let error = other.next_line(&mut owner);
@@ -74,10 +74,10 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     drop(other);
     // An importer that does not check is refused by the owner.
     owner.events.clear();
-    let mut command = Other::command("trespasser", &directory);
+    let mut command = Other::command("unauthorised", &directory);
     command.uid(65_534);
     let mut other = Other::spawn(command);
-    owner.exporter.seats_mut().occupy(FRIEND, other.process());
+    owner.exporter.seats_mut().occupy(SAME_TENANT, other.process());
     assert_eq!(other.next_line(&mut owner), "[3, 0, 1, 0]", "version 3, first refusal");
     let (process, reason) = (other.process(), Refusal::WrongUser);
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
@@ -93,19 +93,19 @@ fn open_connection(directory: &RunDirectory) -> OwnedFd {
 
 #[test]
 fn malformed_requests_are_answered_and_silent_connections_closed() {
-    let directory = RunDirectory::new("nonsense");
+    let directory = RunDirectory::new("malformed");
     let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(0));
-    owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
+    owner.exporter.seats_mut().occupy(SAME_TENANT, std::process::id());
     let whole = request_bytes(REGION, KEY);
     let mut longer = whole.clone();
     longer.push(0);
-    for nonsense in [&[][..], &[0], &whole[..23], &longer, &[0xff; 24], &[7; 5000]] {
+    for malformed in [&[][..], &[0], &whole[..23], &longer, &[0xff; 24], &[7; 5000]] {
         let socket = open_connection(&directory);
-        send(&socket, nonsense, SendFlags::empty()).unwrap();
+        send(&socket, malformed, SendFlags::empty()).unwrap();
         owner.serve_until(|owner| owner.events.pop().is_some());
         let mut answer = [0; 128];
         let (length, _) = recv(&socket, &mut answer, RecvFlags::empty()).unwrap();
-        assert_eq!((length, answer[6]), (96, 9), "{nonsense:?}");
+        assert_eq!((length, answer[6]), (96, 9), "{malformed:?}");
     }
     let silent = open_connection(&directory);
     owner.serve();
@@ -140,14 +140,14 @@ fn the_files_of_a_dead_owner_are_removed_and_those_of_a_live_owner_stay() {
 #[test]
 fn another_process_in_an_owners_seat_is_detected() {
     let directory = RunDirectory::new("impostor");
-    let _impostor = Owner::exporting(FRIEND, directory.path(), seats(std::process::id()));
+    let _other_process = Owner::exporting(SAME_TENANT, directory.path(), seats(std::process::id()));
     let mut table = seats(std::process::id());
-    table.occupy(FRIEND, 1);
+    table.occupy(SAME_TENANT, 1);
     let importer = Importer::new(PARENT_NODE, directory.path(), table);
-    let error = importer.import(FRIEND, REGION, KEY).unwrap().wait(TIMEOUT, || ()).unwrap_err();
+    let error = importer.import(SAME_TENANT, REGION, KEY).unwrap().wait(TIMEOUT, || ()).unwrap_err();
     assert!(
-        matches!(error, ImportError::Impostor { owner: FRIEND, process, .. } if process == std::process::id())
+        matches!(error, ImportError::WrongProcess { owner: SAME_TENANT, process, .. } if process == std::process::id())
     );
-    let elsewhere = importer.import(ELSEWHERE, REGION, KEY);
-    assert!(matches!(elsewhere, Err(ImportError::OtherServer(ELSEWHERE))));
+    let elsewhere = importer.import(OTHER_SERVER, REGION, KEY);
+    assert!(matches!(elsewhere, Err(ImportError::OtherServer(OTHER_SERVER))));
 }

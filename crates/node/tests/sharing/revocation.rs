@@ -14,7 +14,7 @@ use super::rig::*;
 #[test]
 fn a_cooperative_importer_stops_before_the_revocation_returns() {
     let directory = RunDirectory::new("revoke");
-    let (mut owner, mut other) = with_friend("worker", &directory);
+    let (mut owner, mut other) = with_same_tenant("worker", &directory);
     assert_eq!(other.next_line(&mut owner), "working");
     owner.serve_until(|owner| owner.word(0) > 1000);
     let outcome = owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
@@ -40,8 +40,8 @@ fn no_store_of_any_thread_is_visible_after_a_cooperative_revocation() {
         let seat = |other| Seat { node: other, tenant: Tenant(1), server: "here".to_owned(), process: None };
         [Seat { process: Some(me), ..seat(node) }, seat(NodeId(1 - node.0))].into_iter().collect()
     };
-    let mut owner = Owner::new(PARENT_NODE, directory.path(), sitting(FRIEND));
-    let importer = Importer::new(FRIEND, directory.path(), sitting(PARENT_NODE));
+    let mut owner = Owner::new(PARENT_NODE, directory.path(), sitting(SAME_TENANT));
+    let importer = Importer::new(SAME_TENANT, directory.path(), sitting(PARENT_NODE));
     for round in 0..100 {
         owner.exporter.export(&mut owner.memory, config(Access::ALL)).unwrap();
         let pending = importer.import(PARENT_NODE, REGION, KEY).unwrap();
@@ -81,7 +81,7 @@ fn no_store_of_any_thread_is_visible_after_a_cooperative_revocation() {
 #[test]
 fn a_silent_importer_is_cut_off_and_its_late_store_has_no_effect() {
     let directory = RunDirectory::new("silent");
-    let (mut owner, mut other) = with_friend("sleeper", &directory);
+    let (mut owner, mut other) = with_same_tenant("sleeper", &directory);
     let pattern: Vec<u8> = (0..LENGTH - 8).map(|at| (at % 251) as u8).collect();
     owner.memory.write(REGION, 8, &pattern).unwrap();
     assert_eq!(other.next_line(&mut owner), "inside");
@@ -106,7 +106,7 @@ fn a_silent_importer_is_cut_off_and_its_late_store_has_no_effect() {
 #[test]
 fn an_importer_that_writes_without_a_check_is_cut_off_by_moving_the_region() {
     let directory = RunDirectory::new("scribble");
-    let (mut owner, mut other) = with_friend("scribbler", &directory);
+    let (mut owner, mut other) = with_same_tenant("overwriter", &directory);
     let file = owner.memory.file(REGION).unwrap().as_raw_fd();
     other.send_line(&format!("/proc/{}/fd/{file}", std::process::id()));
     assert_eq!(other.next_line(&mut owner), "scribbled");
@@ -123,7 +123,7 @@ fn an_importer_that_writes_without_a_check_is_cut_off_by_moving_the_region() {
 #[test]
 fn an_owner_frees_after_its_importers() {
     let directory = RunDirectory::new("order");
-    let (mut owner, mut other) = with_friend("holder", &directory);
+    let (mut owner, mut other) = with_same_tenant("holder", &directory);
     assert_eq!(other.next_line(&mut owner), "holding");
     assert_eq!(owner.memory.free(REGION), Err(FreeRefused::Exported(REGION)));
     let withdrawn = owner.exporter.withdraw(&mut owner.memory, REGION);

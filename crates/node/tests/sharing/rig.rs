@@ -42,10 +42,10 @@ fn memory_of_child() -> MemoryOptions {
 
 /// The parent's seat, and those that a child may get.
 pub(crate) const PARENT_NODE: NodeId = NodeId(0);
-pub(crate) const FRIEND: NodeId = NodeId(1);
-pub(crate) const STRANGER: NodeId = NodeId(2);
-pub(crate) const ELSEWHERE: NodeId = NodeId(3);
-pub(crate) const SECOND_FRIEND: NodeId = NodeId(4);
+pub(crate) const SAME_TENANT: NodeId = NodeId(1);
+pub(crate) const OTHER_TENANT: NodeId = NodeId(2);
+pub(crate) const OTHER_SERVER: NodeId = NodeId(3);
+pub(crate) const SAME_TENANT_SECOND: NodeId = NodeId(4);
 
 /// Returns a rack of five seats in which only the parent holds a seat.
 pub(crate) fn seats(parent: u32) -> Seats {
@@ -57,10 +57,10 @@ pub(crate) fn seats(parent: u32) -> Seats {
     };
     [
         seat(PARENT_NODE, 1, "here"),
-        seat(FRIEND, 1, "here"),
-        seat(STRANGER, 2, "here"),
-        seat(ELSEWHERE, 1, "there"),
-        seat(SECOND_FRIEND, 1, "here"),
+        seat(SAME_TENANT, 1, "here"),
+        seat(OTHER_TENANT, 2, "here"),
+        seat(OTHER_SERVER, 1, "there"),
+        seat(SAME_TENANT_SECOND, 1, "here"),
     ]
     .into_iter()
     .collect()
@@ -244,10 +244,10 @@ impl Drop for Other {
 }
 
 /// Starts this process as owner, and another one in the friend's seat.
-pub(crate) fn with_friend(part: &str, directory: &RunDirectory) -> (Owner, Other) {
+pub(crate) fn with_same_tenant(part: &str, directory: &RunDirectory) -> (Owner, Other) {
     let mut owner = Owner::exporting(PARENT_NODE, directory.path(), seats(std::process::id()));
     let other = Other::start(part, directory);
-    assert!(owner.exporter.seats_mut().occupy(FRIEND, other.process()));
+    assert!(owner.exporter.seats_mut().occupy(SAME_TENANT, other.process()));
     (owner, other)
 }
 
@@ -262,8 +262,9 @@ pub(crate) fn imported_by(
     owner: &mut Owner,
     directory: &RunDirectory,
 ) -> Result<ImportedRegion, ImportError> {
-    owner.exporter.seats_mut().occupy(FRIEND, std::process::id());
-    let importer = Importer::new(FRIEND, directory.path(), seats(std::process::id())).with_device_of(memory);
+    owner.exporter.seats_mut().occupy(SAME_TENANT, std::process::id());
+    let importer =
+        Importer::new(SAME_TENANT, directory.path(), seats(std::process::id())).with_device_of(memory);
     importer.import(PARENT_NODE, REGION, KEY)?.wait(TIMEOUT, || owner.serve())
 }
 

@@ -103,7 +103,7 @@ fn complete<M, W, R>(
         wires.copy_lease(port, lease, at, length);
     }
     if let Body::Kept { behind } = transmit.body {
-        wires.recall(port, behind);
+        wires.load_kept(port, behind);
     }
     // W-52
     if let Body::Memory { region, offset, at, length, following } = transmit.body

@@ -130,11 +130,11 @@ pub trait FrameCompletion: Member {
 }
 
 /// Optional evidence about neighbours on a busy host. In virtual time no such evidence exists.
-pub trait SilenceExcuses: Member {
+pub trait TimeoutExtensions: Member {
     /// Sets the part of the present silence of the neighbour at `port` that does not count, in nanoseconds, because
     /// its host had no processor for it. Call it before [`Member::handle_timeout`].
-    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
-        let _ = (now, port, excused_ns);
+    fn extend_timeout(&mut self, now: Instant, port: PortId, extension_ns: u64) {
+        let _ = (now, port, extension_ns);
     }
 }
 

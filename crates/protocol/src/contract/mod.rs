@@ -11,7 +11,7 @@
 //! | [`Member`] | [`PollSteps`] | hints at idle ports, and work that is done once per poll iteration |
 //! | | [`Shortcuts`] | frames handled or sent within one call |
 //! | | [`FrameCompletion`] | last changes to a frame, for link-level retry and unreadable payload |
-//! | | [`SilenceExcuses`] | evidence that a silent neighbour had no processor |
+//! | | [`TimeoutExtensions`] | evidence that a silent neighbour had no processor |
 //! | [`Wires`] | [`BatchedWires`] | several frames per call |
 //! | | [`KeptFrames`] | replays from the device's own copies |
 //! | | [`PinnedFrames`] | frames that hardware reads in place |
@@ -26,7 +26,7 @@ mod payload;
 mod wires;
 
 pub use drain::drain;
-pub use member::{Fill, FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses, Write};
+pub use member::{Fill, FrameCompletion, Member, PollSteps, Shortcuts, TimeoutExtensions, Write};
 pub use memory::{Arithmetic, Combine, Comparison, DirectMemory, JobMemory, Memory, Number};
 pub use payload::{LeavingPayload, PayloadPath};
 pub use wires::{BatchedWires, KeptFrames, PinnedFrames, Wires};

@@ -46,7 +46,7 @@ pub trait KeptFrames: Wires {
         false
     }
     /// Writes a kept frame into the buffer of [`Wires::slot`]: the one after which `behind` were kept on this port.
-    fn recall(&mut self, port: PortId, behind: usize) {
+    fn load_kept(&mut self, port: PortId, behind: usize) {
         let _ = (port, behind);
     }
 }

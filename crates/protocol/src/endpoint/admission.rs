@@ -12,19 +12,19 @@ impl Endpoint {
     /// Returns true if a packet of this class may be accepted from a peer: no queue that it could lengthen is at its
     /// bound.
     #[inline]
-    pub(super) fn has_room_to_serve(&self, peer: &Peer, class: Class) -> bool {
+    pub(super) fn can_serve(&self, peer: &Peer, class: Class) -> bool {
         let bounds = &self.bounds;
-        let has_room = !bounds.is_full(peer.not_yet_visible(class))
+        let has_space = !bounds.is_full(peer.not_yet_visible(class))
             && !bounds.is_full(peer.refusal_holds.len())
             && !bounds.is_full(self.forwarder.events_waiting());
-        has_room
+        has_space
             && match class {
-                Class::Request | Class::Bulk => self.has_room_to_answer(peer),
+                Class::Request | Class::Bulk => self.can_answer(peer),
                 Class::Reply | Class::BulkReply => !bounds.is_full(peer.landing),
             }
     }
 
-    fn has_room_to_answer(&self, peer: &Peer) -> bool {
+    fn can_answer(&self, peer: &Peer) -> bool {
         let unsent = |class: Class| peer.senders[class.index()].unsent();
         let waiting = self.matching.waiting_from(peer.node);
         unsent(Class::Reply) <= self.bounds.packets
@@ -37,7 +37,7 @@ impl Endpoint {
     /// Records that work for a peer was added. If a queue is at its bound now, the fast path is closed for its next
     /// packet.
     pub(super) fn note_work(&self, peer: &mut Peer) {
-        if !Class::ALL.into_iter().all(|class| self.has_room_to_serve(peer, class)) {
+        if !Class::ALL.into_iter().all(|class| self.can_serve(peer, class)) {
             peer.known_headers = [None; Class::COUNT];
         }
     }
@@ -48,7 +48,7 @@ impl Endpoint {
         for class in Class::ALL {
             if peer.receivers[class.index()].has_next() {
                 self.take_held(now, class, peer);
-                self.note_owed(class, peer);
+                self.note_ack_due(class, peer);
             }
         }
     }

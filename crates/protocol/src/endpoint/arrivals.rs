@@ -12,7 +12,7 @@ use crate::time::Instant;
 use crate::transport::receiver::{Arrival, Early, Held, Receiver};
 use crate::wire::frame::{FabricHeader, Frame, FrameKind};
 use crate::wire::layout::{FABRIC, LENGTH, OPERATIONS, u16_at};
-use crate::wire::packed::{Operation, Operations, census};
+use crate::wire::packed::{Operation, Operations, count_operations};
 
 impl Endpoint {
     /// Handles a routed frame for this node. The lease is held during the call and released at the end.
@@ -21,11 +21,11 @@ impl Endpoint {
         if let Err(reason) = self.try_routed(now, port, lease, frame) {
             self.forwarder.drop_frame(port, reason);
         }
-        self.unhold(lease);
+        self.end_hold(lease);
     }
 
-    pub(super) fn unhold(&mut self, lease: LeaseId) {
-        if self.memory.unhold(lease) {
+    pub(super) fn end_hold(&mut self, lease: LeaseId) {
+        if self.memory.end_hold(lease) {
             self.forwarder.release(lease);
         }
     }
@@ -92,7 +92,7 @@ impl Endpoint {
     fn check_identity(&self, header: &FabricHeader) -> Result<Incarnation, DropReason> {
         let tenant = self.config().tenants.get(header.source.index());
         if tenant != Some(&header.tenant) || header.source == self.config().node {
-            return Err(DropReason::Stranger);
+            return Err(DropReason::UnknownSender);
         }
         let source = self.forwarder.incarnation(header.source).ok_or(DropReason::StaleIncarnation)?;
         let is_for_this_incarnation = self.config().incarnation.tag() == header.destination_incarnation
@@ -115,10 +115,10 @@ impl Endpoint {
         if peer.is_stalled {
             self.resume_held(now, peer);
         }
-        let has_room = self.has_room_to_serve(peer, header.class);
+        let has_space = self.can_serve(peer, header.class);
         let result = match receiver_of(peer, header).judge(header.psn) {
             // W-84
-            Arrival::InOrder if !has_room => Err(DropReason::ServingFull),
+            Arrival::InOrder if !has_space => Err(DropReason::ServingFull),
             Arrival::InOrder => {
                 self.accept(now, (lease, port), header, frame.operations(), peer);
                 self.take_held(now, header.class, peer);
@@ -127,7 +127,7 @@ impl Endpoint {
                 Ok(())
             }
             Arrival::Hold(slot)
-                if has_room && self.takes_early(peer, (slot, port), header, frame.operations()) =>
+                if has_space && self.takes_early(peer, (slot, port), header, frame.operations()) =>
             {
                 receiver_of(peer, header).note_taken(slot, header.first_operation);
                 self.carry_out((lease, port), header, frame.operations(), peer);
@@ -160,19 +160,19 @@ impl Endpoint {
             }
             Arrival::BeyondWindow => Err(DropReason::BeyondWindow),
         };
-        self.note_owed(header.class, peer);
+        self.note_ack_due(header.class, peer);
         result
     }
 
     /// Records that a packet of this class was judged, so that an acknowledgement is due now or later.
-    pub(super) fn note_owed(&mut self, class: Class, peer: &mut Peer) {
+    pub(super) fn note_ack_due(&mut self, class: Class, peer: &mut Peer) {
         let receiver = &peer.receivers[class.index()];
         let (deadline, is_due) = (receiver.deadline(), receiver.ack_due());
         self.arm(deadline);
         if is_due {
             self.queue_ack(peer);
         }
-        peer.may_owe_acks = true;
+        peer.may_have_acks_due = true;
     }
 
     fn accept(
@@ -206,7 +206,7 @@ impl Endpoint {
         operations: &[u8],
         peer: &mut Peer,
     ) {
-        if let Some(scope) = peer.witness.see(header, port, operations) {
+        if let Some(scope) = peer.order_oracle.see(header, port, operations) {
             let (source, class, number) = (peer.node, header.class, header.psn);
             self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
         }
@@ -216,7 +216,7 @@ impl Endpoint {
     /// Executes held packets after a gap is filled.
     pub(super) fn take_held(&mut self, now: Instant, class: Class, peer: &mut Peer) {
         while peer.receivers[class.index()].has_next() {
-            if !self.has_room_to_serve(peer, class) {
+            if !self.can_serve(peer, class) {
                 peer.is_stalled = true;
                 return;
             }
@@ -248,7 +248,7 @@ impl Endpoint {
                 };
                 read(held).is_some_and(is_ready)
             };
-            if !self.has_room_to_serve(peer, class) {
+            if !self.can_serve(peer, class) {
                 return;
             }
             let Some(slot) = peer.receivers[class.index()].find_held(is_ready) else { return };
@@ -263,7 +263,7 @@ impl Endpoint {
 
     fn give_back(&mut self, held: Held, class: Class, peer: &mut Peer) {
         peer.receivers[class.index()].recycle(held.bytes);
-        self.unhold(held.lease);
+        self.end_hold(held.lease);
     }
 
     pub(super) fn take_ack(
@@ -307,11 +307,12 @@ fn read(held: &Held) -> Option<(FabricHeader, &[u8])> {
 // W-12
 /// Checks that the list of operations is complete and agrees with the header, before any operation is used.
 fn check_operations(header: &FabricHeader, frame: &Frame<'_>, is_data: bool) -> Result<(), DropReason> {
-    let census = census(frame.operations()).map_err(|_| DropReason::Malformed)?;
+    let count_operations = count_operations(frame.operations()).map_err(|_| DropReason::Malformed)?;
     let holds = if is_data {
-        census.acknowledgements == 0 && census.numbered == usize::from(header.operation_count)
+        count_operations.acknowledgements == 0
+            && count_operations.numbered == usize::from(header.operation_count)
     } else {
-        census.acknowledgements == census.all
+        count_operations.acknowledgements == count_operations.all
     };
     if holds { Ok(()) } else { Err(DropReason::Malformed) }
 }

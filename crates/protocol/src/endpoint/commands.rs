@@ -54,7 +54,7 @@ impl Endpoint {
                 self.post_receive(Posted { operation, source, tag, ignore, into })
             }
             Command::Send { operation, target, tag, source } => {
-                self.toward(target, Class::Request, |endpoint, peer| {
+                self.with_peer(target, Class::Request, |endpoint, peer| {
                     endpoint.in_order(peer, Class::Request, |endpoint, peer| {
                         endpoint.start_send(peer, operation, tag, source)
                     })
@@ -85,7 +85,7 @@ impl Endpoint {
                 }
                 let is_bulk = matches!(command, Command::Put { .. } | Command::Get { .. });
                 let class = if is_bulk { Class::Bulk } else { Class::Request };
-                self.toward(target.node, class, |endpoint, peer| {
+                self.with_peer(target.node, class, |endpoint, peer| {
                     endpoint.in_order(peer, class, |endpoint, peer| endpoint.start(peer, command))
                 })?
             }
@@ -106,7 +106,7 @@ impl Endpoint {
         data: &[u8],
         completion: Completion,
     ) -> Result<(), CommandRefused> {
-        self.toward(target.node, Class::Request, |endpoint, peer| {
+        self.with_peer(target.node, Class::Request, |endpoint, peer| {
             endpoint.start_store_in_order(peer, operation, target, data, completion)
         })?
     }
@@ -121,7 +121,7 @@ impl Endpoint {
         completion: Completion,
     ) -> (usize, Option<CommandRefused>) {
         let mut taken = 0;
-        let begun = self.toward(node, Class::Request, |endpoint, peer| {
+        let begun = self.with_peer(node, Class::Request, |endpoint, peer| {
             for (operation, target, data) in stores {
                 debug_assert_eq!(target.node, node, "a list of stores is for one node");
                 endpoint.start_store_in_order(peer, operation, target, data, completion)?;
@@ -134,7 +134,7 @@ impl Endpoint {
 
     /// Begins an operation towards a node, and queues its stream for transmission.
     #[inline(always)]
-    fn toward<T>(
+    fn with_peer<T>(
         &mut self,
         node: NodeId,
         class: Class,
@@ -236,7 +236,7 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn has_room(&self, peer: &Peer) -> Result<(), CommandRefused> {
+    pub(super) fn has_space(&self, peer: &Peer) -> Result<(), CommandRefused> {
         let unsent = peer.senders[Class::Request.index()].unsent();
         if unsent < self.config().transport.window_packets as usize {
             Ok(())
@@ -257,16 +257,17 @@ impl Endpoint {
         if data.is_empty() || data.len() > LOAD_STORE_BYTES_MAX {
             return Err(CommandRefused::Invalid("a store takes 1 to 16384 bytes; hint: use a put"));
         }
-        self.has_room(peer)?;
+        self.has_space(peer)?;
         let address = Some((target.region, target.key));
-        let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - OPERATION_HEADER;
+        let payload_bytes_max =
+            usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - OPERATION_HEADER;
         let sender = &mut peer.senders[Class::Request.index()];
         let (first, mut last) = (sender.next_operation(), sender.next_operation());
         let (mut offset, mut rest) = (target.offset, data);
         while !rest.is_empty() {
-            let (chunk, behind) = rest.split_at(rest.len().min(room));
+            let (chunk, behind) = rest.split_at(rest.len().min(payload_bytes_max));
             last = sender.append(address, &Operation::Store { offset, data: chunk });
-            (offset, rest) = (offset.wrapping_add(room as u64), behind);
+            (offset, rest) = (offset.wrapping_add(payload_bytes_max as u64), behind);
         }
         if completion == Completion::Visible {
             self.groups.begin_one();
@@ -291,7 +292,7 @@ impl Endpoint {
         if !self.regions.holds(into.region, into.offset, into.length) {
             return Err(CommandRefused::Invalid("the destination is not within a region of one's own"));
         }
-        self.has_room(peer)?;
+        self.has_space(peer)?;
         let end = target.offset + into.length;
         let boundary = LOAD_BYTES_MAX as u64;
         let parts = (end.div_ceil(boundary) - target.offset / boundary) as u32;
@@ -327,7 +328,7 @@ impl Endpoint {
         target: RemoteAddress,
         atomic: Atomic,
     ) -> Result<(), CommandRefused> {
-        self.has_room(peer)?;
+        self.has_space(peer)?;
         let outstanding = &mut peer.outstanding[Class::Request.index()];
         if outstanding.open_replies() as u32 >= self.forwarder.config.outstanding_loads_max {
             return Err(CommandRefused::Busy);
@@ -402,7 +403,7 @@ impl Endpoint {
             return Err(CommandRefused::Busy);
         }
         queue.push_back(bulk(self.groups.open(operation, 1)));
-        peer.bulk_asked += 1;
+        peer.bulk_requested += 1;
         self.judge_overlap(peer);
         Ok(())
     }

@@ -187,16 +187,16 @@ impl Endpoint {
 
     /// Fails the flushes that wait for a lost node. Returns true if one of them reports the posted store.
     pub(super) fn fail_flushes(&mut self, node: NodeId, posted: Option<u32>) -> bool {
-        let mut is_told = false;
+        let mut is_reported = false;
         for flush in &mut self.flushes {
             let Some(index) = flush.marks.iter().position(|mark| mark.node == node) else { continue };
             let mark = flush.marks.swap_remove(index);
             if flush.failed.is_none() {
                 flush.failed = Some((node, OperationError::OutcomeUnknown));
-                is_told |= posted.is_some_and(|posted| is_ahead(mark.request, posted));
+                is_reported |= posted.is_some_and(|posted| is_ahead(mark.request, posted));
             }
         }
-        is_told
+        is_reported
     }
 
     /// Checks the awaited words of a region, which may have changed.

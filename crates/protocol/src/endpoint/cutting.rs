@@ -17,8 +17,9 @@ use crate::wire::packed::{Operation, PUT_BYTES, SELECT_BYTES, get_data_header, p
 impl Endpoint {
     /// Number of payload bytes in one packet of a long transfer: the capacity of a frame, in multiples of 256.
     pub(super) fn segment_bytes(&self) -> u64 {
-        let room = usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES;
-        (if room >= 256 { room / 256 * 256 } else { room }) as u64
+        let payload_bytes_max =
+            usize::from(self.config().frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES;
+        (if payload_bytes_max >= 256 { payload_bytes_max / 256 * 256 } else { payload_bytes_max }) as u64
     }
 
     /// Cuts the next packet from the long transfers of a stream, if the window is open and nothing else waits.

@@ -14,7 +14,7 @@ const SENDS_PER_INTERVAL: u64 = 4;
 /// Progress of a departure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Departure {
-    said: u32,
+    sent: u32,
     due: Instant,
 }
 
@@ -23,12 +23,12 @@ impl Departure {
     /// Sends the departure if it is due. Returns the latest time of the next call, or `None` if all neighbours have
     /// received it or the limit of transmissions is reached.
     pub fn advance(&mut self, now: Instant, endpoint: &mut Endpoint) -> Option<Instant> {
-        if self.said > 0 && (endpoint.has_departed() || self.said == SENDS_MAX && now >= self.due) {
+        if self.sent > 0 && (endpoint.has_departed() || self.sent == SENDS_MAX && now >= self.due) {
             return None;
         }
         if now >= self.due {
             endpoint.begin_departure(now);
-            self.said += 1;
+            self.sent += 1;
             self.due = now + endpoint.config().timers.heartbeat_interval_ns / SENDS_PER_INTERVAL;
         }
         Some(self.due)
@@ -37,6 +37,6 @@ impl Departure {
     /// Returns true if the departure was sent at least once.
     #[must_use]
     pub const fn has_begun(&self) -> bool {
-        self.said > 0
+        self.sent > 0
     }
 }

@@ -163,7 +163,7 @@ impl MemoryQueue {
     }
 
     /// Removes a reference to a lease. Returns true if it was the last.
-    pub(super) fn unhold(&mut self, lease: LeaseId) -> bool {
+    pub(super) fn end_hold(&mut self, lease: LeaseId) -> bool {
         let references = &mut self.references[lease.0 as usize];
         assert!(*references > 0, "a lease is released twice");
         *references -= 1;

@@ -36,7 +36,7 @@ impl Endpoint {
         if source.length > 0 && !self.regions.holds(source.region, source.offset, source.length) {
             return Err(CommandRefused::Invalid("the message is not within a region of one's own"));
         }
-        self.has_room(peer)?;
+        self.has_space(peer)?;
         let cost = eager_cost(source.length);
         let fits = source.length <= EAGER_BYTES_MAX.min(self.segment_bytes());
         if fits && peer.eager_unmatched + cost <= EAGER_BUDGET_BYTES {
@@ -156,7 +156,7 @@ impl Endpoint {
             self.put_back(peer);
         }
         if let Content::Eager { lease, .. } = message.content {
-            self.unhold(lease);
+            self.end_hold(lease);
         }
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Endpoint {
             Content::Offered => {
                 let into = LocalRange { length, ..posted.into };
                 peer.bulk[Class::Bulk.index()].push_back(Bulk::Pull { group, offer: number, into });
-                peer.bulk_asked += 1;
+                peer.bulk_requested += 1;
                 false
             }
         }

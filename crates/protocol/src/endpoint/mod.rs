@@ -1,10 +1,10 @@
 //! GPU node: forwarder, transports, operations, regions.
 //!
-//! `commands` accepts commands of the caller. `arrivals` accepts received frames, and `straight` is its fast path.
-//! `serving` executes remote requests; `failed_operations` records those that failed, and `hollow_signals` refuses
+//! `commands` accepts commands of the caller. `arrivals` accepts received frames, and `fast_path` is its fast path.
+//! `serving` executes remote requests; `failed_operations` records those that failed, and `signals_without_data` refuses
 //! signals that count them. `completions` ends the caller's operations. `transmit` builds frames, `run` consecutive ones,
 //! `cutting` packets of long transfers. `path_choice` and `spreading` choose among several paths. `order` keeps the promised
-//! order, with `overlaps`, and `witness` checks it. `bounds` and `admission` limit the work that one remote node may
+//! order, with `overlaps`, and `order_oracle` checks it. `bounds` and `admission` limit the work that one remote node may
 //! queue. `reach` follows routes, losses and returns. `departure` leaves in order. `undrained` and `withholding` keep
 //! credits back as a fault. A `peer::Peer` is the state of one remote node.
 
@@ -16,22 +16,22 @@ mod completions;
 mod cutting;
 mod departure;
 mod failed_operations;
-mod hollow_signals;
+mod fast_path;
 mod memory_queue;
 mod messages;
 mod order;
+mod order_oracle;
 mod overlaps;
 mod path_choice;
 mod peer;
 mod reach;
 mod run;
 mod serving;
+mod signals_without_data;
 mod spreading;
-mod straight;
 mod transmit;
 mod undrained;
 mod withholding;
-mod witness;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -40,7 +40,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::config::{ForwardingPriority, MemberConfig, PathPolicy, PortConfig};
-use crate::contract::{DirectMemory, Fill, FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses};
+use crate::contract::{DirectMemory, Fill, FrameCompletion, Member, PollSteps, Shortcuts, TimeoutExtensions};
 use crate::error::CommandRefused;
 use crate::event::Event;
 use crate::forwarding::forwarder::Forwarder;
@@ -305,7 +305,7 @@ impl Endpoint {
 
 impl Member for Endpoint {
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
-        if self.take_straight(now, port, lease, bytes) {
+        if self.take_fast_path(now, port, lease, bytes) {
             return;
         }
         if let Some(frame) = self.forwarder.handle_frame(now, port, lease, bytes) {
@@ -414,7 +414,7 @@ impl Shortcuts for Endpoint {
         bytes: &[u8],
         memory: &mut dyn DirectMemory,
     ) -> bool {
-        self.take_straight_at_once(now, port, bytes, memory)
+        self.take_fast_path_at_once(now, port, bytes, memory)
     }
 
     fn send_run(
@@ -446,9 +446,9 @@ impl FrameCompletion for Endpoint {
     }
 }
 
-impl SilenceExcuses for Endpoint {
-    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
-        self.forwarder.excuse_silence(now, port, excused_ns);
+impl TimeoutExtensions for Endpoint {
+    fn extend_timeout(&mut self, now: Instant, port: PortId, extension_ns: u64) {
+        self.forwarder.extend_timeout(now, port, extension_ns);
     }
 }
 

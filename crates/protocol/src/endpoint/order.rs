@@ -6,7 +6,7 @@
 //! order of arrival. *Path* and *none* write every put on arrival. A signal always waits for the parts of its put
 //! (W-35), and under *path* later packets on the same path wait behind it (W-46).
 //!
-//! [`super::witness`] checks independently that the promised order holds.
+//! [`super::order_oracle`] checks independently that the promised order holds.
 
 use super::Endpoint;
 use super::overlaps::Lines;

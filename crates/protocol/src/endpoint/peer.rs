@@ -4,9 +4,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::failed_operations::FailedOperations;
+use super::order_oracle::OrderOracle;
 use super::overlaps::Overlaps;
 use super::path_choice::PathChoice;
-use super::witness::Witness;
 use crate::config::MemberConfig;
 use crate::error::OperationError;
 use crate::forwarding::forwarder::Trust;
@@ -18,8 +18,8 @@ use crate::operation::outstanding::Outstanding;
 use crate::operation::waits::Mark;
 use crate::transport::receiver::Receiver;
 use crate::transport::sender::{Sender, SenderLimits};
-use crate::wire::familiar::{FixedFields, Template};
 use crate::wire::frame::FabricHeader;
+use crate::wire::header_prediction::{FixedFields, Template};
 use crate::wire::layout::OPERATIONS;
 
 /// Operations accepted in order that memory has yet to execute. The stream is visible up to `end` once this entry and
@@ -84,7 +84,7 @@ pub(super) struct Peer {
     pub serving_from: [u32; Class::COUNT],
     pub outstanding: [Outstanding; Class::COUNT],
     pub bulk: [VecDeque<Bulk>; Class::COUNT],
-    pub bulk_asked: u64,
+    pub bulk_requested: u64,
     pub bulk_cut: u64,
     /// Offered messages of this node.
     pub offers: VecDeque<Offer>,
@@ -113,9 +113,9 @@ pub(super) struct Peer {
     pub is_ack_queued: bool,
     /// True if packets have arrived since a frame to this node last had no acknowledgement to carry. Traffic in one
     /// direction then skips the search of four streams.
-    pub may_owe_acks: bool,
+    pub may_have_acks_due: bool,
     pub reach: Reach,
-    pub witness: Witness,
+    pub order_oracle: OrderOracle,
     pub overlaps: Overlaps,
     pub fence: Option<Mark>,
     /// Last posted store that may not be visible yet.
@@ -146,11 +146,11 @@ impl Peer {
             serving: Default::default(),
             failed_operations: Default::default(),
             serving_from: [0; Class::COUNT],
-            witness: Witness::new(config.paths.order),
+            order_oracle: OrderOracle::new(config.paths.order),
             overlaps: Overlaps::default(),
             outstanding: Default::default(),
             bulk: Default::default(),
-            bulk_asked: 0,
+            bulk_requested: 0,
             bulk_cut: 0,
             offers: VecDeque::new(),
             pulls: Vec::new(),
@@ -181,7 +181,7 @@ impl Peer {
             tickets: [0; Class::COUNT],
             path_choice: PathChoice::new(config.node, node),
             is_ack_queued: false,
-            may_owe_acks: false,
+            may_have_acks_due: false,
             reach: Reach::Reached,
             fence: None,
             posted_last: None,
@@ -322,14 +322,14 @@ impl Peer {
         Mark {
             node: self.node,
             request: self.senders[Class::Request.index()].next_operation(),
-            bulk_asked: self.bulk_asked,
-            bulk: (self.bulk_cut >= self.bulk_asked).then(|| bulk.next_operation()),
+            bulk_requested: self.bulk_requested,
+            bulk: (self.bulk_cut >= self.bulk_requested).then(|| bulk.next_operation()),
         }
     }
 
     /// Returns true if all operations before the mark have ended.
     pub(super) fn has_reached(&self, mark: &mut Mark) -> bool {
-        if mark.bulk.is_none() && self.bulk_cut >= mark.bulk_asked {
+        if mark.bulk.is_none() && self.bulk_cut >= mark.bulk_requested {
             mark.bulk = Some(self.senders[Class::Bulk.index()].next_operation());
         }
         let Some(bulk) = mark.bulk else { return false };

@@ -100,7 +100,7 @@ impl Endpoint {
         self.fail_peer(&mut old, true);
         for receiver in &mut old.receivers {
             for lease in receiver.take_held() {
-                if self.memory.unhold(lease) {
+                if self.memory.end_hold(lease) {
                     self.forwarder.release(lease);
                 }
             }
@@ -147,14 +147,14 @@ impl Endpoint {
         peer.offers.clear();
         peer.pulls.clear();
         peer.eager_unmatched = 0;
-        peer.bulk_cut = peer.bulk_asked;
+        peer.bulk_cut = peer.bulk_requested;
         peer.fence = None;
         peer.posted_last = None;
         if is_over {
             peer.refusal_holds.clear();
         }
-        let is_told = self.fail_flushes(peer.node, posted);
-        if posted.is_some() && !is_told {
+        let is_reported = self.fail_flushes(peer.node, posted);
+        if posted.is_some() && !is_reported {
             peer.posted_error = peer.posted_error.or(Some(OperationError::OutcomeUnknown));
         }
     }

@@ -6,7 +6,7 @@
 //! they are written one after another into the buffers of the device ([`Endpoint::send_run`]), or singly if memory
 //! lends its bytes ([`Endpoint::continue_run`]).
 //!
-//! A packet unlike the last one, or one without credits, ends the run and takes the general path. `tests/straight.rs`
+//! A packet unlike the last one, or one without credits, ends the run and takes the general path. `tests/fast_path.rs`
 //! verifies that both paths have the same outcome.
 
 use alloc::boxed::Box;
@@ -72,8 +72,8 @@ impl Endpoint {
         fill(&mut |out| {
             let read = |source: &PayloadSource, out: &mut [u8]| {
                 let at = OPERATIONS + source.split;
-                let room = out.get_mut(at..at + source.length)?;
-                Some(memory.read_ahead(source.region, source.offset, room, source.following))
+                let slot = out.get_mut(at..at + source.length)?;
+                Some(memory.read_ahead(source.region, source.offset, slot, source.following))
             };
             Some(self.send_next(now, &mut run, out, read)?.length as usize)
         });
@@ -121,7 +121,8 @@ impl Endpoint {
         let outgoing = self.forwarder.begin_outgoing(port)?;
         let peer = self.peers[node.index()].take()?;
         let is_known = peer.templates[class.index()].as_ref().is_some_and(|(through, _)| *through == port);
-        if !is_known || peer.may_owe_acks || peer.reach == Reach::Lost || peer.path_choice.are_several() {
+        if !is_known || peer.may_have_acks_due || peer.reach == Reach::Lost || peer.path_choice.are_several()
+        {
             self.put_back(peer);
             return None;
         }

@@ -37,7 +37,7 @@ struct Service {
     selected: (RegionId, Key),
     batch: Option<Batch>,
     /// True if an operation completed at once that may make this node send. Answers of memory handle this themselves.
-    stirs: bool,
+    may_send: bool,
 }
 
 impl Endpoint {
@@ -53,7 +53,7 @@ impl Endpoint {
         peer.serving_from[class.index()] = header.first_operation;
         let nothing = (RegionId(u32::MAX), Key(0));
         let (tenant, batch) = (header.tenant, None);
-        let mut service = Service { lease, class, tenant, selected: nothing, batch, stirs: false };
+        let mut service = Service { lease, class, tenant, selected: nothing, batch, may_send: false };
         let mut number = header.first_operation;
         let mut reader = Operations::new(operations);
         while let Some(Ok(operation)) = reader.next() {
@@ -69,7 +69,7 @@ impl Endpoint {
         if matches!(class, Class::Reply | Class::BulkReply) {
             peer.serve(class, number, true);
         }
-        if service.stirs {
+        if service.may_send {
             for class in Class::ALL {
                 self.queue_data(peer, class);
             }
@@ -85,7 +85,7 @@ impl Endpoint {
         end_of_payload: u32,
     ) {
         let is_request = matches!(service.class, Class::Request | Class::Bulk);
-        service.stirs |= !matches!(operation, Operation::Store { .. } | Operation::Put { .. });
+        service.may_send |= !matches!(operation, Operation::Store { .. } | Operation::Put { .. });
         let result = match *operation {
             Operation::Store { offset, data } if is_request => self.serve_write(
                 service,
@@ -181,7 +181,7 @@ impl Endpoint {
             _ => Err(OperationError::PermissionDenied),
         };
         if let Err(error) = result {
-            service.stirs = true;
+            service.may_send = true;
             self.close_batch(service, peer);
             peer.serve(service.class, number.wrapping_add(1), true);
             self.refuse(peer, service.class, number, service.selected.0, error);
@@ -242,7 +242,7 @@ impl Endpoint {
     /// Handles an operation whose payload its sender could not read: does nothing, and confirms its receipt to the
     /// sender.
     fn serve_void(&mut self, service: &mut Service, peer: &mut Peer, number: u32, length: usize) {
-        service.stirs = true;
+        service.may_send = true;
         self.close_batch(service, peer);
         peer.serve(service.class, number.wrapping_add(1), true);
         if service.class == Class::Request {
@@ -385,7 +385,7 @@ impl Endpoint {
             self.put_back(peer);
         }
         if let Some(lease) = pending.lease {
-            self.unhold(lease);
+            self.end_hold(lease);
         }
         if !self.words.is_empty() {
             self.check_words_in(pending.region);
@@ -397,7 +397,7 @@ impl Endpoint {
     /// covers it; otherwise that has left, and the sender would learn of visible operations only with the next one.
     pub(super) fn acknowledge_if_late(&mut self, peer: &mut Peer, class: Class) {
         let receiver = &mut peer.receivers[class.index()];
-        if !receiver.owes_ack() {
+        if !receiver.has_ack_due() {
             receiver.demand_ack();
             self.queue_ack(peer);
         }

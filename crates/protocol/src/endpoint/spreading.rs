@@ -51,15 +51,15 @@ impl Endpoint {
     fn packets_ready(&self, peer: &Peer, class: Class) -> u16 {
         let sender = &peer.senders[class.index()];
         let most = usize::from(peer.path_choice.tickets_max);
-        let room = most.min(sender.room());
+        let sendable = most.min(sender.sendable_max());
         let mut uncut = 0;
         for bulk in &peer.bulk[class.index()] {
-            if uncut >= room {
+            if uncut >= sendable {
                 break;
             }
             uncut += self.packets_of(bulk);
         }
-        most.min(sender.ready() + uncut.min(room)) as u16
+        most.min(sender.ready() + uncut.min(sendable)) as u16
     }
 
     /// Number of packets into which a long transfer must still be cut.

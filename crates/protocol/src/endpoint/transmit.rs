@@ -8,8 +8,8 @@ use crate::ids::{Channel, Class, PortId};
 use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
 use crate::transport::packet::PayloadSource;
-use crate::wire::familiar::{Numbers, Template};
 use crate::wire::frame::{FabricHeader, PiggybackAck};
+use crate::wire::header_prediction::{Numbers, Template};
 use crate::wire::layout::{FABRIC, OPERATIONS};
 use crate::wire::packed::Operation;
 
@@ -35,9 +35,9 @@ impl Endpoint {
         self.ready_data[port.index()].of_mut(channel).push_back((peer.node, class));
     }
 
-    /// Records that a peer is owed an acknowledgement.
+    /// Records that an acknowledgement to a peer is due.
     pub(super) fn queue_ack(&mut self, peer: &mut Peer) {
-        peer.may_owe_acks = true;
+        peer.may_have_acks_due = true;
         if peer.is_ack_queued || !peer.receivers.iter().any(crate::transport::receiver::Receiver::ack_due) {
             return;
         }
@@ -80,7 +80,7 @@ impl Endpoint {
         operations.clear();
         let mut count = 0;
         for class in Class::ALL {
-            if !peer.receivers[class.index()].owes_ack() {
+            if !peer.receivers[class.index()].has_ack_due() {
                 continue;
             }
             let operation = peer.acknowledged_operation(class);
@@ -263,12 +263,12 @@ impl Endpoint {
     }
 
     fn piggyback(&mut self, peer: &mut Peer) -> Option<PiggybackAck> {
-        if !peer.may_owe_acks {
+        if !peer.may_have_acks_due {
             return None;
         }
         let class = Class::ALL.into_iter().find(|class| peer.receivers[class.index()].may_piggyback());
         // Acknowledgements that could not be carried need no search before more packets have arrived.
-        peer.may_owe_acks = class.is_some();
+        peer.may_have_acks_due = class.is_some();
         let class = class?;
         let operation = peer.acknowledged_operation(class);
         let receiver = &mut peer.receivers[class.index()];

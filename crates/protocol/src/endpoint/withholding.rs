@@ -53,9 +53,9 @@ impl Endpoint {
         if self.undrained.kept.is_empty() {
             return;
         }
-        let owes = |class: Class| peer.senders[class.index()].unsent() > 0 || peer.has_more_bulk(class);
+        let has_unsent = |class: Class| peer.senders[class.index()].unsent() > 0 || peer.has_more_bulk(class);
         let serves = |class: Class| !peer.serving[class.index()].is_empty();
-        let is_answered = ![Class::Reply, Class::BulkReply].into_iter().any(owes)
+        let is_answered = ![Class::Reply, Class::BulkReply].into_iter().any(has_unsent)
             && ![Class::Request, Class::Bulk].into_iter().any(serves);
         if is_answered || peer.reach == Reach::Lost {
             let (node, is_stopped) = (peer.node, self.undrained.is_stopped);
@@ -75,7 +75,7 @@ impl Endpoint {
     }
 
     /// Returns the waits of this node's own frames for credits while it keeps back those of others: one more step of
-    /// a circle.
+    /// a cycle.
     pub(super) fn own_waits(&self) -> Vec<Wait> {
         if self.undrained.kept.is_empty() {
             return Vec::new();

@@ -23,7 +23,7 @@ impl Forwarder {
         if count == 0 {
             return None;
         }
-        let turn = self.choices as usize % count;
+        let rotation = self.choices as usize % count;
         let path = match self.config.paths.policy {
             PathPolicy::Spray => {
                 let word = self.choices.wrapping_mul(STEP) ^ u32::from(self.config.node.0) << 16;
@@ -35,10 +35,10 @@ impl Forwarder {
                 .min_by_key(|(slot, port)| {
                     let over_dateline = self.config.ports[port.index()].is_dateline;
                     let leaves_on = self.config.channels.next(channel, over_dateline);
-                    (self.backlog(*port, leaves_on, 0), (slot + count - turn) % count)
+                    (self.backlog(*port, leaves_on, 0), (slot + count - rotation) % count)
                 })
                 .map(|(_, port)| port),
-            _ => routes().nth(turn),
+            _ => routes().nth(rotation),
         };
         self.choices = self.choices.wrapping_add(1);
         path

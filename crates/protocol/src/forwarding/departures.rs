@@ -10,8 +10,8 @@ use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
 use crate::wire::address::mac;
 use crate::wire::control::{HEARTBEAT_BYTES, HELLO_BYTES};
-use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::{FrameKind, HopCheck, LinkHeader};
+use crate::wire::header_prediction::LinkNumbers;
 use crate::wire::layout::{FABRIC, HOP_LIMIT_START};
 
 /// Link header fields of a frame, by its sort.
@@ -129,8 +129,8 @@ impl Forwarder {
             return Some(self.finish_control(port, channel, out, kind, HEARTBEAT_BYTES, rings));
         }
         if link.credit_due(now) {
-            let (channel, asks) = link.send_credit(now);
-            out[FABRIC] = u8::from(asks);
+            let (channel, requests_answer) = link.send_credit(now);
+            out[FABRIC] = u8::from(requests_answer);
             self.counters[port.index()].credit_updates += 1;
             return Some(self.finish_control(port, channel, out, FrameKind::Credit, 1, true));
         }

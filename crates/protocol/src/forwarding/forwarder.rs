@@ -21,11 +21,11 @@ use crate::route::reports::Reports;
 use crate::route::table::Table;
 use crate::time::Instant;
 use crate::wire::address::mac;
-use crate::wire::familiar::Numbers;
 use crate::wire::frame::{Frame, FrameKind};
+use crate::wire::header_prediction::Numbers;
 
 /// Event capacity that is kept. A rack that comes up or falls apart needs an event per member once.
-const EVENT_ROOM_KEPT: usize = 64;
+const EVENT_CAPACITY_KEPT: usize = 64;
 
 /// Largest number of waiting events at which a dropped frame is still announced; all are counted.
 const DROPS_WAITING_MAX: usize = 16_384;
@@ -101,7 +101,7 @@ pub struct Trust(u32);
 
 impl Trust {
     /// Invalidates all earlier header checks.
-    pub(super) const fn renew(&mut self) {
+    pub(super) const fn reset(&mut self) {
         self.0 = self.0.wrapping_add(1);
     }
 }
@@ -250,7 +250,7 @@ impl Forwarder {
     pub fn poll_event(&mut self) -> Option<Event> {
         let event = self.events.pop_front();
         if event.is_none() && core::mem::take(&mut self.has_reach_events) {
-            self.events.shrink_to(EVENT_ROOM_KEPT);
+            self.events.shrink_to(EVENT_CAPACITY_KEPT);
         }
         event
     }
@@ -345,7 +345,7 @@ impl Forwarder {
             FrameKind::Heartbeat => self.take_heartbeat(now, port, &frame)?,
             FrameKind::Report => self.take_report(now, port, &frame)?,
             FrameKind::Credit => {
-                if frame.body().first().is_some_and(|asks| *asks != 0) {
+                if frame.body().first().is_some_and(|requests_answer| *requests_answer != 0) {
                     link.accounts.request(channel);
                 }
             }
@@ -447,7 +447,7 @@ impl Forwarder {
             return Err(DropReason::HopLimit);
         }
         let length = frame.bytes().len();
-        if is_data && !self.has_room(port, frame.link.channel, length) {
+        if is_data && !self.has_space(port, frame.link.channel, length) {
             return Err(DropReason::BufferFull);
         }
         let link = &mut self.links[port.index()];
@@ -551,7 +551,7 @@ impl Forwarder {
     pub(crate) fn give_back(&mut self, withheld: &Withheld) {
         let is_known = self.links[withheld.port.index()].generation == withheld.generation;
         let cost = if is_known { withheld.cost } else { 0 };
-        self.unhold(withheld.port, withheld.channel, cost, withheld.bytes);
+        self.end_hold(withheld.port, withheld.channel, cost, withheld.bytes);
         self.ready.insert(withheld.port);
     }
 

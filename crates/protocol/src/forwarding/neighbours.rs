@@ -8,7 +8,7 @@ use crate::event::{DropReason, Event};
 use crate::ids::{Incarnation, NodeId, Plane, PortId};
 use crate::link::credits::is_ahead;
 use crate::link::state::LinkState;
-use crate::link::{Greeting, Link, Move};
+use crate::link::{HelloOutcome, Link, Move};
 use crate::route::reports::ReportEffect;
 use crate::route::table::Found;
 use crate::time::Instant;
@@ -32,11 +32,11 @@ impl Forwarder {
         {
             return Err(DropReason::ImplausibleIncarnation);
         }
-        self.trust.renew();
+        self.trust.reset();
         match self.links[port.index()].receive_hello(now, &hello, &mine) {
-            Greeting::Unexpected => Err(DropReason::Stranger),
-            Greeting::Stale => Err(DropReason::StaleLink),
-            Greeting::Accepted(moved) => {
+            HelloOutcome::Unexpected => Err(DropReason::UnknownSender),
+            HelloOutcome::Stale => Err(DropReason::StaleLink),
+            HelloOutcome::Accepted(moved) => {
                 if let Some(moved) = moved {
                     self.note_move(now, port, moved);
                 }
@@ -132,7 +132,7 @@ impl Forwarder {
             ReportEffect::Malformed => return Err(DropReason::Malformed),
             ReportEffect::Old => return Ok(()),
             ReportEffect::NewIncarnation => {
-                self.trust.renew();
+                self.trust.reset();
                 self.new_incarnations.push(origin);
             }
             ReportEffect::Changed => {}
@@ -184,7 +184,7 @@ impl Forwarder {
     }
 
     pub(super) fn note_move(&mut self, now: Instant, port: PortId, moved: Move) {
-        self.trust.renew();
+        self.trust.reset();
         self.events.push_back(Event::LinkChanged {
             port,
             from: moved.from,
@@ -196,14 +196,14 @@ impl Forwarder {
         }
         self.counters[port.index()].retry.tx_flushed += self.links[port.index()].take_given_up();
         if moved.to.carries_data() {
-            self.reports.greet(port);
+            self.reports.report_all_to(port);
             // Links come up one after the other at the start: one report covers all of them.
-            let patience = if self.links.iter().all(|link| link.state().carries_data()) {
+            let delay_ns = if self.links.iter().all(|link| link.state().carries_data()) {
                 0
             } else {
                 self.config.timers.hello_interval_ns
             };
-            self.report_due = Some(self.report_due.map_or(now + patience, |due| due.min(now + patience)));
+            self.report_due = Some(self.report_due.map_or(now + delay_ns, |due| due.min(now + delay_ns)));
         } else {
             self.reports.clear(port);
             self.report_due = Some(now);
@@ -262,28 +262,28 @@ impl Forwarder {
         self.reported.clear();
         self.routes_changed = true;
         let found = self.table.take_found();
-        let must_ask_all =
+        let must_check_all =
             core::mem::take(&mut self.reach_check) == ReachCheck::All || self.start.is_awaiting();
         match found {
             // A rack that comes up loses no member, and receives a thousand reports about each.
-            Found::Only(members) if !must_ask_all => {
+            Found::Only(members) if !must_check_all => {
                 members.into_iter().for_each(|node| self.note_reach_of(node, None));
             }
             _ => {
-                let hoped = self.may_still_reach();
+                let may_come_up = self.may_still_reach();
                 let members = 0..self.reached.len() as u16;
-                members.for_each(|node| self.note_reach_of(NodeId(node), hoped.as_deref()));
+                members.for_each(|node| self.note_reach_of(NodeId(node), may_come_up.as_deref()));
             }
         }
         self.redirect_transit();
     }
 
-    /// Announces a change of a member's reachability. Members whose path may still come up (`hoped`) are not
+    /// Announces a change of a member's reachability. Members whose path may still come up (`may_come_up`) are not
     /// announced as lost.
-    fn note_reach_of(&mut self, node: NodeId, hoped: Option<&[bool]>) {
+    fn note_reach_of(&mut self, node: NodeId, may_come_up: Option<&[bool]>) {
         let (index, reaches) = (node.index(), self.table.reaches(node));
-        let is_hoped_for = !reaches && hoped.is_some_and(|hoped| hoped[index]);
-        if node == self.config.node || reaches == self.reached[index] || is_hoped_for {
+        let is_undecided = !reaches && may_come_up.is_some_and(|may_come_up| may_come_up[index]);
+        if node == self.config.node || reaches == self.reached[index] || is_undecided {
             return;
         }
         self.reached[index] = reaches;
@@ -315,7 +315,7 @@ impl Forwarder {
         let is_known = self.links[transit.ingress.index()].generation == transit.generation;
         if transit.is_data {
             let held = if is_known { transit.held } else { 0 };
-            self.unhold(transit.ingress, transit.channel, held, transit.length);
+            self.end_hold(transit.ingress, transit.channel, held, transit.length);
         }
         self.ready.insert(transit.ingress);
         self.move_up(transit);
@@ -323,8 +323,8 @@ impl Forwarder {
     }
 
     /// Sets the part of the silence of the neighbour at a port that does not count, in nanoseconds.
-    pub fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
-        self.links[port.index()].excuse(now, excused_ns);
+    pub fn extend_timeout(&mut self, now: Instant, port: PortId, extension_ns: u64) {
+        self.links[port.index()].extend_timeout(now, extension_ns);
     }
 
     /// Handles a carrier change at a port.

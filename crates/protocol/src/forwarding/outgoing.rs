@@ -10,7 +10,7 @@
 use super::forwarder::Forwarder;
 use crate::config::{CreditConfig, ForwardingPriority};
 use crate::ids::{Channel, PortId};
-use crate::wire::familiar::LinkNumbers;
+use crate::wire::header_prediction::LinkNumbers;
 
 /// Local counters of frames that leave, and the numbers of the next one.
 #[derive(Clone, Copy, Debug)]

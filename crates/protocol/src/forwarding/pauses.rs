@@ -19,9 +19,9 @@ impl Forwarder {
     // ----------------------------------------------------------------------------------------------
 
     /// Returns true if a data frame that arrived here can be held. With credits this always holds.
-    pub(super) fn has_room(&self, port: PortId, channel: Channel, bytes: usize) -> bool {
+    pub(super) fn has_space(&self, port: PortId, channel: Channel, bytes: usize) -> bool {
         let pause = self.links[port.index()].pause.as_ref();
-        pause.is_none_or(|pause| pause.has_room(channel, bytes, self.xoff_bytes(pause, channel)))
+        pause.is_none_or(|pause| pause.has_space(channel, bytes, self.xoff_bytes(pause, channel)))
     }
 
     /// Returns the number of bytes that a channel may hold before its neighbour is paused.
@@ -47,15 +47,15 @@ impl Forwarder {
     }
 
     /// Releases the space of a frame that has left. Its credits may have been reset meanwhile, its space not.
-    pub(super) fn unhold(&mut self, port: PortId, channel: Channel, cost: u32, bytes: usize) {
+    pub(super) fn end_hold(&mut self, port: PortId, channel: Channel, cost: u32, bytes: usize) {
         let link = &mut self.links[port.index()];
-        link.credits_mut(channel).unhold(cost);
+        link.credits_mut(channel).end_hold(cost);
         let Some(pause) = &mut link.pause else { return };
         let before = pause.below_bytes(channel);
         let Some(shared) = &mut self.shared else {
-            return pause.unhold(channel, bytes, pause.config.xon_bytes.into());
+            return pause.end_hold(channel, bytes, pause.config.xon_bytes.into());
         };
-        pause.unhold(channel, bytes, shared.xon_bytes(&pause.config));
+        pause.end_hold(channel, bytes, shared.xon_bytes(&pause.config));
         shared.change(before, pause.below_bytes(channel));
         // More space is free for all channels.
         for (port, link) in self.links.iter_mut().enumerate() {
@@ -106,7 +106,7 @@ impl Forwarder {
     fn follow(&mut self, port: PortId, GateChange { channel, state }: GateChange) {
         self.links[port.index()].credits_mut(channel).bar(!state.sends());
         self.ready.insert(port);
-        if state == PauseState::Defiant {
+        if state == PauseState::Overridden {
             self.push_event(Event::PauseDefied { port, channel });
         }
     }

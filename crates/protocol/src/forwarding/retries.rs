@@ -6,7 +6,7 @@ use super::departures::Numbers;
 use super::forwarder::Forwarder;
 use crate::event::{DropReason, Event};
 use crate::ids::{Channel, PortId};
-use crate::link::retry::buffer::Recalled;
+use crate::link::retry::buffer::KeptFrame;
 use crate::link::retry::receiver::Arrival;
 use crate::time::Instant;
 use crate::transmit::{Body, Passage, Transmit};
@@ -75,7 +75,7 @@ impl Forwarder {
             FrameKind::LinkInit => {
                 let name = numbering(frame.body()).ok_or(DropReason::Malformed)?;
                 let others = link.accounts.count() - 1;
-                retry.sender.hurry(now);
+                retry.sender.replay_now(now);
                 if retry.receiver.receive_init(name, header.sequence) {
                     // Frames that were flushed at the neighbour are consumed and will not arrive.
                     link.credits_mut(Channel(0)).update_consumed(header.consumed);
@@ -162,7 +162,7 @@ impl Forwarder {
             retry.receiver.acknowledge();
             return Some(self.finish_control(port, Channel(0), out, FrameKind::LinkNack, 0, true));
         }
-        let Recalled { length, behind } = retry.sender.next_replayed(now, out, counters)?;
+        let KeptFrame { length, behind } = retry.sender.next_replayed(now, out, counters)?;
         let body = behind.map_or(Body::Written, |behind| Body::Kept { behind });
         let passage = Passage::Repeated;
         Some(Transmit { length, body, end_to_end_check: false, doorbell: true, passage })

@@ -1,11 +1,11 @@
-//! Wait-for graph of frames in transit, and search for a circle in it.
+//! Wait-for graph of frames in transit, and search for a cycle in it.
 //!
 //! A frame that a member holds for forwarding takes a slot in its buffer until the next member has one free. If the
 //! slots there are taken by frames that wait in turn, and so on back to the first, nothing will ever move: the
 //! credits are correct, and no member has any. A member sees only its own queues; a caller with all of them can find
-//! the circle.
+//! the cycle.
 //!
-//! This file does not break circles.
+//! This file does not break cycles.
 
 use alloc::vec::Vec;
 
@@ -28,9 +28,9 @@ pub struct Wait {
     pub arrived_over: Vec<(u16, Channel)>,
 }
 
-/// Returns a circle among the waits of all members: each waits for the next and the last for the first.
+/// Returns a cycle among the waits of all members: each waits for the next and the last for the first.
 #[must_use]
-pub fn circle(waits: &[Wait]) -> Option<Vec<&Wait>> {
+pub fn cycle(waits: &[Wait]) -> Option<Vec<&Wait>> {
     let mut is_done = alloc::vec![false; waits.len()];
     for start in 0..waits.len() {
         // The path walked so far; each entry with the number of its successors tried.
@@ -85,32 +85,32 @@ mod tests {
     #[test]
     fn a_ring_in_which_everyone_waits_is_a_circle() {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
-        let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
+        let found: Vec<u16> = cycle(&waits).expect("a cycle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1, 2, 3, 4]);
-        // One member that holds nothing of the link before it breaks the circle.
+        // One member that holds nothing of the link before it breaks the cycle.
         waits[3].arrived_over = vec![(9, Channel(0))];
-        assert_eq!(circle(&waits), None);
+        assert_eq!(cycle(&waits), None);
     }
 
     #[test]
     fn frames_on_another_channel_block_no_frame() {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
         waits.iter_mut().for_each(|wait| wait.channel = Some(Channel(0)));
-        assert!(circle(&waits).is_some());
+        assert!(cycle(&waits).is_some());
         waits[2].arrived_over = vec![(1, Channel(1))];
-        assert_eq!(circle(&waits), None);
+        assert_eq!(cycle(&waits), None);
     }
 
     #[test]
     fn a_tail_that_leads_into_a_circle_is_no_part_of_it() {
         let waits = [wait(7, 7, 0, &[8]), wait(0, 0, 1, &[7, 1]), wait(1, 1, 0, &[0])];
-        let found: Vec<u16> = circle(&waits).expect("a circle").iter().map(|wait| wait.edge).collect();
+        let found: Vec<u16> = cycle(&waits).expect("a cycle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1]);
     }
 
     #[test]
     fn a_chain_of_waits_that_ends_is_no_circle() {
-        assert_eq!(circle(&[wait(0, 0, 1, &[3]), wait(1, 1, 2, &[0])]), None);
-        assert_eq!(circle(&[]), None);
+        assert_eq!(cycle(&[wait(0, 0, 1, &[3]), wait(1, 1, 2, &[0])]), None);
+        assert_eq!(cycle(&[]), None);
     }
 }

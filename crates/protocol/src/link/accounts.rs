@@ -146,7 +146,7 @@ impl Accounts {
     #[inline]
     #[must_use]
     pub fn update_due(&self) -> bool {
-        self.accounts.any(|_, account| account.owes_update())
+        self.accounts.any(|_, account| account.has_update_due())
     }
 
     /// Returns true if a stall has lasted so long that the neighbour's counters must be requested.
@@ -159,17 +159,17 @@ impl Accounts {
     /// Chooses the channel of the credit frame that leaves now. Returns it, and true if the frame must request an
     /// answer. `may_update` allows a frame that requests nothing.
     pub fn send(&mut self, now: Instant, may_update: bool) -> (Channel, bool) {
-        let is_due = |_, account: &Account| may_update && account.owes_update() || account.probe_due(now);
+        let is_due = |_, account: &Account| may_update && account.has_update_due() || account.probe_due(now);
         let channel = self.accounts.position(is_due).unwrap_or_default();
         let account = self.accounts.of_mut(channel);
         account.is_requested = false;
-        let asks = account.probe_due(now);
-        if asks {
+        let requests_answer = account.probe_due(now);
+        if requests_answer {
             // If all credits are free, the waiting frame took another path, and this request is the last.
             let is_last = account.credits.is_all_free();
             account.probe_at = if is_last { Instant::NEVER } else { now + self.probe_after_ns };
         }
-        (channel, asks)
+        (channel, requests_answer)
     }
 
     /// Returns the time at which the neighbour's counters must be requested.
@@ -182,7 +182,7 @@ impl Accounts {
 
 impl Account {
     #[inline]
-    fn owes_update(&self) -> bool {
+    fn has_update_due(&self) -> bool {
         self.is_requested || self.credits.update_due()
     }
 

@@ -156,7 +156,7 @@ impl Credits {
     }
 
     /// Receiver: releases the credits of a queued frame that has left.
-    pub const fn unhold(&mut self, cost: u32) {
+    pub const fn end_hold(&mut self, cost: u32) {
         assert!(cost <= self.held, "credits are released that are not held");
         self.held -= cost;
     }
@@ -288,7 +288,7 @@ mod tests {
         receiver.receive(sender.consume(8), 0);
         receiver.hold(8);
         assert_eq!((sender.available(), receiver.announce()), (0, 0));
-        receiver.unhold(8);
+        receiver.end_hold(8);
         receiver.announce();
         receiver.receive(13, 0);
         for _ in 0..10 {
@@ -328,7 +328,7 @@ mod tests {
         receiver.receive(header, 0);
         receiver.hold(3);
         assert_eq!(balance(&sender, &receiver, 2), Some((3, 3, 0, 0)));
-        receiver.unhold(3);
+        receiver.end_hold(3);
         assert_eq!(balance(&sender, &receiver, 2), Some((3, 0, 3, 0)));
         assert_eq!(balance(&sender, &receiver, 0), Some((3, 0, 3, 2)), "the second frame is lost");
         receiver.receive(sent, 0);
@@ -364,7 +364,7 @@ mod tests {
         receiver.hold(5);
         sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 3);
-        receiver.unhold(5);
+        receiver.end_hold(5);
         assert!(receiver.update_due());
         sender.receive(0, receiver.announce());
         assert_eq!(sender.available(), 8);
@@ -392,8 +392,8 @@ mod tests {
         let mut receiver = fresh();
         receiver.receive(3, 0);
         receiver.hold(3);
-        receiver.unhold(3);
-        receiver.unhold(3);
+        receiver.end_hold(3);
+        receiver.end_hold(3);
     }
 
     #[test]

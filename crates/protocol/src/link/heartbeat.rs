@@ -8,7 +8,7 @@
 //! deadline by that lateness, because it cannot have read what arrived meanwhile. In virtual time no member is late.
 //!
 //! A neighbour on the same host may be alive without a processor. The engine measures the time that it waits for one
-//! and passes it to [`Heartbeats::excuse`]; this time is not silence. Such evidence delays a death and never causes
+//! and passes it to [`Heartbeats::extend_timeout`]; this time is not silence. Such evidence delays a death and never causes
 //! one.
 //!
 //! A link without other traffic may rest: its heartbeats are several intervals apart, and each states when the next
@@ -54,13 +54,13 @@ pub struct Heartbeats {
     /// Intervals from the last heartbeat received to the next one, as stated in it.
     promised: u64,
     /// Heartbeats of this link, sent and received.
-    beats: u64,
+    heartbeats_sent: u64,
     /// Other frames of this link, sent and received, when the last heartbeat left.
     traffic: u64,
     /// Sum of the lateness of this end's own heartbeats since the last received one, in nanoseconds.
     late_ns: u64,
     /// Part of the silence in which the neighbour had no processor, in nanoseconds.
-    excused_ns: u64,
+    extension_ns: u64,
     /// Delay with which this end noticed that a heartbeat is overdue, in nanoseconds. `None` if it has not noticed
     /// yet.
     noticed_late_ns: Option<u64>,
@@ -106,10 +106,10 @@ impl Heartbeats {
             rest_max: u64::from(timers.rest()),
             resting: 1,
             promised: 1,
-            beats: 0,
+            heartbeats_sent: 0,
             traffic: 0,
             late_ns: 0,
-            excused_ns: 0,
+            extension_ns: 0,
             noticed_late_ns: None,
             sent: 0,
             received_number: 0,
@@ -122,7 +122,7 @@ impl Heartbeats {
         self.silent_since = now;
         self.promised = 1;
         self.late_ns = 0;
-        self.excused_ns = 0;
+        self.extension_ns = 0;
         self.noticed_late_ns = None;
         self.next_send = now;
     }
@@ -130,8 +130,8 @@ impl Heartbeats {
     /// Sets the part of the present silence that does not count, in nanoseconds: the neighbour was ready to run
     /// during that time and had no processor. The value is limited to the length of the silence. The next heartbeat
     /// resets it.
-    pub fn excuse(&mut self, now: Instant, excused_ns: u64) {
-        self.excused_ns = excused_ns.min(now.since(self.last_received));
+    pub fn extend_timeout(&mut self, now: Instant, extension_ns: u64) {
+        self.extension_ns = extension_ns.min(now.since(self.last_received));
     }
 
     /// Returns the times of the present silence.
@@ -148,10 +148,10 @@ impl Heartbeats {
         // The neighbour's number is input: it is limited, not asserted.
         self.promised = u64::from(intervals).clamp(1, self.rest_max);
         self.late_ns = 0;
-        self.excused_ns = 0;
+        self.extension_ns = 0;
         self.noticed_late_ns = None;
         self.received_number = number;
-        self.beats += 1;
+        self.heartbeats_sent += 1;
     }
 
     /// Ends the rest of this link and makes a heartbeat due now, because a fault is possible.
@@ -177,7 +177,7 @@ impl Heartbeats {
     /// received on this link.
     #[must_use]
     pub fn is_quiet(&self, frames: u64) -> bool {
-        frames.wrapping_sub(self.beats) == self.traffic
+        frames.wrapping_sub(self.heartbeats_sent) == self.traffic
     }
 
     /// Records that a heartbeat leaves. Returns its number and the intervals until the next one: one, or several if
@@ -185,11 +185,11 @@ impl Heartbeats {
     pub fn send(&mut self, now: Instant, frames: u64, may_rest: bool) -> (u32, u16) {
         self.late_ns = self.late_ns.saturating_add(now.since(self.next_send));
         self.resting = if may_rest { self.rest_max } else { 1 };
-        self.traffic = frames.wrapping_sub(self.beats);
-        self.beats += 1;
+        self.traffic = frames.wrapping_sub(self.heartbeats_sent);
+        self.heartbeats_sent += 1;
         let span_ns = (self.interval_ns * self.resting).max(1);
-        let since_beat_ns = (now.0 + (span_ns - self.phase_ns)) % span_ns;
-        self.next_send = now + (span_ns - since_beat_ns);
+        let since_heartbeat_ns = (now.0 + (span_ns - self.phase_ns)) % span_ns;
+        self.next_send = now + (span_ns - since_heartbeat_ns);
         assert!(self.next_send > now, "the next heartbeat follows this one");
         self.sent = self.sent.wrapping_add(1);
         (self.sent, self.resting as u16)
@@ -211,11 +211,11 @@ impl Heartbeats {
             return if self.is_late(now) { Silence::Late } else { Silence::OnTime };
         }
         if now.since(dead_at) > self.interval_ns / 2 {
-            let excused = self.interval_ns * (self.promised + self.miss_max - 2);
-            self.last_received = Instant(now.0.saturating_sub(excused));
+            let expected_ns = self.interval_ns * (self.promised + self.miss_max - 2);
+            self.last_received = Instant(now.0.saturating_sub(expected_ns));
             assert!(self.last_received >= self.silent_since, "a restart of the count only prolongs the wait");
             self.late_ns = 0;
-            self.excused_ns = 0;
+            self.extension_ns = 0;
             self.noticed_late_ns = None;
             return Silence::Late;
         }
@@ -226,8 +226,9 @@ impl Heartbeats {
     #[must_use]
     pub fn dead_at(&self) -> Instant {
         let miss_ns = self.interval_ns * self.miss_max;
-        let put_off_ns = self.late_ns.min(miss_ns).max(self.excused_ns) + self.noticed_late_ns.unwrap_or(0);
-        self.last_received + (self.rest_ns() + miss_ns + put_off_ns)
+        let extended_ns =
+            self.late_ns.min(miss_ns).max(self.extension_ns) + self.noticed_late_ns.unwrap_or(0);
+        self.last_received + (self.rest_ns() + miss_ns + extended_ns)
     }
 
     /// Returns true if a heartbeat is overdue.
@@ -320,11 +321,11 @@ mod tests {
     fn time_without_a_processor_is_no_silence_and_evidence_never_shortens_the_wait() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.receive(Instant(1000), 1, 1);
-        heartbeats.excuse(Instant(1400), 250);
+        heartbeats.extend_timeout(Instant(1400), 250);
         assert_eq!(heartbeats.judge(Instant(1749)), Silence::Late);
-        heartbeats.excuse(Instant(1700), 0);
+        heartbeats.extend_timeout(Instant(1700), 0);
         assert_eq!(heartbeats.dead_at(), Instant(1500), "without evidence the usual time holds");
-        heartbeats.excuse(Instant(1740), u64::MAX);
+        heartbeats.extend_timeout(Instant(1740), u64::MAX);
         assert_eq!(heartbeats.dead_at(), Instant(2240), "never more than the silence has lasted");
         heartbeats.receive(Instant(2000), 2, 1);
         assert_eq!(heartbeats.dead_at(), Instant(2500));
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn links_that_come_up_at_different_times_beat_together_and_never_too_rarely() {
-        let beats = |started: u64| {
+        let heartbeats_sent = |started: u64| {
             let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
             heartbeats.start(Instant(started));
             let mut instants = Vec::new();
@@ -389,7 +390,7 @@ mod tests {
             }
             instants.split_off(2)
         };
-        let (first, second) = (beats(1003), beats(1071));
+        let (first, second) = (heartbeats_sent(1003), heartbeats_sent(1071));
         assert!(first.iter().chain(&second).all(|at| at % 100 == first[0] % 100), "{first:?}, {second:?}");
         assert!(first.windows(2).all(|pair| pair[1] - pair[0] == 100), "{first:?}");
     }

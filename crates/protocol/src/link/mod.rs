@@ -19,8 +19,8 @@ use crate::event::LinkCause;
 use crate::ids::{Channel, Incarnation, NodeId, PortId};
 use crate::time::Instant;
 use crate::wire::control::{Heartbeat, Hello};
-use crate::wire::familiar::LinkNumbers;
 use crate::wire::frame::LinkHeader;
+use crate::wire::header_prediction::LinkNumbers;
 use accounts::Accounts;
 use credits::{Credits, is_ahead};
 use heartbeat::{Heartbeats, Overdue, Silence};
@@ -48,7 +48,7 @@ pub struct Link {
     is_confirmed: bool,
     hello_due: Instant,
     hellos_sent: u32,
-    answer_owed: bool,
+    answer_pending: bool,
     held_down_until: Instant,
     probe_count: u32,
     /// True if the neighbour has reported that its end carries data since this end began to do so.
@@ -79,7 +79,7 @@ pub struct Move {
 
 /// Result of a received Hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Greeting {
+pub enum HelloOutcome {
     /// The Hello is from an unexpected member or contradicts the plan.
     Unexpected,
     /// The Hello is of an earlier incarnation than the current one.
@@ -114,7 +114,7 @@ impl Link {
             is_confirmed: false,
             hello_due: Instant::ZERO,
             hellos_sent: 0,
-            answer_owed: false,
+            answer_pending: false,
             held_down_until: Instant::NEVER,
             probe_count: 0,
             neighbour_carries: false,
@@ -212,13 +212,13 @@ impl Link {
 
     // W-16
     /// Handles a received Hello.
-    pub fn receive_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> Greeting {
+    pub fn receive_hello(&mut self, now: Instant, hello: &Hello, mine: &Hello) -> HelloOutcome {
         let expected = hello.node == self.config.neighbour
             && hello.plane == self.config.plane
             && hello.options == mine.options | self.options()
             && hello.frame_bytes_max == mine.frame_bytes_max;
         if !expected {
-            return Greeting::Unexpected;
+            return HelloOutcome::Unexpected;
         }
         let mut moved = None;
         // W-89: an incarnation that has not proven anything may be forged.
@@ -226,15 +226,15 @@ impl Link {
         match self.neighbour {
             Some(known) if hello.incarnation == known => {}
             Some(known) if hello.incarnation < known && (self.is_confirmed || !is_echo) => {
-                return Greeting::Stale;
+                return HelloOutcome::Stale;
             }
             Some(_) if self.is_confirmed && !is_echo => {
                 if self.candidate.is_none() {
                     self.hellos_sent = 0;
                 }
                 self.candidate = Some(hello.incarnation);
-                self.answer_owed = true;
-                return Greeting::Accepted(None);
+                self.answer_pending = true;
+                return HelloOutcome::Accepted(None);
             }
             Some(_) => {
                 moved = self.shift(now, Stimulus::Restart, LinkCause::NeighbourRestart);
@@ -243,13 +243,13 @@ impl Link {
             None => self.begin_session(hello.incarnation),
         }
         if hello.requests_answer {
-            self.answer_owed = true;
+            self.answer_pending = true;
         }
         self.is_confirmed |= is_echo;
         if self.is_confirmed && self.state == LinkState::Init {
-            moved = self.shift(now, Stimulus::Greeted, LinkCause::Hello);
+            moved = self.shift(now, Stimulus::HelloAccepted, LinkCause::Hello);
         }
-        Greeting::Accepted(moved)
+        HelloOutcome::Accepted(moved)
     }
 
     fn begin_session(&mut self, incarnation: Incarnation) {
@@ -326,7 +326,7 @@ impl Link {
                 if self.probe_count < self.timers.up_count {
                     return None;
                 }
-                self.shift(now, Stimulus::Proven, LinkCause::Heartbeat)
+                self.shift(now, Stimulus::Confirmed, LinkCause::Heartbeat)
             }
             _ => None,
         }
@@ -383,9 +383,9 @@ impl Link {
         (is_watched && self.heartbeats.is_late(now)).then(|| self.heartbeats.overdue())
     }
 
-    /// Sets how much of the neighbour's present silence does not count ([`Heartbeats::excuse`]).
-    pub fn excuse(&mut self, now: Instant, excused_ns: u64) {
-        self.heartbeats.excuse(now, excused_ns);
+    /// Sets how much of the neighbour's present silence does not count ([`Heartbeats::extend_timeout`]).
+    pub fn extend_timeout(&mut self, now: Instant, extension_ns: u64) {
+        self.heartbeats.extend_timeout(now, extension_ns);
     }
 
     /// Records the sequence number of a received data frame. Returns the number of frames missing before it, or
@@ -481,37 +481,37 @@ impl Link {
     /// Returns true if a routed frame that needs no credits may leave now.
     #[must_use]
     pub fn carries(&self) -> bool {
-        self.state.carries_data() && self.retry.as_ref().is_none_or(|retry| retry.sender.has_room())
+        self.state.carries_data() && self.retry.as_ref().is_none_or(|retry| retry.sender.has_space())
     }
 
     /// Chooses the channel of a credit frame that leaves now. Returns it, and true if the frame must request an
     /// answer.
     pub fn send_credit(&mut self, now: Instant) -> (Channel, bool) {
-        self.accounts.send(now, self.beats())
+        self.accounts.send(now, self.sends_heartbeats())
     }
 
     /// Returns true if a credit frame is due.
     #[must_use]
     pub fn credit_due(&self, now: Instant) -> bool {
-        (self.beats() && self.accounts.update_due())
+        (self.sends_heartbeats() && self.accounts.update_due())
             || (self.state.carries_data() && self.accounts.probe_due(now))
     }
 
     /// Returns true if a Hello is due.
     #[must_use]
     pub fn hello_due(&self, now: Instant) -> bool {
-        self.answer_owed || (self.greets() && now >= self.hello_due)
+        self.answer_pending || (self.sends_hello() && now >= self.hello_due)
     }
 
     /// Returns true while this end sends Hellos: until the neighbour has confirmed one, and again after the neighbour
     /// restarts.
-    fn greets(&self) -> bool {
+    fn sends_hello(&self) -> bool {
         self.state != LinkState::AdminDown && (!self.is_confirmed || self.candidate.is_some())
     }
 
     /// Records that a Hello leaves. Returns (incarnation received, answer requested).
     pub fn send_hello(&mut self, now: Instant) -> (Incarnation, bool) {
-        self.answer_owed = false;
+        self.answer_pending = false;
         self.hellos_sent = self.hellos_sent.saturating_add(1);
         let eager = self.hellos_sent < EAGER_HELLOS;
         self.hello_due =
@@ -524,10 +524,10 @@ impl Link {
     /// Returns true if a heartbeat is due.
     #[must_use]
     pub fn heartbeat_due(&self, now: Instant) -> bool {
-        self.beats() && self.heartbeats.send_due(now)
+        self.sends_heartbeats() && self.heartbeats.send_due(now)
     }
 
-    const fn beats(&self) -> bool {
+    const fn sends_heartbeats(&self) -> bool {
         !matches!(self.state, LinkState::Init | LinkState::AdminDown)
     }
 
@@ -556,8 +556,8 @@ impl Link {
     /// Returns the time at which `handle_timeout` must be called or a control frame is due.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        let mut earliest = if self.greets() { self.hello_due } else { Instant::NEVER };
-        if self.beats() {
+        let mut earliest = if self.sends_hello() { self.hello_due } else { Instant::NEVER };
+        if self.sends_heartbeats() {
             earliest = earliest.min(self.heartbeats.next_send());
         }
         if self.state.carries_data() {

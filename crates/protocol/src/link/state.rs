@@ -49,7 +49,7 @@ impl LinkState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stimulus {
     /// Both ends have received each other's Hello.
-    Greeted,
+    HelloAccepted,
     /// A heartbeat arrived.
     Heartbeat,
     /// A heartbeat is late.
@@ -65,7 +65,7 @@ pub enum Stimulus {
     /// The hold-down time has elapsed.
     HoldDownOver,
     /// Enough consecutive heartbeats arrived while probing.
-    Proven,
+    Confirmed,
     /// The user disables the link.
     Disable,
     /// The user enables the link.
@@ -75,7 +75,7 @@ pub enum Stimulus {
 impl Stimulus {
     /// All stimuli, in table order.
     pub const ALL: [Self; 11] = [
-        Self::Greeted,
+        Self::HelloAccepted,
         Self::Heartbeat,
         Self::Late,
         Self::Dead,
@@ -83,7 +83,7 @@ impl Stimulus {
         Self::CarrierLost,
         Self::Restart,
         Self::HoldDownOver,
-        Self::Proven,
+        Self::Confirmed,
         Self::Disable,
         Self::Enable,
     ];
@@ -97,7 +97,9 @@ pub const fn next(state: LinkState, stimulus: Stimulus) -> LinkState {
         (_, Stimulus::Disable) => AdminDown,
         (AdminDown, Stimulus::Enable) => Probing,
         (AdminDown, _) => AdminDown,
-        (Init, Stimulus::Greeted) | (Suspect, Stimulus::Heartbeat) | (Probing, Stimulus::Proven) => Up,
+        (Init, Stimulus::HelloAccepted) | (Suspect, Stimulus::Heartbeat) | (Probing, Stimulus::Confirmed) => {
+            Up
+        }
         (Up, Stimulus::Late) => Suspect,
         (
             Up | Suspect,

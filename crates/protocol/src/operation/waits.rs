@@ -36,7 +36,7 @@ pub struct Mark {
     /// Number of the next operation of the request stream at that time.
     pub request: u32,
     /// Number of long transfers begun until then.
-    pub bulk_asked: u64,
+    pub bulk_requested: u64,
     /// Number of the next operation of the bulk stream after the last of those was cut into packets.
     pub bulk: Option<u32>,
 }

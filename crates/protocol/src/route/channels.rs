@@ -2,7 +2,7 @@
 //!
 //! Each channel of a link has a queue and credits of its own, so that a full one holds back no frame of the others.
 //! Message classes are assigned to *lanes*. A lane may have several *levels*, to which a frame rises on its path: if
-//! no frame waits for a lower level, no circle of waiting can close (Dally and Seitz 1987). A channel is a lane at a
+//! no frame waits for a lower level, no cycle of waiting can close (Dally and Seitz 1987). A channel is a lane at a
 //! level.
 //!
 //! This file has no queues and no counters, see [`crate::link::accounts`] and [`crate::forwarding::egress`].
@@ -126,13 +126,13 @@ impl ChannelConfig {
 mod tests {
     use super::*;
 
-    fn climbing(rise: Rise, levels: u8) -> ChannelConfig {
+    fn rising(rise: Rise, levels: u8) -> ChannelConfig {
         ChannelConfig { rise, levels, ..ChannelConfig::by_class() }
     }
 
     #[test]
     fn a_frame_changes_channels_where_it_leaves_over_the_dateline_and_stays_there() {
-        let channels = climbing(Rise::Dateline, 2);
+        let channels = rising(Rise::Dateline, 2);
         assert_eq!(channels.count(), 8);
         let start = channels.first(Class::Bulk, false);
         assert_eq!((start, channels.first(Class::Bulk, true)), (Channel(2), Channel(6)));
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn by_hop_a_frame_climbs_wherever_it_is_passed_on_up_to_the_top() {
-        let channels = climbing(Rise::Hop, 3);
+        let channels = rising(Rise::Hop, 3);
         let mut channel = channels.first(Class::Reply, true);
         let mut path = Vec::new();
         for _ in 0..4 {

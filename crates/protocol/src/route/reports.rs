@@ -16,7 +16,7 @@ use crate::planted::{PlantedBug, is_planted};
 use crate::wire::control::{IncarnationMark, LinkReport};
 
 /// Queue capacity that is kept when a queue is empty. A rack that comes up needs more once.
-const QUEUE_ROOM_KEPT: usize = 64;
+const QUEUE_CAPACITY_KEPT: usize = 64;
 
 /// Order and identity of the newest report of a member, without its links.
 #[derive(Clone, Copy, Debug)]
@@ -118,8 +118,8 @@ impl Reports {
         let edge = usize::from(edge);
         let [one, other] = self.reported_up[edge];
         let ends = &self.graph.edges[edge];
-        let means = |said: Option<IncarnationMark>, whom: NodeId| {
-            said.is_some() && said == self.incarnation(whom).map(IncarnationMark::of)
+        let means = |reported: Option<IncarnationMark>, node: NodeId| {
+            reported.is_some() && reported == self.incarnation(node).map(IncarnationMark::of)
         };
         means(one, ends.b) && means(other, ends.a)
     }
@@ -189,7 +189,7 @@ impl Reports {
     }
 
     /// Iterates over the links of a member's last report, in port order.
-    fn said(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<IncarnationMark>)> + '_ {
+    fn reported(&self, origin: NodeId) -> impl Iterator<Item = (u16, NodeId, Option<IncarnationMark>)> + '_ {
         self.graph.links(origin).iter().map(move |(edge, neighbour)| {
             let index = usize::from(*edge);
             (*edge, *neighbour, self.reported_up[index][self.end(index, origin)])
@@ -204,11 +204,13 @@ impl Reports {
             return false;
         }
         neighbour == origin
-            || self.said(origin).any(|(_, other, incarnation)| incarnation.is_some() && other == neighbour)
+            || self
+                .reported(origin)
+                .any(|(_, other, incarnation)| incarnation.is_some() && other == neighbour)
     }
 
     /// Queues the reports that a neighbour on a new link will not get from their origins.
-    pub fn greet(&mut self, port: PortId) {
+    pub fn report_all_to(&mut self, port: PortId) {
         for index in 0..self.latest.len() {
             let origin = NodeId(index as u16);
             if self.latest[index].is_some() && !self.receives_directly(port, origin) {
@@ -247,11 +249,11 @@ impl Reports {
     pub fn next(&mut self, port: PortId) -> Option<LinkReport> {
         let queue = &mut self.queued[port.index()];
         let origin = queue.pop_front()?;
-        if queue.is_empty() && queue.capacity() > QUEUE_ROOM_KEPT {
+        if queue.is_empty() && queue.capacity() > QUEUE_CAPACITY_KEPT {
             *queue = VecDeque::new();
         }
         let LatestReport { incarnation, number, is_departure } = self.latest[origin.index()]?;
-        let edges = self.said(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
+        let edges = self.reported(origin).map(|(edge, _, incarnation)| (edge, incarnation)).collect();
         Some(LinkReport { origin, incarnation, number, edges, is_departure })
     }
 }
@@ -302,7 +304,7 @@ mod tests {
         assert_eq!(reports.receive(report(4, 9, true), Some(PortId(0)), live()), ReportEffect::Old);
         assert!(!reports.neighbour_reports_up(0, Some(Incarnation(5))));
         assert_eq!(reports.digest(), digest);
-        assert!(!reports.is_waiting(PortId(0)), "not told back to where it came from");
+        assert!(!reports.is_waiting(PortId(0)), "not reported back to its source");
         assert_eq!(reports.next(PortId(1)).map(|report| report.number), Some(2));
         assert_eq!(reports.receive(report(6, 1, true), None, live()), ReportEffect::NewIncarnation);
     }
@@ -313,7 +315,7 @@ mod tests {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let mut receive = |number: u32| reports.receive(report(5, number, true), None, core::iter::empty());
         assert_eq!(receive(u32::MAX - (1 << 31)), ReportEffect::NewIncarnation);
-        assert_eq!(receive(u32::MAX), ReportEffect::Old, "half of the circle away");
+        assert_eq!(receive(u32::MAX), ReportEffect::Old, "half of the range away");
         assert_eq!(receive(u32::MAX - 1), ReportEffect::Changed);
         assert_eq!(receive(u32::MAX), ReportEffect::Changed);
         assert_eq!(receive(0), ReportEffect::Changed);
@@ -388,9 +390,9 @@ mod tests {
     #[test]
     fn a_report_about_links_that_do_not_exist_is_refused() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
-        let mut strange = report(1, 1, true);
-        strange.edges.push((1, Some(OWN_MARK)));
-        assert_eq!(reports.receive(strange, None, core::iter::empty()), ReportEffect::Malformed);
+        let mut malformed = report(1, 1, true);
+        malformed.edges.push((1, Some(OWN_MARK)));
+        assert_eq!(reports.receive(malformed, None, core::iter::empty()), ReportEffect::Malformed);
         assert_eq!(reports.digest(), 0);
     }
 }

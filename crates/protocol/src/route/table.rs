@@ -19,7 +19,7 @@ use crate::ids::{NodeId, PortId};
 const UNREACHED: u16 = u16::MAX;
 
 /// Queue capacity that is kept, in members.
-const CHANGED_ROOM_KEPT: usize = 64;
+const CHANGED_CAPACITY_KEPT: usize = 64;
 
 /// Next hops of one member.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ impl Table {
                 }
             }
         }
-        self.changed.shrink_to(CHANGED_ROOM_KEPT);
+        self.changed.shrink_to(CHANGED_CAPACITY_KEPT);
     }
 
     /// Extends the paths to `from` over a live edge to `to`.
@@ -174,15 +174,15 @@ impl Table {
         if distance > *known {
             return;
         }
-        let mut is_news = distance < *known;
-        if is_news {
+        let mut is_new = distance < *known;
+        if is_new {
             *known = distance;
             self.hops.clear(member);
         }
         for port in hops {
-            is_news |= self.hops.insert(member, *port);
+            is_new |= self.hops.insert(member, *port);
         }
-        if is_news {
+        if is_new {
             self.found.push(member);
             self.note(member);
         }
@@ -391,11 +391,11 @@ mod tests {
                 let found = grown.take_found();
                 for (member, before) in routes.iter_mut().enumerate() {
                     let now: Vec<_> = grown.ports(NodeId(member as u16)).collect();
-                    let is_told = match &found {
+                    let is_reported = match &found {
                         Found::Anew => true,
                         Found::Only(members) => members.contains(&NodeId(member as u16)),
                     };
-                    assert!(is_told || now == *before, "new paths to {member} were not reported");
+                    assert!(is_reported || now == *before, "new paths to {member} were not reported");
                     *before = now;
                 }
                 let far = distances(&graph, &live);

@@ -5,7 +5,7 @@ mod deadlines;
 use alloc::vec::Vec;
 
 use crate::config::MemberConfig;
-use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, SilenceExcuses};
+use crate::contract::{FrameCompletion, Member, PollSteps, Shortcuts, TimeoutExtensions};
 use crate::error::CommandRefused;
 use crate::event::{DropReason, Event};
 use crate::forwarding::forwarder::Forwarder;
@@ -158,9 +158,9 @@ impl FrameCompletion for Switch {
     }
 }
 
-impl SilenceExcuses for Switch {
-    fn excuse_silence(&mut self, now: Instant, port: PortId, excused_ns: u64) {
-        self.forwarder.excuse_silence(now, port, excused_ns);
+impl TimeoutExtensions for Switch {
+    fn extend_timeout(&mut self, now: Instant, port: PortId, extension_ns: u64) {
+        self.forwarder.extend_timeout(now, port, extension_ns);
     }
 }
 

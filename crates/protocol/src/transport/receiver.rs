@@ -297,7 +297,7 @@ impl Receiver {
         self.ack_due
     }
 
-    /// Returns true if an acknowledgement is owed and it is cumulative only, so that a data frame can carry it.
+    /// Returns true if an acknowledgement is due and it is cumulative only, so that a data frame can carry it.
     #[must_use]
     pub fn may_piggyback(&self) -> bool {
         let is_plain = !self.must_report_hole() && !self.mark_to_announce && !self.has_hole();
@@ -306,7 +306,7 @@ impl Receiver {
 
     /// Returns true if anything is unacknowledged.
     #[must_use]
-    pub const fn owes_ack(&self) -> bool {
+    pub const fn has_ack_due(&self) -> bool {
         self.ack_due || self.unacknowledged > 0
     }
 

@@ -110,7 +110,7 @@ impl Sender {
         let bytes = operation.encoded_bytes();
         let number = self.next_operation;
         self.next_operation = number.wrapping_add(1);
-        let is_alone = self.limits.packing.mode == PackingMode::Off || !self.has_room_for(address, bytes);
+        let is_alone = self.limits.packing.mode == PackingMode::Off || !self.fits_with(address, bytes);
         let packet = if is_alone { self.packets.open(number) } else { self.packets.back_or_open(number) };
         packet.add(address, operation);
         number
@@ -151,7 +151,7 @@ impl Sender {
 
     /// Returns true if an operation of `bytes` fits into the newest packet.
     #[inline]
-    fn has_room_for(&self, address: Option<(RegionId, Key)>, bytes: usize) -> bool {
+    fn fits_with(&self, address: Option<(RegionId, Key)>, bytes: usize) -> bool {
         self.packets.len() > self.sent
             && self.packets.back().is_some_and(|last| {
                 let select = if address.is_some() && last.selected != address { SELECT_BYTES } else { 0 };
@@ -445,7 +445,7 @@ impl Sender {
 
     /// Number of packets that may still be built before the window closes.
     #[must_use]
-    pub fn room(&self) -> usize {
+    pub fn sendable_max(&self) -> usize {
         (self.limits.transport.window_packets as usize).saturating_sub(self.packets.len())
     }
 

@@ -146,11 +146,13 @@ impl IncarnationMark {
     /// Returns the mark of an incarnation.
     #[must_use]
     pub const fn of(incarnation: Incarnation) -> Self {
-        Self::said((hash_word(incarnation.0 as u32 ^ hash_word((incarnation.0 >> 32) as u32)) >> 18) as u16)
+        Self::of_bits(
+            (hash_word(incarnation.0 as u32 ^ hash_word((incarnation.0 >> 32) as u32)) >> 18) as u16,
+        )
     }
 
     /// Returns the mark with these 14 bits.
-    const fn said(bits: u16) -> Self {
+    const fn of_bits(bits: u16) -> Self {
         Self(NonZeroU16::MIN.saturating_add(bits))
     }
 
@@ -222,13 +224,13 @@ impl LinkReport {
             origin: NodeId(u16_at(body, 0)),
             incarnation: Incarnation(u64_at(body, 4)),
             number: u32_at(body, 12),
-            edges: entries().map(|(edge, state)| (edge, life_in(state))).collect(),
+            edges: entries().map(|(edge, state)| (edge, incarnation_in(state))).collect(),
             // W-50
             is_departure: count > 0 && entries().all(|(_, state)| state == LEFT),
         })
     }
 }
 
-fn life_in(state: u16) -> Option<IncarnationMark> {
-    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(IncarnationMark::said(state >> STATE_BITS))
+fn incarnation_in(state: u16) -> Option<IncarnationMark> {
+    (state & ((1 << STATE_BITS) - 1) == CARRIES_DATA).then_some(IncarnationMark::of_bits(state >> STATE_BITS))
 }

@@ -21,8 +21,13 @@ pub fn line(frame: &Frame<'_>) -> String {
             None => String::from("hello, malformed"),
         },
         FrameKind::Heartbeat => match Heartbeat::read(frame.body()) {
-            Some(beat) => {
-                format!("heartbeat {} received {} {}", beat.number, beat.received_number, beat.state.name())
+            Some(heartbeat) => {
+                format!(
+                    "heartbeat {} received {} {}",
+                    heartbeat.number,
+                    heartbeat.received_number,
+                    heartbeat.state.name()
+                )
             }
             None => String::from("heartbeat, malformed"),
         },

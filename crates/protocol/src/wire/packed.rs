@@ -394,7 +394,7 @@ impl<'a> Iterator for Operations<'a> {
 
 /// Numbers of operations in a list, by sort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Census {
+pub struct OperationCounts {
     /// Operations that have a number in their stream.
     pub numbered: usize,
     /// Acknowledgements.
@@ -407,17 +407,17 @@ pub struct Census {
 ///
 /// # Errors
 /// If the list is malformed.
-pub fn census(bytes: &[u8]) -> Result<Census, BadOperation> {
-    let mut census = Census::default();
+pub fn count_operations(bytes: &[u8]) -> Result<OperationCounts, BadOperation> {
+    let mut count_operations = OperationCounts::default();
     let mut rest = bytes;
     while !rest.is_empty() {
         let (operation, length) = first(rest).ok_or(BadOperation)?;
-        census.all += 1;
-        census.numbered += usize::from(operation.is_numbered());
-        census.acknowledgements += usize::from(matches!(operation, Operation::Ack { .. }));
+        count_operations.all += 1;
+        count_operations.numbered += usize::from(operation.is_numbered());
+        count_operations.acknowledgements += usize::from(matches!(operation, Operation::Ack { .. }));
         rest = &rest[length..];
     }
-    Ok(census)
+    Ok(count_operations)
 }
 
 /// Returns the first operation, and its length with header and payload. Inlined like `decode`, so that counting

@@ -67,11 +67,11 @@ impl Fabric {
     /// Returns a fabric whose endpoints all reach each other.
     pub fn up(graph: Graph, options: &Options) -> Self {
         let mut fabric = Self::new(graph, options);
-        fabric.run_until("bring-up", |fabric| fabric.everyone_reaches_everyone());
+        fabric.run_until("bring-up", |fabric| fabric.all_nodes_reach_each_other());
         fabric
     }
 
-    pub fn everyone_reaches_everyone(&self) -> bool {
+    pub fn all_nodes_reach_each_other(&self) -> bool {
         self.seats.iter().all(|seat| match &seat.member {
             AnyMember::Endpoint(endpoint) => !seat.alive || endpoint.reaches_all(),
             AnyMember::Switch(_) => true,
@@ -181,7 +181,7 @@ impl Fabric {
     }
 
     /// Issues a command. Lets time pass while the queue is full.
-    pub fn insist(&mut self, node: usize, command: Command<'_>) {
+    pub fn submit(&mut self, node: usize, command: Command<'_>) {
         for _ in 0..100_000 {
             match self.command(node, command) {
                 Ok(()) => return,

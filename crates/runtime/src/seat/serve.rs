@@ -150,7 +150,7 @@ impl Body {
         };
         HostShortage {
             waited_ns: own_waited_ns().unwrap_or(0),
-            neighbour_waited_max_ns: seen.excused_max_ns,
+            neighbour_waited_max_ns: seen.extension_max_ns,
             deaths_put_off: seen.deaths_put_off,
         }
     }

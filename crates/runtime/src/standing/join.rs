@@ -71,7 +71,7 @@ type Received = (Joined, Vec<OwnedFd>, Vec<u8>);
 fn receive(stream: &UnixStream, request: &Request) -> io::Result<Result<Received, Failure>> {
     let mut line = serde_json::to_vec(request)?;
     line.push(b'\n');
-    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &line, GRANT_TIMEOUT)?;
+    let answer::Answer { line, descriptors, rest } = answer::request(stream, &line, GRANT_TIMEOUT)?;
     Ok(match serde_json::from_slice(&line)? {
         Answer::Joined(joined) => Ok((*joined, descriptors, rest)),
         Answer::Error(refusal) => {

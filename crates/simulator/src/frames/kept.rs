@@ -28,19 +28,19 @@ impl FrameSlab {
         }
     }
 
-    /// Writes a kept frame of this length into a room, with the payload that the first one carried.
-    pub(crate) fn recall(&mut self, kept: FrameId, room: FrameId, length: usize) {
-        let Ok([from, to]) = self.frames.get_disjoint_mut([kept.index(), room.index()]) else { return };
+    /// Writes a kept frame of this length into a buffer, with the payload that the first one carried.
+    pub(crate) fn load_kept(&mut self, kept: FrameId, buffer: FrameId, length: usize) {
+        let Ok([from, to]) = self.frames.get_disjoint_mut([kept.index(), buffer.index()]) else { return };
         let stored = usize::from(from.stored);
         let (head, end) = match length - stored {
             0 => (length, length),
             missing => (from.payload.end() - missing, from.payload.end()),
         };
-        to.room[..head].copy_from_slice(&from.room[..head]);
+        to.buffer[..head].copy_from_slice(&from.buffer[..head]);
         if self.payload_table.is_summed.get() || self.payload_table.is_watched.get() {
-            to.room[head..end].fill(0);
+            to.buffer[head..end].fill(0);
         }
-        to.room[end..length].copy_from_slice(&from.room[head..stored]);
+        to.buffer[end..length].copy_from_slice(&from.buffer[head..stored]);
         self.payload_table.give_back(&std::mem::replace(&mut to.payload, from.payload));
         self.payload_table.share(&from.payload);
     }
@@ -63,20 +63,20 @@ mod tests {
 
     /// Returns a frame that is being written, with 800 borrowed bytes in it.
     fn written(frames: &mut FrameSlab, payload_table: &PayloadTable) -> FrameId {
-        let room = frames.take(CHANNEL);
-        frames.room_mut(room)[..LENGTH].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
-        let loan = payload_table.loans.borrow_mut()[0].lend(REGION, 0, 800);
-        frames.load(room, Payload { at: 100, length: 800, source: NodeId(0), loan }, false);
-        room
+        let buffer = frames.take(CHANNEL);
+        frames.buffer_mut(buffer)[..LENGTH].iter_mut().enumerate().for_each(|(at, byte)| *byte = at as u8);
+        let reference = payload_table.references.borrow_mut()[0].add(REGION, 0, 800);
+        frames.load(buffer, Payload { at: 100, length: 800, source: NodeId(0), reference }, false);
+        buffer
     }
 
     #[test]
-    fn a_kept_frame_is_sent_again_unchanged_with_its_loan_and_does_not_count_as_in_flight() {
+    fn a_kept_frame_is_sent_again_unchanged_with_its_reference_and_is_not_in_flight() {
         let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
         let mut frames = FrameSlab::new(4_096, Rc::clone(&payload_table));
-        let room = written(&mut frames, &payload_table);
-        let loan = frames.payload(room);
-        let first = frames.seal(room, LENGTH, 0);
+        let buffer = written(&mut frames, &payload_table);
+        let reference = frames.payload(buffer);
+        let first = frames.seal(buffer, LENGTH, 0);
         frames.keep(first);
         let bytes = frames.bytes(first).to_vec();
         assert_eq!(bytes.len(), LENGTH - 800);
@@ -84,15 +84,15 @@ mod tests {
         frames.release(first);
         assert_eq!((frames.alive_max(), frames.alive), (1, 0));
 
-        let room = frames.take(CHANNEL);
-        frames.recall(first, room, LENGTH);
-        let again = frames.seal(room, LENGTH, 0);
-        assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], loan));
+        let buffer = frames.take(CHANNEL);
+        frames.load_kept(first, buffer, LENGTH);
+        let again = frames.seal(buffer, LENGTH, 0);
+        assert_eq!((frames.bytes(again), frames.payload(again)), (&bytes[..], reference));
         frames.forget(first);
-        let is_lent = || payload_table.loans.borrow()[0].loaned(loan.loan).is_some();
-        assert!(is_lent(), "the frame in flight still carries it");
+        let is_referenced = || payload_table.references.borrow()[0].locate(reference.reference).is_some();
+        assert!(is_referenced(), "the frame in flight still carries it");
         frames.release(again);
-        assert!(!is_lent());
+        assert!(!is_referenced());
         assert_eq!(frames.alive_max(), 1);
     }
 
@@ -100,8 +100,8 @@ mod tests {
     fn a_frame_forgotten_in_flight_is_freed_on_arrival() {
         let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
         let mut frames = FrameSlab::new(4_096, Rc::clone(&payload_table));
-        let room = written(&mut frames, &payload_table);
-        let frame = frames.seal(room, LENGTH, 0);
+        let buffer = written(&mut frames, &payload_table);
+        let frame = frames.seal(buffer, LENGTH, 0);
         frames.keep(frame);
         frames.forget(frame);
         assert_eq!(frames.bytes(frame).len(), LENGTH - 800, "it is still in flight");
@@ -112,24 +112,25 @@ mod tests {
     /// A frame that is passed on has its bytes, short or whole, and the link's kept frame still has them, too.
     #[test]
     fn a_kept_frame_that_is_handed_over_stays_unchanged() {
-        for (is_lent, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
+        for (is_referenced, length) in [(true, LENGTH), (false, LENGTH), (false, 50)] {
             let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, 1));
             let mut frames = FrameSlab::new(1_024, Rc::clone(&payload_table));
-            let room = if is_lent { written(&mut frames, &payload_table) } else { frames.take(CHANNEL) };
-            frames.room_mut(room)[..50].fill(7);
-            let kept = frames.seal(room, length, 0);
+            let buffer =
+                if is_referenced { written(&mut frames, &payload_table) } else { frames.take(CHANNEL) };
+            frames.buffer_mut(buffer)[..50].fill(7);
+            let kept = frames.seal(buffer, length, 0);
             frames.keep(kept);
             let (bytes, payload) = (frames.bytes(kept).to_vec(), frames.payload(kept));
             let next = frames.take(CHANNEL);
-            frames.room_mut(next)[..20].fill(9);
+            frames.buffer_mut(next)[..20].fill(9);
             frames.hand_over(kept, next, 20, length - 20);
             let next = frames.seal(next, length, 0);
             frames.release(kept);
             assert_eq!((frames.bytes(kept), frames.payload(kept)), (&bytes[..], payload));
             assert_eq!((&frames.bytes(next)[20..], frames.payload(next)), (&bytes[20..], payload));
             frames.release(next);
-            let is_there = || payload_table.loans.borrow()[0].loaned(payload.loan).is_some();
-            assert_eq!(is_there(), is_lent, "the kept one carries it");
+            let is_there = || payload_table.references.borrow()[0].locate(payload.reference).is_some();
+            assert_eq!(is_there(), is_referenced, "the kept one carries it");
             frames.forget(kept);
             assert!(!is_there());
         }
@@ -138,15 +139,15 @@ mod tests {
     #[test]
     fn a_frame_damaged_in_flight_is_kept_undamaged() {
         let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
-        let room = frames.take(CHANNEL);
-        frames.room_mut(room)[..100].fill(7);
-        let frame = frames.seal(room, 100, 0);
+        let buffer = frames.take(CHANNEL);
+        frames.buffer_mut(buffer)[..100].fill(7);
+        let frame = frames.seal(buffer, 100, 0);
         let kept = frames.keep_copy(frame);
         frames.flip_bit(frame, 3);
         frames.release(frame);
-        let room = frames.take(CHANNEL);
-        frames.recall(kept, room, 100);
-        let again = frames.seal(room, 100, 0);
+        let buffer = frames.take(CHANNEL);
+        frames.load_kept(kept, buffer, 100);
+        let again = frames.seal(buffer, 100, 0);
         assert_eq!(frames.bytes(again), [7; 100]);
         frames.forget(kept);
         assert!(frames.frames[kept.index()].is_free && frames.alive_max() == 1);
@@ -156,15 +157,15 @@ mod tests {
     fn frames_without_a_payload_are_kept_at_any_length() {
         for length in [1, 128, 129, 768, 769, 4_096] {
             let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
-            let room = frames.take(CHANNEL);
-            frames.room_mut(room)[..length].fill(7);
-            let kept = frames.seal(room, length, 0);
+            let buffer = frames.take(CHANNEL);
+            frames.buffer_mut(buffer)[..length].fill(7);
+            let kept = frames.seal(buffer, length, 0);
             frames.keep(kept);
             frames.release(kept);
-            let room = frames.take(CHANNEL);
-            frames.room_mut(room)[..length].fill(9);
-            frames.recall(kept, room, length);
-            let again = frames.seal(room, length, 0);
+            let buffer = frames.take(CHANNEL);
+            frames.buffer_mut(buffer)[..length].fill(9);
+            frames.load_kept(kept, buffer, length);
+            let again = frames.seal(buffer, length, 0);
             assert!(frames.bytes(again).len() == length && frames.bytes(again).iter().all(|byte| *byte == 7));
         }
     }

@@ -1,6 +1,6 @@
 //! Frames without the bytes that a payload would have.
 //!
-//! If a sender's memory lends a payload, or it is elided, the frame is stored without that part and is *short*. Readers
+//! If a sender's memory references a payload, or it is elided, the frame is stored without that part and is *short*. Readers
 //! see it at its full length, with zeros there. The core never reads them, except where it computes a sum over whole frames, and
 //! then both ends see the same zeros.
 
@@ -15,7 +15,7 @@ impl FrameSlab {
         let frame = &mut self.frames[id.index()];
         frame.payload = payload;
         if is_whole {
-            frame.room[usize::from(payload.at)..payload.end()].fill(0);
+            frame.buffer[usize::from(payload.at)..payload.end()].fill(0);
         }
     }
 
@@ -38,10 +38,10 @@ impl FrameSlab {
     ) {
         let Ok([from, to]) = self.frames.get_disjoint_mut([from.index(), to.index()]) else { return };
         let head = if left_out.is_empty() { length } else { left_out.start };
-        to.room[..head].copy_from_slice(&from.room[..head]);
+        to.buffer[..head].copy_from_slice(&from.buffer[..head]);
         if !left_out.is_empty() {
-            let tail = &from.room[left_out.end..length];
-            to.room[head..head + tail.len()].copy_from_slice(tail);
+            let tail = &from.buffer[left_out.end..length];
+            to.buffer[head..head + tail.len()].copy_from_slice(tail);
         }
         to.payload = std::mem::take(&mut from.payload);
         to.body = from.body;
@@ -67,7 +67,7 @@ impl FrameSlab {
         self.full(id)
     }
 
-    /// Returns the frame with its borrowed bytes, for a witness. Elided bytes are zeros.
+    /// Returns the frame with its borrowed bytes, for an observer. Elided bytes are zeros.
     pub(crate) fn shown(&mut self, id: FrameId) -> &[u8] {
         let payload = self.payload(id);
         if payload.is_none() {

@@ -18,7 +18,7 @@ impl AllMemories for Nodes {
     }
 }
 
-fn scene() -> (Ledger, Nodes) {
+fn setup() -> (Ledger, Nodes) {
     let mut memories = vec![VectorMemory::default(), VectorMemory::default()];
     memories.iter_mut().for_each(|memory| memory.add(REGION, 256));
     (Ledger::new(2, true), Nodes(memories))
@@ -50,7 +50,7 @@ fn write(ledger: &mut Ledger, memories: &mut Nodes, data: &[u8]) {
 
 #[test]
 fn correct_operations_break_nothing() {
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
@@ -62,7 +62,7 @@ fn correct_operations_break_nothing() {
 
 #[test]
 fn wrong_bytes_break_the_shadow_alone() {
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"dato");
     end(&mut ledger, &memories, Ok(0));
@@ -71,7 +71,7 @@ fn wrong_bytes_break_the_shadow_alone() {
 
 #[test]
 fn bytes_written_twice_break_exactly_once_alone() {
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     write(&mut ledger, &mut memories, b"data");
@@ -81,7 +81,7 @@ fn bytes_written_twice_break_exactly_once_alone() {
 
 #[test]
 fn an_atomic_applied_twice_breaks_exactly_once_alone() {
-    let (mut ledger, memories) = scene();
+    let (mut ledger, memories) = setup();
     let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 };
     ledger.note_command(INITIATOR, &Command::Atomic { operation: NAME, target: at(8), atomic });
     ledger.note_applied(TARGET, REGION, 8);
@@ -93,7 +93,7 @@ fn an_atomic_applied_twice_breaks_exactly_once_alone() {
 
 #[test]
 fn a_signal_before_its_data_breaks_the_order_alone() {
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     let source = LocalRange { region: REGION, offset: 32, length: 4 };
     let signal = Some(Signal::set(at(64), 1));
     ledger.note_command(INITIATOR, &Command::Put { operation: NAME, target: at(16), source, signal });
@@ -105,7 +105,7 @@ fn a_signal_before_its_data_breaks_the_order_alone() {
 
 #[test]
 fn a_second_end_breaks_one_end_alone() {
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
@@ -115,7 +115,7 @@ fn a_second_end_breaks_one_end_alone() {
 
 #[test]
 fn a_write_outside_all_extents_breaks_untouched_alone() {
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Ok(0));
@@ -126,12 +126,12 @@ fn a_write_outside_all_extents_breaks_untouched_alone() {
 #[test]
 fn an_outcome_is_unknown_only_if_the_target_was_lost_and_nothing_sent_is_nothing_written() {
     let unknown = Err(OperationError::OutcomeUnknown);
-    let (mut ledger, memories) = scene();
+    let (mut ledger, memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     end(&mut ledger, &memories, unknown);
     assert_eq!(broken(&ledger), ["unknown-if-true"]);
 
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     let events = [Event::Completed { operation: NAME, result: unknown }, Event::NodeLost { node: TARGET }];
     ledger.handle_events(NOW, INITIATOR, &events, &memories);
@@ -139,7 +139,7 @@ fn an_outcome_is_unknown_only_if_the_target_was_lost_and_nothing_sent_is_nothing
     write(&mut ledger, &mut memories, b"data");
     assert_eq!(broken(&ledger), [""; 0]);
 
-    let (mut ledger, mut memories) = scene();
+    let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
     end(&mut ledger, &memories, Err(OperationError::Unreachable));
@@ -155,7 +155,7 @@ fn a_lost_load_or_receive_may_leave_a_part_in_its_own_buffer() {
         Command::Get { operation: NAME, target: at(16), into },
         Command::Receive { operation: NAME, source: Some(TARGET), tag: 1, ignore: 0, into },
     ] {
-        let (mut ledger, memories) = scene();
+        let (mut ledger, memories) = setup();
         ledger.note_command(INITIATOR, &command);
         ledger.note_write(INITIATOR, REGION, 16, 4);
         end(&mut ledger, &memories, Err(OperationError::Unreachable));
@@ -165,7 +165,7 @@ fn a_lost_load_or_receive_may_leave_a_part_in_its_own_buffer() {
 
 #[test]
 fn a_used_stale_frame_violates_only_the_oracle_of_incarnations() {
-    let (mut ledger, _) = scene();
+    let (mut ledger, _) = setup();
     ledger.note_stale_frame(NOW, TARGET, false);
     assert_eq!(broken(&ledger), [""; 0]);
     ledger.note_stale_frame(NOW, TARGET, true);

@@ -12,11 +12,11 @@ use rackloom_protocol::{
 
 use super::{Access, Body, Local, Pending, WORD_BYTES, Wait, completed, copies};
 use crate::memories::Memories;
+use crate::pending_copies::RegionOffset;
 use crate::seat_memory::SeatMemory;
-use crate::takings::RegionOffset;
 
 /// Inputs and outputs of one poll of the local path.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct AccessContext<'a> {
     pub(crate) memories: &'a mut Memories,
     /// Counts requests to memory: the watchdog's measure of progress.
     pub(crate) requests: &'a mut u64,
@@ -29,7 +29,7 @@ pub(crate) struct Surroundings<'a> {
 
 impl Local {
     /// Carries out due operations, and ends the waits whose words have the awaited values.
-    pub(crate) fn poll(&mut self, now: Instant, around: &mut Surroundings<'_>) {
+    pub(crate) fn poll(&mut self, now: Instant, around: &mut AccessContext<'_>) {
         while self.next_due() <= now
             && let Some(Pending { what, .. }) = self.pending.pop_front()
         {
@@ -48,7 +48,7 @@ impl Local {
         self.look_at_words(around);
     }
 
-    fn carry_out(&mut self, target: NodeId, is_there: bool, access: &Access, around: &mut Surroundings<'_>) {
+    fn carry_out(&mut self, target: NodeId, is_there: bool, access: &Access, around: &mut AccessContext<'_>) {
         *around.requests += 1;
         let result = if is_there { self.perform(access, around) } else { Err(OperationError::Unreachable) };
         if is_there && !matches!(access, Access::Fetch { .. }) {
@@ -67,7 +67,7 @@ impl Local {
         }
     }
 
-    fn perform(&self, access: &Access, around: &mut Surroundings<'_>) -> Result<u64, OperationError> {
+    fn perform(&self, access: &Access, around: &mut AccessContext<'_>) -> Result<u64, OperationError> {
         match *access {
             Access::Store { at, ref data, .. } => {
                 copies::store(around.memories, (at.node, offset_of(at)), data)
@@ -88,7 +88,7 @@ impl Local {
         }
     }
 
-    fn look_at_words(&mut self, around: &mut Surroundings<'_>) {
+    fn look_at_words(&mut self, around: &mut AccessContext<'_>) {
         let node = self.node;
         let memory_faults = &mut around.memory_faults;
         let fails = |_: &RegionId| memory_faults.as_mut().is_some_and(|memory_faults| memory_faults.fails());
@@ -103,7 +103,7 @@ impl Local {
     }
 }
 
-impl Surroundings<'_> {
+impl AccessContext<'_> {
     /// Copies bytes from one node's memory to another's.
     fn copy(
         &mut self,

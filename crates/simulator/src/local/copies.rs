@@ -3,11 +3,11 @@
 use rackloom_plan::PayloadMode;
 use rackloom_protocol::{Memory, MemoryFault, NodeId};
 
-use crate::loans::range;
 use crate::memories::Memories;
 use crate::payload::PAYLOAD_BYTES_MIN;
+use crate::pending_copies::RegionOffset;
+use crate::references::range;
 use crate::seat_memory::SeatMemory;
-use crate::takings::RegionOffset;
 
 /// Writes bytes into a node's memory for another node.
 pub(super) fn store(
@@ -15,7 +15,7 @@ pub(super) fn store(
     (node, to): (NodeId, RegionOffset),
     bytes: &[u8],
 ) -> Result<(), MemoryFault> {
-    let number = memories.node_mut(node).takings.number();
+    let number = memories.node_mut(node).pending_copies.number();
     SeatMemory::new(memories, node, &mut 0, None).put_in(to.region, to.offset, bytes)?;
     memories.with_ledger(|ledger| ledger.note_write(node, to.region, to.offset, bytes.len() as u64));
     memories.add_to_hash(node, number, bytes);

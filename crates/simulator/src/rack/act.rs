@@ -8,7 +8,7 @@ use super::actions::Action;
 use crate::ids::ChannelId;
 use crate::link::Channel;
 use crate::seat::{Activity, Due};
-use crate::trace::Fate;
+use crate::trace::FrameOutcome;
 
 impl Simulation {
     pub(super) fn act(&mut self, action: Action, due: &mut Vec<Due>) {
@@ -18,18 +18,18 @@ impl Simulation {
             Action::Resume { member } => self.resume(member, due),
             Action::Restart { member } => self.restart(member),
             Action::Cut { edge, direction } => self.each_channel(edge, direction, |channel| {
-                channel.tampering.cut = true;
+                channel.link_faults.cut = true;
                 channel.incarnation += 1;
             }),
             Action::Restore { edge, direction } => self.each_channel(edge, direction, |channel| {
-                (channel.tampering.cut, channel.tampering.drop_all) = (false, false);
+                (channel.link_faults.cut, channel.link_faults.drop_all) = (false, false);
             }),
             Action::DropAll { edge, direction } => {
-                self.each_channel(edge, direction, |channel| channel.tampering.drop_all = true);
+                self.each_channel(edge, direction, |channel| channel.link_faults.drop_all = true);
             }
             Action::DropDataFrame { edge, direction, number } => {
                 self.each_channel(edge, Some(direction), |channel| {
-                    channel.tampering.drop_data_frame = number
+                    channel.link_faults.drop_data_frame = number
                 });
             }
             Action::Carrier { member, port, up } => self.carrier(member, port, up, due),
@@ -50,7 +50,7 @@ impl Simulation {
         for channel in &seat.outgoing {
             self.fabric.forget_kept(*channel, 0);
         }
-        self.lose_frames(&parked, Fate::ReceiverDead);
+        self.lose_frames(&parked, FrameOutcome::ReceiverDead);
     }
 
     fn pause(&mut self, member: NodeId) {

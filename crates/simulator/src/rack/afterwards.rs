@@ -83,11 +83,11 @@ impl Simulation {
 
     fn heal(&mut self) {
         self.script = None;
-        self.fabric.dismiss_witness();
+        self.fabric.remove_observer();
         for edge in 0..self.edges.len() as u16 {
             for direction in [Direction::Forward, Direction::Backward] {
                 if let Some(channel) = self.fabric.channel_mut(ChannelId::new(edge, direction)) {
-                    (channel.tampering.cut, channel.tampering.drop_all) = (false, false);
+                    (channel.link_faults.cut, channel.link_faults.drop_all) = (false, false);
                     channel.set_conditions(&Conditions::default());
                 }
             }

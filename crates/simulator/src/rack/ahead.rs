@@ -50,7 +50,7 @@ impl Simulation {
         self.ahead.is_running = false;
         self.put_back(concerned);
         self.record_in_order();
-        self.tidy_if_due();
+        self.trim_if_due();
         done
     }
 

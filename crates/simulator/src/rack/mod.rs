@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rackloom_jobs::{Job, PathReport};
 use rackloom_plan::impair::Direction;
 use rackloom_plan::{Clock, ForwardingPlan, LinkPlan, Plan};
-use rackloom_protocol::forwarding::waits::circle;
+use rackloom_protocol::forwarding::waits::cycle;
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::route::graph::SharedGraph;
 use rackloom_protocol::{
@@ -25,7 +25,7 @@ use rackloom_protocol::{
 };
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::fabric::{Fabric, FrameWitness};
+use crate::fabric::{Fabric, FrameObserver};
 use crate::ids::ChannelId;
 use crate::ids::FrameId;
 use crate::local::{self, Local, Owner, Owners};
@@ -35,31 +35,31 @@ use crate::payload::PayloadTable;
 use crate::queue::{QueuedEvent, Scheduled};
 use crate::recording::Recording;
 use crate::seat::{Activity, Body, Due, Seat};
-use crate::trace::Fate;
+use crate::trace::FrameOutcome;
 use crate::watchdog::{StallCause, Stalled, Waiting, Watchdog};
 
 mod act;
 pub mod actions;
 mod afterwards;
 mod ahead;
-mod conduct;
 mod observe;
 mod pending;
+mod play;
 mod script;
 #[cfg(test)]
-mod tests;
+pub(crate) mod stub;
 #[cfg(test)]
-pub(crate) mod toy;
+mod tests;
 
 use actions::Action;
 use pending::Ahead;
 pub use script::FaultTransition;
 use script::Script;
 
-/// Longest time between two calls of `tidy`: a rack at rest has few events.
-const TIDYING_NS: u64 = 100_000_000;
-/// Number of events of one moment for which room is kept.
-const BATCH_ROOM_KEPT: usize = 4_096;
+/// Longest time between two calls of `trim`: a rack at rest has few events.
+const TRIMMING_NS: u64 = 100_000_000;
+/// Number of events of one moment for which memory is kept.
+const BATCH_CAPACITY_KEPT: usize = 4_096;
 
 /// Frames that a paused member's device holds.
 const PARKED_FRAMES_MAX: usize = 4_096;
@@ -82,7 +82,7 @@ pub struct Simulation {
     /// Living endpoints whose job is not over.
     awaited: usize,
     /// Memory is tidied after this number of events, or at this time.
-    tidy_at: (u64, Instant),
+    trim_at: (u64, Instant),
     /// Kept between moments so that it is not allocated again.
     batch: Vec<Scheduled>,
     due: Vec<Due>,
@@ -113,12 +113,12 @@ impl Simulation {
             graph.endpoint_count()
         );
         let tenants: Arc<[_]> = plan.members.iter().map(|member| member.tenant).collect();
-        let mut room_bytes = 0;
+        let mut buffer_bytes = 0;
         let seats = graph.members.iter().enumerate().map(|(index, role)| {
             let node = NodeId(index as u16);
             let mut config = plan.member_config_on(Clock::Virtual, node, incarnation(seed, node));
             (config.graph, config.tenants) = (graph.clone(), Arc::clone(&tenants));
-            room_bytes = room_bytes.max(usize::from(config.frame_bytes_max));
+            buffer_bytes = buffer_bytes.max(usize::from(config.frame_bytes_max));
             let outgoing = config.ports.iter().map(|port| leaving(&graph.edges, port.edge, node)).collect();
             Seat::new(node, body_of(*role, config), outgoing)
         });
@@ -126,7 +126,7 @@ impl Simulation {
         let payload_table = Rc::new(PayloadTable::new(plan.payload, seats.len()));
         let checks = plan.end_to_end_check();
         let mut simulation =
-            Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, room_bytes, payload_table);
+            Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, buffer_bytes, payload_table);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
         simulation.watchdog = Watchdog::new(plan.watchdog_ns);
         let local = local::paths(plan, &jobs);
@@ -170,12 +170,12 @@ impl Simulation {
         crossing: ForwardingPlan,
         seed: u64,
         seats: Vec<Seat>,
-        room_bytes: usize,
+        buffer_bytes: usize,
         payload_table: Rc<PayloadTable>,
     ) -> Self {
         let ahead = Ahead::new(seats.len());
         let mut fabric =
-            Fabric::new(links, has_checks, crossing, seed, room_bytes, Rc::clone(&payload_table));
+            Fabric::new(links, has_checks, crossing, seed, buffer_bytes, Rc::clone(&payload_table));
         for seat in &seats {
             fabric.queue.push(Instant::ZERO, QueuedEvent::Wake(seat.node));
         }
@@ -192,7 +192,7 @@ impl Simulation {
             now: Instant::ZERO,
             statistics: Statistics::default(),
             awaited: 0,
-            tidy_at: (0, Instant::ZERO),
+            trim_at: (0, Instant::ZERO),
             batch: Vec::new(),
             due: Vec::new(),
             events: Vec::new(),
@@ -217,9 +217,9 @@ impl Simulation {
         self.fabric.set_hook(Box::new(hook));
     }
 
-    /// Sets an observer of the fate of every frame.
-    pub fn witness(&mut self, witness: impl FrameWitness + 'static) {
-        self.fabric.set_witness(Box::new(witness));
+    /// Sets an observer of the outcome of every frame.
+    pub fn observe_frames(&mut self, observer: impl FrameObserver + 'static) {
+        self.fabric.set_observer(Box::new(observer));
     }
 
     /// Sets the number of events after which a run ends with an error. Without this call there is no such limit.
@@ -280,9 +280,9 @@ impl Simulation {
     /// Handles all events up to `until`, and sets the time to it. Jobs need not be over, and may wait for ever: only a
     /// rack in which time does not advance, or one beyond its limit of events, is an error.
     pub fn step_until(&mut self, until: Instant) -> Result<(), Stalled> {
-        let gone_on = self.steps_until(until);
+        let result = self.steps_until(until);
         self.memories.settle_all();
-        gone_on?;
+        result?;
         self.now = self.now.max(until);
         Ok(())
     }
@@ -307,25 +307,25 @@ impl Simulation {
         }
         due.clear();
         self.due = due;
-        self.tidy_if_due();
+        self.trim_if_due();
         self.watchdog.check_engine(at, self.statistics.events_handled).map_err(|cause| self.stalled(cause))
     }
 
-    fn tidy_if_due(&mut self) {
-        if self.statistics.events_handled >= self.tidy_at.0 || self.now >= self.tidy_at.1 {
-            self.tidy();
+    fn trim_if_due(&mut self) {
+        if self.statistics.events_handled >= self.trim_at.0 || self.now >= self.trim_at.1 {
+            self.trim();
         }
     }
 
     /// Gives up memory that a busier time has left.
     #[cold]
-    fn tidy(&mut self) {
-        let events_handled = self.statistics.events_handled + self.fabric.tidy();
-        self.tidy_at = (events_handled, self.now + TIDYING_NS);
-        self.seats.iter_mut().for_each(|seat| seat.leases.tidy());
-        self.batch.shrink_to(BATCH_ROOM_KEPT);
-        self.due.shrink_to(BATCH_ROOM_KEPT);
-        self.ahead.tidy(BATCH_ROOM_KEPT);
+    fn trim(&mut self) {
+        let events_handled = self.statistics.events_handled + self.fabric.trim();
+        self.trim_at = (events_handled, self.now + TRIMMING_NS);
+        self.seats.iter_mut().for_each(|seat| seat.leases.trim());
+        self.batch.shrink_to(BATCH_CAPACITY_KEPT);
+        self.due.shrink_to(BATCH_CAPACITY_KEPT);
+        self.ahead.trim(BATCH_CAPACITY_KEPT);
     }
 
     /// Removes all due events from the queue. Actions are applied first, independent of their order.
@@ -413,7 +413,7 @@ impl Simulation {
     fn poll_member(&mut self, due: &[Due]) {
         let Some(member) = due.first().map(|due| due.member) else { return };
         match self.seats[member.index()].activity {
-            Activity::Dead => return self.lose_frames(due, Fate::ReceiverDead),
+            Activity::Dead => return self.lose_frames(due, FrameOutcome::ReceiverDead),
             Activity::Paused => return self.park(member, due),
             Activity::Alive => {}
         }
@@ -422,7 +422,7 @@ impl Simulation {
         let result = seat.poll(self.now, due, &mut self.fabric, &mut self.memories, &mut events);
         self.statistics.polls += 1;
         self.statistics.events += events.len() as u64;
-        self.conduct(member, &events);
+        self.play_faults(member, &events);
         let reported = self.seats[member.index()].events_reported;
         self.seats[member.index()].events_reported += events.len() as u64;
         for (number, event) in (reported..).zip(events.drain(..)) {
@@ -467,20 +467,20 @@ impl Simulation {
         }
     }
 
-    fn lose_frames(&mut self, due: &[Due], fate: Fate) {
+    fn lose_frames(&mut self, due: &[Due], outcome: FrameOutcome) {
         for (_, frame) in due.iter().filter_map(|due| due.frame) {
-            self.fabric.lose(self.now, frame, fate);
+            self.fabric.lose(self.now, frame, outcome);
         }
     }
 
-    /// Keeps frames for a paused member in its device, as long as that has room.
+    /// Keeps frames for a paused member in its device, as long as it has space.
     fn park(&mut self, member: NodeId, due: &[Due]) {
         for due in due.iter().filter(|due| due.frame.is_some()) {
             let parked = &mut self.seats[member.index()].parked;
             if parked.len() < PARKED_FRAMES_MAX {
                 parked.push(*due);
             } else {
-                self.lose_frames(std::slice::from_ref(due), Fate::ReceiverFull);
+                self.lose_frames(std::slice::from_ref(due), FrameOutcome::ReceiverFull);
             }
         }
     }
@@ -499,16 +499,16 @@ impl Simulation {
             },
         });
         let waiting = waiting.filter(|member| member.job.is_some() || !member.endpoint.is_empty()).collect();
-        Stalled { at: self.now, cause, waiting, circle: self.circle() }
+        Stalled { at: self.now, cause, waiting, cycle: self.cycle() }
     }
 
     /// Returns the members whose full buffers wait for each other, by name.
-    fn circle(&self) -> Vec<String> {
+    fn cycle(&self) -> Vec<String> {
         let alive = self.seats.iter().filter(|seat| seat.activity != Activity::Dead);
         let waits: Vec<_> = alive.flat_map(|seat| seat.body.member().waits()).collect();
         let name = |node: NodeId| self.names.get(node.index()).map_or("?", String::as_str);
-        let circle = circle(&waits).unwrap_or_default();
-        circle
+        let cycle = cycle(&waits).unwrap_or_default();
+        cycle
             .iter()
             .map(|wait| {
                 let channel = wait.channel.map_or_else(String::new, |channel| format!(" on {channel}"));

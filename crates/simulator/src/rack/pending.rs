@@ -51,8 +51,8 @@ impl Ahead {
         self.lists.pop(member.index())
     }
 
-    pub(super) fn tidy(&mut self, kept: usize) {
-        self.lists.tidy(kept);
+    pub(super) fn trim(&mut self, kept: usize) {
+        self.lists.trim(kept);
         self.events.shrink_to(kept);
     }
 }

@@ -8,7 +8,7 @@ use rackloom_plan::{ForwardingPlan, LinkPlan, LinkProfile, PayloadMode};
 use rackloom_protocol::{CreditConfig, CreditUpdates, Edge, Instant, NodeId, Plane, PortId};
 
 use super::actions::Action;
-use super::toy::{Log, Toy};
+use super::stub::{Log, StubMember};
 use super::{Simulation, leaving};
 use crate::link::is_data;
 use crate::outcome::MemberState;
@@ -25,7 +25,12 @@ fn profile(rate_bits_per_s: Option<u64>, delay_ns: u64) -> LinkProfile {
 }
 
 /// Returns a star of toys without a switch: member 0 in the centre, one link to each of the others.
-fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)) -> (Simulation, Log) {
+fn star(
+    leaves: u16,
+    profile: &LinkProfile,
+    seed: u64,
+    set_up: impl Fn(&mut StubMember),
+) -> (Simulation, Log) {
     let log = Log::default();
     let links: Vec<_> = (0..leaves)
         .map(|leaf| LinkPlan {
@@ -45,10 +50,10 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
     let edges: Vec<_> = links.iter().map(|link| link.edge).collect();
     let seats = (0..=leaves).map(|node| {
         let edges_here: Vec<u16> = if node == CENTRE { (0..leaves).collect() } else { vec![node - 1] };
-        let mut toy = Toy::new(node, edges_here.len(), &log);
-        set_up(&mut toy);
+        let mut stub = StubMember::new(node, edges_here.len(), &log);
+        set_up(&mut stub);
         let outgoing = edges_here.iter().map(|edge| leaving(&edges, *edge, NodeId(node))).collect();
-        Seat::new(NodeId(node), Body::Toy(Box::new(toy)), outgoing)
+        Seat::new(NodeId(node), Body::StubMember(Box::new(stub)), outgoing)
     });
     let seats: Vec<_> = seats.collect();
     let payload_table = Rc::new(PayloadTable::new(PayloadMode::Full, seats.len()));
@@ -57,9 +62,9 @@ fn star(leaves: u16, profile: &LinkProfile, seed: u64, set_up: impl Fn(&mut Toy)
 
 /// Returns two toys, of which the first sends `frames` frames of 100 bytes, one per `spacing_ns`, numbered in byte 1.
 fn pair(profile: &LinkProfile, seed: u64, frames: u8, spacing_ns: u64) -> (Simulation, Log) {
-    star(1, profile, seed, |toy| {
-        if toy.node == A {
-            toy.script =
+    star(1, profile, seed, |stub| {
+        if stub.node == A {
+            stub.script =
                 (0..frames).map(|n| (u64::from(n) * spacing_ns, PORT, vec![0, n][..].repeat(50))).collect();
         }
     })
@@ -75,9 +80,9 @@ fn times(log: &Log) -> Vec<u64> {
 
 #[test]
 fn an_echo_takes_twice_the_delay() {
-    let (mut rack, log) = star(1, &profile(None, 2_000), 1, |toy| match toy.node {
-        A => toy.script = [(0, PORT, vec![0; 64])].into(),
-        _ => toy.echoes = true,
+    let (mut rack, log) = star(1, &profile(None, 2_000), 1, |stub| match stub.node {
+        A => stub.script = [(0, PORT, vec![0; 64])].into(),
+        _ => stub.echoes = true,
     });
     rack.step_until(Instant(10_000)).unwrap();
     assert_eq!(
@@ -104,11 +109,11 @@ fn the_sender_packs_when_the_link_grants() {
 }
 
 #[test]
-fn a_ping_pong_uses_two_rooms_however_long_it_lasts() {
-    let (mut rack, log) = star(1, &profile(None, 10), 1, |toy| {
-        toy.echoes = true;
-        if toy.node == A {
-            toy.script = [(0, PORT, vec![0; 64])].into();
+fn a_ping_pong_uses_two_buffers_for_any_number_of_rounds() {
+    let (mut rack, log) = star(1, &profile(None, 10), 1, |stub| {
+        stub.echoes = true;
+        if stub.node == A {
+            stub.script = [(0, PORT, vec![0; 64])].into();
         }
     });
     rack.step_until(Instant(100_000)).unwrap();
@@ -119,12 +124,12 @@ fn a_ping_pong_uses_two_rooms_however_long_it_lasts() {
 
 #[test]
 fn frames_of_one_moment_come_port_by_port_and_member_by_member() {
-    let (mut rack, log) = star(3, &profile(None, 50), 1, |toy| {
-        if toy.node != NodeId(CENTRE) {
-            let sender = toy.node.0 as u8;
-            toy.script = [(0, PORT, vec![0, sender]), (0, PORT, vec![0, sender + 10])].into();
+    let (mut rack, log) = star(3, &profile(None, 50), 1, |stub| {
+        if stub.node != NodeId(CENTRE) {
+            let sender = stub.node.0 as u8;
+            stub.script = [(0, PORT, vec![0, sender]), (0, PORT, vec![0, sender + 10])].into();
         } else {
-            toy.script = (0..3).rev().map(|port| (0, PortId(port), vec![0, 20 + port as u8])).collect();
+            stub.script = (0..3).rev().map(|port| (0, PortId(port), vec![0, 20 + port as u8])).collect();
         }
     });
     rack.step_until(Instant(50)).unwrap();
@@ -228,9 +233,9 @@ fn a_cut_loses_frames_in_flight_and_a_restored_link_carries_again() {
 
 #[test]
 fn a_grey_link_loses_one_direction_and_frames_in_flight_arrive() {
-    let (mut rack, log) = star(1, &profile(None, 100), 1, |toy| match toy.node {
-        A => toy.script = (0..10).map(|n| (n * 10, PORT, vec![0, n as u8])).collect(),
-        _ => toy.echoes = true,
+    let (mut rack, log) = star(1, &profile(None, 100), 1, |stub| match stub.node {
+        A => stub.script = (0..10).map(|n| (n * 10, PORT, vec![0, n as u8])).collect(),
+        _ => stub.echoes = true,
     });
     rack.schedule(Instant(25), Action::DropAll { edge: 0, direction: Some(Direction::Forward) });
     rack.step_until(Instant(1_000)).unwrap();
@@ -240,10 +245,10 @@ fn a_grey_link_loses_one_direction_and_frames_in_flight_arrive() {
 
 #[test]
 fn one_data_frame_can_be_picked() {
-    let (mut rack, log) = star(1, &profile(None, 100), 1, |toy| {
-        if toy.node == A {
+    let (mut rack, log) = star(1, &profile(None, 100), 1, |stub| {
+        if stub.node == A {
             let kinds = [1, 2, 1, 2, 1];
-            toy.script = (0..5)
+            stub.script = (0..5)
                 .map(|n| (n * 10, PORT, [vec![0, n as u8], vec![kinds[n as usize]; 20]].concat()))
                 .collect();
         }

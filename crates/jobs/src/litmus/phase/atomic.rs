@@ -137,7 +137,7 @@ impl Phase for Atomics {
             self.contests = scene.peers.iter().flat_map(words).collect();
         }
         let mut idle = 0;
-        while poll.issuer.has_room() && idle < self.contests.len() {
+        while poll.issuer.has_space() && idle < self.contests.len() {
             let count = self.contests.len();
             let contest = &mut self.contests[self.next];
             self.next = (self.next + 1) % count;

@@ -49,7 +49,7 @@ enum Aim {
     Nowhere,
     Odd,
     /// The address is right, but the owner is of another tenant.
-    Stranger,
+    OtherTenant,
 }
 
 const AT_PEERS: [(Attempt, Aim, OperationError); 16] = [
@@ -71,16 +71,16 @@ const AT_PEERS: [(Attempt, Aim, OperationError); 16] = [
     (Attempt::Flush, Aim::WrongKey, OperationError::EarlierFailure),
 ];
 
-const AT_STRANGERS: [(Attempt, Aim, OperationError); 4] = [
-    (Attempt::Store, Aim::Stranger, OperationError::WrongTenant),
-    (Attempt::Load, Aim::Stranger, OperationError::WrongTenant),
-    (Attempt::FetchAdd, Aim::Stranger, OperationError::WrongTenant),
-    (Attempt::Put, Aim::Stranger, OperationError::WrongTenant),
+const AT_OTHER_TENANTS: [(Attempt, Aim, OperationError); 4] = [
+    (Attempt::Store, Aim::OtherTenant, OperationError::WrongTenant),
+    (Attempt::Load, Aim::OtherTenant, OperationError::WrongTenant),
+    (Attempt::FetchAdd, Aim::OtherTenant, OperationError::WrongTenant),
+    (Attempt::Put, Aim::OtherTenant, OperationError::WrongTenant),
 ];
 
 /// Returns the attempts on this target, with their expected errors.
 fn attempts(scene: &Scene, target: u16) -> &'static [(Attempt, Aim, OperationError)] {
-    if scene.peers.contains(&target) { &AT_PEERS } else { &AT_STRANGERS }
+    if scene.peers.contains(&target) { &AT_PEERS } else { &AT_OTHER_TENANTS }
 }
 
 fn bytes(scene: &Scene, attempt: Attempt) -> u64 {
@@ -96,7 +96,7 @@ fn address(scene: &Scene, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddr
     let data_bytes = scene.layout.region_bytes(DATA);
     // The data region begins with a guard.
     let (region, offset) = match aim {
-        Aim::WrongKey | Aim::Stranger => (DATA, 0),
+        Aim::WrongKey | Aim::OtherTenant => (DATA, 0),
         Aim::OverTheEnd => (DATA, data_bytes - bytes(scene, attempt).min(data_bytes) + 4),
         Aim::BehindTheEnd => (DATA, data_bytes),
         Aim::AddressOverflow => (DATA, u64::MAX - 3),
@@ -165,10 +165,10 @@ impl Phase for Forbidden {
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
         let scene = poll.scene;
         if self.targets.is_empty() {
-            self.targets = scene.peers.iter().copied().chain(scene.strangers()).collect();
+            self.targets = scene.peers.iter().copied().chain(scene.other_tenants()).collect();
         }
         self.submit_repeated_flushes(poll);
-        while poll.issuer.has_room() {
+        while poll.issuer.has_space() {
             let targets = std::mem::take(&mut self.targets);
             let next = self.sweeper.current(&targets, |target| attempts(scene, target).len());
             self.targets = targets;

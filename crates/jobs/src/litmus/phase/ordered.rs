@@ -129,7 +129,7 @@ impl Phase for Ordered {
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
         let scene = poll.scene;
         let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
-        while poll.issuer.has_room() {
+        while poll.issuer.has_space() {
             let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
                 self.submit_flush(poll);
                 return true;

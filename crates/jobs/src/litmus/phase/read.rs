@@ -29,7 +29,7 @@ impl Phase for Reads {
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
         let scene = poll.scene;
         let reads = |peer| scene.layout.reads(scene.layout.distance(scene.rank, peer));
-        while poll.issuer.has_room() {
+        while poll.issuer.has_space() {
             let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| reads(peer).len()) else {
                 return true;
             };

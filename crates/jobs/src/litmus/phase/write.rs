@@ -52,7 +52,7 @@ pub(super) fn transfer(poll: &mut Poll<'_>, peer: u16, item: u32) -> Option<(Bod
 impl Writes {
     fn submit_flushes(&mut self, poll: &mut Poll<'_>) -> bool {
         let peers = &poll.scene.peers;
-        while poll.issuer.has_room() && self.flushes <= peers.len() && !peers.is_empty() {
+        while poll.issuer.has_space() && self.flushes <= peers.len() && !peers.is_empty() {
             let target = peers.get(self.flushes).map(|peer| NodeId(*peer));
             let tag = Tag::Phase { peer: target.map_or(poll.scene.rank, |node| node.0), item: FLUSH };
             poll.issuer.submit(Request::new(tag, Body::Flush { target }));
@@ -70,7 +70,7 @@ impl Phase for Writes {
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
         let scene = poll.scene;
         let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
-        while poll.issuer.has_room() {
+        while poll.issuer.has_space() {
             let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
                 return self.submit_flushes(poll);
             };

@@ -29,7 +29,7 @@ fn live(engine: &Engine) {
     let mut held = engine.hold_in_background();
     while held.core().member.is_some() {
         let core = held.core();
-        if engine.is_attended() {
+        if engine.take_was_polled() {
             // Visits are checked now and then. A thread that drives for long wakes this thread when it stops.
             held = held.rest();
         } else if core.has_driver || !core.standby.is_empty() {

@@ -40,14 +40,14 @@ pub(in crate::fabric) struct Core {
     /// Wakers of threads that wait while another thread drives.
     pub(in crate::fabric) standby: Vec<Waker>,
     /// Wakers of tasks whose operation found no room. They are woken after each poll that changed something, because that may have made room.
-    awaiting_room: Vec<Waker>,
+    awaiting_space: Vec<Waker>,
     /// Threads that sleep at the doorbell.
     pub(in crate::fabric) sleepers: Sleepers,
     pub(in crate::fabric) background: Background,
     /// Time until that check, if it is not the first one in a row.
     pub(in crate::fabric) rest: Duration,
     /// A future is pending, and the background thread has not slept since it was polled.
-    pub(in crate::fabric) is_entrusted: bool,
+    pub(in crate::fabric) is_delegated: bool,
     /// Number of visits since the background thread began to sleep at the doorbell.
     pub(in crate::fabric) visits: u32,
     /// The node was polled since the lock was taken.
@@ -113,11 +113,11 @@ impl Core {
             has_driver: false,
             driver_asleep: None,
             standby: Vec::new(),
-            awaiting_room: Vec::new(),
+            awaiting_space: Vec::new(),
             sleepers: Sleepers { count: 0, until: Instant::NEVER, is_called: false },
             background: Background::Active,
             rest: Duration::ZERO,
-            is_entrusted: false,
+            is_delegated: false,
             visits: 0,
             has_polled: false,
             handler: Handler::Free,
@@ -148,21 +148,21 @@ impl Core {
             self.advance_activities();
         }
         if progress {
-            self.wake_waiting_for_room();
+            self.wake_waiting_for_space();
         }
         progress
     }
 
     /// Wakes `waker` after the next poll that changes something: its operation found no room.
-    pub(in crate::fabric) fn await_room(&mut self, waker: &Waker) {
-        if !self.awaiting_room.iter().any(|known| known.will_wake(waker)) {
-            self.awaiting_room.push(waker.clone());
+    pub(in crate::fabric) fn await_space(&mut self, waker: &Waker) {
+        if !self.awaiting_space.iter().any(|known| known.will_wake(waker)) {
+            self.awaiting_space.push(waker.clone());
         }
     }
 
     /// Wakes all tasks that wait for room. Each tries again, and waits again if there is no room.
-    pub(in crate::fabric) fn wake_waiting_for_room(&mut self) {
-        self.table.to_wake.append(&mut self.awaiting_room);
+    pub(in crate::fabric) fn wake_waiting_for_space(&mut self) {
+        self.table.to_wake.append(&mut self.awaiting_space);
     }
 
     /// Polls the node once, unless a driver thread is awake and polls anyway.
@@ -195,7 +195,7 @@ impl Core {
         let now = member.look_at_stopwatch();
         if activities.is_empty() && faults.is_none() && now < member.last_receive() + RECEIVE_AGE_NS_MAX {
             if member.finish(now, &mut |event| table.handle_event(event)) {
-                self.wake_waiting_for_room();
+                self.wake_waiting_for_space();
             }
         } else {
             self.poll();

@@ -15,18 +15,18 @@ use rustix::thread::sched_yield;
 use super::core::{Background, Core};
 use super::member::Member;
 use super::node_engine::Engine;
-use crate::favoured::{Favour, Inside};
+use crate::biased_lock::{BiasToken, Inside};
 
 /// Longest sleep at the doorbell, in nanoseconds. It bounds the delay of events that ring no doorbell, for an idle node.
 const SLEEP_NS: u64 = 100_000_000;
-/// Time until the background thread first checks that an attended node still is. A frame may wait this long when the visits
+/// Time until the background thread first checks that a polled node still is polled. A frame may wait this long when the visits
 /// stop. Waking a thread on another processor takes as long.
 const REST_MIN: Duration = Duration::from_micros(100);
-/// Time between the checks of a node that has been attended for long. Each check takes some 40 us of a processor in a virtual machine, where
-/// the host handles timers: mostly of the processor that runs the attending thread.
+/// Time between the checks of a node that has been polled for long. Each check takes some 40 us of a processor in a virtual machine, where
+/// the host handles timers: mostly of the processor that runs the polling thread.
 const REST_MAX: Duration = Duration::from_millis(2);
 /// Number of visits while the background thread sleeps at the doorbell, after which the thread is woken to see that the node is attended.
-const VISITS_UNTIL_ATTENDED: u32 = 8;
+const VISITS_UNTIL_POLLED: u32 = 8;
 
 /// Kind of the thread that holds the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +54,10 @@ impl Engine {
         self.hold_as(Role::Task)
     }
 
-    /// Enters as the favoured thread: without the lock, unless another thread is inside.
+    /// Enters as the owner of the bias: without the lock, unless another thread is inside.
     #[inline]
-    pub(in crate::fabric) fn hold_favoured<'e>(&'e self, favour: &'e mut Favour) -> Held<'e> {
-        self.held(Role::Visitor, self.core.enter_favoured(favour))
+    pub(in crate::fabric) fn hold_as_owner<'e>(&'e self, token: &'e mut BiasToken) -> Held<'e> {
+        self.held(Role::Visitor, self.core.enter_as_owner(token))
     }
 
     pub(in crate::fabric) fn hold_as(&self, role: Role) -> Held<'_> {
@@ -103,10 +103,10 @@ impl<'e> Held<'e> {
     }
 
     /// Hands a pending future over to the background thread, which drives on its behalf at once and not after its next check.
-    pub(in crate::fabric) fn entrust(mut self) {
+    pub(in crate::fabric) fn delegate(mut self) {
         let engine = self.engine;
         let core = self.core();
-        core.is_entrusted = true;
+        core.is_delegated = true;
         let is_resting = core.background.end_rest();
         let is_asleep = core.sleepers.count > 0 && !core.has_driver;
         drop(self);
@@ -172,7 +172,7 @@ impl<'e> Held<'e> {
         drop(self);
         loop {
             std::thread::park_timeout(rest);
-            if !engine.is_attended() {
+            if !engine.take_was_polled() {
                 break;
             }
             rest = next_rest(rest, longest);
@@ -182,7 +182,7 @@ impl<'e> Held<'e> {
         core.background = Background::Active;
         if core.has_driver {
             // The driver has let this thread in, which looks like a visit. It drove all the time, and wakes this thread when it stops.
-            engine.is_attended();
+            engine.take_was_polled();
             core.rest = rest;
         } else {
             core.rest = REST_MIN;
@@ -190,8 +190,8 @@ impl<'e> Held<'e> {
         held
     }
 
-    /// Releases the lock for a thread that stops attending to the node. Wakes the background thread, which need not detect that itself.
-    pub(in crate::fabric) fn stop_attending(mut self) {
+    /// Releases the lock for a thread that stops polling the node. Wakes the background thread, which need not detect that itself.
+    pub(in crate::fabric) fn stop_polling(mut self) {
         let engine = self.engine;
         let is_resting = self.core().background.end_rest();
         drop(self);
@@ -225,8 +225,8 @@ impl<'e> Held<'e> {
         }
         if role == Role::Visitor && core.has_polled && !core.has_driver {
             core.visits += 1;
-            if core.visits > VISITS_UNTIL_ATTENDED {
-                // The thread finds the node attended and does not arm the doorbell.
+            if core.visits > VISITS_UNTIL_POLLED {
+                // The thread finds the node polled and does not arm the doorbell.
                 core.visits = 0;
                 core.sleepers.is_called = true;
                 engine.bell.arm();
@@ -250,7 +250,7 @@ impl Drop for Held<'_> {
             return;
         }
         if self.role == Role::Visitor && self.core().has_polled {
-            self.engine.attended.store(true, Ordering::Relaxed);
+            self.engine.was_polled.store(true, Ordering::Relaxed);
         }
         self.settle();
         let core = self.core();
@@ -267,7 +267,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Returns the time until the next check of an attended node.
+/// Returns the time until the next check of a polled node.
 fn next_rest(rest: Duration, longest: Duration) -> Duration {
     longest.min(rest * 2)
 }
@@ -277,11 +277,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_attendance_is_checked_rarely_and_never_later_than_its_duration() {
-        let (mut attended, mut rest, mut looks) = (Duration::ZERO, REST_MIN, 0);
-        while attended < Duration::from_secs(1) {
-            assert!(rest <= attended + REST_MIN && rest <= REST_MAX);
-            attended += rest;
+    fn long_polling_is_checked_rarely_and_never_later_than_its_duration() {
+        let (mut was_polled, mut rest, mut looks) = (Duration::ZERO, REST_MIN, 0);
+        while was_polled < Duration::from_secs(1) {
+            assert!(rest <= was_polled + REST_MIN && rest <= REST_MAX);
+            was_polled += rest;
             looks += 1;
             rest = next_rest(rest, REST_MAX);
         }

@@ -4,12 +4,12 @@
 //! another thread needs it and whenever it sleeps. Threads that find a driver register a waker and park. Without a driver, the
 //! background thread ([`super::background`]) drives.
 //!
-//! A node is *attended* while threads submit, poll or wait often enough, and thereby poll the node. The background thread then only checks
+//! A node is *polled* by the application while threads submit, poll or wait often enough, and thereby poll the node. The background thread then only checks
 //! now and then that this continues. Waking it after each visit would cost more than the visit. If it waited for the lock, each release of
-//! the lock would have to wake it, which costs as much. A call that only reads known state does not poll, and does not make a node attended.
+//! the lock would have to wake it, which costs as much. A call that only reads known state does not poll, and does not count as such a poll.
 //!
-//! A pending future drives nothing: its task does other work until it is woken. So a poll of a future is no visit. The background thread is
-//! *entrusted* with the node and stays awake as long as a blocked thread would.
+//! A pending future drives nothing: its task does other work until it is woken. So a poll of a future is no visit. The node is then
+//! *delegated* to the background thread, which stays awake as long as a blocked thread would.
 //!
 //! The lock protects a [`Core`]. Every release goes through [`super::held::Held`], which chooses the thread that receives the next doorbell. This file
 //! does not depend on the kinds of operations.
@@ -23,8 +23,8 @@ use rustix::thread::sched_yield;
 
 use super::core::Core;
 use super::member::Member;
+use crate::biased_lock::{BiasToken, BiasedLock, Inside};
 use crate::clock::Clock;
-use crate::favoured::{Favour, Favoured, Inside};
 use crate::waiting::WaitPolicy;
 use crate::wires::Doorbell;
 
@@ -32,12 +32,12 @@ use crate::wires::Doorbell;
 #[derive(Debug)]
 pub(in crate::fabric) struct Engine {
     pub(in crate::fabric) node: NodeId,
-    pub(in crate::fabric) core: Favoured<Core>,
+    pub(in crate::fabric) core: BiasedLock<Core>,
     /// Number of threads that wait for the lock.
     wanted: AtomicUsize,
     pub(in crate::fabric) bell: Doorbell,
     /// A visitor has polled the node since the background thread checked last.
-    pub(in crate::fabric) attended: AtomicBool,
+    pub(in crate::fabric) was_polled: AtomicBool,
     /// The background thread, which waits until it is needed.
     pub(in crate::fabric) background: OnceLock<Thread>,
     pub(in crate::fabric) clock: Clock,
@@ -53,28 +53,28 @@ impl Engine {
         policy: WaitPolicy,
     ) -> Self {
         let core = Core::new(member);
-        let (core, wanted, attended) = (Favoured::new(core), AtomicUsize::new(0), AtomicBool::new(false));
-        Self { node, core, wanted, bell, attended, background: OnceLock::new(), clock, policy }
+        let (core, wanted, was_polled) = (BiasedLock::new(core), AtomicUsize::new(0), AtomicBool::new(false));
+        Self { node, core, wanted, bell, was_polled, background: OnceLock::new(), clock, policy }
     }
 
-    /// Favours the calling thread. `None` if another thread is favoured, or the kernel does not support it.
-    pub(in crate::fabric) fn appoint(&self) -> Option<Favour> {
-        self.core.appoint()
+    /// Biases the lock to the calling thread. `None` if another thread owns the bias, or the kernel does not support it.
+    pub(in crate::fabric) fn bias(&self) -> Option<BiasToken> {
+        self.core.bias()
     }
 
-    /// Ends the favour of a thread.
-    pub(in crate::fabric) fn dismiss(&self, favour: Favour) {
-        self.core.dismiss(favour);
+    /// Ends the bias to a thread.
+    pub(in crate::fabric) fn end_bias(&self, token: BiasToken) {
+        self.core.end_bias(token);
     }
 
     /// Returns `true` if a visitor has polled the node since the last call.
-    pub(in crate::fabric) fn is_attended(&self) -> bool {
-        self.attended.swap(false, Ordering::Relaxed)
+    pub(in crate::fabric) fn take_was_polled(&self) -> bool {
+        self.was_polled.swap(false, Ordering::Relaxed)
     }
 
-    /// Wakes the background thread: the node is not attended any more.
+    /// Wakes the background thread: the application does not poll the node any more.
     pub(in crate::fabric) fn wake_from_rest(&self) {
-        self.attended.store(false, Ordering::Relaxed);
+        self.was_polled.store(false, Ordering::Relaxed);
         self.call_background();
     }
 
@@ -100,8 +100,8 @@ impl Engine {
 
     /// Returns `true` if the background thread, which found no work, polls again at once for pending futures.
     pub(in crate::fabric) fn stays_awake_for_tasks(&self, core: &mut Core) -> bool {
-        core.is_entrusted = core.is_entrusted && self.stays_awake(core);
-        core.is_entrusted
+        core.is_delegated = core.is_delegated && self.stays_awake(core);
+        core.is_delegated
     }
 
     /// Polls the wires for as long as the policy allows. Returns `true` if there is work.
@@ -127,7 +127,7 @@ impl Engine {
         let core = held.core();
         let member = core.member.take();
         core.table.end_all();
-        core.wake_waiting_for_room();
+        core.wake_waiting_for_space();
         let activities = core.activities.take_all();
         core.standby.drain(..).for_each(|waker| core.table.to_wake.push(waker));
         self.wake_from_rest();

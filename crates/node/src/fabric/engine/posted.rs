@@ -68,12 +68,12 @@ impl UnreportedFailures {
         }
         match &result {
             Ok(_) => self.take(flushes).map_or(result, Err),
-            Err(said) => {
+            Err(reported) => {
                 let lost = |error: &Error| match error {
                     Error::PeerLost { peer, .. } | Error::PeerLeft { peer, .. } => Some(*peer),
                     _ => None,
                 };
-                self.failures.retain(|(_, error)| lost(error).is_none() || lost(error) != lost(said));
+                self.failures.retain(|(_, error)| lost(error).is_none() || lost(error) != lost(reported));
                 result
             }
         }
@@ -110,8 +110,8 @@ mod tests {
         assert!(unreported.settle(Flushes::Nothing, Ok(())).is_ok(), "no flush");
         assert_eq!(peer_of(unreported.settle(Flushes::Peer(SECOND), Ok(()))), Some(SECOND));
         assert!(unreported.settle(Flushes::Peer(SECOND), Ok(())).is_ok(), "it has been reported");
-        let said = unreported.settle(Flushes::Everything, Ok(())).unwrap_err();
-        assert!(matches!(said, Error::Refused { peer: FIRST, .. }), "the first of them: {said}");
+        let error = unreported.settle(Flushes::Everything, Ok(())).unwrap_err();
+        assert!(matches!(error, Error::Refused { peer: FIRST, .. }), "the first of them: {error}");
         assert!(unreported.settle(Flushes::Everything, Ok(())).is_ok());
     }
 

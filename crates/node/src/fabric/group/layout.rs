@@ -3,7 +3,7 @@
 //! | part | holds |
 //! |---|---|
 //! | departure | one word: the member that broke the group, and the reason; set by others |
-//! | headline | one word: the current call of this member; read by others |
+//! | group status | one word: the current call of this member; read by others |
 //! | barrier | words of the barrier, which only grow |
 //! | signals, twice | one word per arrival, set to the number of the run |
 //! | staging, twice | output and working space of a run |
@@ -16,8 +16,8 @@ use rackloom_collectives::{Buffer, Program, Schedule};
 
 /// Offset of the departure word, which names the member that broke the group.
 pub(super) const DEPARTURE: u64 = 0;
-/// Offset of the headline word, which names the current call of this member.
-pub(super) const HEADLINE: u64 = 8;
+/// Offset of the group status word, which names the current call of this member.
+pub(super) const GROUP_STATUS: u64 = 8;
 const BARRIER: u64 = 64;
 /// Number of barrier words. Enough for 2^16 members.
 const BARRIER_WORDS: u64 = 16;
@@ -129,7 +129,7 @@ mod tests {
         let membership = |set, buffer| layout.buffer(set, buffer, &program, 4);
         let mut parts = vec![
             (DEPARTURE, 8),
-            (HEADLINE, 8),
+            (GROUP_STATUS, 8),
             (layout.signal(Set::Barrier, 0), BARRIER_WORDS * 8),
             (membership(Set::First, Buffer::Input), 1000),
         ];

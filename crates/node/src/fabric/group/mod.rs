@@ -3,7 +3,7 @@
 //! A collective is a schedule of `rackloom-collectives`. It runs as puts with signals into a region that every member has under the same number.
 //! The caller's arrays are copied into that region and out of it, in pieces if necessary.
 //!
-//! A member's first collective begins with a roll call and a barrier. Later, a member that waits queries the awaited member at intervals, and
+//! A member's first collective begins with a join check and a barrier. Later, a member that waits queries the awaited member at intervals, and
 //! at once after a death, to check that it is in the same call. A member that gives up notifies all others. So a member that never
 //! joins, gives up, dies or calls a different collective ends the collective with an error on all members that need it, and breaks the group for
 //! all members that can be reached.
@@ -14,16 +14,16 @@
 mod arithmetic;
 mod data;
 
-mod inquiry;
+mod join_check;
 mod layout;
 mod membership;
 mod peer_check;
-mod reminder;
+mod query;
 mod request;
-mod roll_call;
 mod running;
 mod schedules;
 mod shared;
+mod wake_timer;
 mod watch;
 
 use std::sync::atomic::AtomicU64;
@@ -36,9 +36,9 @@ use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
 use self::arithmetic::{Arithmetic, MOVED, reduced};
 use self::data::{Data, Input, Output};
-use self::inquiry::hash;
 use self::layout::Layout;
 use self::membership::Membership;
+use self::query::hash;
 use self::request::Call;
 pub use self::request::GroupRequest;
 use self::schedules::Schedules;

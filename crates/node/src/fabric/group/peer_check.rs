@@ -11,7 +11,7 @@ use std::task::Waker;
 use rackloom_protocol::{Instant, NodeId, OperationId};
 
 use super::super::error::Error;
-use super::inquiry::{CallName, Headline, Query, RelativePosition};
+use super::query::{CallName, GroupStatus, Query, RelativePosition};
 use super::running::Running;
 use super::shared::Inner;
 use crate::fabric::engine::core::Core;
@@ -23,7 +23,7 @@ pub(super) const QUERY_INTERVAL_NS: u64 = 100_000_000;
 #[derive(Debug, Default)]
 pub(super) struct PeerCheck {
     wait: Option<OperationId>,
-    ask_at: Instant,
+    query_at: Instant,
     /// The query in flight, and the number of deaths that were known when it was sent.
     query: Option<(Query, u64)>,
     /// Number of deaths that were known when the peer was found in the same call.
@@ -47,18 +47,18 @@ impl PeerCheck {
         };
         if self.wait != Some(wait) {
             self.abandon(core);
-            *self = Self { wait: Some(wait), ask_at: now + QUERY_INTERVAL_NS, ..Self::default() };
+            *self = Self { wait: Some(wait), query_at: now + QUERY_INTERVAL_NS, ..Self::default() };
         }
         let (dead, deaths) = (group.dead(core), core.table.deaths.total());
         let is_urgent = dead.is_some() && self.cleared != Some(deaths);
-        if self.query.is_none() && (is_urgent || now >= self.ask_at) {
+        if self.query.is_none() && (is_urgent || now >= self.query_at) {
             self.query = Some((Query::new(from, Instant::ZERO), deaths));
         }
         let Some((query, deaths)) = &mut self.query else { return Ok(()) };
         let Some(answer) = query.advance(core, &group.membership, issued) else { return Ok(()) };
         let deaths = *deaths;
         self.query = None;
-        self.ask_at = now + QUERY_INTERVAL_NS;
+        self.query_at = now + QUERY_INTERVAL_NS;
         if running.has_arrived(&group.membership)? {
             // The signal was in flight. The wait ends with one of the next polls, regardless of the peer's state.
             return Ok(());
@@ -69,14 +69,14 @@ impl PeerCheck {
 
     fn judge(
         &mut self,
-        headline: Headline,
+        group_status: GroupStatus,
         (call, peer): (CallName, NodeId),
         dead: Option<NodeId>,
         deaths: u64,
     ) -> Result<(), Error> {
-        let other = match headline {
-            Headline::Calls(other) => other,
-            Headline::Over(broken) => return Err(broken.error(true)),
+        let other = match group_status {
+            GroupStatus::Calls(other) => other,
+            GroupStatus::Over(broken) => return Err(broken.error(true)),
         };
         match (call.compare(other), dead) {
             (RelativePosition::Equal, _) => self.cleared = Some(deaths),

@@ -1,7 +1,7 @@
 //! A call of a collective, and the ways to complete it: [`GroupRequest::wait`] and [`GroupRequest::wait_for`], `.await`, [`GroupRequest::submit`].
 //!
 //! A call is a sequence of runs: a barrier, if the last run does not prove that all members have left the one before it, then a run for each
-//! piece of the array. The first call of all begins with a roll call. Arrived signals are handled before all other checks, because a
+//! piece of the array. The first call of all begins with a join check. Arrived signals are handled before all other checks, because a
 //! member that has done its part may leave. `peer_check` and `watch` handle members that are lost, give up or call a different collective.
 
 use std::cell::RefCell;
@@ -20,14 +20,14 @@ use super::super::error::Error;
 use super::super::queue::Queue;
 use super::arithmetic::Arithmetic;
 use super::data::Data;
-use super::inquiry::{CallName, RETRY_NS, hash};
+use super::join_check::JoinCheck;
 use super::layout::Set;
 use super::peer_check::{PeerCheck, QUERY_INTERVAL_NS};
-use super::reminder::Reminder;
-use super::roll_call::RollCall;
+use super::query::{CallName, RETRY_NS, hash};
 use super::running::Running;
 use super::schedules::Size;
 use super::shared::{Inner, State};
+use super::wake_timer::WakeTimer;
 use crate::fabric::engine::activity::Activity;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::table::{Entry, Sink};
@@ -41,7 +41,7 @@ use crate::fabric::engine::table::{Entry, Sink};
 pub struct GroupRequest<'a> {
     group: Arc<Inner>,
     call: Result<Call<'a>, Option<Error>>,
-    reminder: Reminder,
+    wake_timer: WakeTimer,
     /// Waker that is registered for deaths.
     watcher: Option<Waker>,
 }
@@ -66,7 +66,7 @@ pub(super) struct Call<'a> {
 #[derive(Debug)]
 enum Stage {
     Fresh,
-    Gathering(RollCall),
+    Gathering(JoinCheck),
     Between { has_met: bool },
     Meeting(Running),
     Moving(Running, Range<usize>),
@@ -123,8 +123,8 @@ impl<'a> Call<'a> {
                 group.watch(core)?;
                 Ok(std::mem::replace(&mut self.stage, Stage::Over))
             }),
-            Stage::Gathering(roll_call) => {
-                let gathered = roll_call.advance(core, &group.membership)?;
+            Stage::Gathering(join_check) => {
+                let gathered = join_check.advance(core, &group.membership)?;
                 state.is_complete = gathered.is_ok();
                 gathered.map(|()| Stage::Between { has_met: false })
             }
@@ -194,7 +194,7 @@ impl<'a> Call<'a> {
         if state.is_complete {
             return Ok(Stage::Between { has_met: false });
         }
-        Ok(Stage::Gathering(RollCall::new(&group.membership, now, group.join_timeout_ns)))
+        Ok(Stage::Gathering(JoinCheck::new(&group.membership, now, group.join_timeout_ns)))
     }
 
     /// Begins the next run.
@@ -245,7 +245,7 @@ impl<'a> Call<'a> {
     fn abandon(&mut self, core: &mut Core) {
         self.peer_check.abandon(core);
         match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Gathering(mut roll_call) => roll_call.abandon(core),
+            Stage::Gathering(mut join_check) => join_check.abandon(core),
             Stage::Meeting(mut running) | Stage::Moving(mut running, _) => running.abandon(core),
             _ => {}
         }
@@ -253,7 +253,7 @@ impl<'a> Call<'a> {
 
     fn register(&self, core: &mut Core, waker: &Waker) {
         match &self.stage {
-            Stage::Gathering(roll_call) => roll_call.register(core, waker),
+            Stage::Gathering(join_check) => join_check.register(core, waker),
             Stage::Meeting(running) | Stage::Moving(running, _) => {
                 running.register(core, waker);
                 self.peer_check.register(core, waker);
@@ -268,7 +268,7 @@ impl<'a> GroupRequest<'a> {
         Self {
             group: Arc::clone(group),
             call: call.map_err(Some),
-            reminder: Reminder::default(),
+            wake_timer: WakeTimer::default(),
             watcher: None,
         }
     }
@@ -296,7 +296,7 @@ impl<'a> GroupRequest<'a> {
             let mut held = engine.hold();
             held.core().member()?;
             self.stop_watching(held.core());
-            Err(Error::TimedOut { peer: self.awaited(), waited_ms: timeout_ns / 1_000_000, goes_on: true })
+            Err(Error::TimedOut { peer: self.awaited(), waited_ms: timeout_ns / 1_000_000, continues: true })
         })
     }
 
@@ -357,9 +357,9 @@ impl<'a> GroupRequest<'a> {
     }
 
     /// Sets a reminder, so that a future checks its peer again without an event.
-    fn remind(&self, core: &mut Core, waker: &Waker) {
+    fn set_wake_timer(&self, core: &mut Core, waker: &Waker) {
         let is_gathering = matches!(self.call, Ok(Call { stage: Stage::Gathering(_), .. }));
-        self.reminder.set(core, waker, if is_gathering { RETRY_NS } else { QUERY_INTERVAL_NS });
+        self.wake_timer.set(core, waker, if is_gathering { RETRY_NS } else { QUERY_INTERVAL_NS });
     }
 
     fn must_retry(&mut self) -> bool {
@@ -407,11 +407,11 @@ impl Future for GroupRequest<'_> {
             return Poll::Ready(result);
         }
         this.register(core, context.waker());
-        this.remind(core, context.waker());
+        this.set_wake_timer(core, context.waker());
         if this.must_retry() {
-            core.await_room(context.waker());
+            core.await_space(context.waker());
         }
-        held.entrust();
+        held.delegate();
         Poll::Pending
     }
 }

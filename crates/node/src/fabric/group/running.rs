@@ -225,7 +225,7 @@ struct OnCore<'r> {
 impl Surroundings for OnCore<'_> {
     type Fault = Fault;
 
-    fn has_room(&self) -> bool {
+    fn has_space(&self) -> bool {
         self.running.puts.len() < PUTS_MAX && !self.running.must_retry()
     }
 

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rackloom_collectives::execute::Blocks;
 
-use super::inquiry::Broken;
 use super::membership::Membership;
+use super::query::Broken;
 use super::schedules::Schedules;
 
 /// State that calls share.

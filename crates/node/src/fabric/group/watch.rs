@@ -1,7 +1,7 @@
 //! Detection of members that are lost or gave up, and the notification that ends a group for all members.
 //!
 //! A member learns of deaths from its own core, and of members that gave up from its departure word, which they set. A member that fails
-//! notifies all others before it returns its error, and records it in its headline for members that join later. So no member waits for one
+//! notifies all others before it returns its error, and records it in its group status for members that join later. So no member waits for one
 //! that has abandoned a collective.
 
 use std::sync::atomic::Ordering;
@@ -10,8 +10,8 @@ use std::task::Waker;
 use rackloom_protocol::{Command, Condition, LocalRange, NodeId, OperationId, Signal};
 
 use super::super::error::Error;
-use super::inquiry::{Broken, CallName, Headline};
-use super::layout::{DEPARTURE, HEADLINE};
+use super::layout::{DEPARTURE, GROUP_STATUS};
+use super::query::{Broken, CallName, GroupStatus};
 use super::shared::Inner;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::table::Sink;
@@ -36,10 +36,10 @@ impl Inner {
     pub(super) fn check_departure(&self) -> Result<(), Error> {
         match self.membership.region.get::<u64>(DEPARTURE)? {
             0 => Ok(()),
-            word => match Headline::of_word(word) {
-                Headline::Over(broken) => Err(broken.error(true)),
+            word => match GroupStatus::of_word(word) {
+                GroupStatus::Over(broken) => Err(broken.error(true)),
                 // No member writes this value, but any program with the key may.
-                Headline::Calls(_) => {
+                GroupStatus::Calls(_) => {
                     Err(Error::Invalid("the group's region was overwritten by another program"))
                 }
             },
@@ -61,7 +61,7 @@ impl Inner {
 
     /// Publishes the current call of this member.
     pub(super) fn announce(&self, call: CallName) -> Result<(), Error> {
-        self.membership.region.write(HEADLINE, &[Headline::Calls(call).word()])
+        self.membership.region.write(GROUP_STATUS, &[GroupStatus::Calls(call).word()])
     }
 
     /// Breaks the group: records the reason and notifies all other members.
@@ -75,10 +75,10 @@ impl Inner {
             }
             state.broken = Some(broken);
         }
-        let departure = Headline::Over(broken).word();
-        // The headline is for members that have not joined. It is written first: a member that joins while the others are notified finds
+        let departure = GroupStatus::Over(broken).word();
+        // The group status is for members that have not joined. It is written first: a member that joins while the others are notified finds
         // one of the two. The word is within the region, so the write cannot fail.
-        let _ = self.membership.region.write(HEADLINE, &[departure]);
+        let _ = self.membership.region.write(GROUP_STATUS, &[departure]);
         for rank in self.others() {
             let word = self.membership.address(rank, DEPARTURE);
             let signal = Signal::set(word, departure);

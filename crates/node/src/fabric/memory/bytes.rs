@@ -32,11 +32,11 @@ pub(in crate::fabric) struct Bytes {
     /// Number of bytes that have an address here: all or none.
     mapped: usize,
     /// Owner of the address. Nothing for memory of the caller.
-    keeper: Keeper,
+    backing: Backing,
 }
 
 #[derive(Debug)]
-enum Keeper {
+enum Backing {
     Pages(#[expect(dead_code, reason = "kept to be unmapped in time")] Mapping),
     Buffer(Box<dyn Any + Send + Sync>),
     Caller,
@@ -44,7 +44,7 @@ enum Keeper {
 }
 
 // SAFETY: needed because the engine moves between threads. The address belongs to the process and is only used through
-// a `Window`, which forms no references except atomics; `keeper` is never touched while the address is in use.
+// a `Window`, which forms no references except atomics; `backing` is never touched while the address is in use.
 unsafe impl Send for Bytes {}
 // SAFETY: as above; concurrent copies are torn at worst, as remote accesses to shared memory are on real hardware.
 unsafe impl Sync for Bytes {}
@@ -55,13 +55,13 @@ impl Bytes {
         let pages = whole_pages(length as u64).filter(|pages| isize::try_from(*pages).is_ok());
         let file = sealed_memfd("rackloom-region", pages.ok_or(io::ErrorKind::OutOfMemory)?)?;
         let pages = Mapping::new(file.as_fd(), length.max(1))?;
-        Ok(Self { base: pages.base(), length, mapped: length, keeper: Keeper::Pages(pages) })
+        Ok(Self { base: pages.base(), length, mapped: length, backing: Backing::Pages(pages) })
     }
 
     /// Takes over a buffer of the caller.
     pub(in crate::fabric) fn own<T: Element>(mut buffer: Vec<T>) -> Self {
         let (base, length) = (buffer.as_mut_ptr().cast(), size_of_val(buffer.as_slice()));
-        Self { base, length, mapped: length, keeper: Keeper::Buffer(Box::new(buffer)) }
+        Self { base, length, mapped: length, backing: Backing::Buffer(Box::new(buffer)) }
     }
 
     /// Uses memory of the caller.
@@ -70,18 +70,18 @@ impl Bytes {
     /// `base` is valid for reads and writes of `length` bytes while the value exists, and no Rust reference to these bytes
     /// exists meanwhile.
     pub(in crate::fabric) unsafe fn borrow(base: *mut u8, length: usize) -> Self {
-        Self { base, length, mapped: length, keeper: Keeper::Caller }
+        Self { base, length, mapped: length, backing: Backing::Caller }
     }
 
     /// Uses bytes on a device.
     pub(in crate::fabric) fn on_device(bytes: DeviceBytes, length: usize) -> Self {
-        Self { base: std::ptr::dangling_mut(), length, mapped: 0, keeper: Keeper::Device(bytes) }
+        Self { base: std::ptr::dangling_mut(), length, mapped: 0, backing: Backing::Device(bytes) }
     }
 
     /// Returns the device of the bytes, if they are on one.
     pub(in crate::fabric) const fn device(&self) -> Option<&DeviceBytes> {
-        match &self.keeper {
-            Keeper::Device(bytes) => Some(bytes),
+        match &self.backing {
+            Backing::Device(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -114,9 +114,9 @@ impl Bytes {
 
     /// Returns the buffer of the caller, if its elements have this type.
     pub(in crate::fabric) fn into_buffer<T: Element>(self) -> Option<Vec<T>> {
-        match self.keeper {
-            Keeper::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
-            Keeper::Pages(_) | Keeper::Caller | Keeper::Device(_) => None,
+        match self.backing {
+            Backing::Buffer(buffer) => buffer.downcast().ok().map(|buffer| *buffer),
+            Backing::Pages(_) | Backing::Caller | Backing::Device(_) => None,
         }
     }
 }

@@ -56,7 +56,7 @@ impl SeatFaults {
             player.handle_event(now, &event);
             table.handle_event(event);
         });
-        // A broken connection ends the seat. Its attendant detects that.
+        // A broken connection ends the seat. Its control thread detects that.
         let _ = notice_sender.flush();
         let actions =
             player.play(now, member.ports_mut(), || None, &mut &**notice_sender).unwrap_or_default();

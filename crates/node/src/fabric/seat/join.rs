@@ -22,11 +22,11 @@ use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId, Retra
 
 use super::wake_thread::WakeThread;
 use crate::clock::Clock;
-use crate::fabric::attendant::Attendance;
 use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::error::Error;
 use crate::fabric::memory::bytes::RegionMemory;
 use crate::fabric::node::Node;
+use crate::fabric::seat_control::SeatControl;
 use crate::fabric::switches::Switches;
 use crate::runtime::Runtime;
 use crate::seat::{answer, run_directory, wires};
@@ -40,7 +40,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 const UNEXPECTED: &str = "the rack answers another request; hint: is it of another version?";
 
 /// Reason, for the user, why a seat cannot be taken.
-type Why = String;
+type JoinError = String;
 
 impl Node {
     /// Takes a vacant seat of a running rack (`rackloom up --vacant SEAT`), or a seat whose process has died. `rack` is the rack's name, or
@@ -58,7 +58,7 @@ impl Node {
     }
 }
 
-fn take(rack: &str, seat: &str) -> Result<Node, Why> {
+fn take(rack: &str, seat: &str) -> Result<Node, JoinError> {
     let stream = connect(rack)?;
     let Answer::Status(status) = request(&stream, &Request::Status(Nothing {}))?.0 else {
         return Err(UNEXPECTED.to_owned());
@@ -80,7 +80,7 @@ fn take(rack: &str, seat: &str) -> Result<Node, Why> {
 }
 
 /// Returns the kind of the rack's wire, if a seat inside a process can use it.
-fn wire_named(name: &str) -> Result<WireKind, Why> {
+fn wire_named(name: &str) -> Result<WireKind, JoinError> {
     match WireKind::from_name(name) {
         Some(WireKind::Packet) => Err("the rack is on the packet wire, whose interfaces lie in a network namespace that only a \
                                        process as a whole can enter, before its first thread; hint: `rackloom up --wire udp` or \
@@ -99,7 +99,7 @@ fn watch_wires(wires: &[OwnedFd]) -> std::io::Result<(Doorbell, WakeThread)> {
     Ok((bell, wake_thread))
 }
 
-fn connect(rack: &str) -> Result<UnixStream, Why> {
+fn connect(rack: &str) -> Result<UnixStream, JoinError> {
     let directory = if rack.contains('/') {
         PathBuf::from(rack)
     } else {
@@ -119,11 +119,12 @@ struct Came {
 }
 
 /// Sends a request. Returns the answer, and what came with it.
-fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why> {
-    let mut question = serde_json::to_vec(request).map_err(|error| error.to_string())?;
-    question.push(b'\n');
-    let answer::Answer { line, descriptors, rest } = answer::ask(stream, &question, ANSWER_TIMEOUT)
-        .map_err(|error| format!("the rack does not answer: {error}"))?;
+fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), JoinError> {
+    let mut request_line = serde_json::to_vec(request).map_err(|error| error.to_string())?;
+    request_line.push(b'\n');
+    let answer::Answer { line, descriptors, rest } =
+        answer::request(stream, &request_line, ANSWER_TIMEOUT)
+            .map_err(|error| format!("the rack does not answer: {error}"))?;
     let unread = |error: serde_json::Error| {
         format!("the rack's answer is not understood: {error}; hint: is it of another version?")
     };
@@ -136,7 +137,7 @@ fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Why
 }
 
 /// Builds the rack's plan again, as far as a seat without a job needs it.
-fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, Why> {
+fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, JoinError> {
     let mut plan =
         Plan::parse_for_another_job(&source.text, &source.name).map_err(|error| error.to_string())?;
     let changes = &source.overrides;
@@ -167,7 +168,7 @@ fn start_node(
     start: Start,
     listening: Option<(Doorbell, WakeThread)>,
     (stream, rest, later): (UnixStream, Vec<u8>, Vec<OwnedFd>),
-) -> Result<Node, Why> {
+) -> Result<Node, JoinError> {
     let id = NodeId(start.member);
     let member = plan.members.get(id.index()).ok_or("the rack's file has no such member")?;
     if member.role != MemberRole::Endpoint {
@@ -190,7 +191,7 @@ fn start_node(
     }
     let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
     let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
-    let attendance = Attendance {
+    let control = SeatControl {
         name,
         cabling,
         wake_thread,
@@ -202,6 +203,7 @@ fn start_node(
         rest,
         later,
     };
-    let attendant = attendance.begin(stream, &engine).map_err(|error| error.to_string())?;
-    Node::seated(engine, &Arc::new(Switches::default()), Some(attendant)).map_err(|error| error.to_string())
+    let seat_control = control.begin(stream, &engine).map_err(|error| error.to_string())?;
+    Node::seated(engine, &Arc::new(Switches::default()), Some(seat_control))
+        .map_err(|error| error.to_string())
 }

@@ -1,6 +1,6 @@
 //! Notices of a taken seat to its supervisor. Sending one never blocks.
 //!
-//! The thread that polls the node sends notices about faults, and the attendant's thread answers orders, on one socket. What the
+//! The thread that polls the node sends notices about faults, and the seat's control thread answers orders, on one socket. What the
 //! socket has no room for is kept, up to a bound, and is sent before the next notice.
 
 use std::collections::BTreeMap;
@@ -32,23 +32,23 @@ impl NoticeSender {
     }
 
     /// Send a notice, or keep it until there is room. A notice beyond the bound is dropped.
-    pub(in crate::fabric) fn say(&self, notice: &Notice) -> io::Result<()> {
+    pub(in crate::fabric) fn send(&self, notice: &Notice) -> io::Result<()> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < WAITING_BYTES_MAX {
             serde_json::to_writer(&mut *waiting, notice)?;
             waiting.push(b'\n');
         }
-        self.send(&mut waiting)
+        self.send_waiting(&mut waiting)
     }
 
     /// Send what waits. Returns whether nothing waits any more.
     pub(in crate::fabric) fn flush(&self) -> io::Result<bool> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        self.send(&mut waiting)?;
+        self.send_waiting(&mut waiting)?;
         Ok(waiting.is_empty())
     }
 
-    fn send(&self, waiting: &mut Vec<u8>) -> io::Result<()> {
+    fn send_waiting(&self, waiting: &mut Vec<u8>) -> io::Result<()> {
         let mut sent = 0;
         while sent < waiting.len() {
             match send(&self.stream, &waiting[sent..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -65,23 +65,23 @@ impl NoticeSender {
 
 impl FaultNotices for &NoticeSender {
     fn fault(&mut self, line: FaultLine<'_>) -> io::Result<()> {
-        self.say(&Notice::Fault(record(line)))
+        self.send(&Notice::Fault(record(line)))
     }
 
     fn set_off(&mut self, event: usize) -> io::Result<()> {
-        self.say(&Notice::SetOff { event })
+        self.send(&Notice::SetOff { event })
     }
 
     fn pausing(&mut self, for_ns: u64) -> io::Result<()> {
-        self.say(&Notice::Pausing { for_ns })
+        self.send(&Notice::Pausing { for_ns })
     }
 
     fn dying(&mut self) -> io::Result<()> {
-        self.say(&Notice::Dying)
+        self.send(&Notice::Dying)
     }
 
     fn returning(&mut self, after_ns: u64, ends: FaultLine<'_>) -> io::Result<()> {
-        self.say(&Notice::Returning { after_ns, ends: record(ends) })
+        self.send(&Notice::Returning { after_ns, ends: record(ends) })
     }
 }
 
@@ -91,13 +91,13 @@ fn record(line: FaultLine<'_>) -> EventRecord {
 }
 
 /// Returns the notice that a fault script could not be read for this seat's plan.
-pub(in crate::fabric) fn unplayed(plan: &Plan, member: usize, at_ns: u64, why: &str) -> Notice {
+pub(in crate::fabric) fn unplayed(plan: &Plan, member: usize, at_ns: u64, reason: &str) -> Notice {
     let name = plan.members.get(member).map_or("", |member| member.name.as_str());
     Notice::Happened(EventRecord {
         at_ns,
         member: name.to_owned(),
         kind: "fault".to_owned(),
-        text: format!("the faults are not played here: {why}"),
+        text: format!("the faults are not played here: {reason}"),
         fields: BTreeMap::new(),
     })
 }

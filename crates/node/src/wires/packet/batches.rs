@@ -72,14 +72,14 @@ impl ReceiveBatches {
     /// Reads a batch from the socket.
     fn fill(&mut self, socket: &OwnedFd, mut wanted: impl FnMut(Arrival, &[u8]) -> bool) {
         let leased = self.frames.len() - self.free.len();
-        let room = BATCH.min(LEASES_MAX.saturating_sub(leased));
-        if room == 0 {
+        let count = BATCH.min(LEASES_MAX.saturating_sub(leased));
+        if count == 0 {
             return;
         }
         let mut arrivals = [Arrival::default(); BATCH];
         // An error other than "empty" means a lost carrier, which the carrier's next poll detects.
-        let taken = receive_batch(socket, &mut self.batch[..room], &mut arrivals).unwrap_or(0);
-        self.drained = taken < room;
+        let taken = receive_batch(socket, &mut self.batch[..count], &mut arrivals).unwrap_or(0);
+        self.drained = taken < count;
         for (index, arrival) in arrivals.iter().enumerate().take(taken) {
             let bytes = &self.batch[index][..arrival.length.min(FRAME_BYTES_MAX)];
             if wanted(*arrival, bytes) {

@@ -77,7 +77,7 @@ impl ForeignFrames {
     }
 
     /// Returns the number of frames that were dropped unread.
-    pub(super) fn turned_away(&self) -> u64 {
+    pub(super) fn refused(&self) -> u64 {
         self.unseen.set(self.unseen.get() + take_kernel_drops(&self.socket));
         self.unseen.get()
     }

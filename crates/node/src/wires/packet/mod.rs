@@ -72,7 +72,7 @@ pub struct PacketDevice {
     /// Set if the interface may be switched off: no other link uses it, and it is in this namespace.
     is_own: bool,
     /// Notifications about the interfaces of this namespace, and their count at the last check.
-    news: Option<(Arc<LinkEvents>, u64)>,
+    link_events: Option<(Arc<LinkEvents>, u64)>,
     /// Set if interface and sockets can carry our frames, as far as the device knows.
     is_fit: bool,
     /// Sum of the kernel's drop counts. The kernel reports each count once.
@@ -176,12 +176,12 @@ pub(crate) fn open_on_segment(
 pub(crate) fn open_inherited(
     interface: &str,
     settings: &Settings,
-    [sender, receiver, news]: [RawFd; 3],
+    [sender, receiver, link_events]: [RawFd; 3],
 ) -> io::Result<PacketDevice> {
     let sockets = [adopt(sender)?, adopt(receiver)?];
-    let news = Arc::new(LinkEvents::inherited(adopt(news)?));
+    let link_events = Arc::new(LinkEvents::inherited(adopt(link_events)?));
     open_on(interface, settings, wanted(settings), sockets)
-        .map(|device| device.with_news(&news))
+        .map(|device| device.with_link_events(&link_events))
         .map_err(|error| io::Error::new(error.kind(), format!("interface {interface}: {error}")))
 }
 
@@ -218,7 +218,7 @@ fn open_on(
         filter: Filter { frame_bytes_max, address, too_long: 0, tagged: 0 },
         ether_type: settings.ether_type,
         is_own: false,
-        news: None,
+        link_events: None,
         is_fit: true,
         kernel_drops: Cell::default(),
         counters: DeviceCounters::default(),
@@ -228,8 +228,8 @@ fn open_on(
 impl PacketDevice {
     /// Subscribes the device to notifications about interfaces.
     #[must_use]
-    pub(crate) fn with_news(mut self, news: &Arc<LinkEvents>) -> Self {
-        self.news = Some((Arc::clone(news), news.count()));
+    pub(crate) fn with_link_events(mut self, link_events: &Arc<LinkEvents>) -> Self {
+        self.link_events = Some((Arc::clone(link_events), link_events.count()));
         self
     }
 
@@ -316,7 +316,7 @@ impl Device for PacketDevice {
             self.counters.full += 1;
             return None;
         }
-        self.outgoing.room()
+        self.outgoing.slot()
     }
 
     fn commit(&mut self, length: usize, _doorbell: bool) {
@@ -341,8 +341,8 @@ impl Device for PacketDevice {
         if let Some(foreign) = &mut self.foreign {
             foreign.look();
         }
-        if let Some((news, seen)) = &mut self.news {
-            let count = news.count();
+        if let Some((link_events, seen)) = &mut self.link_events {
+            let count = link_events.count();
             if count != std::mem::replace(seen, count) {
                 self.is_fit = self.refit().unwrap_or(false);
             }
@@ -362,7 +362,7 @@ impl Device for PacketDevice {
     }
 
     fn carrier_source(&self) -> Option<BorrowedFd<'_>> {
-        self.news.as_ref().map(|(news, _)| news.descriptor())
+        self.link_events.as_ref().map(|(link_events, _)| link_events.descriptor())
     }
 
     fn wake_source(&self) -> WakeSource<'_> {
@@ -373,12 +373,12 @@ impl Device for PacketDevice {
         let Filter { too_long, tagged, .. } = self.filter;
         self.kernel_drops.set(self.kernel_drops.get() + take_kernel_drops(&self.receiver));
         let kernel_drops = self.kernel_drops.get();
-        let foreign = self.foreign.as_ref().map_or(0, ForeignFrames::turned_away);
+        let foreign = self.foreign.as_ref().map_or(0, ForeignFrames::refused);
         DeviceCounters {
             receive_errors: too_long,
             tagged,
             foreign,
-            evacuated: self.received.evacuated(),
+            copied_out: self.received.copied_out(),
             kernel_drops,
             ..self.counters
         }

@@ -34,12 +34,12 @@ impl Outgoing {
     }
 
     /// Returns space for the next frame, or `None` if the queue is full.
-    pub(super) fn room(&mut self) -> Option<&mut [u8]> {
+    pub(super) fn slot(&mut self) -> Option<&mut [u8]> {
         let index = (self.first + self.count) % SEND_FRAMES_MAX;
         (self.count < SEND_FRAMES_MAX).then(|| &mut self.buffers[index][..])
     }
 
-    /// Enqueues the frame in the space that `room` returned.
+    /// Enqueues the frame in the space that `slot` returned.
     pub(super) fn push(&mut self, length: usize) {
         self.lengths[(self.first + self.count) % SEND_FRAMES_MAX] = length;
         self.count += 1;

@@ -81,7 +81,7 @@ impl Received {
         settings: &Settings,
     ) -> io::Result<Self> {
         let (credits, frame_bytes_max) = (&settings.credits, usize::from(settings.frame_bytes_max));
-        let ask_for = |buffer_bytes| {
+        let set_buffer = |buffer_bytes| {
             let granted_bytes = set_receive_buffer(receiver, buffer_bytes)?;
             truesize::check(granted_bytes, credits, frame_bytes_max)
         };
@@ -90,11 +90,11 @@ impl Received {
                 Self::Ring(ReceiveRing::attach(receiver, truesize::frames_max(credits), frame_bytes_max)?)
             }
             Reception::Batches { buffer_bytes } => {
-                ask_for(buffer_bytes)?;
+                set_buffer(buffer_bytes)?;
                 Self::Batches(Box::default())
             }
             Reception::Portable { buffer_bytes } => {
-                ask_for(buffer_bytes)?;
+                set_buffer(buffer_bytes)?;
                 Self::Portable(Box::new(Portable::attach(receiver, interface, settings.ether_type)?))
             }
         })
@@ -146,9 +146,9 @@ impl Received {
     }
 
     /// Returns the number of frames moved out of the ring.
-    pub(super) fn evacuated(&self) -> u64 {
+    pub(super) fn copied_out(&self) -> u64 {
         match self {
-            Self::Ring(ring) => ring.evacuated(),
+            Self::Ring(ring) => ring.copied_out(),
             Self::Batches(_) | Self::Portable(_) => 0,
         }
     }

@@ -60,7 +60,7 @@ pub(super) struct ReceiveRing {
     /// Leases in the order of their frames. Entries of released leases are skipped.
     order: VecDeque<(u64, u32)>,
     spare: Vec<Vec<u8>>,
-    evacuated: u64,
+    copied_out: u64,
 }
 
 /// Pages shared with the kernel, unmapped on drop.
@@ -132,7 +132,7 @@ impl ReceiveRing {
             free,
             order,
             spare,
-            evacuated: 0,
+            copied_out: 0,
         })
     }
 
@@ -203,8 +203,8 @@ impl ReceiveRing {
     }
 
     /// Returns the number of frames moved to the heap.
-    pub(super) const fn evacuated(&self) -> u64 {
-        self.evacuated
+    pub(super) const fn copied_out(&self) -> u64 {
+        self.copied_out
     }
 
     /// Moves out the frames that are `frames` or more behind the next one.
@@ -230,7 +230,7 @@ impl ReceiveRing {
         bytes.clear();
         bytes.extend_from_slice(self.bytes(DeviceLease(slot)));
         self.leased[slot as usize] = LeasedFrame::Heap(bytes);
-        self.evacuated += 1;
+        self.copied_out += 1;
         self.hand_back(number);
     }
 

@@ -166,7 +166,7 @@ impl End {
             run_frames_max: RUN_FRAMES_MAX,
             is_refused: false,
             has_neighbour: true,
-            refusals: Refusals::Honoured,
+            refusals: Refusals::Accepted,
             has_received: false,
             retry_at: Instant::NEVER,
             counters: DeviceCounters::default(),
@@ -178,7 +178,7 @@ impl End {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusals {
     /// A refused datagram means that the neighbour is absent.
-    Honoured,
+    Accepted,
     /// Refusals are ignored, because other senders can forge them.
     Ignored,
 }
@@ -220,7 +220,7 @@ impl UdpDevice {
     /// Returns whether the neighbour is present. A refusal before the first received frame only means that the neighbour has not started yet.
     fn is_answered(&mut self) -> bool {
         self.is_refused |= std::mem::take(&mut self.received.is_refused);
-        self.is_refused &= self.refusals == Refusals::Honoured;
+        self.is_refused &= self.refusals == Refusals::Accepted;
         if self.is_refused {
             let had_received = std::mem::replace(&mut self.has_received, false);
             self.has_neighbour = self.has_neighbour && !had_received;
@@ -301,7 +301,7 @@ impl Device for UdpDevice {
             self.counters.full += 1;
             return None;
         }
-        self.outgoing.room()
+        self.outgoing.slot()
     }
 
     fn commit(&mut self, length: usize, _doorbell: bool) {
@@ -345,16 +345,16 @@ impl Device for UdpDevice {
     }
 
     fn counters(&self) -> DeviceCounters {
-        let Received { evacuated, too_long, .. } = self.received;
+        let Received { copied_out, too_long, .. } = self.received;
         let foreign = match &self.beside {
             Companion::Carrier(_) => 0,
-            Companion::ForeignDatagrams(foreign) => foreign.turned_away(),
+            Companion::ForeignDatagrams(foreign) => foreign.refused(),
         };
         DeviceCounters {
             foreign,
             kernel_drops: drops(&self.socket),
             receive_errors: too_long,
-            evacuated,
+            copied_out,
             ..self.counters
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::wires::FRAME_BYTES_MAX;
 
 /// Space for frames that have not been sent, in bytes.
-const ROOM_BYTES: usize = 256 << 10;
+const BUFFER_BYTES: usize = 256 << 10;
 /// Limits of what the kernel cuts at once: payload of one large datagram in bytes, and number of pieces.
 const RUN_BYTES_MAX: usize = 65_000;
 const RUN_FRAMES_MAX: usize = 64;
@@ -38,7 +38,7 @@ pub(super) struct Outgoing {
 impl Default for Outgoing {
     fn default() -> Self {
         // The kernel zeroes each page on first use.
-        Self { buffer: vec![0; ROOM_BYTES].into(), lengths: VecDeque::new(), begin: 0, end: 0 }
+        Self { buffer: vec![0; BUFFER_BYTES].into(), lengths: VecDeque::new(), begin: 0, end: 0 }
     }
 }
 
@@ -55,15 +55,15 @@ impl Outgoing {
 
     /// Returns whether there is no space for another frame at the end of the buffer.
     pub(super) const fn is_full(&self) -> bool {
-        self.end + FRAME_BYTES_MAX > ROOM_BYTES
+        self.end + FRAME_BYTES_MAX > BUFFER_BYTES
     }
 
     /// Returns space for the next frame, or `None` if the buffer is full.
-    pub(super) fn room(&mut self) -> Option<&mut [u8]> {
+    pub(super) fn slot(&mut self) -> Option<&mut [u8]> {
         self.buffer.get_mut(self.end..self.end + FRAME_BYTES_MAX)
     }
 
-    /// Enqueues the frame in the space that `room` returned.
+    /// Enqueues the frame in the space that `slot` returned.
     pub(super) fn push(&mut self, length: usize) {
         self.lengths.push_back(length);
         self.end += length;
@@ -142,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn room_comes_back_when_the_oldest_frames_are_gone() {
+    fn space_is_free_again_when_the_oldest_frames_are_sent() {
         let mut outgoing = outgoing(&[]);
         let mut pushed = 0_usize;
         while !outgoing.is_full() {
-            outgoing.room().unwrap()[..9000].fill(pushed as u8);
+            outgoing.slot().unwrap()[..9000].fill(pushed as u8);
             outgoing.push(9000);
             pushed += 1;
         }

@@ -50,7 +50,7 @@ pub(super) struct Received {
     /// Number of buffers to offer next: one while little traffic arrives, because each buffer costs time even if it stays empty.
     offer: usize,
     /// Number of frames moved to the heap.
-    pub(super) evacuated: u64,
+    pub(super) copied_out: u64,
     /// Number of frames longer than the link's maximum.
     pub(super) too_long: u64,
     /// Set if a sent datagram was refused: the neighbour's socket is closed.
@@ -177,7 +177,7 @@ impl Received {
             if matches!(self.leased[slot], LeasedFrame::In { buffer, .. } if buffer == emptiest) {
                 let bytes = self.bytes(DeviceLease(slot as u32)).to_vec();
                 self.leased[slot] = LeasedFrame::Heap(bytes);
-                self.evacuated += 1;
+                self.copied_out += 1;
                 self.leave(emptiest);
             }
         }
@@ -224,7 +224,7 @@ mod tests {
                 take(&mut received, &remote).expect("a frame")
             })
             .collect();
-        assert!(received.evacuated > 0 && received.buffers.len() <= BUFFERS_MAX);
+        assert!(received.copied_out > 0 && received.buffers.len() <= BUFFERS_MAX);
         for (frame, lease) in kept.into_iter().enumerate() {
             assert_eq!(received.bytes(lease), [frame as u8; FRAME_BYTES]);
             received.release(lease);

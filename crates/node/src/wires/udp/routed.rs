@@ -41,7 +41,7 @@ impl ForeignDatagrams {
     }
 
     /// Returns the number of foreign datagrams so far.
-    pub(super) fn turned_away(&self) -> u64 {
+    pub(super) fn refused(&self) -> u64 {
         let mut nothing = [0; 1];
         while recv(&self.socket, &mut nothing, RecvFlags::DONTWAIT).is_ok() {
             self.seen.fetch_add(1, Ordering::Relaxed);
@@ -97,10 +97,10 @@ mod tests {
     use super::*;
 
     fn receive(socket: &OwnedFd) -> Option<Vec<u8>> {
-        let mut room = vec![0; 100];
-        let (length, _) = recv(socket, &mut room[..], RecvFlags::DONTWAIT).ok()?;
-        room.truncate(length);
-        Some(room)
+        let mut datagram = vec![0; 100];
+        let (length, _) = recv(socket, &mut datagram[..], RecvFlags::DONTWAIT).ok()?;
+        datagram.truncate(length);
+        Some(datagram)
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         use crate::wires::udp::{Route, Settings, create_routed};
         use rackloom_protocol::{CreditConfig, Instant};
         let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 480 };
-        for is_believed in [true, false] {
+        for accepts_refusals in [true, false] {
             let neighbour = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let free = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             let address = |socket: &UdpSocket| {
@@ -119,7 +119,7 @@ mod tests {
             drop(free);
             let device = create_routed(&route).unwrap();
             let device = device.open(&Settings { frame_bytes_max: 1514, credits }).unwrap();
-            let mut device = if is_believed { device } else { device.ignoring_refusals() };
+            let mut device = if accepts_refusals { device } else { device.ignoring_refusals() };
             neighbour.send_to(&[1; 60], route.mine).unwrap();
             let lease = device.receive().unwrap();
             device.release(lease);
@@ -132,7 +132,7 @@ mod tests {
                 device.flush(Instant::ZERO);
                 let _ = device.receive();
             }
-            assert_eq!(device.carrier(), !is_believed);
+            assert_eq!(device.carrier(), !accepts_refusals);
         }
     }
 
@@ -150,16 +150,16 @@ mod tests {
         let (socket, counter) = routed(mine, address(&neighbour)).unwrap();
         assert!(routed(mine, address(&neighbour)).is_err(), "and is ours alone from then on");
         let foreign = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        assert_eq!(counter.turned_away(), 0);
+        assert_eq!(counter.refused(), 0);
         for _ in 0..1000 {
             foreign.send_to(&[1; 90], mine).unwrap();
         }
         neighbour.send_to(b"it is me", mine).unwrap();
         assert_eq!(receive(&socket).as_deref(), Some(&b"it is me"[..]));
         assert_eq!(receive(&socket), None);
-        assert_eq!(counter.turned_away(), 1000, "those without room included");
+        assert_eq!(counter.refused(), 1000, "those beyond the buffer included");
         foreign.send_to(&[1; 90], mine).unwrap();
-        assert_eq!(counter.turned_away(), 1001);
+        assert_eq!(counter.refused(), 1001);
         assert!(path_mtu(&socket).unwrap() > 1500);
     }
 }

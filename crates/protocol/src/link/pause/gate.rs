@@ -2,7 +2,7 @@
 //!
 //! A pause takes effect after the response delay, lasts as long as the neighbour requested, and ends early with a
 //! resume. If pauses never end while data waits, a watchdog ignores them. Frames that leave then may be dropped by
-//! the neighbour, which the transport repairs, and a circle of paused links ends.
+//! the neighbour, which the transport repairs, and a cycle of paused links ends.
 //!
 //! A gate holds no frames. The caller states if any wait.
 
@@ -73,7 +73,7 @@ impl Gate {
                 self.watch(now, config);
                 return None;
             }
-            PauseState::Defiant if now >= self.watched_at => PauseStimulus::Restored,
+            PauseState::Overridden if now >= self.watched_at => PauseStimulus::Restored,
             _ => return None,
         };
         self.begin_session(now, stimulus, config)
@@ -98,7 +98,7 @@ impl Gate {
                 self.paused_at = now;
                 self.watch(now, config);
             }
-            PauseState::Defiant => self.watch(now, config),
+            PauseState::Overridden => self.watch(now, config),
         }
         assert!(from != PauseState::Paused || self.paused_at <= now, "a pause ends before it began");
         let paused_ns = if from == PauseState::Paused { now.since(self.paused_at) } else { 0 };
@@ -114,7 +114,7 @@ impl Gate {
             PauseState::Open => Instant::NEVER,
             PauseState::Yielding => self.responds_at.min(self.expires_at),
             PauseState::Paused => self.expires_at.min(self.watched_at),
-            PauseState::Defiant => self.watched_at,
+            PauseState::Overridden => self.watched_at,
         }
     }
 }

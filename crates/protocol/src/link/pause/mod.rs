@@ -1,14 +1,14 @@
 //! Priority flow control (PFC-like): a receiver whose buffer fills requests its neighbour to pause, per channel.
 //!
-//! Pauses replace the credits of a link: the sender sends until it receives a pause. `room` is the receiving end of a
+//! Pauses replace the credits of a link: the sender sends until it receives a pause. `occupancy` is the receiving end of a
 //! channel, `gate` the sending end, `state` the table of the sending end's states. Only data is paused. Control
 //! frames and transport acknowledgements always leave, so a pause and its end always arrive.
 //!
 //! Pauses guarantee less than credits: frames in flight when a pause leaves need headroom, a lost pause is repeated
-//! only later, and paused links can wait for each other in a circle. A watchdog ends such a circle, with losses.
+//! only later, and paused links can wait for each other in a cycle. A watchdog ends such a cycle, with losses.
 
 mod gate;
-mod room;
+mod occupancy;
 pub mod state;
 
 use crate::config::PauseConfig;
@@ -17,7 +17,7 @@ use crate::link::counters::PauseCounters;
 use crate::per_channel::PerChannel;
 use crate::time::Instant;
 use gate::{Gate, Shift};
-use room::Room;
+use occupancy::Occupancy;
 use state::{PauseState, PauseStimulus};
 
 /// Both ends, sending and receiving, of the channels of one link.
@@ -25,7 +25,7 @@ use state::{PauseState, PauseStimulus};
 pub struct Pauses {
     /// Pause settings of the port.
     pub config: PauseConfig,
-    rooms: PerChannel<Room>,
+    occupancies: PerChannel<Occupancy>,
     gates: PerChannel<Gate>,
 }
 
@@ -44,7 +44,7 @@ impl Pauses {
     pub fn new(config: PauseConfig, channel_count: usize) -> Self {
         Self {
             config,
-            rooms: PerChannel::new(channel_count, |_| Room::EMPTY),
+            occupancies: PerChannel::new(channel_count, |_| Occupancy::EMPTY),
             gates: PerChannel::new(channel_count, |_| Gate::OPEN),
         }
     }
@@ -54,55 +54,55 @@ impl Pauses {
     // W-72
     /// Returns true if a frame of `bytes` has room on a channel whose neighbour is paused above `xoff_bytes`.
     #[must_use]
-    pub fn has_room(&self, channel: Channel, bytes: usize, xoff_bytes: u64) -> bool {
-        self.rooms.of(channel).beyond_with(bytes, xoff_bytes) <= self.config.headroom_bytes.into()
+    pub fn has_space(&self, channel: Channel, bytes: usize, xoff_bytes: u64) -> bool {
+        self.occupancies.of(channel).beyond_with(bytes, xoff_bytes) <= self.config.headroom_bytes.into()
     }
 
     /// Number of bytes of a channel that are held below xoff.
     #[must_use]
     pub fn below_bytes(&self, channel: Channel) -> u64 {
-        self.rooms.of(channel).below_bytes()
+        self.occupancies.of(channel).below_bytes()
     }
 
     /// Records that a frame is held.
     pub fn hold(&mut self, channel: Channel, bytes: usize, xoff_bytes: u64, counters: &mut PauseCounters) {
-        let room = self.rooms.of_mut(channel);
-        room.hold(bytes, xoff_bytes);
-        counters.held_bytes_max = counters.held_bytes_max.max(room.held_bytes());
+        let occupancy = self.occupancies.of_mut(channel);
+        occupancy.hold(bytes, xoff_bytes);
+        counters.held_bytes_max = counters.held_bytes_max.max(occupancy.held_bytes());
     }
 
     /// Records that a held frame has left.
-    pub fn unhold(&mut self, channel: Channel, bytes: usize, xon_bytes: u64) {
-        let room = self.rooms.of_mut(channel);
-        room.unhold(bytes);
-        room.resume_below(xon_bytes);
+    pub fn end_hold(&mut self, channel: Channel, bytes: usize, xon_bytes: u64) {
+        let occupancy = self.occupancies.of_mut(channel);
+        occupancy.end_hold(bytes);
+        occupancy.resume_below(xon_bytes);
     }
 
     /// Resumes the channels that hold at most `xon_bytes`, after room has grown. Returns true if any pause or resume
     /// is due.
     pub fn resume_below(&mut self, xon_bytes: u64) -> bool {
-        self.rooms.iter_mut().for_each(|room| room.resume_below(xon_bytes));
-        self.rooms.any(|_, room| room.is_due(Instant::ZERO))
+        self.occupancies.iter_mut().for_each(|occupancy| occupancy.resume_below(xon_bytes));
+        self.occupancies.any(|_, occupancy| occupancy.is_due(Instant::ZERO))
     }
 
     /// Returns true if the neighbour is requested to pause a channel.
     #[must_use]
     pub fn is_pausing(&self, channel: Channel) -> bool {
-        self.rooms.of(channel).is_pausing()
+        self.occupancies.of(channel).is_pausing()
     }
 
     /// Returns true if a pause or resume must be sent.
     #[must_use]
     pub fn is_due(&self, now: Instant) -> bool {
-        self.rooms.any(|_, room| room.is_due(now))
+        self.occupancies.any(|_, occupancy| occupancy.is_due(now))
     }
 
     // W-71
     /// Returns the next pause message to send: the channel and the quanta; 0 is a resume.
     pub fn next_message(&mut self, now: Instant, counters: &mut PauseCounters) -> Option<(Channel, u16)> {
-        let channel = self.rooms.position(|_, room| room.is_due(now))?;
+        let channel = self.occupancies.position(|_, occupancy| occupancy.is_due(now))?;
         let pause_ns = self.config.pause_ns(self.config.quanta);
-        if self.rooms.of_mut(channel).next_message(now, pause_ns) {
+        if self.occupancies.of_mut(channel).next_message(now, pause_ns) {
             counters.tx_pause += 1;
             Some((channel, self.config.quanta))
         } else {
@@ -149,7 +149,7 @@ impl Pauses {
 
     /// Ends all pauses, because the link no longer carries data.
     pub fn stop(&mut self, now: Instant, counters: &mut PauseCounters) {
-        self.rooms.iter_mut().for_each(Room::forget);
+        self.occupancies.iter_mut().for_each(Occupancy::forget);
         for gate in self.gates.iter_mut() {
             let shift = gate.begin_session(now, PauseStimulus::LinkLost, &self.config);
             counters.paused_ns += shift.map_or(0, |shift| shift.paused_ns);
@@ -159,14 +159,14 @@ impl Pauses {
     /// Returns the time at which the pauses must be polled next.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        self.rooms.least(Room::deadline).min(self.gates.least(Gate::deadline))
+        self.occupancies.least(Occupancy::deadline).min(self.gates.least(Gate::deadline))
     }
 }
 
 fn note(channel: Channel, shift: Option<Shift>, counters: &mut PauseCounters) -> Option<GateChange> {
     let Shift { to, paused_ns } = shift?;
     counters.paused_ns += paused_ns;
-    if to == PauseState::Defiant {
+    if to == PauseState::Overridden {
         counters.watchdog += 1;
     }
     Some(GateChange { channel, state: to })

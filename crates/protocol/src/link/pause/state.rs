@@ -14,7 +14,7 @@ pub enum PauseState {
     /// No data leaves.
     Paused,
     /// Paused for longer than the watchdog allows. Data leaves, and pauses are ignored.
-    Defiant,
+    Overridden,
 }
 
 /// Event that may change the state.
@@ -38,7 +38,7 @@ pub enum PauseStimulus {
 
 impl PauseState {
     /// All states, in table order.
-    pub const ALL: [Self; 4] = [Self::Open, Self::Yielding, Self::Paused, Self::Defiant];
+    pub const ALL: [Self; 4] = [Self::Open, Self::Yielding, Self::Paused, Self::Overridden];
 
     /// Returns true if data may leave.
     #[must_use]
@@ -53,7 +53,7 @@ impl PauseState {
             Self::Open => "open",
             Self::Yielding => "yielding",
             Self::Paused => "paused",
-            Self::Defiant => "defiant",
+            Self::Overridden => "overridden",
         }
     }
 }
@@ -74,14 +74,14 @@ impl PauseStimulus {
 /// Returns the state that follows `state` after `stimulus`.
 #[must_use]
 pub const fn next(state: PauseState, stimulus: PauseStimulus) -> PauseState {
-    use PauseState::{Defiant, Open, Paused, Yielding};
+    use PauseState::{Open, Overridden, Paused, Yielding};
     match (state, stimulus) {
         (_, PauseStimulus::LinkLost | PauseStimulus::Resume)
         | (Yielding | Paused, PauseStimulus::Expired)
-        | (Defiant, PauseStimulus::Restored) => Open,
+        | (Overridden, PauseStimulus::Restored) => Open,
         (Open, PauseStimulus::Pause) => Yielding,
         (Yielding, PauseStimulus::Responded) => Paused,
-        (Paused, PauseStimulus::Stuck) => Defiant,
+        (Paused, PauseStimulus::Stuck) => Overridden,
         (state, _) => state,
     }
 }
@@ -89,7 +89,7 @@ pub const fn next(state: PauseState, stimulus: PauseStimulus) -> PauseState {
 /// Returns the whole table as text: one row per state, one column per stimulus, `.` where nothing changes.
 #[must_use]
 pub fn matrix() -> String {
-    super::super::matrix::matrix((&PauseState::ALL, PauseState::name), &PauseStimulus::ALL, next, (10, 11))
+    super::super::matrix::matrix((&PauseState::ALL, PauseState::name), &PauseStimulus::ALL, next, (11, 11))
 }
 
 #[cfg(test)]

@@ -33,9 +33,9 @@ fn a_receiver_pauses_above_xoff_repeats_the_pause_before_it_expires_and_resumes_
     assert_eq!(pauses.deadline(), Instant(507));
     assert!(!pauses.is_due(Instant(506)) && pauses.is_due(Instant(507)));
     assert_eq!(pauses.next_message(Instant(507), &mut counters), Some((FIRST, 100)));
-    pauses.unhold(FIRST, 600, 400);
+    pauses.end_hold(FIRST, 600, 400);
     assert!(!pauses.is_due(Instant(508)), "401 bytes are above xon");
-    pauses.unhold(FIRST, 1, 400);
+    pauses.end_hold(FIRST, 1, 400);
     assert_eq!(pauses.next_message(Instant(508), &mut counters), Some((FIRST, 0)));
     assert_eq!(pauses.deadline(), Instant::NEVER);
     assert_eq!((counters.tx_pause, counters.tx_resume, counters.held_bytes_max), (2, 1, 1_001));
@@ -46,8 +46,8 @@ fn a_receiver_pauses_above_xoff_repeats_the_pause_before_it_expires_and_resumes_
 fn headroom_holds_what_arrives_after_the_pause_and_not_a_byte_more() {
     let (mut pauses, mut counters) = fresh(CONFIG);
     pauses.hold(FIRST, 1_400, 1_000, &mut counters);
-    assert!(pauses.has_room(FIRST, 100, 1_000) && !pauses.has_room(FIRST, 101, 1_000));
-    assert!(pauses.has_room(SECOND, 1_500, 1_000), "each channel has room of its own");
+    assert!(pauses.has_space(FIRST, 100, 1_000) && !pauses.has_space(FIRST, 101, 1_000));
+    assert!(pauses.has_space(SECOND, 1_500, 1_000), "each channel has room of its own");
 }
 
 // W-70
@@ -91,9 +91,9 @@ fn the_watchdog_overrides_a_pause_only_while_data_waits_and_only_for_a_limited_t
     assert_eq!(state_at(&mut pauses, 30, true, &mut counters), PauseState::Paused);
     assert_eq!(state_at(&mut pauses, 5_030, false, &mut counters), PauseState::Paused);
     assert_eq!(state_at(&mut pauses, 10_029, true, &mut counters), PauseState::Paused);
-    assert_eq!(state_at(&mut pauses, 10_030, true, &mut counters), PauseState::Defiant);
+    assert_eq!(state_at(&mut pauses, 10_030, true, &mut counters), PauseState::Overridden);
     pauses.receive(Instant(10_031), FIRST, u16::MAX, &mut counters);
-    assert_eq!(pauses.state(FIRST), PauseState::Defiant);
+    assert_eq!(pauses.state(FIRST), PauseState::Overridden);
     assert_eq!(state_at(&mut pauses, 15_030, true, &mut counters), PauseState::Open);
     assert_eq!((counters.watchdog, counters.paused_ns), (1, 10_000));
     // Without a watchdog a pause is never overridden.

@@ -31,7 +31,7 @@ struct StoredFrame {
 
 /// A kept frame that is to be replayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recalled {
+pub struct KeptFrame {
     /// Length of the frame, in bytes.
     pub length: usize,
     /// Number of frames that the device has kept after this one, or `None` if the frame was copied out.
@@ -96,15 +96,15 @@ impl ReplayBuffer {
     }
 
     /// Copies a kept frame to `out`, unless the device keeps its bytes.
-    pub fn recall(&self, index: usize, out: &mut [u8]) -> Option<Recalled> {
+    pub fn read_kept(&self, index: usize, out: &mut [u8]) -> Option<KeptFrame> {
         let stored = *self.frames.get(index)?;
         if stored.is_elsewhere {
-            return Some(Recalled { length: stored.length(), behind: Some(self.frames.len() - 1 - index) });
+            return Some(KeptFrame { length: stored.length(), behind: Some(self.frames.len() - 1 - index) });
         }
         let (head, tail) = out.get_mut(..stored.length())?.split_at_mut(self.until_the_end(stored));
         head.copy_from_slice(&self.bytes[stored.start as usize..][..head.len()]);
         tail.copy_from_slice(&self.bytes[..tail.len()]);
-        Some(Recalled { length: stored.length(), behind: None })
+        Some(KeptFrame { length: stored.length(), behind: None })
     }
 
     fn until_the_end(&self, stored: StoredFrame) -> usize {
@@ -150,9 +150,9 @@ mod tests {
             assert_eq!(buffer.used(), kept.iter().map(Vec::len).sum::<usize>());
             for (index, frame) in kept.iter().enumerate() {
                 let mut out = [0; 64];
-                let recalled = buffer.recall(index, &mut out).expect("it is kept");
-                assert_eq!(recalled, Recalled { length: frame.len(), behind: None });
-                assert_eq!(&out[..recalled.length], &frame[..], "round {round}, frame {index}");
+                let kept_frame = buffer.read_kept(index, &mut out).expect("it is kept");
+                assert_eq!(kept_frame, KeptFrame { length: frame.len(), behind: None });
+                assert_eq!(&out[..kept_frame.length], &frame[..], "round {round}, frame {index}");
             }
         }
         assert_eq!(buffer.clear(), 2);
@@ -166,14 +166,15 @@ mod tests {
             buffer.reserve(length);
             buffer.leave_last();
         }
-        let behind =
-            |buffer: &ReplayBuffer, index| buffer.recall(index, &mut []).map(|recalled| recalled.behind);
+        let behind = |buffer: &ReplayBuffer, index| {
+            buffer.read_kept(index, &mut []).map(|kept_frame| kept_frame.behind)
+        };
         assert_eq!(
             [0, 1, 2].map(|index| behind(&buffer, index)),
             [Some(Some(2)), Some(Some(1)), Some(Some(0))]
         );
         buffer.forget(1);
-        assert_eq!(buffer.recall(0, &mut []), Some(Recalled { length: 30, behind: Some(1) }));
+        assert_eq!(buffer.read_kept(0, &mut []), Some(KeptFrame { length: 30, behind: Some(1) }));
         assert_eq!((behind(&buffer, 2), buffer.used()), (None, 40));
     }
 }

@@ -4,7 +4,7 @@
 //! acknowledged them. [`timer`] determines when the sender stops waiting. [`state`] is the table of the sender's
 //! states, [`receiver_state`] that of the receiver's. Data and transport acknowledgements are protected alike. Neither waits
 //! for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always have room, so
-//! retry adds no wait that could close a circle. Control frames repeat themselves and are not numbered.
+//! retry adds no wait that could close a cycle. Control frames repeat themselves and are not numbered.
 //!
 //! Retry contains no routes, streams or credits. The transport retransmits what it gives up.
 

@@ -192,7 +192,7 @@ mod tests {
         }
         assert!(receiver.take_refusal());
         assert_eq!(judge(&mut receiver, 6), Arrival::OutOfSequence);
-        assert!(!receiver.take_refusal(), "said once");
+        assert!(!receiver.take_refusal(), "reported once");
         assert_eq!(judge(&mut receiver, 2), Arrival::InOrder);
         assert_eq!(judge(&mut receiver, 4), Arrival::OutOfSequence);
         assert!(receiver.take_refusal(), "another gap");

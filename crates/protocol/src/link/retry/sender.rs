@@ -7,7 +7,7 @@
 //!
 //! The sender does not judge why frames are lost. An acknowledgement resets the count of replays.
 
-use super::buffer::{Recalled, ReplayBuffer};
+use super::buffer::{KeptFrame, ReplayBuffer};
 use super::state::{RetryState, RetryStimulus, next};
 use super::timer::ReplayTimer;
 use crate::config::{FlushPolicy, RetryConfig};
@@ -138,7 +138,7 @@ impl Sender {
     }
 
     /// Makes the next attempt to agree on numbers due now, because the neighbour has announced its own.
-    pub fn hurry(&mut self, now: Instant) {
+    pub fn replay_now(&mut self, now: Instant) {
         if self.init_due.is_some() {
             self.init_due = Some(now);
         }
@@ -181,7 +181,7 @@ impl Sender {
 
     /// Returns true if a frame may leave. A frame whose length is not known yet may exceed the window.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_space(&self) -> bool {
         self.admits(self.waiting_bytes.max(1))
     }
 
@@ -297,16 +297,16 @@ impl Sender {
         now: Instant,
         out: &mut [u8],
         counters: &mut RetryCounters,
-    ) -> Option<Recalled> {
+    ) -> Option<KeptFrame> {
         if self.state != RetryState::Replay {
             return None;
         }
-        let recalled = self.kept.recall(self.cursor, out)?;
+        let kept_frame = self.kept.read_kept(self.cursor, out)?;
         self.cursor += 1;
         counters.tx_replay += 1;
         self.end_replay_if_over(now);
         self.check();
-        Some(recalled)
+        Some(kept_frame)
     }
 
     fn end_replay_if_over(&mut self, now: Instant) {

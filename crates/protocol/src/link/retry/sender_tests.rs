@@ -48,9 +48,9 @@ fn the_window_closes_by_frames_and_by_bytes_and_an_acknowledgement_opens_it() {
     assert_eq!(sender.outstanding_frames(), 6);
     assert!(sender.admits(1_400) && !sender.admits(1_401), "2000 bytes, of which 600 are taken");
     sender.note_wait(1_401);
-    assert!(!sender.has_room(), "a waiting frame needs more room than there is");
+    assert!(!sender.has_space(), "a waiting frame needs more room than there is");
     sender.receive_ack(NOW, 5);
-    assert!(sender.has_room());
+    assert!(sender.has_space());
 }
 
 // W-28
@@ -133,7 +133,7 @@ fn a_flushed_link_blocks_discards_or_does_what_it_can() {
         let (mut sender, mut counters) = advancing(RetryConfig { flush, ..CONFIG });
         send(&mut sender, &mut counters, 2);
         exhaust(&mut sender, &mut counters);
-        assert_eq!(sender.has_room(), expected.is_some());
+        assert_eq!(sender.has_space(), expected.is_some());
         if let Some(passage) = expected {
             assert_eq!(sender.number(100, &mut counters), (2, passage));
         }

@@ -16,7 +16,7 @@ const MEASURED_FACTOR: u64 = 4;
 /// Factor of the longest recent measurement that the wait has (own choice).
 const MARGIN: u64 = 2;
 /// Half-life of the longest measurement, in nanoseconds (own choice).
-const FADE_NS: u64 = 1_000_000_000;
+const DECAY_NS: u64 = 1_000_000_000;
 
 /// Replay timer of one sender. Times are in nanoseconds.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl ReplayTimer {
     pub fn note_acknowledged(&mut self, now: Instant, number: u32) {
         let Some((_, sent_at)) = self.timed.filter(|(timed, _)| !is_ahead(*timed, number)) else { return };
         self.timed = None;
-        let took_ns = now.since(sent_at).max(self.longest.map_or(0, |longest| longest.faded_ns(now)));
+        let took_ns = now.since(sent_at).max(self.longest.map_or(0, |longest| longest.decayed_ns(now)));
         self.longest = Some(Measured { took_ns, at: now });
     }
 
@@ -75,9 +75,9 @@ impl ReplayTimer {
 
 impl Measured {
     /// Returns the measurement after its decay since it was taken.
-    fn faded_ns(&self, now: Instant) -> u64 {
-        let passed_ns = now.since(self.at).min(FADE_NS);
-        let lost = u128::from(self.took_ns) * u128::from(passed_ns) / (2 * u128::from(FADE_NS));
+    fn decayed_ns(&self, now: Instant) -> u64 {
+        let passed_ns = now.since(self.at).min(DECAY_NS);
+        let lost = u128::from(self.took_ns) * u128::from(passed_ns) / (2 * u128::from(DECAY_NS));
         self.took_ns - lost as u64
     }
 }
@@ -98,13 +98,13 @@ mod tests {
         let mut timer = timer(1);
         timer.note_sent(NOW, 1);
         timer.note_acknowledged(NOW + 50_000, 1);
-        assert_eq!([0, 1, 255].map(|vain| timer.wait_ns(vain)), [1_000; 3]);
+        assert_eq!([0, 1, 255].map(|failures| timer.wait_ns(failures)), [1_000; 3]);
     }
 
     #[test]
     fn the_wait_is_long_until_something_is_measured_and_doubles_up_to_its_bound() {
         let timer = timer(64);
-        let waits = [0, 1, 2, 3, 4, 63, 64, 255].map(|vain| timer.wait_ns(vain));
+        let waits = [0, 1, 2, 3, 4, 63, 64, 255].map(|failures| timer.wait_ns(failures));
         assert_eq!(waits, [4_000, 8_000, 16_000, 32_000, 64_000, 64_000, 64_000, 64_000]);
     }
 
@@ -121,7 +121,7 @@ mod tests {
         timer.note_acknowledged(NOW + 4_010, 9);
         assert_eq!(timer.wait_ns(0), 3_000, "a short one does not replace a long one");
         for (seconds, expected_ns) in [(10, 1_500), (20, 1_000)] {
-            let late = NOW + seconds * FADE_NS;
+            let late = NOW + seconds * DECAY_NS;
             timer.note_sent(late, 10);
             timer.note_acknowledged(late + 10, 10);
             assert_eq!(
@@ -137,7 +137,7 @@ mod tests {
         let mut timer = timer(64);
         timer.note_sent(NOW, 1);
         timer.note_acknowledged(NOW + 1_000_000, 1);
-        assert_eq!([0, 1].map(|vain| timer.wait_ns(vain)), [4_000, 8_000]);
+        assert_eq!([0, 1].map(|failures| timer.wait_ns(failures)), [4_000, 8_000]);
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn make_destination(options: &ArrayOptions, is_written: &[bool]) -> Result<(
     let unreadable = |error| {
         Failure::bad_input(format!("cannot list the directory of results: {error}")).at_path(directory)
     };
-    let mut strangers = Vec::new();
+    let mut surplus = Vec::new();
     for entry in fs::read_dir(directory).map_err(unreadable)? {
         let name = entry.map_err(unreadable)?.file_name();
         let Some(name) = name.to_str() else { continue };
@@ -42,10 +42,10 @@ pub fn make_destination(options: &ArrayOptions, is_written: &[bool]) -> Result<(
         } else if let Some(rank) = rank_of(name)
             && !is_written.get(rank).is_some_and(|is_written| *is_written)
         {
-            strangers.push((rank, name.to_owned()));
+            surplus.push((rank, name.to_owned()));
         }
     }
-    refuse_strangers(directory, strangers)?;
+    refuse_surplus(directory, surplus)?;
     let ranks = is_written.iter().enumerate().filter(|(_, is_written)| **is_written);
     ranks.map(|(rank, _)| directory.join(file_name(rank))).try_for_each(|path| must_take_a_file(&path))?;
     must_be_writable(directory)
@@ -88,14 +88,14 @@ fn sweep(path: &Path, process: u32) {
     }
 }
 
-fn refuse_strangers(directory: &Path, mut strangers: Vec<(usize, String)>) -> Result<(), Failure> {
-    if strangers.is_empty() {
+fn refuse_surplus(directory: &Path, mut surplus: Vec<(usize, String)>) -> Result<(), Failure> {
+    if surplus.is_empty() {
         return Ok(());
     }
-    strangers.sort_unstable();
-    let mut names: Vec<_> = strangers.iter().take(NAMED_MAX).map(|(_, name)| name.clone()).collect();
-    if strangers.len() > NAMED_MAX {
-        names.push(format!("{} more", strangers.len() - NAMED_MAX));
+    surplus.sort_unstable();
+    let mut names: Vec<_> = surplus.iter().take(NAMED_MAX).map(|(_, name)| name.clone()).collect();
+    if surplus.len() > NAMED_MAX {
+        names.push(format!("{} more", surplus.len() - NAMED_MAX));
     }
     let what =
         format!("{} would stay beside the results of this run, which does not write them", names.join(", "));

@@ -16,7 +16,7 @@ use rackloom_jobs::collective::Arrays;
 use super::destination::rank_of;
 
 /// Maximum number of surplus files that are reported one by one.
-const STRANGERS_NAMED_MAX: usize = 4;
+const SURPLUS_NAMED_MAX: usize = 4;
 
 /// Arrays of the ranks, all of one type and shape.
 #[derive(Debug)]
@@ -68,13 +68,13 @@ impl InputArrays {
         let any = headers.iter().flatten().find_map(|header| header.clone().ok());
         let headers = headers.into_iter().map(|header| header.or(any.clone().map(Ok)));
         let headers = agree(headers.map(|header| header.unwrap_or(Err(String::new()))).collect());
-        let strangers = strangers(directory, ranks);
+        let surplus_arrays = surplus_arrays(directory, ranks);
         let mut headers = match headers {
-            Ok(headers) if strangers.is_empty() => headers,
+            Ok(headers) if surplus_arrays.is_empty() => headers,
             headers => {
                 let mut problems = headers.err().unwrap_or_default();
                 problems.retain(|problem| !problem.what.is_empty());
-                problems.extend(strangers);
+                problems.extend(surplus_arrays);
                 return Err(problems);
             }
         };
@@ -92,14 +92,14 @@ impl InputArrays {
 /// Returns a problem for each array of a rank that the rack does not have. Without an error the array would
 /// be missing in the result. A user with eight arrays and a rack of four nodes has most likely named the
 /// wrong rack.
-fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
+fn surplus_arrays(directory: &Path, ranks: usize) -> Vec<Problem> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
         .filter_map(|entry| entry.file_name().to_str().and_then(rank_of))
         .filter(|rank| *rank >= ranks)
         .collect();
     found.sort_unstable();
-    let named = found.iter().take(STRANGERS_NAMED_MAX).map(|rank| Problem {
+    let named = found.iter().take(SURPLUS_NAMED_MAX).map(|rank| Problem {
         file: file_name(*rank),
         what: format!(
             "the rack has {ranks} ranks, 0 to {}; hint: remove the file, or name a rack of as many nodes as there \
@@ -107,7 +107,7 @@ fn strangers(directory: &Path, ranks: usize) -> Vec<Problem> {
             ranks.saturating_sub(1)
         ),
     });
-    let left = found.len().saturating_sub(STRANGERS_NAMED_MAX);
+    let left = found.len().saturating_sub(SURPLUS_NAMED_MAX);
     let rest = (left > 0).then(|| Problem {
         file: directory.display().to_string(),
         what: format!("{left} more arrays of ranks that the rack does not have"),

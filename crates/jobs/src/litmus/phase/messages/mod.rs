@@ -47,7 +47,7 @@ impl Phase for Messages {
             let is_nearest = self.peer == 0;
             let script = self.outgoing.get_or_insert_with(|| Script::new(poll.scene, is_nearest));
             while let Some(message) = script.messages.get(self.next) {
-                if !poll.issuer.has_room() {
+                if !poll.issuer.has_space() {
                     return false;
                 }
                 Self::send(poll, peer, self.next, (message.tag, message.bytes));

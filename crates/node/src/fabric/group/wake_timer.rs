@@ -15,7 +15,7 @@ use crate::fabric::engine::table::{Entry, Sink};
 
 /// Waker to be woken. `None` if there is none.
 #[derive(Debug, Default)]
-pub(super) struct Reminder {
+pub(super) struct WakeTimer {
     waker: Arc<Mutex<Option<Waker>>>,
 }
 
@@ -25,7 +25,7 @@ struct Ticking {
     at: Instant,
 }
 
-impl Reminder {
+impl WakeTimer {
     /// Wakes `waker` in about `after_ns`, or earlier if a reminder is set already.
     pub(super) fn set(&self, core: &mut Core, waker: &Waker, after_ns: u64) {
         let Ok(at) = core.member().map(|member| member.now() + after_ns) else { return };
@@ -38,7 +38,7 @@ impl Reminder {
     }
 }
 
-impl Drop for Reminder {
+impl Drop for WakeTimer {
     fn drop(&mut self) {
         replace(&self.waker, None);
     }

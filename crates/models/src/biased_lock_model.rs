@@ -5,8 +5,8 @@ use std::sync::Arc;
 use loom::cell::UnsafeCell;
 use loom::thread;
 
+use crate::biased_lock::BiasedLock;
 use crate::check;
-use crate::favoured::Favoured;
 
 /// A number that `loom` reports if two threads use it at one time.
 struct Counter(UnsafeCell<u32>);
@@ -21,27 +21,27 @@ impl Counter {
     }
 }
 
-/// A favourite that enters `visits` times and this many intruders that enter once are never inside together, and all of them come to an end.
+/// An owner that enters `visits` times and this many contenders that enter once are never inside together, and all of them come to an end.
 ///
 /// # Panics
 /// If they do not in some order of the threads.
-pub fn favourite_and_intruders_exclude_each_other(visits: usize, intruders: usize, preemptions: usize) {
+pub fn owner_and_contenders_exclude_each_other(visits: usize, contenders: usize, preemptions: usize) {
     check(preemptions, move || {
-        let lock = Arc::new(Favoured::new(Counter(UnsafeCell::new(0))));
-        let mut favour = lock.appoint().expect("there is no favourite yet");
-        let intruders: Vec<_> = (0..intruders)
+        let lock = Arc::new(BiasedLock::new(Counter(UnsafeCell::new(0))));
+        let mut token = lock.bias().expect("there is no owner yet");
+        let contenders: Vec<_> = (0..contenders)
             .map(|_| {
                 let lock = Arc::clone(&lock);
                 thread::spawn(move || lock.enter().increase())
             })
             .collect();
         for _ in 0..visits {
-            lock.enter_favoured(&mut favour).increase();
+            lock.enter_as_owner(&mut token).increase();
         }
-        for intruder in intruders {
-            intruder.join().expect("no intruder panics");
+        for contender in contenders {
+            contender.join().expect("no contender panics");
         }
-        lock.dismiss(favour);
+        lock.end_bias(token);
         lock.enter().increase();
     });
 }

@@ -53,7 +53,7 @@ impl Simulation {
     }
 
     /// Runs a member's scheduler after a poll in which the member reported `events`.
-    pub(super) fn conduct(&mut self, member: NodeId, events: &[Event]) {
+    pub(super) fn play_faults(&mut self, member: NodeId, events: &[Event]) {
         let Some(mut script) = self.script.take() else { return };
         let mut notices = Vec::new();
         if let Some(scheduler) = &mut script.schedulers[member.index()] {
@@ -106,8 +106,8 @@ impl Simulation {
                     }
                 }
                 FaultAction::Memory(conditions) => {
-                    let has_trouble = conditions != MemoryConditions::default();
-                    self.owner(member).into_iter().for_each(|owner| owner.withhold(has_trouble));
+                    let has_memory_fault = conditions != MemoryConditions::default();
+                    self.owner(member).into_iter().for_each(|owner| owner.withhold(has_memory_fault));
                     let seat = &mut self.seats[member.index()];
                     let new = || Box::new(MemoryFaults::new(script.seed, &self.names[member.index()]));
                     seat.memory_faults.get_or_insert_with(new).set(&conditions);

@@ -1,6 +1,6 @@
 //! The first thread that uses a region, which needs no atomic instructions for data that only it changes.
 //!
-//! The first thread that checks becomes the lone thread and stays it, because most programs use a region from one thread. All other threads use
+//! The first thread that checks becomes the *first thread* and stays it, because most programs use a region from one thread. All other threads use
 //! the shared data.
 
 use std::ptr;
@@ -14,21 +14,21 @@ thread_local! {
 /// Value that matches no thread: thread-local variables have even addresses.
 const DENIED: usize = usize::MAX;
 
-/// Identity of the lone thread.
+/// Identity of the first thread.
 #[derive(Debug, Default)]
-pub(super) struct LoneThread {
+pub(super) struct FirstThread {
     /// Address of a thread-local variable, unique while the thread exists; 0 before the first thread. A thread that gets the address of one
-    /// that has ended becomes the lone thread, and sees its writes: the memory of threads passes through the system's locks.
+    /// that has ended becomes the first thread, and sees its writes: the memory of threads passes through the system's locks.
     holder: AtomicUsize,
 }
 
-impl LoneThread {
+impl FirstThread {
     /// Returns an identity that no thread has.
     pub(super) const fn denied() -> Self {
         Self { holder: AtomicUsize::new(DENIED) }
     }
 
-    /// Returns `true` if the calling thread is the lone thread. The first caller becomes it.
+    /// Returns `true` if the calling thread is the first thread. The first caller becomes it.
     #[inline(always)]
     pub(super) fn is_here(&self) -> bool {
         let here = HERE.with(|here| ptr::from_ref(here).addr());
@@ -48,12 +48,15 @@ mod tests {
 
     #[test]
     fn the_first_thread_keeps_it() {
-        let lone = LoneThread::default();
-        assert!(std::thread::scope(|scope| scope.spawn(|| lone.is_here() && lone.is_here()).join().unwrap()));
-        let privileged = LoneThread::default();
+        let first_thread = FirstThread::default();
+        assert!(std::thread::scope(|scope| scope
+            .spawn(|| first_thread.is_here() && first_thread.is_here())
+            .join()
+            .unwrap()));
+        let privileged = FirstThread::default();
         assert!(privileged.is_here());
         assert!(!std::thread::scope(|scope| scope.spawn(|| privileged.is_here()).join().unwrap()));
         assert!(privileged.is_here());
-        assert!(!LoneThread::denied().is_here());
+        assert!(!FirstThread::denied().is_here());
     }
 }

@@ -36,12 +36,12 @@ const ORDER_BYTES_MAX: usize = 1 << 20;
 
 /// Handle of the thread.
 #[derive(Debug)]
-pub(super) struct Attendant {
+pub(super) struct SeatControlThread {
     stream: UnixStream,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Attendant {
+impl SeatControlThread {
     /// Closes the connection and waits for the thread.
     pub(super) fn end(&self) {
         // The connection may be closed already.
@@ -52,7 +52,7 @@ impl Attendant {
     }
 }
 
-impl Drop for Attendant {
+impl Drop for SeatControlThread {
     fn drop(&mut self) {
         // The thread ends with the connection. There is no need to wait for it here.
         let _ = self.stream.shutdown(Shutdown::Both);
@@ -60,7 +60,7 @@ impl Drop for Attendant {
 }
 
 /// Arguments of the thread.
-pub(super) struct Attendance {
+pub(super) struct SeatControl {
     /// The seat's name.
     pub(super) name: String,
     pub(super) cabling: Cabling,
@@ -79,9 +79,9 @@ pub(super) struct Attendance {
     pub(super) later: Vec<OwnedFd>,
 }
 
-impl Attendance {
+impl SeatControl {
     /// Starts the thread on the connection over which the seat was taken.
-    pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<Attendant> {
+    pub(super) fn begin(self, stream: UnixStream, engine: &Arc<Engine>) -> io::Result<SeatControlThread> {
         stream.set_read_timeout(Some(LOOK_AGAIN))?;
         let kept = stream.try_clone()?;
         let Self {
@@ -97,7 +97,7 @@ impl Attendance {
             later,
         } = self;
         let notice_sender = Arc::new(NoticeSender::new(stream.try_clone()?));
-        let talk = Talk {
+        let connection = ControlConnection {
             name,
             cabling,
             wake_thread,
@@ -112,12 +112,12 @@ impl Attendance {
             received: rest,
             came: later.into(),
         };
-        let thread = Builder::new().name("rackloom-seat".to_owned()).spawn(move || talk.live())?;
-        Ok(Attendant { stream: kept, thread: Mutex::new(Some(thread)) })
+        let thread = Builder::new().name("rackloom-seat".to_owned()).spawn(move || connection.run())?;
+        Ok(SeatControlThread { stream: kept, thread: Mutex::new(Some(thread)) })
     }
 }
 
-struct Talk {
+struct ControlConnection {
     name: String,
     cabling: Cabling,
     wake_thread: Option<WakeThread>,
@@ -133,26 +133,26 @@ struct Talk {
     came: VecDeque<OwnedFd>,
 }
 
-impl Talk {
+impl ControlConnection {
     /// Runs until the connection ends, and then ends the node.
-    fn live(mut self) {
+    fn run(mut self) {
         // After any error, the node no longer holds the seat.
-        let _ = self.talk();
+        let _ = self.exchange_messages();
         self.engine.leave();
     }
 
-    fn talk(&mut self) -> io::Result<()> {
+    fn exchange_messages(&mut self) -> io::Result<()> {
         for notice in [Notice::Ready, Notice::Mapped, Notice::Finished] {
-            self.say(&notice)?;
+            self.send(&notice)?;
         }
         let mut has_sent_up = false;
         loop {
             while let Some(line) = self.next_line() {
-                self.obey(&line)?;
+                self.perform_order(&line)?;
             }
             if !has_sent_up && self.are_links_up() {
                 has_sent_up = true;
-                self.say(&Notice::LinksUp)?;
+                self.send(&Notice::LinksUp)?;
                 self.stream.set_read_timeout(None)?;
             }
             if !self.listen()? {
@@ -181,15 +181,15 @@ impl Talk {
         Some(self.received.drain(..=end).collect())
     }
 
-    fn obey(&mut self, line: &[u8]) -> io::Result<()> {
+    fn perform_order(&mut self, line: &[u8]) -> io::Result<()> {
         match serde_json::from_slice(line)? {
             Order::SayWaiting => {
                 let lines = self.engine.hold().core().waiting_for();
-                self.say(&Notice::Waiting { lines })
+                self.send(&Notice::Waiting { lines })
             }
             Order::SayStatus => {
                 let status = self.status();
-                self.say(&Notice::Status(status))
+                self.send(&Notice::Status(status))
             }
             Order::Plug(cable) => {
                 let wires = cable.descriptors();
@@ -226,7 +226,7 @@ impl Talk {
             }
             Order::Report => {
                 let report = self.report();
-                self.say(&Notice::Report(Box::new(report)))
+                self.send(&Notice::Report(Box::new(report)))
             }
             // The node has no job, and no other node maps its memory.
             Order::Start(_) | Order::Follow(_) | Order::Heal { .. } | Order::Leave | Order::Unknown => Ok(()),
@@ -234,15 +234,15 @@ impl Talk {
     }
 
     /// Handles a new process at the other end of the links to this member.
-    fn watch(&self, newcomer: NodeId, process: u32) {
+    fn watch(&self, successor: NodeId, process: u32) {
         let mut held = self.engine.hold();
         let Ok(member) = held.core().member() else { return };
-        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == newcomer);
+        let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == successor);
         ports.for_each(|(port, _)| member.watch_process(PortId(port as u16), Some(process)));
     }
 
-    fn say(&mut self, notice: &Notice) -> io::Result<()> {
-        self.notice_sender.say(notice)
+    fn send(&mut self, notice: &Notice) -> io::Result<()> {
+        self.notice_sender.send(notice)
     }
 
     /// Adds these faults from now on.
@@ -256,10 +256,10 @@ impl Talk {
         let now = member.now();
         match faults.inject(member, first, text) {
             Ok(()) => Ok(()),
-            Err(why) => {
-                let why = notices::unplayed(&self.plan, self.config.node.index(), now.0, &why);
+            Err(reason) => {
+                let reason = notices::unplayed(&self.plan, self.config.node.index(), now.0, &reason);
                 drop(held);
-                self.say(&why)
+                self.send(&reason)
             }
         }
     }

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_can_be_checked_is_never_familiar() {
+    fn a_header_with_a_check_is_never_predicted() {
         assert_eq!(FixedFields::of(&header(&NUMBERS, true)), None);
         assert_eq!(Template::of(&header(&NUMBERS, true)), None);
     }
@@ -270,8 +270,8 @@ mod tests {
     #[test]
     fn each_byte_that_decides_is_compared() {
         let good = header(&NUMBERS, false);
-        let familiar = FixedFields::of(&good).unwrap();
-        assert!(familiar.is_like(&good));
+        let predicted = FixedFields::of(&good).unwrap();
+        assert!(predicted.is_like(&good));
         let free = |at: usize| match at {
             // Hop limit, entropy and the field of an absent check have no effect at the destination.
             HOP_LIMIT | ENTROPY..TRAFFIC | END_TO_END_CHECK..OPERATIONS => true,
@@ -282,7 +282,7 @@ mod tests {
         for at in 0..OPERATIONS {
             let mut other = good;
             other[at] ^= 0x40;
-            assert_eq!(familiar.is_like(&other), free(at), "byte {at}");
+            assert_eq!(predicted.is_like(&other), free(at), "byte {at}");
         }
     }
 

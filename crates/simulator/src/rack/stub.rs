@@ -8,15 +8,15 @@ use rackloom_protocol::link::counters::PortCounters;
 use rackloom_protocol::transmit::{Body, Passage, Transmit};
 use rackloom_protocol::{
     Command, CommandRefused, Event, FrameCompletion, Inspect, Instant, LeaseId, Member, MemoryDone,
-    MemoryRequest, MemoryToken, NodeId, PollSteps, PortId, Shortcuts, SilenceExcuses,
+    MemoryRequest, MemoryToken, NodeId, PollSteps, PortId, Shortcuts, TimeoutExtensions,
 };
 
-/// Frames that toys have received: time, member, port, bytes.
+/// Frames that stub members have received: time, member, port, bytes.
 pub(crate) type Log = Rc<RefCell<Vec<(u64, NodeId, PortId, Vec<u8>)>>>;
 
-/// One toy.
+/// One stub member.
 #[derive(Debug)]
-pub(crate) struct Toy {
+pub(crate) struct StubMember {
     pub(crate) node: NodeId,
     pub(crate) log: Log,
     pub(crate) echoes: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Toy {
     ports: usize,
 }
 
-impl Toy {
+impl StubMember {
     pub(crate) fn new(node: u16, ports: usize, log: &Log) -> Self {
         Self {
             node: NodeId(node),
@@ -43,7 +43,7 @@ impl Toy {
     }
 }
 
-impl Member for Toy {
+impl Member for StubMember {
     fn handle_frame(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) {
         self.log.borrow_mut().push((now.0, self.node, port, bytes.to_vec()));
         self.leases.push(lease);
@@ -100,19 +100,19 @@ impl Member for Toy {
     }
 }
 
-impl PollSteps for Toy {
+impl PollSteps for StubMember {
     fn wants_transmit(&self, _now: Instant, port: PortId) -> bool {
         self.ready.iter().any(|(wanted, _)| *wanted == port)
     }
 }
 
-impl Shortcuts for Toy {}
+impl Shortcuts for StubMember {}
 
-impl FrameCompletion for Toy {}
+impl FrameCompletion for StubMember {}
 
-impl SilenceExcuses for Toy {}
+impl TimeoutExtensions for StubMember {}
 
-impl Inspect for Toy {
+impl Inspect for StubMember {
     fn port_counters(&self, _port: PortId) -> &PortCounters {
         &self.counters
     }

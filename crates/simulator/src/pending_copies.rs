@@ -1,6 +1,6 @@
 //! Payloads that a memory has taken from another one, and has not copied yet.
 //!
-//! A payload is moved once, from the memory that lent it to the one that takes it. That costs little more than
+//! A payload is moved once, from the memory that has it to the one that takes it. That costs little more than
 //! reading and writing it. But if it is done frame by frame, among a hundred nodes in step, it evicts the engine's
 //! data for the next frame from the cache, without benefit, because these bytes are not read soon. So a memory first
 //! notes taken payloads, consecutive ones as one, and copies many at a time ([`crate::payload`]): before they are
@@ -32,8 +32,8 @@ impl RegionOffset {
 
 /// Consecutive payloads of one memory, consecutive here as well.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taking {
-    /// Node that lent them.
+pub(crate) struct PendingCopy {
+    /// Node whose memory has them.
     pub(crate) source: NodeId,
     pub(crate) from: RegionOffset,
     pub(crate) to: RegionOffset,
@@ -45,9 +45,9 @@ pub(crate) struct Taking {
     pub(crate) number: u64,
 }
 
-impl Taking {
+impl PendingCopy {
     /// Returns true if `next` continues where this one ends, payload by payload.
-    fn goes_on_with(&self, next: &Self) -> bool {
+    fn continues_with(&self, next: &Self) -> bool {
         self.source == next.source
             && next.from.follows(self.from, self.length)
             && next.to.follows(self.to, self.length)
@@ -59,15 +59,15 @@ impl Taking {
 
 /// All payloads that one memory has taken and not copied yet.
 #[derive(Debug, Default)]
-pub(crate) struct Takings {
-    list: Vec<Taking>,
+pub(crate) struct PendingCopies {
+    list: Vec<PendingCopy>,
     /// Ranges that they will occupy.
     targets: Spans,
     /// Number of payloads that were ever taken.
     count: u64,
 }
 
-impl Takings {
+impl PendingCopies {
     /// Returns the number of a payload that is taken now.
     pub(crate) fn number(&mut self) -> u64 {
         let number = self.count;
@@ -76,14 +76,15 @@ impl Takings {
     }
 
     /// Adds a payload. Returns true if it was joined to those before it.
-    pub(crate) fn add(&mut self, taking: Taking) -> bool {
-        let (region, begin, end) = (taking.to.region, taking.to.offset, taking.to.end(taking.length));
-        if let Some(last) = self.list.last_mut().filter(|last| last.goes_on_with(&taking)) {
-            last.length += taking.length;
+    pub(crate) fn add(&mut self, pending_copy: PendingCopy) -> bool {
+        let (region, begin, end) =
+            (pending_copy.to.region, pending_copy.to.offset, pending_copy.to.end(pending_copy.length));
+        if let Some(last) = self.list.last_mut().filter(|last| last.continues_with(&pending_copy)) {
+            last.length += pending_copy.length;
             self.targets.widen(region, begin, end);
             return true;
         }
-        self.list.push(taking);
+        self.list.push(pending_copy);
         self.targets.add(region, begin, end);
         false
     }
@@ -96,22 +97,22 @@ impl Takings {
     #[inline]
     pub(crate) fn reach(&self, region: RegionId, begin: u64, end: u64) -> bool {
         self.targets.reaches(region, begin, end)
-            && self.list.iter().any(|taking| {
-                let to = taking.to;
-                to.region == region && begin < to.end(taking.length) && to.offset < end
+            && self.list.iter().any(|pending_copy| {
+                let to = pending_copy.to;
+                to.region == region && begin < to.end(pending_copy.length) && to.offset < end
             })
     }
 
-    /// Returns all of them, to be copied in this order. Give the vector back with `give_room_back`.
-    pub(crate) fn take_all(&mut self) -> Vec<Taking> {
-        self.list.iter().for_each(|taking| self.targets.remove(taking.to.region));
+    /// Returns all of them, to be copied in this order. Give the vector back with `recycle`.
+    pub(crate) fn take_all(&mut self) -> Vec<PendingCopy> {
+        self.list.iter().for_each(|pending_copy| self.targets.remove(pending_copy.to.region));
         std::mem::take(&mut self.list)
     }
 
-    /// Takes back the vector of copied payloads, to reuse its room.
-    pub(crate) fn give_room_back(&mut self, mut room: Vec<Taking>) {
-        room.clear();
-        self.list = room;
+    /// Takes back the vector of copied payloads, to reuse its memory.
+    pub(crate) fn recycle(&mut self, mut list: Vec<PendingCopy>) {
+        list.clear();
+        self.list = list;
     }
 }
 
@@ -121,16 +122,16 @@ mod tests {
 
     const REGION: RegionId = RegionId(1);
 
-    fn taking(takings: &mut Takings, from: u64, to: u64, length: u64) -> Taking {
+    fn pending_copy(pending_copies: &mut PendingCopies, from: u64, to: u64, length: u64) -> PendingCopy {
         let (from, to) =
             (RegionOffset { region: REGION, offset: from }, RegionOffset { region: REGION, offset: to });
-        let (source, number) = (NodeId(3), takings.number());
-        Taking { source, from, to, length, payload_bytes: length, number }
+        let (source, number) = (NodeId(3), pending_copies.number());
+        PendingCopy { source, from, to, length, payload_bytes: length, number }
     }
 
     #[test]
     fn payloads_behind_one_another_are_one_taking() {
-        let mut takings = Takings::default();
+        let mut pending_copies = PendingCopies::default();
         for (from, to, length, joins) in [
             (0, 100, 10, false),
             (10, 110, 10, true),
@@ -141,29 +142,32 @@ mod tests {
             (56, 150, 6, false),
             (62, 156, 6, true),
         ] {
-            let next = taking(&mut takings, from, to, length);
-            assert_eq!(takings.add(next), joins, "{next:?}");
+            let next = pending_copy(&mut pending_copies, from, to, length);
+            assert_eq!(pending_copies.add(next), joins, "{next:?}");
         }
-        takings.number();
-        let after_another = taking(&mut takings, 68, 162, 6);
-        assert!(!takings.add(after_another), "one that was copied at once came in between");
-        let numbers: Vec<_> =
-            takings.take_all().iter().map(|taking| (taking.number, taking.length)).collect();
+        pending_copies.number();
+        let after_another = pending_copy(&mut pending_copies, 68, 162, 6);
+        assert!(!pending_copies.add(after_another), "one that was copied at once came in between");
+        let numbers: Vec<_> = pending_copies
+            .take_all()
+            .iter()
+            .map(|pending_copy| (pending_copy.number, pending_copy.length))
+            .collect();
         assert_eq!(numbers, [(0, 24), (3, 4), (4, 6), (5, 6), (6, 12), (9, 6)]);
-        assert!(takings.is_empty());
+        assert!(pending_copies.is_empty());
     }
 
     #[test]
     fn pending_copies_are_known_to_the_byte() {
-        let mut takings = Takings::default();
+        let mut pending_copies = PendingCopies::default();
         for to in [100, 200] {
-            let next = taking(&mut takings, 0, to, 10);
-            takings.add(next);
+            let next = pending_copy(&mut pending_copies, 0, to, 10);
+            pending_copies.add(next);
         }
-        assert!(takings.reach(REGION, 109, 110) && takings.reach(REGION, 0, 101));
-        assert!(!takings.reach(REGION, 110, 200) && !takings.reach(RegionId(2), 100, 110));
-        let room = takings.take_all();
-        takings.give_room_back(room);
-        assert!(takings.is_empty() && !takings.reach(REGION, 0, 1_000));
+        assert!(pending_copies.reach(REGION, 109, 110) && pending_copies.reach(REGION, 0, 101));
+        assert!(!pending_copies.reach(REGION, 110, 200) && !pending_copies.reach(RegionId(2), 100, 110));
+        let list = pending_copies.take_all();
+        pending_copies.recycle(list);
+        assert!(pending_copies.is_empty() && !pending_copies.reach(REGION, 0, 1_000));
     }
 }

@@ -53,8 +53,8 @@ fn a_put_that_fails_in_part_raises_no_signal() {
             let mut fabric = fabric(order);
             fabric.memory(0).fill(7);
             fabric.fail_memory(1, fails_once(part));
-            fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
-            fabric.insist(0, put_and_raise(2, 100_000, BYTES, 1));
+            fabric.submit(0, put_and_raise(1, 0, BYTES, 0));
+            fabric.submit(0, put_and_raise(2, 100_000, BYTES, 1));
             assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed), "{} {part}", order.name());
             assert_eq!(fabric.finish(2), Ok(0), "{} {part}: the next one is as good as any", order.name());
             fabric.run_for(1_000_000);
@@ -69,11 +69,11 @@ fn a_put_that_fails_in_part_raises_no_signal() {
 fn a_signal_in_the_frame_of_its_data_is_refused_with_it() {
     let mut fabric = fabric(OrderScope::Class);
     fabric.fail_memory(1, fails_once(0));
-    fabric.insist(0, put_and_raise(1, 0, 64, 0));
+    fabric.submit(0, put_and_raise(1, 0, 64, 0));
     assert_eq!(fabric.finish(1), Err(OperationError::MemoryFailed));
     assert_eq!(raised(&mut fabric, 0), 0);
     // Only a signal that counts depends on earlier data.
-    fabric.insist(0, put_and_raise(2, 0, 0, 1));
+    fabric.submit(0, put_and_raise(2, 0, 0, 1));
     assert_eq!(fabric.finish(2), Ok(0));
     assert_eq!(raised(&mut fabric, 1), 1);
 }
@@ -90,7 +90,7 @@ fn a_late_signal_of_refused_data_is_refused() {
         // The packet with the signal is lost for a while.
         wire::layout::u32_at(bytes, wire::layout::PSN) < 4 || now.0 > 3_000_000
     });
-    fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+    fabric.submit(0, put_and_raise(1, 0, BYTES, 0));
     let is_refused = |fabric: &Fabric| {
         fabric.events.iter().any(|(_, _, event)| matches!(event, Event::AccessRefused { .. }))
     };
@@ -109,7 +109,7 @@ fn a_region_revoked_during_a_put_raises_no_signal() {
         let mut fabric = fabric(OrderScope::Class);
         fabric.shuffle = Some(polls / 10 + 1);
         fabric.memory(0).fill(7);
-        fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+        fabric.submit(0, put_and_raise(1, 0, BYTES, 0));
         for _ in 0..polls % 10 {
             fabric.step();
         }
@@ -139,16 +139,16 @@ fn the_signal_of_data_that_its_sender_gave_up_is_refused() {
             && wire::layout::u32_at(bytes, wire::layout::PSN) == 1;
         now.0 > healed || (now.0 < cut && !is_second)
     });
-    fabric.insist(0, put_and_raise(1, 0, BYTES, 0));
+    fabric.submit(0, put_and_raise(1, 0, BYTES, 0));
     assert_eq!(fabric.finish(1), Err(OperationError::OutcomeUnknown));
-    fabric.run_until("return", |fabric| fabric.everyone_reaches_everyone() && fabric.now.0 > healed);
+    fabric.run_until("return", |fabric| fabric.all_nodes_reach_each_other() && fabric.now.0 > healed);
     fabric.run_for(2_000_000);
     assert_eq!(fabric.memory(1)[5000], 0, "a part of the data never came");
     assert_eq!(raised(&mut fabric, 0), 0, "raised without its data");
-    fabric.insist(0, put_and_raise(2, 0, BYTES, 1));
+    fabric.submit(0, put_and_raise(2, 0, BYTES, 1));
     assert_eq!(fabric.finish(2), Ok(0), "the stream continues");
     assert_eq!(raised(&mut fabric, 1), 1);
-    fabric.insist(0, Command::Flush { operation: OperationId(3), target: None });
+    fabric.submit(0, Command::Flush { operation: OperationId(3), target: None });
     assert_eq!(fabric.finish(3), Ok(0), "no posted store has failed");
 }
 
@@ -168,7 +168,7 @@ fn signals_and_results_agree_under_write_failures() {
         for id in 0..60 {
             let (length, slot) = ([64, 300, 5_000, BYTES][id as usize % 4], id % 40);
             fabric.memory(1)[slot as usize * 25_000..][..25_000].fill(0);
-            fabric.insist(0, put_and_raise(id, slot * 25_000, length, id));
+            fabric.submit(0, put_and_raise(id, slot * 25_000, length, id));
             if id % 3 == 2 {
                 for id in id - 2..=id {
                     let ended = fabric.finish(id);

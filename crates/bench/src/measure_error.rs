@@ -4,7 +4,7 @@ use std::io;
 
 /// Reason why a figure is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Obstacle {
+pub(super) enum MeasureError {
     /// The machine does not allow the measurement, or lacks what it needs.
     NotHere(String),
     /// A part that should work failed.
@@ -13,19 +13,19 @@ pub(super) enum Obstacle {
     Interrupted,
 }
 
-impl From<io::Error> for Obstacle {
+impl From<io::Error> for MeasureError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<rackloom::fabric::Error> for Obstacle {
+impl From<rackloom::fabric::Error> for MeasureError {
     fn from(error: rackloom::fabric::Error) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl From<rackloom::memory::AllocateError> for Obstacle {
+impl From<rackloom::memory::AllocateError> for MeasureError {
     fn from(error: rackloom::memory::AllocateError) -> Self {
         Self::Failed(error.to_string())
     }

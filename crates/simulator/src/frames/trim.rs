@@ -1,24 +1,24 @@
-//! Giving up rooms that are not needed any more.
+//! Giving up buffers that are not needed any more.
 //!
-//! Rooms are a stack: the last one freed is the first taken. So the rooms that were not reached between two calls of
-//! `tidy` were not needed, and giving them up costs nothing as long as the load stays the same. Rooms that stay move
+//! Rooms are a stack: the last one freed is the first taken. So the buffers that were not reached between two calls of
+//! `trim` were not needed, and giving them up costs nothing as long as the load stays the same. Rooms that stay move
 //! to the front, so that the frames behind them can go as well.
 
 use super::{FrameSlab, LARGE};
 
-/// Free rooms of each kind that stay in any case.
-const ROOMS_KEPT: usize = 64;
+/// Free buffers of each kind that stay in any case.
+const BUFFERS_KEPT: usize = 64;
 
 impl FrameSlab {
-    /// Gives up the rooms that were not needed since the last call.
-    pub(crate) fn tidy(&mut self) {
+    /// Gives up the buffers that were not needed since the last call.
+    pub(crate) fn trim(&mut self) {
         for kind in 0..=LARGE {
-            let idle = self.unused[kind].saturating_sub(ROOMS_KEPT);
+            let idle = self.unused[kind].saturating_sub(BUFFERS_KEPT);
             if idle > 0 {
                 // The first frames stay, so that the last ones can go altogether.
                 self.free[kind].sort_unstable_by(|one, other| other.cmp(one));
                 for index in self.free[kind].drain(..idle) {
-                    self.frames[index as usize].room = Box::default();
+                    self.frames[index as usize].buffer = Box::default();
                     self.bare.push(index);
                 }
                 self.free[kind].shrink_to(2 * self.free[kind].len());
@@ -29,7 +29,7 @@ impl FrameSlab {
         self.cut_bare_tail();
     }
 
-    /// Exchanges free frames that have a room with frames in front of them that have none. A free frame is not
+    /// Exchanges free frames that have a buffer with frames in front of them that have none. A free frame is not
     /// referred to by number.
     fn move_to_the_front(&mut self) {
         self.bare.sort_unstable();
@@ -42,9 +42,9 @@ impl FrameSlab {
         }
     }
 
-    /// Removes the last frames if they have no room.
+    /// Removes the last frames if they have no buffer.
     fn cut_bare_tail(&mut self) {
-        let is_bare = |frame: &super::Frame| frame.is_free && frame.room.is_empty();
+        let is_bare = |frame: &super::Frame| frame.is_free && frame.buffer.is_empty();
         let length = self.frames.iter().rposition(|frame| !is_bare(frame)).map_or(0, |last| last + 1);
         if length < self.frames.len() {
             self.frames.truncate(length);
@@ -71,28 +71,33 @@ mod tests {
     use crate::payload::PayloadTable;
 
     #[test]
-    fn unused_rooms_are_given_up_and_return_on_demand() {
+    fn unused_buffers_are_freed_and_allocated_again_on_demand() {
         let mut frames = FrameSlab::new(4_096, Rc::new(PayloadTable::new(PayloadMode::Full, 1)));
         let channel = ChannelId(1);
-        let crowd = |frames: &mut FrameSlab, count: usize| -> Vec<_> {
+        let allocate = |frames: &mut FrameSlab, count: usize| -> Vec<_> {
             let written: Vec<_> = (0..count).map(|_| frames.take(channel)).collect();
             written.into_iter().map(|id| frames.seal(id, 100, 0)).collect()
         };
-        let many = crowd(&mut frames, 1_000);
-        frames.tidy();
-        assert_eq!(frames.len(), 2_000, "all were needed: a large room to write in, a small one to stay in");
+        let many = allocate(&mut frames, 1_000);
+        frames.trim();
+        assert_eq!(
+            frames.len(),
+            2_000,
+            "all were needed: a large buffer to write in, a small one to stay in"
+        );
         many.iter().for_each(|id| frames.release(*id));
-        frames.tidy();
+        frames.trim();
         assert_eq!(frames.len(), 2_000, "until now");
-        let few = crowd(&mut frames, 10);
-        frames.tidy();
-        let rooms = |frames: &FrameSlab| frames.frames.iter().filter(|frame| !frame.room.is_empty()).count();
-        assert!(rooms(&frames) <= 2 * ROOMS_KEPT + 20, "{}", rooms(&frames));
+        let few = allocate(&mut frames, 10);
+        frames.trim();
+        let buffers =
+            |frames: &FrameSlab| frames.frames.iter().filter(|frame| !frame.buffer.is_empty()).count();
+        assert!(buffers(&frames) <= 2 * BUFFERS_KEPT + 20, "{}", buffers(&frames));
         few.iter().for_each(|id| frames.release(*id));
-        frames.tidy();
-        // The small rooms were all made behind the large ones.
-        assert!(frames.len() <= 2 * ROOMS_KEPT + 20, "{}", frames.len());
-        let again = crowd(&mut frames, 1_000);
+        frames.trim();
+        // The small buffers were all made behind the large ones.
+        assert!(frames.len() <= 2 * BUFFERS_KEPT + 20, "{}", frames.len());
+        let again = allocate(&mut frames, 1_000);
         assert!(again.iter().all(|id| frames.bytes(*id).len() == 100));
         let distinct: std::collections::BTreeSet<_> = again.iter().map(|id| id.0).collect();
         assert_eq!(distinct.len(), 1_000);

@@ -7,7 +7,7 @@ use crate::time::Instant;
 
 /// Receiving end of one channel.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room {
+pub(super) struct Occupancy {
     /// Bytes held for forwarding.
     held_bytes: u64,
     /// Held bytes in the headroom, beyond xoff.
@@ -20,7 +20,7 @@ pub(super) struct Room {
     refresh_at: Instant,
 }
 
-impl Room {
+impl Occupancy {
     pub(super) const EMPTY: Self = Self {
         held_bytes: 0,
         beyond_bytes: 0,
@@ -59,7 +59,7 @@ impl Room {
         }
     }
 
-    pub(super) const fn unhold(&mut self, bytes: usize) {
+    pub(super) const fn end_hold(&mut self, bytes: usize) {
         assert!(bytes as u64 <= self.held_bytes, "a frame leaves that was not held");
         // The headroom empties first.
         self.beyond_bytes = self.beyond_bytes.saturating_sub(bytes as u64);

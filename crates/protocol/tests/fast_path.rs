@@ -32,9 +32,9 @@ enum CodePath {
     General,
 }
 
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn roll(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
@@ -62,27 +62,27 @@ fn filter(path: CodePath, seed: u64, permille: u64, trace: &Rc<RefCell<Trace>>) 
     })
 }
 
-fn some_command(fabric: &mut Fabric, dice: &mut Dice, id: u64) {
-    let (source, other) = (dice.roll(3) as usize, 1 + dice.roll(2) as u16);
-    let target = at((source as u16 + other) % 3, 8 * dice.roll(100_000));
-    let data = vec![id as u8; 1 + dice.roll(200) as usize];
-    let command = match dice.roll(17) {
+fn some_command(fabric: &mut Fabric, random: &mut Random, id: u64) {
+    let (source, other) = (random.roll(3) as usize, 1 + random.roll(2) as u16);
+    let target = at((source as u16 + other) % 3, 8 * random.roll(100_000));
+    let data = vec![id as u8; 1 + random.roll(200) as usize];
+    let command = match random.roll(17) {
         0..6 => posted(target, &data),
         6..9 => store(id, target, &data),
         9 => store(id, RemoteAddress { key: WRONG_KEY, ..target }, &data),
         10 => store(id, RemoteAddress { offset: REGION_BYTES as u64 - 1, ..target }, &data),
         11 => store(id, RemoteAddress { region: RegionId(9), ..target }, &data),
-        12 => put(id, target, local(8 * dice.roll(1000), 1 + dice.roll(20_000))),
+        12 => put(id, target, local(8 * random.roll(1000), 1 + random.roll(20_000))),
         13 => fetch_add(id, target, id),
         14 => Command::WaitUntil {
             operation: OperationId(id),
             region: REGION,
-            offset: 8 * dice.roll(100_000),
+            offset: 8 * random.roll(100_000),
             condition: Condition::NotEqual,
             value: 0,
             depends_on: None,
         },
-        15 => get(id, target, local(900_000, 1 + dice.roll(9000))),
+        15 => get(id, target, local(900_000, 1 + random.roll(9000))),
         _ => Command::Flush { operation: OperationId(id), target: None },
     };
     // Commands that are refused for lack of room or path are refused in all runs.
@@ -99,16 +99,16 @@ struct Outcome {
 }
 
 fn run(path: CodePath, seed: u64, options: &Options, permille: u64) -> Outcome {
-    let (mut dice, trace) = (Dice(seed), Rc::default());
+    let (mut random, trace) = (Random(seed), Rc::default());
     let mut fabric = Fabric::new(ring(3), options);
     fabric.filter = filter(path, seed, permille, &trace);
     fabric.at_once = matches!(path, CodePath::Short | CodePath::OnePerPoll);
     fabric.one_frame_per_poll = matches!(path, CodePath::OnePerPoll | CodePath::General);
     fabric.shuffle = (permille > 0).then_some(seed);
-    fabric.run_until("bring-up", Fabric::everyone_reaches_everyone);
+    fabric.run_until("bring-up", Fabric::all_nodes_reach_each_other);
     for id in 0..ROUNDS {
-        some_command(&mut fabric, &mut dice, id);
-        match dice.roll(200) {
+        some_command(&mut fabric, &mut random, id);
+        match random.roll(200) {
             0 => fabric.restart(2, options),
             1 => fabric.endpoint(1).revoke(REGION),
             2 => {
@@ -117,7 +117,7 @@ fn run(path: CodePath, seed: u64, options: &Options, permille: u64) -> Outcome {
             }
             _ => {}
         }
-        let pause = dice.roll(4) * 700;
+        let pause = random.roll(4) * 700;
         fabric.run_for(pause);
     }
     fabric.run_for(20_000_000);

@@ -2,7 +2,7 @@
 //!
 //! If memory answers at once, such a frame is finished during the call: it needs no lease, no memory request and no
 //! entry among served operations. Everything is checked before anything is changed, so that any other frame can still
-//! take the general path. The outcome must be that of the general path; `tests/straight.rs` verifies this.
+//! take the general path. The outcome must be that of the general path; `tests/fast_path.rs` verifies this.
 //!
 //! Frames that only acknowledge are recognised alike, unless they report a gap. Refusals and gaps are not handled
 //! here.
@@ -20,8 +20,8 @@ use crate::memory::regions::Need;
 use crate::memory::{FrameRange, LeaseId};
 use crate::time::Instant;
 use crate::wire::acks::{PlainAck, plain_acks};
-use crate::wire::familiar::{FixedFields, Numbers};
 use crate::wire::frame::{Frame, FrameKind};
+use crate::wire::header_prediction::{FixedFields, Numbers};
 use crate::wire::layout::{CLASS, FABRIC, OPERATIONS, SOURCE, TENANT, u16_at};
 use crate::wire::writes::Writes;
 
@@ -48,7 +48,13 @@ impl Packet {
 impl Endpoint {
     /// Handles a frame if it is a usual one, with a memory request. Returns false if nothing was changed.
     #[inline]
-    pub(super) fn take_straight(&mut self, now: Instant, port: PortId, lease: LeaseId, bytes: &[u8]) -> bool {
+    pub(super) fn take_fast_path(
+        &mut self,
+        now: Instant,
+        port: PortId,
+        lease: LeaseId,
+        bytes: &[u8],
+    ) -> bool {
         self.take_recognised(port, bytes, |endpoint, peer, packet| {
             endpoint.accept_packet(now, (port, bytes.len()), packet, peer);
             let Packet { class, region, mark, .. } = *packet;
@@ -57,7 +63,7 @@ impl Endpoint {
             endpoint.memory.write(pending(peer, region, purpose), lease, mark);
             peer.serving_from[class.index()] = first;
             peer.serve(class, end, false);
-            endpoint.note_owed(class, peer);
+            endpoint.note_ack_due(class, peer);
             true
         })
     }
@@ -66,7 +72,7 @@ impl Endpoint {
     /// Handles a frame if it is a usual one and memory can execute it now: no earlier request is outstanding, and no
     /// operation waits for a word in the region. Returns false if nothing was changed, except bytes that will be
     /// written again.
-    pub(super) fn take_straight_at_once(
+    pub(super) fn take_fast_path_at_once(
         &mut self,
         now: Instant,
         port: PortId,
@@ -91,7 +97,7 @@ impl Endpoint {
                 let (_, end) = packet.operations();
                 peer.serving_from[class.index()] = end;
                 peer.receivers[class.index()].visible = end;
-                endpoint.note_owed(class, peer);
+                endpoint.note_ack_due(class, peer);
             }
             is_written
         })
@@ -226,7 +232,7 @@ impl Endpoint {
             self.take_ack(now, peer, ack.class, (ack.psn, ack.operation), false, &[]);
         }
         peer.receivers[class.index()].accept(now, numbers.ack_now);
-        if let Some(scope) = peer.witness.see_number(class, numbers.psn) {
+        if let Some(scope) = peer.order_oracle.see_number(class, numbers.psn) {
             let (source, number) = (peer.node, numbers.psn);
             self.forwarder.push_event(Event::OrderBroken { source, class, scope, number });
         }
@@ -244,8 +250,8 @@ impl Endpoint {
     pub(super) fn store_header(&self, port: PortId, class: Class, frame: &Frame<'_>, peer: &mut Peer) {
         // Replies are never writes by others, and if packets may be executed early, more than their numbers matters.
         let is_request = matches!(class, Class::Request | Class::Bulk);
-        let may_be_straight = is_request && !self.config().paths.takes_early();
-        let trust = if may_be_straight { self.forwarder.trust(port) } else { None };
+        let may_take_fast_path = is_request && !self.config().paths.takes_early();
+        let trust = if may_take_fast_path { self.forwarder.trust(port) } else { None };
         peer.known_headers[class.index()] = trust.and_then(|trust| {
             let header = FixedFields::of(frame.bytes().first_chunk()?)?;
             Some(KnownHeader { header, port, trust })

@@ -2,27 +2,27 @@
 //!
 //! Members join at different times. Each queries all others until their regions exist, for at most its join timeout, so no member waits for
 //! one that never joins. The first collective then begins with a barrier. A member that leaves the barrier has proof that all have finished
-//! their roll calls, so it may leave the group.
+//! their join checks, so it may leave the group.
 //!
-//! The roll call also detects failures before this member joined: a member that gave up could not notify it, but answers the query.
+//! The join check also detects failures before this member joined: a member that gave up could not notify it, but answers the query.
 
 use std::task::Waker;
 
 use rackloom_protocol::{Instant, OperationError};
 
 use super::super::error::Error;
-use super::inquiry::{Headline, Query};
 use super::membership::Membership;
+use super::query::{GroupStatus, Query};
 use crate::fabric::engine::core::Core;
 
 /// Members that have not answered.
 #[derive(Debug)]
-pub(super) struct RollCall {
+pub(super) struct JoinCheck {
     queries: Vec<Query>,
     join_timeout_ns: u64,
 }
 
-impl RollCall {
+impl JoinCheck {
     pub(super) fn new(membership: &Membership, now: Instant, join_timeout_ns: u64) -> Self {
         let others = (0..membership.members.len()).filter(|rank| *rank != membership.rank);
         let queries = others.map(|rank| Query::new(rank, now + join_timeout_ns)).collect();
@@ -35,8 +35,8 @@ impl RollCall {
             let (mut issued, mut failed) = (false, None);
             self.queries.retain_mut(|query| match query.advance(core, membership, &mut issued) {
                 None => true,
-                Some(Ok(Headline::Calls(_))) => false,
-                Some(Ok(Headline::Over(broken))) => {
+                Some(Ok(GroupStatus::Calls(_))) => false,
+                Some(Ok(GroupStatus::Over(broken))) => {
                     failed.get_or_insert(broken.error(true));
                     false
                 }

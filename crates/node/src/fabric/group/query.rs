@@ -1,24 +1,24 @@
 //! The call that each member is in, published in one word, and queries of that word by other members.
 //!
-//! Every member has a headline word: its current or last call, or the reason why the group is over. Others read it without help of its owner. So a
+//! Every member has a status word: its current or last call, or the reason why the group is over. Others read it without help of its owner. So a
 //! query also finds cases in which no message could be sent: a member gave up before the initiator joined, is in a different call, has
 //! not arrived, or is lost.
 //!
-//! The reaction to an answer is not here (`roll_call`, `peer_check`).
+//! The reaction to an answer is not here (`join_check`, `peer_check`).
 
 use rackloom_protocol::{Atomic, AtomicKind, Command, Instant, NodeId, OperationError, OperationId, Width};
 
 use super::super::error::Error;
-use super::layout::HEADLINE;
+use super::layout::GROUP_STATUS;
 use super::membership::Membership;
 use crate::fabric::engine::core::Core;
 use crate::fabric::engine::table::Sink;
 
 /// Interval between queries of a member that has no region yet.
 pub(super) const RETRY_NS: u64 = 5_000_000;
-/// High half of a headline of a group that is over. No call has this number.
+/// High half of a group status of a group that is over. No call has this number.
 const OVER: u32 = u32::MAX;
-/// Bit in the low half of such a headline: a member was lost. Otherwise one gave up.
+/// Bit in the low half of such a group status: a member was lost. Otherwise one gave up.
 const LOST: u32 = 1 << 31;
 
 /// Reason why a group is over.
@@ -68,7 +68,7 @@ impl CallName {
         if next == OVER { 0 } else { next }
     }
 
-    /// Compares this call with that of a member whose headline is `other`.
+    /// Compares this call with that of a member whose group status is `other`.
     pub(super) const fn compare(self, other: Self) -> RelativePosition {
         let ahead = other.number.wrapping_sub(self.number).cast_signed();
         match ahead {
@@ -90,14 +90,14 @@ pub(super) enum RelativePosition {
     Diverged,
 }
 
-/// Content of a headline word.
+/// Content of a status word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Headline {
+pub(super) enum GroupStatus {
     Calls(CallName),
     Over(Broken),
 }
 
-impl Headline {
+impl GroupStatus {
     pub(super) fn word(self) -> u64 {
         let (high, low) = match self {
             Self::Calls(CallName { number, kind }) => (number, kind),
@@ -117,7 +117,7 @@ impl Headline {
     }
 }
 
-/// Query of one member's headline.
+/// Query of one member's group status.
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) rank: usize,
@@ -138,7 +138,7 @@ impl Query {
         core: &mut Core,
         membership: &Membership,
         issued: &mut bool,
-    ) -> Option<Result<Headline, Error>> {
+    ) -> Option<Result<GroupStatus, Error>> {
         let now = match core.member() {
             Ok(member) => member.now(),
             Err(error) => return Some(Err(error)),
@@ -149,7 +149,7 @@ impl Query {
         let ended = core.table.take(operation)?;
         self.operation = None;
         match ended {
-            Ok(ended) => Some(Ok(Headline::of_word(ended.value))),
+            Ok(ended) => Some(Ok(GroupStatus::of_word(ended.value))),
             Err(Error::Refused { reason: OperationError::NoSuchRegion, .. }) if now < self.deadline => {
                 self.not_before = now + RETRY_NS;
                 None
@@ -170,7 +170,7 @@ impl Query {
         }
         // An atomic that adds nothing is a read that needs no local buffer.
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 0, compare: 0 };
-        let target = membership.address(self.rank, HEADLINE);
+        let target = membership.address(self.rank, GROUP_STATUS);
         match core.submit(Command::Atomic { operation: OperationId(0), target, atomic }, Sink::Request(None))
         {
             Ok(operation) => self.operation = Some(operation),
@@ -198,13 +198,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_headline_is_restored_from_its_word() {
-        let calls = |number, kind| Headline::Calls(CallName { number, kind });
-        let over = |peer, is_lost| Headline::Over(Broken { peer: NodeId(peer), is_lost });
-        for headline in
+    fn a_group_status_is_restored_from_its_word() {
+        let calls = |number, kind| GroupStatus::Calls(CallName { number, kind });
+        let over = |peer, is_lost| GroupStatus::Over(Broken { peer: NodeId(peer), is_lost });
+        for group_status in
             [calls(0, 0), calls(1, u32::MAX), calls(OVER - 1, 7), over(0, false), over(u16::MAX, true)]
         {
-            assert_eq!(Headline::of_word(headline.word()), headline);
+            assert_eq!(GroupStatus::of_word(group_status.word()), group_status);
         }
         assert_eq!(calls(0, 0).word(), 0, "a region that was never written means no call");
     }

@@ -12,12 +12,12 @@ use crate::link::credits::is_ahead;
 use crate::wire::frame::FabricHeader;
 use crate::wire::packed::{Operation, Operations};
 
-/// Lines that a witness remembers per peer. A line that maps to the slot of another replaces it.
+/// Lines that the oracle stores per peer. A line that maps to the slot of another replaces it.
 const LINES_WATCHED: usize = 4096;
 
 /// Checks that packets of one node are executed in the promised order.
 #[derive(Debug)]
-pub(super) struct Witness {
+pub(super) struct OrderOracle {
     scope: OrderScope,
     /// Next packet number to execute, by class.
     next: [u32; Class::COUNT],
@@ -36,7 +36,7 @@ struct Written {
     start: u64,
 }
 
-impl Witness {
+impl OrderOracle {
     pub(super) const fn new(scope: OrderScope) -> Self {
         Self { scope, next: [0; Class::COUNT], paths: Vec::new(), lines: Vec::new() }
     }
@@ -109,9 +109,8 @@ impl Witness {
     /// Records the writer of a line. Parts of one put may come in any order.
     fn write(&mut self, new: Written) -> bool {
         self.lines.resize(LINES_WATCHED, None);
-        let stirred =
-            (new.line ^ u64::from(new.region.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let slot = &mut self.lines[(stirred >> 52) as usize];
+        let mixed = (new.line ^ u64::from(new.region.0).rotate_left(32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let slot = &mut self.lines[(mixed >> 52) as usize];
         let old = slot.replace(new);
         let old = old.filter(|old| (old.region, old.line) == (new.region, new.line));
         old.is_none_or(|old| old.start == new.start || is_ahead(new.psn, old.psn))
@@ -136,8 +135,8 @@ mod tests {
 
     #[test]
     fn a_line_is_written_in_order_but_parts_of_one_put_in_any() {
-        let mut witness = Witness::new(OrderScope::Region);
-        let mut write = |psn, start| witness.write(Written { region: RegionId(1), line: 9, psn, start });
+        let mut order_oracle = OrderOracle::new(OrderScope::Region);
+        let mut write = |psn, start| order_oracle.write(Written { region: RegionId(1), line: 9, psn, start });
         assert!(write(5, 0));
         assert!(write(4, 0), "another part of the same put");
         assert!(!write(3, 64), "an earlier put after a later one");

@@ -40,14 +40,14 @@ impl Idle {
     }
 }
 
-type Mailbox = Arc<Mutex<Option<Box<dyn Device>>>>;
+type Handover = Arc<Mutex<Option<Box<dyn Device>>>>;
 
-/// Handle that exchanges the cable of a [`Jack`].
+/// Handle that exchanges the cable of a [`ExchangeablePort`].
 ///
-/// `Send` and `Sync`. Any thread may exchange the cable. The jack takes it at its next poll.
+/// `Send` and `Sync`. Any thread may exchange the cable. The port takes it at its next poll.
 #[derive(Clone)]
 pub struct Inserter {
-    mailbox: Mailbox,
+    handover: Handover,
 }
 
 impl std::fmt::Debug for Inserter {
@@ -60,7 +60,7 @@ impl Inserter {
     /// Exchanges the cable at the next poll. Replaces a cable that was inserted and not yet taken. All cables of a jack must wake the node through
     /// the source that its [`Idle`] names.
     pub fn insert(&self, device: Box<dyn Device>) {
-        *self.mailbox.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
+        *self.handover.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 }
 
@@ -86,25 +86,25 @@ impl Cable {
 /// A port whose cable can be exchanged.
 ///
 /// `Send`, not `Sync`: one thread drives it at a time, and it may move to another.
-pub struct Jack {
+pub struct ExchangeablePort {
     /// The cable in use, at index `current`, and the one before it.
     cables: [Option<Cable>; 2],
     current: usize,
-    mailbox: Mailbox,
+    handover: Handover,
     idle: Idle,
     /// Sum of the counters of removed cables.
     past: DeviceCounters,
 }
 
-impl Jack {
+impl ExchangeablePort {
     /// Creates a port with this cable, or without one.
     #[must_use]
     pub fn new(device: Option<Box<dyn Device>>, idle: Idle) -> (Self, Inserter) {
-        let mailbox = Mailbox::default();
+        let handover = Handover::default();
         let cable = device.map(|device| Cable { device, frames_out: 0 });
         let past = DeviceCounters::default();
-        let jack = Self { cables: [cable, None], current: 0, mailbox: Arc::clone(&mailbox), idle, past };
-        (jack, Inserter { mailbox })
+        let port = Self { cables: [cable, None], current: 0, handover: Arc::clone(&handover), idle, past };
+        (port, Inserter { handover })
     }
 
     fn cable(&self) -> Option<&Cable> {
@@ -118,8 +118,8 @@ impl Jack {
     /// Takes the inserted cable, if there is one and the other slot is free. Returns whether a cable was inserted, taken or not: the old one is no
     /// longer valid in both cases.
     fn exchange(&mut self) -> bool {
-        let mailbox = Arc::clone(&self.mailbox);
-        let mut brought = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let handover = Arc::clone(&self.handover);
+        let mut brought = handover.lock().unwrap_or_else(PoisonError::into_inner);
         if brought.is_none() {
             return false;
         }
@@ -151,7 +151,7 @@ fn split(lease: DeviceLease) -> (usize, DeviceLease) {
     (usize::from(lease.0 & SIDE_BIT != 0), DeviceLease(lease.0 & !SIDE_BIT))
 }
 
-impl Device for Jack {
+impl Device for ExchangeablePort {
     fn receive(&mut self) -> Option<DeviceLease> {
         let side = self.side();
         let cable = self.cable_mut()?;
@@ -258,7 +258,7 @@ fn sum(a: DeviceCounters, b: DeviceCounters) -> DeviceCounters {
         bad_tags: a.bad_tags + b.bad_tags,
         replays: a.replays + b.replays,
         full: a.full + b.full,
-        evacuated: a.evacuated + b.evacuated,
+        copied_out: a.copied_out + b.copied_out,
         injected_drops: a.injected_drops + b.injected_drops,
         injected_corruptions: a.injected_corruptions + b.injected_corruptions,
         injected_duplicates: a.injected_duplicates + b.injected_duplicates,
@@ -287,25 +287,25 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cable_there_is_no_carrier_no_room_and_no_frame() {
-        let (mut jack, _) = Jack::new(None, Idle::silence().unwrap());
-        assert!(!jack.carrier() && !jack.ready());
-        assert!(jack.slot().is_none() && jack.receive().is_none());
-        jack.commit(10, true);
-        jack.flush(Instant::ZERO);
-        assert!(matches!(jack.wake_source(), WakeSource::Descriptor(_)));
+    fn without_a_cable_there_is_no_carrier_no_slot_and_no_frame() {
+        let (mut port, _) = ExchangeablePort::new(None, Idle::silence().unwrap());
+        assert!(!port.carrier() && !port.ready());
+        assert!(port.slot().is_none() && port.receive().is_none());
+        port.commit(10, true);
+        port.flush(Instant::ZERO);
+        assert!(matches!(port.wake_source(), WakeSource::Descriptor(_)));
     }
 
     #[test]
     fn the_carrier_is_absent_for_one_look_between_two_cables() {
         let bell = bell();
         let ((first, _remote), (second, mut other)) = (cable(&bell), cable(&bell));
-        let (mut jack, inserter) = Jack::new(Some(first), Idle::Doorbell(bell));
-        assert!(jack.carrier());
+        let (mut port, inserter) = ExchangeablePort::new(Some(first), Idle::Doorbell(bell));
+        assert!(port.carrier());
         inserter.insert(second);
-        assert!(!jack.carrier());
-        assert!(jack.carrier());
-        send(&mut jack, b"to the new one");
+        assert!(!port.carrier());
+        assert!(port.carrier());
+        send(&mut port, b"to the new one");
         let lease = other.receive().unwrap();
         assert_eq!(other.leased(lease), b"to the new one");
     }
@@ -314,27 +314,27 @@ mod tests {
     fn frames_of_the_old_cable_stay_readable_and_a_third_one_waits_for_them() {
         let bell = bell();
         let ((first, mut remote), (second, mut other)) = (cable(&bell), cable(&bell));
-        let (mut jack, inserter) = Jack::new(Some(first), Idle::Doorbell(bell.clone()));
+        let (mut port, inserter) = ExchangeablePort::new(Some(first), Idle::Doorbell(bell.clone()));
         send(&mut remote, b"old");
-        let old = jack.receive().unwrap();
+        let old = port.receive().unwrap();
         drop(remote);
         inserter.insert(second);
-        assert!(!jack.carrier());
+        assert!(!port.carrier());
         send(&mut other, b"new");
-        let new = jack.receive().unwrap();
+        let new = port.receive().unwrap();
         assert_ne!(old, new);
-        assert_eq!((jack.leased(old), jack.leased(new)), (&b"old"[..], &b"new"[..]));
-        jack.release(new);
+        assert_eq!((port.leased(old), port.leased(new)), (&b"old"[..], &b"new"[..]));
+        port.release(new);
 
         let (third, mut last) = cable(&bell);
         inserter.insert(third);
-        assert!(!jack.carrier() && !jack.carrier(), "it waits as long as the first one is read");
-        assert_eq!(jack.leased(old), b"old");
-        jack.release(old);
-        assert!(!jack.carrier());
-        assert!(jack.carrier());
+        assert!(!port.carrier() && !port.carrier(), "it waits as long as the first one is read");
+        assert_eq!(port.leased(old), b"old");
+        port.release(old);
+        assert!(!port.carrier());
+        assert!(port.carrier());
         send(&mut last, b"third");
-        let lease = jack.receive().unwrap();
-        assert_eq!(jack.leased(lease), b"third");
+        let lease = port.receive().unwrap();
+        assert_eq!(port.leased(lease), b"third");
     }
 }

@@ -26,7 +26,7 @@ impl Wake for Counted {
 }
 
 #[test]
-fn a_future_without_room_is_polled_only_after_an_event() {
+fn a_future_that_finds_a_full_queue_is_polled_only_after_an_event() {
     // Answers arrive 60 ms later. Until then no event frees space.
     let text = "name: far\nshape: {ring: {nodes: 2}}\nlink: {delay: 30ms}\n\
                 timers: {heartbeat_interval: 400ms}\ntransport: {timeout_min: 2s, timeout_initial: 2s, timeout_max: 4s}\n";

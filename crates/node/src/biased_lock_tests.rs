@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::favoured::*;
+use crate::biased_lock::*;
 
 const VISITS: u64 = 20_000;
 
@@ -23,9 +23,9 @@ fn report_missing_barriers() {
 }
 
 #[test]
-fn favourite_and_intruders_are_never_inside_together() {
-    let lock = Favoured::new([0; 2]);
-    let Some(mut favour) = lock.appoint() else {
+fn owner_and_contenders_are_never_inside_together() {
+    let lock = BiasedLock::new([0; 2]);
+    let Some(mut token) = lock.bias() else {
         report_missing_barriers();
         return;
     };
@@ -45,46 +45,46 @@ fn favourite_and_intruders_are_never_inside_together() {
             });
         }
         for _ in 0..25 * VISITS {
-            visit(&mut lock.enter_favoured(&mut favour));
-            visit(&mut lock.enter_favoured(&mut favour));
+            visit(&mut lock.enter_as_owner(&mut token));
+            visit(&mut lock.enter_as_owner(&mut token));
         }
     });
-    lock.dismiss(favour);
+    lock.end_bias(token);
     assert_eq!(*lock.enter(), [56 * VISITS; 2]);
 }
 
 #[test]
-fn a_lock_has_one_favourite_and_its_favour_does_not_open_another_lock() {
-    let (first, second) = (Favoured::new(1), Favoured::new(2));
-    let Some(mut favour) = first.appoint() else {
+fn a_lock_has_one_owner_and_its_token_does_not_open_another_lock() {
+    let (first, second) = (BiasedLock::new(1), BiasedLock::new(2));
+    let Some(mut token) = first.bias() else {
         report_missing_barriers();
         return;
     };
-    assert!(first.appoint().is_none() && second.appoint().is_some());
-    *first.enter_favoured(&mut favour) += 10;
+    assert!(first.bias().is_none() && second.bias().is_some());
+    *first.enter_as_owner(&mut token) += 10;
     assert_eq!(*first.enter(), 11);
-    let wrong = thread::scope(|scope| scope.spawn(|| *second.enter_favoured(&mut favour)).join());
+    let wrong = thread::scope(|scope| scope.spawn(|| *second.enter_as_owner(&mut token)).join());
     assert!(wrong.is_err());
-    first.dismiss(favour);
-    assert!(first.appoint().is_some());
+    first.end_bias(token);
+    assert!(first.bias().is_some());
 }
 
 #[test]
-fn try_enter_fails_while_there_is_a_favourite() {
-    let lock = Favoured::new(0);
-    let Some(favour) = lock.appoint() else {
+fn try_enter_fails_while_there_is_an_owner() {
+    let lock = BiasedLock::new(0);
+    let Some(token) = lock.bias() else {
         report_missing_barriers();
         return;
     };
     assert!(lock.try_enter().is_none());
-    lock.dismiss(favour);
+    lock.end_bias(token);
     assert!(lock.try_enter().is_some());
 }
 
 #[test]
-fn a_favourite_outside_the_lock_does_not_delay_intruders() {
-    let lock = Favoured::new(0);
-    let _favour = lock.appoint();
+fn an_owner_outside_the_lock_does_not_delay_contenders() {
+    let lock = BiasedLock::new(0);
+    let _token = lock.bias();
     thread::scope(|scope| scope.spawn(|| *lock.enter() += 1).join().unwrap());
     assert_eq!(*lock.enter(), 1);
 }
