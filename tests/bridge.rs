@@ -71,7 +71,7 @@ fn assert_no_overflow(report: &Value, what: &str) {
         links(report).filter_map(|(_, link)| number(link)).sum()
     };
     let (frames, lost) =
-        (sum(|link| link["frames"].as_u64()), sum(|link| link["dropped"]["no-room"].as_u64()));
+        (sum(|link| link["frames"].as_u64()), sum(|link| link["dropped"]["receive-buffer-full"].as_u64()));
     assert!(lost * 200 <= frames, "{what}: {lost} of {frames} frames found no room");
 }
 
@@ -186,7 +186,7 @@ fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
     let count = |link: &str, reason: &str| links[link]["dropped"][reason].as_u64().unwrap_or(0);
     // The first link of each interface counts foreign frames, so that they are counted once.
     for first in ["n1->n0", "n0->n1", "n0->n2", "n0->n3"] {
-        let all = count(first, "wrong-address") + count(first, "turned-away");
+        let all = count(first, "wrong-address") + count(first, "filtered");
         assert!(all >= 2 * ROUNDS, "{first}: {all} of {}: {}", 3 * ROUNDS, links[first]);
         assert!(
             count(first, "wrong-address") > ROUNDS / 10,
@@ -194,7 +194,7 @@ fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
             links[first]
         );
         assert_eq!(
-            count(first, "no-room"),
+            count(first, "receive-buffer-full"),
             0,
             "our own frames have room of their own: {}",
             links[first]

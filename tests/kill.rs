@@ -287,7 +287,7 @@ fn a_node_that_is_stopped_for_a_while_loses_no_frame() {
         }
         let report = rack.finish().passed();
         for link in report["links"].as_array().expect("links") {
-            assert!(link["dropped"]["no-room"].is_null(), "{stage}: {link}");
+            assert!(link["dropped"]["receive-buffer-full"].is_null(), "{stage}: {link}");
         }
     }
 }

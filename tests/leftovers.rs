@@ -117,7 +117,7 @@ fn a_run_does_not_disturb_a_standing_rack() {
             serde_json::from_str(&std::fs::read_to_string(&json).expect("a report")).expect("JSON");
         assert_eq!(stood["verdict"], "pass");
         for link in [&report, &stood].iter().flat_map(|report| report["links"].as_array().expect("links")) {
-            let foreign_reasons = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
+            let foreign_reasons = ["wrong-epoch", "wrong-address", "unknown-sender", "foreign-ether-type"];
             assert!(foreign_reasons.iter().all(|reason| link["dropped"][reason].is_null()), "{wire}: {link}");
         }
         session.is_again(&before, wire);

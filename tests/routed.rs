@@ -120,7 +120,7 @@ fn hosts_with_a_router_between_them_are_joined_by_datagrams() {
                 for crossing in ["n1->n2", "n2->n1", "n3->n0", "n0->n3"] {
                     assert!(of(crossing)["frames"].as_u64() > Some(20), "{crossing}: {report}");
                 }
-                let counted = of(["n2->n1", "n1->n2"][index])["dropped"]["turned-away"].as_u64();
+                let counted = of(["n2->n1", "n1->n2"][index])["dropped"]["filtered"].as_u64();
                 assert!(
                     sent == 0 || counted > Some(0),
                     "host {index} did not count foreign datagrams: {report}"

@@ -214,7 +214,7 @@ fn two_racks_of_one_file_do_not_disturb_each_other() {
         assert!(report["notes"].is_array(), "notes are always there");
         assert_eq!(report["nodes"].as_array().expect("nodes").len(), 3);
         for link in report["links"].as_array().expect("links") {
-            let foreign_reasons = ["wrong-epoch", "wrong-address", "stranger", "foreign-ether-type"];
+            let foreign_reasons = ["wrong-epoch", "wrong-address", "unknown-sender", "foreign-ether-type"];
             assert!(foreign_reasons.iter().all(|reason| link["dropped"][reason].is_null()), "{name}: {link}");
         }
     }

@@ -244,7 +244,7 @@ class Link:
         node, _, plane, wanted, frame_bytes, incarnation, received, options = struct.unpack_from("<HHBBHQQI", body)
         # W-16
         if (node, plane, frame_bytes, options) != (self.other, 0, self.settings.frame_bytes, 1):
-            return "stranger"
+            return "unknown-sender"
         if incarnation < self.neighbour:
             return "stale hello"
         if incarnation > self.neighbour:

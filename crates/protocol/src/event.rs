@@ -232,7 +232,7 @@ impl DropReason {
             Self::OutOfOrder => "out-of-order",
             Self::BeyondWindow => "beyond-window",
             Self::BufferFull => "buffer-full",
-            Self::UnknownSender => "stranger",
+            Self::UnknownSender => "unknown-sender",
             Self::LinkDuplicate => "link-duplicate",
             Self::LinkOutOfSequence => "link-out-of-sequence",
             Self::ServingFull => "serving-full",

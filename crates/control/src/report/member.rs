@@ -300,7 +300,7 @@ mod tests {
         let report = PortReport::new(3, &counters);
         assert_eq!(report.credit_violations, 4);
         assert_eq!((report.edge, report.frames_sent), (3, 5));
-        assert_eq!(report.dropped, BTreeMap::from([("hop-check".into(), 2), ("stranger".into(), 1)]));
+        assert_eq!(report.dropped, BTreeMap::from([("hop-check".into(), 2), ("unknown-sender".into(), 1)]));
     }
 
     #[test]

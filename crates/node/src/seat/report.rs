@@ -35,10 +35,10 @@ pub const fn injected_faults(counters: &DeviceCounters) -> InjectedFaults {
 /// Returns the number of received frames that the wire or its device dropped, by reason.
 fn device_drops(counters: &DeviceCounters) -> impl Iterator<Item = (String, u64)> + use<> {
     let reasons = [
-        ("no-room", counters.kernel_drops),
+        ("receive-buffer-full", counters.kernel_drops),
         ("too-long", counters.receive_errors),
         ("vlan-tag", counters.tagged),
-        ("turned-away", counters.foreign),
+        ("filtered", counters.foreign),
         ("bad-tag", counters.bad_tags),
         ("replayed", counters.replays),
     ];
