@@ -152,10 +152,10 @@ fn a_mesh_reduces_on_both_wires_and_in_virtual_time() {
 /// Every type with every operation, shape, wire or engine and loss: 504 racks. Run by hand with `RACKLOOM_WHOLE_PRODUCT=1`
 /// (docs/measuring.md). The tests above cover each type, operation, shape, engine and loss, and a part of their pairs.
 #[test]
-fn everything_with_everything() {
+fn every_combination_of_type_operation_shape_and_engine() {
     if std::env::var_os("RACKLOOM_WHOLE_PRODUCT").is_none() {
         not_tried(
-            "everything_with_everything takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it",
+            "every_combination_of_type_operation_shape_and_engine takes minutes; RACKLOOM_WHOLE_PRODUCT=1 runs it",
         );
         return;
     }

@@ -71,10 +71,10 @@ fn text(path: &Path) -> &str {
 
 /// 20 cycles in each build; `RACKLOOM_CYCLES=200` for the long version (docs/measuring.md).
 #[test]
-fn racks_that_start_and_end_leave_nothing() {
+fn racks_that_start_and_end_leave_no_resources() {
     let _alone = ONE_AFTER_THE_OTHER.lock().unwrap_or_else(PoisonError::into_inner);
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
-    let wires = wires("racks_that_start_and_end_leave_nothing");
+    let wires = wires("racks_that_start_and_end_leave_no_resources");
     let session = Session::begin();
     let before = Footprint::of(&session.0);
     assert_eq!(before.process_count(), 0);

@@ -489,10 +489,10 @@ fn each_member_logs_to_its_own_file() {
 
 /// 20 times in each build; `RACKLOOM_CYCLES=200` for the long version.
 #[test]
-fn racks_that_start_and_end_leave_nothing() {
+fn racks_that_start_and_end_leave_no_resources() {
     let cycles = std::env::var("RACKLOOM_CYCLES").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let session = Session::begin();
-    let wires = wires("racks_that_start_and_end_leave_nothing");
+    let wires = wires("racks_that_start_and_end_leave_no_resources");
     for cycle in 0..cycles {
         let wire = wires[cycle % wires.len()];
         session.up(&topology("ring-4.yaml"), &["--wire", wire]);

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_has_its_own_words_and_a_clean_frame_none() {
+    fn every_fault_has_its_own_comment_and_a_clean_frame_has_none() {
         assert!(injected(&Verdict::default()).is_empty());
         let verdict = Verdict { drop: true, corrupt_bit: Some(29), duplicate: true, reorder_by: 2 };
         let expected = [

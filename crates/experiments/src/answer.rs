@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_holds_only_with_all_before_or_behind_it() {
+    fn a_value_counts_only_with_all_values_before_or_after_it() {
         let falls = [(1.0, 1.0), (2.0, 0.995), (3.0, 0.5), (4.0, 1.0)];
         assert_eq!((holds_up_to(&falls, FULL), holds_from(&falls, FULL)), (Some(2.0), Some(4.0)));
         assert_eq!((holds_up_to(&falls[2..], FULL), holds_from(&falls[..3], FULL)), (None, None));

@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_words_have_four_digits() {
+    fn numbers_in_texts_have_four_digits() {
         assert_eq!([0.05, 1234.56, 2.0, 0.000_123_46].map(rounded), ["0.05", "1235", "2", "0.0001235"]);
     }
 }

@@ -60,6 +60,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[test]
-fn every_throw_is_caught_once() {
+fn every_message_is_received_once() {
     assert_eq!(play(50).expect("the game goes on").0, 100);
 }

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_more_slack_keeps_it() {
+    fn a_thread_with_more_timer_slack_keeps_it() {
         let usual = NonZeroU64::new(current_timer_slack().unwrap());
         set_current_timer_slack(NonZeroU64::new(12_000_000)).unwrap();
         assert!(Slack::for_sleep(500_000_000).is_none());

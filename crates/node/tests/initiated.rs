@@ -204,7 +204,7 @@ fn blocks_of_two_nodes_pass_a_barrier_through_the_fabric() {
 }
 
 #[test]
-fn a_node_that_serves_a_ring_without_sleep_lets_other_threads_in() {
+fn a_node_that_serves_a_ring_without_sleep_admits_other_threads() {
     let rig = Rig::new(DeviceChoice::Fake(9));
     let _queues = [rig.queue(0), rig.queue(1)];
     for _ in 0..200 {

@@ -192,7 +192,7 @@ fn assert_bounded(what: &str, class: Class, key: Key, operation: &Operation<'_>,
 
 // W-84
 #[test]
-fn loads_that_are_never_acknowledged_do_not_grow_their_owner() {
+fn loads_that_are_never_acknowledged_use_bounded_memory() {
     let load = Operation::Load { offset: 0, length: 256 };
     assert_bounded("loads", Class::Request, KEY, &load, 200);
     assert_bounded("loads in the bulk class", Class::Bulk, KEY, &load, 200);
@@ -200,20 +200,20 @@ fn loads_that_are_never_acknowledged_do_not_grow_their_owner() {
 
 // W-84
 #[test]
-fn atomics_do_not_grow_their_owner() {
+fn atomics_use_bounded_memory() {
     let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 };
     assert_bounded("atomics", Class::Request, KEY, &Operation::Atomic { offset: 0, atomic }, 140);
 }
 
 // W-84
 #[test]
-fn gets_do_not_grow_their_owner() {
+fn gets_use_bounded_memory() {
     assert_bounded("gets", Class::Bulk, KEY, &Operation::Get { offset: 0, length: 1 << 20 }, 200);
 }
 
 // W-84
 #[test]
-fn refused_operations_do_not_grow_their_owner() {
+fn refused_operations_use_bounded_memory() {
     let store = Operation::Store { offset: 0, data: &[1; 4] };
     assert_bounded("stores with a wrong key", Class::Request, Key(1), &store, 200);
     assert_bounded(
@@ -228,7 +228,7 @@ fn refused_operations_do_not_grow_their_owner() {
 
 // W-84
 #[test]
-fn messages_without_a_receive_do_not_grow_their_owner() {
+fn messages_without_a_receive_use_bounded_memory() {
     assert_bounded("empty messages", Class::Request, KEY, &Operation::Message { tag: 1, data: &[] }, 200);
     assert_bounded("messages", Class::Request, KEY, &Operation::Message { tag: 1, data: &[1; 4] }, 200);
     assert_bounded("offers", Class::Request, KEY, &Operation::Offer { tag: 1, length: 5_000 }, 200);
@@ -236,7 +236,7 @@ fn messages_without_a_receive_do_not_grow_their_owner() {
 
 // W-84
 #[test]
-fn stores_and_signals_do_not_grow_their_owner() {
+fn stores_and_signals_use_bounded_memory() {
     assert_bounded("stores", Class::Request, KEY, &Operation::Store { offset: 0, data: &[1; 4] }, 200);
     let signal = Operation::Signal { offset: 0, kind: SignalKind::Add, value: 1, counted: 0 };
     assert_bounded("signals", Class::Bulk, KEY, &signal, 170);

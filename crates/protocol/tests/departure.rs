@@ -59,7 +59,7 @@ fn a_departure_is_reported_to_all_members_at_once_and_before_the_loss() {
 
 // W-50
 #[test]
-fn a_death_is_no_departure() {
+fn a_death_is_not_reported_as_a_departure() {
     let mut fabric = five();
     fabric.kill(LEAVER);
     fabric.run_until("the dead member is lost", |fabric| others().all(|node| lost(fabric, node).is_some()));

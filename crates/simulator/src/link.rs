@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_held_frame_is_let_go_when_enough_have_passed() {
+    fn a_held_frame_is_released_when_enough_frames_have_passed() {
         let mut channel = channel(None, 0);
         channel.hold(FrameId(7), 2, Instant(10));
         let mut gone = Vec::new();

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_behind_one_another_are_one_taking() {
+    fn consecutive_payloads_are_one_pending_copy() {
         let mut pending_copies = PendingCopies::default();
         for (from, to, length, joins) in [
             (0, 100, 10, false),

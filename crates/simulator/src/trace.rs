@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_frame_ends_is_part_of_it() {
+    fn the_end_of_a_frame_is_part_of_the_hash() {
         let two = hash(|trace| {
             trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"ab"));
             trace.frame(Instant(0), ChannelId(0), (FrameOutcome::Delivered, 1), whole(b"c"));

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_stops_after_the_limit_and_work_restarts_it() {
+    fn the_watchdog_fires_after_the_limit_and_work_restarts_it() {
         let mut watchdog = Watchdog::new(100);
         assert_eq!(watchdog.check_progress(Instant(100)), Ok(()));
         assert_eq!(

@@ -29,12 +29,12 @@ fn the_same_seed_repeats_the_whole_run() {
 }
 
 #[test]
-fn another_seed_is_another_run() {
+fn a_different_seed_changes_the_run() {
     assert_ne!(outcome(LOSSY, 7).trace_hash, outcome(LOSSY, 8).trace_hash);
 }
 
 #[test]
-fn another_plan_is_another_run() {
+fn a_different_plan_changes_the_run() {
     assert_ne!(outcome(LOSSY, 7).trace_hash, outcome(CLEAN, 7).trace_hash);
 }
 

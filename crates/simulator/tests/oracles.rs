@@ -36,7 +36,7 @@ fn a_rack_without_a_ledger_has_no_findings() {
 }
 
 #[test]
-fn a_node_unreachable_after_healing_breaks_progress_alone() {
+fn a_node_unreachable_after_healing_violates_only_the_progress_oracle() {
     // Worse than any fault of a script: every frame is lost, and healing does not change the rack file's loss.
     let text = "{name: r, shape: {ring: {nodes: 2}}, link: {loss: 100%}}";
     let mut simulation = Simulation::new(&plan(text), 3, Vec::new());

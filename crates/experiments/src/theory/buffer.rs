@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_what_two_senders_send_stays_until_the_limit_is_reached() {
+    fn two_senders_fill_the_queue_with_half_of_their_frames_up_to_the_limit() {
         assert_eq!(marked_frames(2.0, 100.0, 30.0), 140.0);
         assert_eq!(marked_frames(2.0, 100.0, 200.0), 0.0);
     }

@@ -41,7 +41,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn claims_are_a_row_of_bytes(steps in prop::collection::vec((0_u64..200, 1_u64..20), 1..60)) {
+        fn claims_equal_a_list_of_bytes(steps in prop::collection::vec((0_u64..200, 1_u64..20), 1..60)) {
             let mut claims = Claims::default();
             let mut row = [false; 256];
             for (start, bytes) in steps {

@@ -90,7 +90,7 @@ fn nothing_outside_a_region_can_be_reached() {
 }
 
 #[test]
-fn regions_come_and_go_by_name() {
+fn regions_are_added_and_removed_by_number() {
     let mut memory = HostMemory::default();
     for region in [3, 1, 2] {
         memory.allocate(RegionId(region), u64::from(region) * 10).unwrap();
@@ -118,11 +118,11 @@ fn a_regions_file_shows_its_bytes_and_cannot_be_cut() {
 }
 
 #[test]
-fn locks_and_bindings_move_along() {
+fn locks_and_bindings_move_with_the_pages() {
     let mut memory = HostMemory::default();
     let options = MemoryOptions { lock: true, numa_node: Some(0), ..MemoryOptions::default() };
     if let Err(cause) = memory.allocate_with(REGION, 4096, options) {
-        let text = format!("SKIPPED (1): locks_and_bindings_move_along: {cause}\n");
+        let text = format!("SKIPPED (1): locks_and_bindings_move_with_the_pages: {cause}\n");
         return std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes()).unwrap();
     }
     memory.move_to_fresh_file(REGION).unwrap();
@@ -133,7 +133,7 @@ fn locks_and_bindings_move_along() {
 }
 
 #[test]
-fn a_fresh_file_has_the_same_bytes_at_the_same_address_and_no_one_else_in_it() {
+fn a_new_file_has_the_same_bytes_at_the_same_address_and_no_other_mapping() {
     for huge_pages in [false, true] {
         let mut memory = HostMemory::default();
         let options = MemoryOptions::default().huge_pages(huge_pages);
@@ -160,7 +160,7 @@ fn a_fresh_file_has_the_same_bytes_at_the_same_address_and_no_one_else_in_it() {
 }
 
 #[test]
-fn a_memory_gives_no_more_than_its_node_and_its_tenant_may_have() {
+fn allocations_stop_at_the_quota_of_node_and_tenant() {
     let tenant = Tenant(3);
     let limits = |node, bytes_max| MemoryLimits {
         node_bytes_max: Some(node),
@@ -189,7 +189,7 @@ fn a_memory_gives_no_more_than_its_node_and_its_tenant_may_have() {
 }
 
 #[test]
-fn a_memory_counts_what_came_and_went() {
+fn allocations_and_frees_are_counted() {
     let mut memory = HostMemory::default();
     let page_bytes = rustix::param::page_size() as u64;
     memory.allocate(RegionId(1), 10).unwrap();

@@ -85,7 +85,7 @@ mod tests {
     proptest! {
         /// Compares the list with a row of flags, one per byte: `take` returns the first range that fits whenever one exists.
         #[test]
-        fn a_free_list_is_a_row_of_bytes(
+        fn a_free_list_equals_a_list_of_bytes(
             steps in prop::collection::vec((any::<bool>(), 1_u64..600, 0_u32..9, any::<usize>()), 1..200),
         ) {
             let mut list = FreeList::new(CAPACITY);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_fits_into_nothing_and_no_sum_overflows() {
+    fn an_empty_list_has_no_space_and_no_sum_overflows() {
         assert_eq!(FreeList::new(0).take(1, 1), None);
         assert_eq!(FreeList::new(64).take(u64::MAX, 64), None);
         assert_eq!(FreeList::new(u64::MAX).take(u64::MAX, 1), Some(0));

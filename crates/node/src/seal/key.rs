@@ -185,7 +185,7 @@ mod tests {
     const TAG_OF_PYTHON: [u8; 8] = [0x6b, 0x34, 0x51, 0x90, 0xee, 0x1c, 0x39, 0xdc];
 
     #[test]
-    fn a_key_file_is_long_enough_and_its_users_alone() {
+    fn a_key_file_is_long_enough_and_readable_by_its_user_only() {
         let folder = std::env::temp_dir().join(format!("rackloom-key-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let path = folder.join("key");

@@ -98,7 +98,7 @@ fn nothing_is_sent_before_both_nonces_are_known() {
 
 // W-92
 #[test]
-fn any_bit_that_is_turned_over_makes_a_frame_one_that_is_refused() {
+fn a_frame_with_any_flipped_bit_is_refused() {
     let [mut a, mut b] = agreed(1, 0);
     let frame = sealed(&mut a, b"some bytes");
     for bit in 0..frame.len() * 8 {
@@ -116,7 +116,7 @@ fn any_bit_that_is_turned_over_makes_a_frame_one_that_is_refused() {
 
 // W-91
 #[test]
-fn any_bit_that_is_turned_over_in_a_greeting_is_refused() {
+fn a_greeting_with_any_flipped_bit_is_refused() {
     let [mut a, mut b] = pair(1, 0);
     let greeting = greetings(&mut a, Instant::ZERO).remove(0);
     for bit in 0..greeting.len() * 8 {

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_thread_keeps_it() {
+    fn only_the_first_thread_has_the_privilege() {
         let first_thread = FirstThread::default();
         assert!(std::thread::scope(|scope| scope
             .spawn(|| first_thread.is_here() && first_thread.is_here())

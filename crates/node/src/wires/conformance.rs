@@ -111,8 +111,8 @@ fn packet_conforms_through_the_portable_channel() {
 }
 
 #[test]
-fn a_packet_port_receives_as_its_settings_say() {
-    in_namespaces("wires::conformance::a_packet_port_receives_as_its_settings_say", || {
+fn a_packet_port_receives_by_its_settings() {
+    in_namespaces("wires::conformance::a_packet_port_receives_by_its_settings", || {
         let [local, _remote] = lay(1);
         for reception in Wanted::ALL.iter().copied() {
             let settings = packet::Settings { reception, ..PACKET };
@@ -162,7 +162,7 @@ pub(super) fn suite(make: &mut dyn FnMut() -> Link) {
     mistakes_of_the_caller_are_harmless(make());
     an_end_goes_in_the_middle_of_traffic(make());
     a_new_link_gets_no_frames_of_the_earlier_one(make(), make());
-    the_neighbours_end_is_noticed(make());
+    the_end_of_the_neighbour_is_detected(make());
 }
 
 fn frames_arrive_once_in_order_and_whole(mut link: Link) {
@@ -389,7 +389,7 @@ fn a_new_link_gets_no_frames_of_the_earlier_one(old: Link, new: Link) {
     expect(&mut local, 78, 500);
 }
 
-fn the_neighbours_end_is_noticed(link: Link) {
+fn the_end_of_the_neighbour_is_detected(link: Link) {
     let Link { mut local, mut remote, sever, lossless, .. } = link;
     send(&mut *local, 1, 64);
     local.flush(Instant::ZERO);

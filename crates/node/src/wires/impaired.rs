@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_frames_that_the_judge_condemns_are_lost() {
+    fn exactly_the_frames_with_a_drop_verdict_are_lost() {
         let profile = LinkProfile { loss: 0.05, ..LinkProfile::default() };
         let (arrived, counters) = run(&profile);
         let mut same_judge = judge(&profile);
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicated_frame_comes_twice_and_alike() {
+    fn a_duplicated_frame_arrives_twice_unchanged() {
         let (arrived, counters) = run(&LinkProfile { duplicate: 0.05, ..LinkProfile::default() });
         let twice = arrived.windows(2).filter(|pair| pair[0] == pair[1]).count();
         assert!(twice > 0);
@@ -538,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn a_modelled_cable_takes_its_time() {
+    fn a_modelled_cable_delays_its_frames() {
         // Serialising 100 bytes at 100 Mbit/s takes 8 microseconds; the cable has a delay of 1 millisecond.
         let timing = Timing { rate_bits_per_s: Some(100_000_000), delay_ns: 1_000_000 };
         let (mut local, mut remote) = link(&LinkProfile::default(), Some(timing));

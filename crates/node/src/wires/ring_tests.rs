@@ -90,7 +90,7 @@ proptest! {
 
     /// A neighbour that writes arbitrary values into the shared file breaks the ring, but not the process.
     #[test]
-    fn nonsense_in_the_shared_pages_is_found_out(
+    fn invalid_shared_pages_are_detected(
         tail in any::<u64>(),
         head in any::<u64>(),
         length in any::<u32>(),
@@ -137,7 +137,7 @@ fn a_batch_is_seen_whole_or_not_at_all() {
 
 /// A process that opens one side anew finds the frames that the other side has published, even without the starts of its batches.
 #[test]
-fn either_side_can_be_opened_anew() {
+fn either_side_can_be_opened_again() {
     let file = sealed_memfd("ring", file_bytes(BODY_BYTES)).unwrap();
     let mut producer = Producer::open(file.as_fd()).unwrap();
     let send = |producer: &mut Producer, byte: u8| {

@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_end_is_refused() {
+    fn descriptors_and_sizes_that_form_no_ring_are_refused() {
         assert!(End::from_fds([-1, -1, -1]).is_err());
         for ring_bytes in [0, 1000, 65_535, 65_537, 1 << 27] {
             assert_eq!(create(ring_bytes).unwrap_err().kind(), io::ErrorKind::InvalidInput);

@@ -136,7 +136,7 @@ fn bad_accesses_end_as_on_the_wire_and_change_nothing() {
 }
 
 #[test]
-fn what_is_not_imported_is_left_to_the_wire() {
+fn operations_on_regions_that_are_not_imported_use_the_wire() {
     for kind in memory_kinds() {
         let mut bench = Bench::new(kind, "wire", Access::ALL);
         let data = &b"x"[..];

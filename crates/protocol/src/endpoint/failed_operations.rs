@@ -50,7 +50,7 @@ mod tests {
     const FAILED: Option<OperationError> = Some(OperationError::MemoryFailed);
 
     #[test]
-    fn a_signal_that_counts_any_of_it_finds_it_and_its_neighbours_do_not() {
+    fn a_failed_range_is_found_by_every_range_that_overlaps_it_only() {
         let mut failed_operations = FailedOperations::default();
         failed_operations.note(10, 12, FAILED, 10);
         for (first, end) in [(0, 11), (10, 20), (11, 12), (5, 30)] {
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_is_past_only_the_last_is_kept() {
+    fn only_the_last_of_the_past_failures_is_kept() {
         let mut failed_operations = FailedOperations::default();
         for number in 0..1000 {
             failed_operations.note(2 * number, 2 * number + 1, FAILED, 2 * number);

@@ -116,14 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn strict_takes_the_lowest_that_has_something() {
+    fn strict_priority_takes_the_lowest_channel_that_is_not_empty() {
         let mut strict = arbiter(ArbiterKind::Strict, &[]);
         assert_eq!(sent(&mut strict, &[1, 3], 700, 100), [0, 100, 0, 0]);
         assert_eq!(sent(&mut strict, &[3], 700, 100), [0, 0, 0, 100]);
     }
 
     #[test]
-    fn round_robin_takes_each_as_often() {
+    fn round_robin_takes_each_channel_equally_often() {
         let mut fair = arbiter(ArbiterKind::RoundRobin, &[]);
         assert_eq!(sent(&mut fair, &[0, 2, 3], 700, 300), [100, 0, 100, 100]);
     }

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_found_in_order_until_it_is_taken_out() {
+    fn entries_are_found_in_order_until_they_are_removed() {
         for ports in [0, 1, 63, 64, 65, 128, 200] {
             let mut set = PortSet::full(ports);
             assert_eq!(members(&set), (0..ports as u16).collect::<Vec<_>>(), "{ports} ports");

@@ -67,7 +67,7 @@ mod tests {
         SharedBufferConfig { bytes: 1_000, alpha_thousandths: 500, private_bytes: 100 };
 
     #[test]
-    fn what_a_channel_may_hold_shrinks_with_what_others_hold() {
+    fn the_limit_of_a_channel_shrinks_as_others_hold_more() {
         let mut buffer = SharedBuffer::new(CONFIG);
         assert_eq!(buffer.xoff_bytes(0), 600);
         buffer.change(0, 100);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_alpha_gives_all_that_is_free_and_not_more() {
+    fn a_large_alpha_gives_all_free_bytes_and_not_more() {
         let mut buffer = SharedBuffer::new(SharedBufferConfig { alpha_thousandths: 8_000, ..CONFIG });
         assert_eq!(buffer.xoff_bytes(0), 1_100);
         buffer.change(0, 1_000);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn channels_that_want_more_settle_where_theory_says() {
+    fn saturated_channels_reach_the_share_of_the_theory() {
         for (alpha_thousandths, channels) in [(500, 1), (500, 4), (1_000, 3), (125, 8)] {
             let config = SharedBufferConfig { bytes: 1 << 20, alpha_thousandths, private_bytes: 0 };
             let mut buffer = SharedBuffer::new(config);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_channel_goes_on_at_the_same_part_of_its_limit_as_elsewhere() {
+    fn a_paused_channel_resumes_at_the_usual_share_of_its_limit() {
         let marks = PauseConfig {
             xoff_bytes: 400,
             xon_bytes: 100,

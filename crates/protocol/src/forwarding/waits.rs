@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_in_which_everyone_waits_is_a_circle() {
+    fn a_ring_in_which_all_members_wait_is_a_cycle() {
         let mut waits: Vec<Wait> = (0..5).map(|n| wait(n, n, (n + 1) % 5, &[(n + 4) % 5])).collect();
         let found: Vec<u16> = cycle(&waits).expect("a cycle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1, 2, 3, 4]);
@@ -102,14 +102,14 @@ mod tests {
     }
 
     #[test]
-    fn a_tail_that_leads_into_a_circle_is_no_part_of_it() {
+    fn a_tail_that_leads_into_a_cycle_is_not_part_of_it() {
         let waits = [wait(7, 7, 0, &[8]), wait(0, 0, 1, &[7, 1]), wait(1, 1, 0, &[0])];
         let found: Vec<u16> = cycle(&waits).expect("a cycle").iter().map(|wait| wait.edge).collect();
         assert_eq!(found, [0, 1]);
     }
 
     #[test]
-    fn a_chain_of_waits_that_ends_is_no_circle() {
+    fn a_chain_of_waits_that_ends_is_no_cycle() {
         assert_eq!(cycle(&[wait(0, 0, 1, &[3]), wait(1, 1, 2, &[0])]), None);
         assert_eq!(cycle(&[]), None);
     }

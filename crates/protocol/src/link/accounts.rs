@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_channel_spends_nothing_of_the_others() {
+    fn a_channel_uses_no_credits_of_the_others() {
         let mut accounts = accounts();
         accounts.consume(Channel(0), 10);
         let left = [0, 1].map(|channel| accounts.credits(Channel(channel)).available());
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_requested_of_a_channel_is_said_once() {
+    fn a_request_of_a_channel_is_answered_once() {
         let mut accounts = accounts();
         accounts.request(Channel(1));
         assert!(accounts.update_due());

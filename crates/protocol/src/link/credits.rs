@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn the_balance_holds_wherever_the_credits_are_and_not_if_some_come_from_nowhere() {
+    fn credits_balance_wherever_they_are_and_invented_credits_are_detected() {
         let (mut sender, mut receiver) = (fresh(), fresh());
         let header = sender.consume(3);
         let sent = sender.consume(2);

@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_stalled_does_not_blame_its_neighbour() {
+    fn a_member_that_stalled_does_not_suspect_its_neighbour() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(9000)), Silence::Late);
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_did_not_run_counts_anew_and_still_knows_the_last_heartbeat() {
+    fn a_member_that_did_not_run_restarts_its_count_and_keeps_the_last_heartbeat() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.receive(Instant(1000), 1, 1);
         assert_eq!(heartbeats.judge(Instant(1160)), Silence::Late);
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_whose_own_beats_are_late_waits_as_much_longer() {
+    fn a_member_whose_own_heartbeats_are_late_extends_its_timeout_as_much() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1000));
         heartbeats.receive(Instant(1000), 1, 1);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_come_up_at_different_times_beat_together_and_never_too_rarely() {
+    fn links_that_come_up_at_different_times_send_heartbeats_together_and_in_time() {
         let heartbeats_sent = |started: u64| {
             let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
             heartbeats.start(Instant(started));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_beat_does_not_move_the_next_one() {
+    fn a_late_heartbeat_does_not_move_the_next_one() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(3));
         heartbeats.start(Instant(1000));
         heartbeats.send(Instant(1000), 0, false);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_at_rest_beats_rarely_and_is_missed_as_much_later() {
+    fn a_link_at_rest_sends_fewer_heartbeats_and_its_loss_is_detected_as_much_later() {
         let (mut sleeper, mut waiter) =
             (Heartbeats::new(&TIMERS, NodeId(0)), Heartbeats::new(&TIMERS, NodeId(0)));
         sleeper.start(Instant(1000));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_roused_beats_at_once_and_rests_no_more() {
+    fn a_link_that_leaves_rest_sends_a_heartbeat_at_once() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.start(Instant(1200));
         heartbeats.send(Instant(1200), 0, true);
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn a_promise_beyond_the_plan_is_not_believed() {
+    fn a_promised_interval_beyond_the_plan_is_ignored() {
         let mut heartbeats = Heartbeats::new(&TIMERS, NodeId(0));
         heartbeats.receive(Instant(1000), 1, 60_000);
         assert_eq!(heartbeats.judge(Instant(1800)), Silence::Dead);
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn members_beat_in_an_order_that_neighbours_are_not_late_enough_to_change() {
+    fn usual_lateness_does_not_change_the_order_of_heartbeats() {
         let timers = LinkTimers { heartbeat_interval_ns: 100_000_000, ..TIMERS };
         let instant = |member| {
             let mut heartbeats = Heartbeats::new(&timers, NodeId(member));

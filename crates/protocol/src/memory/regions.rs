@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_to_be_refused() {
+    fn every_refusal_has_its_error() {
         assert_eq!(check(Need::Write, 7, 1, 0, 100), Ok(()));
         assert_eq!(check(Need::Write, 7, 1, 1, 100), Err(OperationError::OutOfBounds));
         assert_eq!(check(Need::Write, 7, 1, u64::MAX, 2), Err(OperationError::OutOfBounds));

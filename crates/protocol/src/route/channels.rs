@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn by_hop_a_frame_climbs_wherever_it_is_passed_on_up_to_the_top() {
+    fn by_hop_a_frame_rises_one_level_per_hop_up_to_the_highest() {
         let channels = rising(Rise::Hop, 3);
         let mut channel = channels.first(Class::Reply, true);
         let mut path = Vec::new();

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_leads_over_what_passes_and_nothing_else() {
+    fn a_path_uses_only_links_that_pass() {
         let edge = |a: u16, b: u16| {
             let port = PortId(0);
             Edge { a: NodeId(a), a_port: port, b: NodeId(b), b_port: port, plane: Plane(0) }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_or_many_they_are_in_order_and_there_once() {
+    fn few_and_many_ports_are_sorted_and_unique() {
         let mut hops = Hops::new(2);
         let member = NodeId(1);
         let mut expected = Vec::new();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn few_take_eight_bytes() {
+    fn few_ports_take_eight_bytes() {
         assert_eq!(size_of::<Few>(), 8);
     }
 }

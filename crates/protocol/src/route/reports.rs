@@ -360,7 +360,7 @@ mod tests {
 
     // W-63
     #[test]
-    fn a_link_counts_when_both_mean_each_other() {
+    fn a_link_is_used_when_both_ends_report_each_other() {
         let mut reports = Reports::new(graph().into(), NodeId(0), OWN);
         let mut receive = |origin: u16, incarnation: u64, edges: Vec<(u16, Option<IncarnationMark>)>| {
             let origin = NodeId(origin);

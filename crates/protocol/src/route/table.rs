@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_has_not_been_up_may_still_lead_somewhere_and_one_that_has_been_may_not() {
+    fn only_links_that_have_not_been_up_may_still_reach_a_member() {
         let mut table = table_of_zero(&ring(4), &[0, 2]);
         assert_eq!(table.may_reach(NodeId(0)), [true; 4], "two links have never been up");
         let ports = [(PortId(0), 0, NodeId(1)), (PortId(1), 3, NodeId(3))];
@@ -338,7 +338,7 @@ mod tests {
 
     /// Random racks whose links come and go: a port leads to a member if its neighbour is one hop closer.
     #[test]
-    fn a_table_that_follows_its_links_is_the_one_of_the_definition() {
+    fn an_updated_table_equals_one_computed_from_the_definition() {
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
         let mut random = |limit: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

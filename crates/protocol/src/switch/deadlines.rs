@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_soonest_is_that_of_all_after_every_change() {
+    fn the_earliest_deadline_is_right_after_every_change() {
         let mut deadlines = Deadlines::new(5);
         let mut plain = [Instant::ZERO; 5];
         let mut state = 1_u64;

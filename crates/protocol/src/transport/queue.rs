@@ -184,7 +184,7 @@ mod tests {
     proptest! {
         /// All open packets stay in order and with their content, however the slots are reused.
         #[test]
-        fn packets_keep_their_order_and_come_empty(steps in prop::collection::vec(step(), 0..200)) {
+        fn packets_keep_their_order_and_are_empty_when_opened(steps in prop::collection::vec(step(), 0..200)) {
             let (mut queue, mut model) = (PacketQueue::default(), VecDeque::new());
             for (number, step) in (0_u32..).zip(steps) {
                 match step {

@@ -268,7 +268,7 @@ mod tests {
 
     /// Every byte of a header is compared, or is one of the numbers, or has no effect at the destination.
     #[test]
-    fn each_byte_that_decides_is_compared() {
+    fn every_significant_byte_is_compared() {
         let good = header(&NUMBERS, false);
         let predicted = FixedFields::of(&good).unwrap();
         assert!(predicted.is_like(&good));

@@ -49,7 +49,7 @@ fn write(ledger: &mut Ledger, memories: &mut Nodes, data: &[u8]) {
 }
 
 #[test]
-fn correct_operations_break_nothing() {
+fn correct_operations_violate_no_oracle() {
     let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
@@ -61,7 +61,7 @@ fn correct_operations_break_nothing() {
 }
 
 #[test]
-fn wrong_bytes_break_the_shadow_alone() {
+fn wrong_bytes_violate_only_the_shadow_oracle() {
     let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"dato");
@@ -70,7 +70,7 @@ fn wrong_bytes_break_the_shadow_alone() {
 }
 
 #[test]
-fn bytes_written_twice_break_exactly_once_alone() {
+fn bytes_written_twice_violate_only_the_exactly_once_oracle() {
     let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
@@ -80,7 +80,7 @@ fn bytes_written_twice_break_exactly_once_alone() {
 }
 
 #[test]
-fn an_atomic_applied_twice_breaks_exactly_once_alone() {
+fn an_atomic_applied_twice_violates_only_the_exactly_once_oracle() {
     let (mut ledger, memories) = setup();
     let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 };
     ledger.note_command(INITIATOR, &Command::Atomic { operation: NAME, target: at(8), atomic });
@@ -92,7 +92,7 @@ fn an_atomic_applied_twice_breaks_exactly_once_alone() {
 }
 
 #[test]
-fn a_signal_before_its_data_breaks_the_order_alone() {
+fn a_signal_before_its_data_violates_only_the_order_oracle() {
     let (mut ledger, mut memories) = setup();
     let source = LocalRange { region: REGION, offset: 32, length: 4 };
     let signal = Some(Signal::set(at(64), 1));
@@ -104,7 +104,7 @@ fn a_signal_before_its_data_breaks_the_order_alone() {
 }
 
 #[test]
-fn a_second_end_breaks_one_end_alone() {
+fn a_second_end_violates_only_the_one_end_oracle() {
     let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");
@@ -114,7 +114,7 @@ fn a_second_end_breaks_one_end_alone() {
 }
 
 #[test]
-fn a_write_outside_all_extents_breaks_untouched_alone() {
+fn a_write_outside_all_extents_violates_only_the_untouched_oracle() {
     let (mut ledger, mut memories) = setup();
     ledger.note_command(INITIATOR, &store(b"data"));
     write(&mut ledger, &mut memories, b"data");

@@ -66,7 +66,7 @@ mod tests {
     /// A waiting driver that lets the background thread in must not look like a visitor. Otherwise the thread would return every 100 us, and
     /// take the lock from the driver each time.
     #[test]
-    fn a_long_wait_is_left_alone() {
+    fn the_background_thread_does_not_disturb_a_long_wait() {
         let plan = Plan::parse("name: two\nshape: {ring: {nodes: 2}}\n", "test").unwrap();
         let fabric = Fabric::local(&plan).unwrap();
         let [initiator, target] = fabric.nodes() else { unreachable!() };

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_longer_than_any_frame_is_counted() {
+    fn datagrams_longer_than_any_frame_are_counted() {
         let (local, remote) = connected_pair().unwrap();
         let mut received = Received::default();
         assert_eq!(send_batch(&local, [(&[1; 5000][..], None)].into_iter()).unwrap(), 1);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_believed_only_where_no_other_host_can_forge_them() {
+    fn refusals_are_accepted_only_where_no_other_host_can_forge_them() {
         use crate::wires::Device;
         use crate::wires::udp::{Route, Settings, create_routed};
         use rackloom_protocol::{CreditConfig, Instant};

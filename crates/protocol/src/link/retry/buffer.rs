@@ -135,7 +135,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn frames_come_back_as_they_were_across_the_end_of_the_block() {
+    fn kept_frames_are_read_unchanged_across_the_end_of_the_block() {
         let mut buffer = ReplayBuffer::new(100);
         let mut kept: VecDeque<Vec<u8>> = VecDeque::new();
         for round in 0..50u8 {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_device_keeps_is_named_by_how_many_it_kept_later() {
+    fn a_frame_kept_by_the_device_is_identified_by_the_number_of_later_ones() {
         let mut buffer = ReplayBuffer::new(100);
         for length in [20, 30, 10] {
             buffer.reserve(length);

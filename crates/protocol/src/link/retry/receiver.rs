@@ -183,7 +183,7 @@ mod tests {
 
     // W-26
     #[test]
-    fn one_refusal_per_gap_then_silence_until_the_missing_frame() {
+    fn one_refusal_per_gap_is_sent_until_the_missing_frame_arrives() {
         let (mut receiver, mut counters) = receiver();
         let mut judge = |receiver: &mut Receiver, sequence| receiver.judge(NOW, sequence, 100, &mut counters);
         assert_eq!(judge(&mut receiver, 1), Arrival::InOrder);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn acknowledgements_leave_by_spacing_by_delay_and_at_once_for_what_came_twice() {
+    fn acknowledgements_leave_by_spacing_by_delay_and_at_once_for_duplicates() {
         let (mut receiver, mut counters) = receiver();
         receiver.judge(NOW, 1, 100, &mut counters);
         assert!(!receiver.ack_due(NOW));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn before_numbers_are_agreed_on_nothing_is_taken_and_nothing_said() {
+    fn before_numbers_are_agreed_no_frame_is_accepted_or_acknowledged() {
         let mut receiver = Receiver::new(&CONFIG);
         let mut counters = RetryCounters::default();
         assert_eq!(receiver.judge(NOW, 1, 100, &mut counters), Arrival::OutOfSequence);

@@ -66,7 +66,7 @@ fn an_acknowledgement_of_unsent_frames_is_ignored() {
 }
 
 #[test]
-fn a_refusal_sends_everything_behind_it_again_once() {
+fn a_refusal_replays_the_frame_and_all_later_ones_once() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 6);
     sender.receive_nack(NOW, 2, &mut counters);
@@ -80,7 +80,7 @@ fn a_refusal_sends_everything_behind_it_again_once() {
 }
 
 #[test]
-fn what_is_acknowledged_during_a_replay_is_not_sent_again() {
+fn frames_acknowledged_during_a_replay_are_not_replayed() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 6);
     sender.receive_nack(NOW, 0, &mut counters);
@@ -123,7 +123,7 @@ fn exhaust(sender: &mut Sender, counters: &mut RetryCounters) {
 }
 
 #[test]
-fn a_flushed_link_blocks_discards_or_does_what_it_can() {
+fn a_flushed_link_blocks_discards_or_sends_unprotected_by_its_policy() {
     let policies = [
         (FlushPolicy::Block, None),
         (FlushPolicy::Discard, Some(Passage::Discarded)),
@@ -158,7 +158,7 @@ fn replays_without_limit_never_flush() {
 }
 
 #[test]
-fn a_link_that_stops_gives_its_copies_up_and_begins_with_other_numbers() {
+fn a_link_that_stops_discards_its_copies_and_restarts_with_other_numbers() {
     let (mut sender, mut counters) = advancing(CONFIG);
     send(&mut sender, &mut counters, 3);
     assert_eq!(sender.stop(), 3);
@@ -170,7 +170,7 @@ fn a_link_that_stops_gives_its_copies_up_and_begins_with_other_numbers() {
 }
 
 #[test]
-fn the_timer_doubles_with_each_replay_in_vain_up_to_its_bound_and_an_acknowledgement_resets_it() {
+fn the_timer_doubles_with_each_failed_replay_up_to_its_bound_and_an_acknowledgement_resets_it() {
     let config = RetryConfig {
         replay_timer_max_ns: 4 * CONFIG.replay_timer_ns,
         replay_count_max: RetryConfig::REPLAYS_UNLIMITED,
