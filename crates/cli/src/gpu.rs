@@ -12,11 +12,9 @@ use crate::reporting::print_text;
 /// Runs `rackloom gpu`.
 pub(crate) fn run(arguments: &GpuArguments) -> Result<Exit, Failure> {
     let GpuCommand::Info { json } = arguments.command;
-    let machine = Driver::open().and_then(|driver| probe(&driver)).map_err(|error| {
-        let message = error.to_string();
-        let (what, _) = message.rsplit_once("; hint: ").unwrap_or((&message, ""));
-        Failure::new(Exit::CouldNotStart, what).hint(error.hint())
-    })?;
+    let machine = Driver::open()
+        .and_then(|driver| probe(&driver))
+        .map_err(|error| Failure::new(Exit::CouldNotStart, error.what()).hint(error.hint()))?;
     let text = if json { format!("{:#}\n", as_json(&machine)) } else { as_tables(&machine) };
     print_text(&Output { json: None }, text.trim_end_matches('\n'))?;
     Ok(Exit::Pass)

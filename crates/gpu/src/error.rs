@@ -2,22 +2,20 @@
 //!
 //! A missing driver, device or symbol is an error, never a panic.
 
-use std::io;
+use std::{fmt, io};
 
 /// Failure of a GPU operation.
 ///
 /// `Send` and `Sync`: plain data.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GpuError {
     /// The driver's library cannot be opened.
-    #[error("no NVIDIA driver: {reason}; hint: {}", self.hint())]
     NoDriver {
         /// The loader's error message.
         reason: String,
     },
     /// The driver is too old.
-    #[error("the NVIDIA driver speaks CUDA {}, {} is needed; hint: {}", version(*.found), version(*.needed), self.hint())]
     DriverTooOld {
         /// Version of the driver, in the driver's encoding: 12080 is 12.8.
         found: i32,
@@ -25,16 +23,13 @@ pub enum GpuError {
         needed: i32,
     },
     /// Access to a device file or a call is denied.
-    #[error("no permission: {what}; hint: {}", self.hint())]
     NoPermission {
         /// The device file or the call.
         what: String,
     },
     /// The driver is present and finds no GPU.
-    #[error("the driver sees no GPU; hint: {}", self.hint())]
     NoDevice,
     /// The device index is too large.
-    #[error("cuda:{index} does not exist: this machine has {count}; hint: {}", self.hint())]
     NoSuchDevice {
         /// Requested index.
         index: u32,
@@ -42,7 +37,6 @@ pub enum GpuError {
         count: u32,
     },
     /// A library lacks a function.
-    #[error("{library} has no {symbol}; hint: {}", self.hint())]
     SymbolMissing {
         /// The function.
         symbol: &'static str,
@@ -50,31 +44,25 @@ pub enum GpuError {
         library: &'static str,
     },
     /// A handle was opened in the process that made it.
-    #[error("this handle was made by this very process; hint: {}", self.hint())]
     OwnHandle,
     /// An allocation failed.
-    #[error("out of memory in {function}; hint: {}", self.hint())]
     OutOfMemory {
         /// The call that failed.
         function: &'static str,
     },
     /// Something that a pool of another process does not do.
-    #[error("{what} is not for a pool of another process; hint: {}", self.hint())]
     Imported {
         /// The refused operation.
         what: &'static str,
     },
     /// The device or the driver cannot do this.
-    #[error("{function} is not supported here; hint: {}", self.hint())]
     NotSupported {
         /// The call that failed.
         function: &'static str,
     },
     /// The operation has not finished yet.
-    #[error("not finished yet; hint: {}", self.hint())]
     NotReady,
     /// The device is lost for this process: everything on it fails from now on.
-    #[error("the device failed: {function} says {code} ({name}); hint: {}", self.hint())]
     DeviceFailed {
         /// The call that reported the failure.
         function: &'static str,
@@ -84,7 +72,6 @@ pub enum GpuError {
         name: &'static str,
     },
     /// A range lies outside of its memory.
-    #[error("{bytes} bytes at {offset} do not lie within {length}; hint: {}", self.hint())]
     OutOfRange {
         /// Offset of the first byte.
         offset: u64,
@@ -94,13 +81,11 @@ pub enum GpuError {
         length: u64,
     },
     /// The NVRTC library cannot be opened.
-    #[error("no run-time compiler: {reason}; hint: {}", self.hint())]
     NoCompiler {
         /// The loader's error message.
         reason: String,
     },
     /// A kernel does not compile.
-    #[error("{name} does not compile:\n{log}\nhint: {}", self.hint())]
     NotCompiled {
         /// Name of the source.
         name: String,
@@ -108,16 +93,13 @@ pub enum GpuError {
         log: String,
     },
     /// Staging memory stayed full for too long.
-    #[error("staging is full and the device has finished nothing for {waited_ms} ms; hint: {}", self.hint())]
     Stuck {
         /// Duration of the wait, in milliseconds.
         waited_ms: u64,
     },
     /// The fake device failed as its plan requires.
-    #[error("the fake device failed as its seed demands; hint: {}", self.hint())]
     Planned,
     /// The operating system refused a call.
-    #[error("{what}: {cause}; hint: {}", self.hint())]
     System {
         /// The attempted operation.
         what: &'static str,
@@ -125,7 +107,6 @@ pub enum GpuError {
         cause: String,
     },
     /// Any other answer of the driver.
-    #[error("{function} says {code} ({name}); hint: {}", self.hint())]
     Call {
         /// The call that failed.
         function: &'static str,
@@ -136,7 +117,53 @@ pub enum GpuError {
     },
 }
 
+impl fmt::Display for GpuError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The log of a compiler ends its line.
+        let separator = if matches!(self, Self::NotCompiled { .. }) { "\n" } else { "; " };
+        write!(formatter, "{}{separator}hint: {}", self.what(), self.hint())
+    }
+}
+
+impl std::error::Error for GpuError {}
+
 impl GpuError {
+    /// Returns what failed, without the hint.
+    #[must_use]
+    pub fn what(&self) -> String {
+        match self {
+            Self::NoDriver { reason } => format!("no NVIDIA driver: {reason}"),
+            Self::DriverTooOld { found, needed } => {
+                format!("the NVIDIA driver speaks CUDA {}, {} is needed", version(*found), version(*needed))
+            }
+            Self::NoPermission { what } => format!("no permission: {what}"),
+            Self::NoDevice => "the driver sees no GPU".to_owned(),
+            Self::NoSuchDevice { index, count } => {
+                format!("cuda:{index} does not exist: this machine has {count}")
+            }
+            Self::SymbolMissing { symbol, library } => format!("{library} has no {symbol}"),
+            Self::OwnHandle => "this handle was made by this very process".to_owned(),
+            Self::OutOfMemory { function } => format!("out of memory in {function}"),
+            Self::Imported { what } => format!("{what} is not for a pool of another process"),
+            Self::NotSupported { function } => format!("{function} is not supported here"),
+            Self::NotReady => "not finished yet".to_owned(),
+            Self::DeviceFailed { function, code, name } => {
+                format!("the device failed: {function} says {code} ({name})")
+            }
+            Self::OutOfRange { offset, bytes, length } => {
+                format!("{bytes} bytes at {offset} do not lie within {length}")
+            }
+            Self::NoCompiler { reason } => format!("no run-time compiler: {reason}"),
+            Self::NotCompiled { name, log } => format!("{name} does not compile:\n{log}"),
+            Self::Stuck { waited_ms } => {
+                format!("staging is full and the device has finished nothing for {waited_ms} ms")
+            }
+            Self::Planned => "the fake device failed as its seed demands".to_owned(),
+            Self::System { what, cause } => format!("{what}: {cause}"),
+            Self::Call { function, code, name } => format!("{function} says {code} ({name})"),
+        }
+    }
+
     /// Returns the error of a call that the operating system refused.
     #[must_use]
     pub fn system(what: &'static str, cause: &io::Error) -> Self {

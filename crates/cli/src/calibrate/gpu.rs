@@ -37,9 +37,7 @@ pub(super) fn run(device: &str, json: bool) -> Result<Exit, Failure> {
 }
 
 fn failure_of(error: &GpuError) -> Failure {
-    let message = error.to_string();
-    let (what, _) = message.rsplit_once("; hint: ").unwrap_or((&message, ""));
-    Failure::new(Exit::CouldNotStart, what).hint(error.hint())
+    Failure::new(Exit::CouldNotStart, error.what()).hint(error.hint())
 }
 
 fn as_table(device: &str, tiers: &Tiers, timed: &[Timed], kept: &str) -> String {
