@@ -122,7 +122,7 @@ struct Trial {
     elements: usize,
     /// Number of measured runs.
     runs: usize,
-    /// Whether the ranks overwrite their outputs before each run, and check the results.
+    /// True if the ranks overwrite their outputs before each run, and check the results.
     is_checked: bool,
 }
 
