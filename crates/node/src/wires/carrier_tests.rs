@@ -89,13 +89,16 @@ impl Bench {
 
 #[test]
 fn an_interface_that_goes_down_and_comes_back_is_detected_at_once() {
-    in_namespaces("wires::carrier_tests::an_interface_that_goes_down_and_comes_back_is_felt_at_once", || {
-        let mut bench = Bench::new(1);
-        let names = bench.names.clone();
-        bench.detects(false, "down", || switch_off(&names[0]).unwrap());
-        bench.detects(true, "up", || bring_up(&names, TIMEOUT).unwrap());
-        bench.carries();
-    });
+    in_namespaces(
+        "wires::carrier_tests::an_interface_that_goes_down_and_comes_back_is_detected_at_once",
+        || {
+            let mut bench = Bench::new(1);
+            let names = bench.names.clone();
+            bench.detects(false, "down", || switch_off(&names[0]).unwrap());
+            bench.detects(true, "up", || bring_up(&names, TIMEOUT).unwrap());
+            bench.carries();
+        },
+    );
 }
 
 #[test]
