@@ -12,10 +12,10 @@ use rackloom_protocol::wire::FrameKind;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::faults::{Conditions, FramePart};
-use crate::model::bit_errors::BitErrors;
-use crate::model::link::LinkProfile;
-use crate::model::loss::LossByKind;
-use crate::model::pick::Pick;
+use crate::model::links::bit_errors::BitErrors;
+use crate::model::links::link::LinkProfile;
+use crate::model::links::loss::LossByKind;
+use crate::model::links::pick::Pick;
 use crate::model::random::{Chance, Stream, below};
 
 /// One of the two directions of a link.
@@ -253,8 +253,8 @@ impl Judge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::link::DropFrames;
-    use crate::model::loss::Burst;
+    use crate::model::links::link::DropFrames;
+    use crate::model::links::loss::Burst;
 
     const DATA: Option<FrameKind> = Some(FrameKind::Data);
     const OTHER: Option<FrameKind> = Some(FrameKind::Heartbeat);

@@ -22,31 +22,35 @@ mod schema;
 mod setting;
 
 pub use check::deadlock;
-pub use model::algorithm::{AlgorithmChoice, AlgorithmList};
-pub use model::channels::ChannelPlan;
-pub use model::clock::Clock;
-pub use model::expect::{Expectations, ExpectedVerdict};
-pub use model::headers;
-pub use model::headers::HeaderProfile;
-pub use model::hosts::HostPlan;
-pub use model::hub::SwitchKind;
-pub use model::job::{
+pub use model::jobs::algorithm::{AlgorithmChoice, AlgorithmList};
+pub use model::jobs::expect::{Expectations, ExpectedVerdict};
+pub use model::jobs::job::{
     CollectivePlan, JobKind, JobName, JobPlan, LitmusPlan, OnLoss, PatternName, Sizes, Sweep, TrafficPlan,
 };
-pub use model::link::{DropFrames, LinkPlan, LinkProfile};
+pub use model::links::channels::ChannelPlan;
+pub use model::links::headers;
+pub use model::links::headers::HeaderProfile;
+pub use model::links::link::{DropFrames, LinkPlan, LinkProfile};
+pub use model::links::loss::{Burst, LossByKind};
+pub use model::links::of_link::{OwnChannels, OwnCredits};
+pub use model::links::pause::{PausePlan, ShortHeadroom};
+pub use model::links::retry::RetryPlan;
+pub use model::links::wire::{
+    Checks, FrameBuffer, HostEnd, PayloadMode, Reception, WireKind, WireProperties,
+};
 pub use model::listing::Setting;
-pub use model::local::{LocalPath, LocalPlan};
-pub use model::loss::{Burst, LossByKind};
-pub use model::member::{MemberPlan, MemoryDevice, MemoryOptions, SecurityPlan, ShareBy, TenantPlan};
+pub use model::members::hosts::HostPlan;
+pub use model::members::hub::SwitchKind;
+pub use model::members::local::{LocalPath, LocalPlan};
+pub use model::members::member::{
+    MemberPlan, MemoryDevice, MemoryOptions, SecurityPlan, ShareBy, TenantPlan,
+};
+pub use model::members::paths::{PathPlan, RelayPaths};
 pub use model::objection::{Objection, Subject};
-pub use model::of_link::{OwnChannels, OwnCredits};
-pub use model::paths::{PathPlan, RelayPaths};
-pub use model::pause::{PausePlan, ShortHeadroom};
 pub use model::plan::Plan;
 pub use model::random::random_share;
-pub use model::retry::RetryPlan;
-pub use model::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
-pub use model::wire::{Checks, FrameBuffer, HostEnd, PayloadMode, Reception, WireKind, WireProperties};
+pub use model::times::clock::Clock;
+pub use model::times::timing::{DeadlockPolicy, ForwardingMode, ForwardingPlan, Medium};
 pub use rackloom_collectives::{AlgorithmKind, CollectiveKind, ElementType, ReduceOperation};
 pub use read::mistake::{Mistake, PlanError, WithoutHeading};
 pub use read::setting_lines::with_settings;

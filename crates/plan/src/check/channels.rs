@@ -4,7 +4,7 @@ use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, Rise};
 
 use crate::check::deadlock::{self, Safety};
 use crate::check::inspection::Inspection;
-use crate::model::timing::DeadlockPolicy;
+use crate::model::times::timing::DeadlockPolicy;
 use crate::read::mistake::Complaint;
 
 /// Checks the channel settings alone.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::check::inspection::Inspection;
-use crate::model::hosts::HostPlan;
-use crate::model::wire::HostEnd;
+use crate::model::links::wire::HostEnd;
+use crate::model::members::hosts::HostPlan;
 use crate::read::listed;
 use crate::read::mistake::{Complaint, quoted};
 

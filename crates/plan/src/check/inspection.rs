@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::job::JobPlan;
+use crate::model::jobs::job::JobPlan;
 use crate::model::plan::Plan;
 use crate::read::mistake::{Complaint, Mistake, Source};
 use crate::read::positions::Positions;

@@ -3,8 +3,8 @@
 use rackloom_collectives::{AlgorithmKind, CollectiveKind};
 
 use crate::check::inspection::{Fit, Inspection};
-use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes};
-use crate::model::wire::PayloadMode;
+use crate::model::jobs::job::{CollectivePlan, JobKind, JobPlan, Sizes};
+use crate::model::links::wire::PayloadMode;
 use crate::read::mistake::Complaint;
 use crate::schema::{self, Table};
 use crate::setting::quantity::{Unit, shown};

@@ -6,11 +6,11 @@ use rackloom_protocol::{CHANNELS_MAX, CreditConfig, NodeId};
 
 use crate::check::inspection::Inspection;
 use crate::check::{own_channels, own_credits, pause, retry};
-use crate::model::link::{LinkPlan, LinkProfile};
-use crate::model::of_link::OwnChannels;
+use crate::model::links::link::{LinkPlan, LinkProfile};
+use crate::model::links::of_link::OwnChannels;
+use crate::model::links::wire::{Checks, WireKind};
 use crate::model::plan::Plan;
-use crate::model::timing::ForwardingMode;
-use crate::model::wire::{Checks, WireKind};
+use crate::model::times::timing::ForwardingMode;
 use crate::read::mistake::Complaint;
 
 use crate::setting::quantity::{PROBABILITY_HINT, Unit, shown};

@@ -8,7 +8,7 @@ use crate::check::hops;
 use crate::check::inspection::{Fit, Inspection};
 use crate::check::objections::size_paths;
 use crate::model::defaults;
-use crate::model::member::{MemberPlan, TenantPlan};
+use crate::model::members::member::{MemberPlan, TenantPlan};
 use crate::model::plan::distances::{self, Neighbours};
 use crate::read::mistake::{Complaint, quoted};
 use crate::schema;

@@ -21,7 +21,7 @@ mod pause;
 mod retry;
 mod settings;
 
-use crate::model::job::JobPlan;
+use crate::model::jobs::job::JobPlan;
 use crate::model::objection::Objection;
 use crate::model::plan::Plan;
 use crate::read::mistake::{Mistake, Source};

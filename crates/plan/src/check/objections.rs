@@ -6,7 +6,7 @@
 use rackloom_protocol::MemberRole;
 
 use crate::check::inspection::Inspection;
-use crate::model::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
+use crate::model::jobs::job::{CollectivePlan, JobKind, Sizes, Sweep, TrafficPlan};
 use crate::model::objection::{Objection, Subject};
 use crate::model::plan::Plan;
 use crate::read::mistake::Complaint;

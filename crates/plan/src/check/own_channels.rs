@@ -1,8 +1,8 @@
 //! Checks channels of one link: only if the rack has several, and with a list of the right length.
 
 use crate::check::inspection::Inspection;
-use crate::model::link::LinkPlan;
-use crate::model::of_link::OwnChannels;
+use crate::model::links::link::LinkPlan;
+use crate::model::links::of_link::OwnChannels;
 use crate::read::mistake::Complaint;
 
 pub(super) fn check(

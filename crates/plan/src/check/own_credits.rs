@@ -3,8 +3,8 @@
 use rackloom_protocol::CreditConfig;
 
 use crate::check::inspection::Inspection;
-use crate::model::link::LinkPlan;
-use crate::model::of_link::OwnCredits;
+use crate::model::links::link::LinkPlan;
+use crate::model::links::of_link::OwnCredits;
 
 use crate::setting::quantity::{Unit, shown};
 

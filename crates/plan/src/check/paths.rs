@@ -3,7 +3,7 @@
 use rackloom_protocol::RetransmissionMode;
 
 use crate::check::inspection::Inspection;
-use crate::model::paths::RelayPaths;
+use crate::model::members::paths::RelayPaths;
 use crate::read::mistake::Complaint;
 
 /// Checks path selection and reordering against the transport.

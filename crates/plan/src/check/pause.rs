@@ -1,8 +1,8 @@
 //! Checks pauses: marks that leave headroom, and no credits beside them.
 
 use crate::check::inspection::Inspection;
-use crate::model::link::LinkPlan;
-use crate::model::pause::{PausePlan, ShortHeadroom};
+use crate::model::links::link::LinkPlan;
+use crate::model::links::pause::{PausePlan, ShortHeadroom};
 use crate::read::mistake::Complaint;
 
 use crate::setting::quantity::{Unit, shown};

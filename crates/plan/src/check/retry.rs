@@ -3,10 +3,10 @@
 use rackloom_protocol::RetryConfig;
 
 use crate::check::inspection::Inspection;
-use crate::model::clock::Clock;
-use crate::model::link::LinkPlan;
-use crate::model::retry::RetryPlan;
-use crate::model::retry_timers::loop_ns;
+use crate::model::links::link::LinkPlan;
+use crate::model::links::retry::RetryPlan;
+use crate::model::links::retry_timers::loop_ns;
+use crate::model::times::clock::Clock;
 use crate::read::mistake::Complaint;
 use crate::schema;
 use crate::setting::quantity::{Unit, shown};

@@ -6,8 +6,8 @@
 use super::exchange::{Pass, Stated};
 use super::frame_part::FramePart;
 use super::kind::FaultKind;
-use crate::model::loss::LossByKind;
-use crate::model::pick::Pick;
+use crate::model::links::loss::LossByKind;
+use crate::model::links::pick::Pick;
 use crate::schema::EventKeys;
 
 /// Active faults of one direction of a link.

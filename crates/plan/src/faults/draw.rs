@@ -15,8 +15,8 @@ use super::{
     RequiredEvents, Timing, Trigger, select,
 };
 use crate::impair::Direction;
-use crate::model::loss::KIND_NAMES;
-use crate::model::pick::OPERATION_NAMES;
+use crate::model::links::loss::KIND_NAMES;
+use crate::model::links::pick::OPERATION_NAMES;
 use crate::model::plan::Plan;
 use crate::model::random::{Stream, below};
 use crate::schema::{EVERY_NS_MIN, EventKeys, Key, Kind};
@@ -350,7 +350,7 @@ fn links_where(plan: &Plan, is_meant: impl Fn(u16, [NodeId; 2]) -> bool) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::loss::LossByKind;
+    use crate::model::links::loss::LossByKind;
 
     /// Checks that some script connects a cable late, some script a member with all of its links, and some script a plane.
     #[test]

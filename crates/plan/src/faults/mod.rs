@@ -23,7 +23,7 @@ mod tests;
 mod timeline;
 mod write;
 
-pub use crate::model::pick::Pick;
+pub use crate::model::links::pick::Pick;
 pub use conditions::Conditions;
 pub use draw::{DrawLimits, draw};
 pub use expectations::{ExpectedEnd, FaultExpectations, RequiredEvents};

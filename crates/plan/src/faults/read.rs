@@ -14,8 +14,8 @@ use super::{
     ExpectedEnd, Fault, FaultEvent, FaultExpectations, FaultScript, JobPosition, LinkDirection, Timing,
     Trigger, select,
 };
-use crate::model::loss::KIND_NAMES;
-use crate::model::pick::OPERATION_NAMES;
+use crate::model::links::loss::KIND_NAMES;
+use crate::model::links::pick::OPERATION_NAMES;
 use crate::model::plan::Plan;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, FileKind, Reader};

@@ -6,7 +6,7 @@ use super::exchange::Stated;
 use super::kind::Target;
 use super::{Conditions, FaultExpectations, FaultKind, MemoryConditions, Timing};
 use crate::impair::Direction;
-use crate::model::job::JobKind;
+use crate::model::jobs::job::JobKind;
 use crate::model::plan::Plan;
 use crate::schema::EventKeys;
 

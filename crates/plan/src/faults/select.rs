@@ -6,7 +6,7 @@ use rackloom_protocol::{MemberRole, NodeId};
 
 use super::LinkDirection;
 use crate::impair::Direction;
-use crate::model::link::LinkPlan;
+use crate::model::links::link::LinkPlan;
 use crate::model::plan::Plan;
 use crate::read::listed;
 use crate::read::mistake::{Complaint, nearest, quoted};

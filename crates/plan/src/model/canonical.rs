@@ -9,11 +9,11 @@ use rackloom_protocol::{CreditConfig, CreditUpdates, Edge, MemberRole};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::model::defaults;
-use crate::model::hub::SwitchKind;
-use crate::model::job::{JobKind, JobPlan};
-use crate::model::link::LinkPlan;
-use crate::model::local::LocalPlan;
-use crate::model::member::MemberPlan;
+use crate::model::jobs::job::{JobKind, JobPlan};
+use crate::model::links::link::LinkPlan;
+use crate::model::members::hub::SwitchKind;
+use crate::model::members::local::LocalPlan;
+use crate::model::members::member::MemberPlan;
 use crate::model::plan::Plan;
 use crate::setting::section::{Section, Visit};
 use crate::setting::table::Key;

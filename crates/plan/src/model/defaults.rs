@@ -1,6 +1,6 @@
 //! Defaults that no key of a section has.
 
-use crate::model::job::{JobKind, JobPlan, LitmusPlan};
+use crate::model::jobs::job::{JobKind, JobPlan, LitmusPlan};
 
 /// Memory of a node whose file states none, in bytes.
 pub(crate) const MEMORY_BYTES: u64 = 16 << 20;

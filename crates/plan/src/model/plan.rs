@@ -21,20 +21,20 @@ use rackloom_protocol::{
     RetryConfig, TransportConfig,
 };
 
-use crate::model::channels::ChannelPlan;
-use crate::model::clock::Clock;
-use crate::model::credits::CreditChoice;
-use crate::model::expect::Expectations;
-use crate::model::hosts::HostPlan;
-use crate::model::hub::SwitchKind;
-use crate::model::job::JobPlan;
-use crate::model::link::{LinkPlan, LinkProfile};
-use crate::model::local::LocalPlan;
-use crate::model::member::{MemberPlan, SecurityPlan, TenantPlan};
-use crate::model::paths::PathPlan;
-use crate::model::stated::{Reach, Stated};
-use crate::model::timing::ForwardingPlan;
-use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
+use crate::model::jobs::expect::Expectations;
+use crate::model::jobs::job::JobPlan;
+use crate::model::links::channels::ChannelPlan;
+use crate::model::links::credits::CreditChoice;
+use crate::model::links::link::{LinkPlan, LinkProfile};
+use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
+use crate::model::members::hosts::HostPlan;
+use crate::model::members::hub::SwitchKind;
+use crate::model::members::local::LocalPlan;
+use crate::model::members::member::{MemberPlan, SecurityPlan, TenantPlan};
+use crate::model::members::paths::PathPlan;
+use crate::model::times::clock::Clock;
+use crate::model::times::stated::{Reach, Stated};
+use crate::model::times::timing::ForwardingPlan;
 
 /// Describes a rack and the job that it runs.
 #[derive(Clone, Debug)]

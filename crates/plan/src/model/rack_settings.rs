@@ -7,8 +7,8 @@ use rackloom_protocol::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::model::bounds::{HOUR_NS, MILLISECOND_NS};
+use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::model::plan::Plan;
-use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::setting::complaint::Complaint;
 use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::section;

@@ -2,9 +2,9 @@
 
 use rackloom_protocol::{ChannelConfig, Rise};
 
-use crate::model::channels::{ChannelKeys, ChannelPlan, Lanes};
-use crate::model::of_link::OwnChannels;
-use crate::model::shape::Shape;
+use crate::model::links::channels::{ChannelKeys, ChannelPlan, Lanes};
+use crate::model::links::of_link::OwnChannels;
+use crate::model::members::shape::Shape;
 use crate::read::fields::{Fields, Reader};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::expect::Expectations;
-use crate::model::shape::Shape;
+use crate::model::jobs::expect::Expectations;
+use crate::model::members::shape::Shape;
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};
 use crate::read::topology::member_at;

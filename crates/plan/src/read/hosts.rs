@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rackloom_protocol::NodeId;
 
-use crate::model::hosts::HostPlan;
-use crate::model::shape::Shape;
+use crate::model::members::hosts::HostPlan;
+use crate::model::members::shape::Shape;
 use crate::read::fields::{Fields, Reader};
 use crate::read::link_names::{is_no_link, no_such_link};
 use crate::read::mistake::{Complaint, quoted};

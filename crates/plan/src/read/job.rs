@@ -2,11 +2,11 @@
 
 use rackloom_protocol::{MemberRole, NodeId};
 
-use crate::model::algorithm::{AlgorithmChoice, AlgorithmList};
 use crate::model::defaults;
-use crate::model::job::{CollectivePlan, JobKind, JobPlan, Sizes, Sweep, TrafficPlan};
+use crate::model::jobs::algorithm::{AlgorithmChoice, AlgorithmList};
+use crate::model::jobs::job::{CollectivePlan, JobKind, JobPlan, Sizes, Sweep, TrafficPlan};
+use crate::model::members::shape::Shape;
 use crate::model::objection::Objection;
-use crate::model::shape::Shape;
 use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, quoted};

@@ -1,6 +1,6 @@
 //! Names of links that do not exist.
 
-use crate::model::shape::Shape;
+use crate::model::members::shape::Shape;
 use crate::read::fields::Reader;
 use crate::read::mistake::{Complaint, nearest, quoted};
 use crate::read::topology::{is_surely_absent, listed};

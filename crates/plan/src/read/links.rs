@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::link::{DropFrames, LinkProfile};
-use crate::model::loss::{Burst, LossByKind};
-use crate::model::of_link::OwnCredits;
-use crate::model::shape::Shape;
+use crate::model::links::link::{DropFrames, LinkProfile};
+use crate::model::links::loss::{Burst, LossByKind};
+use crate::model::links::of_link::OwnCredits;
+use crate::model::members::shape::Shape;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader};
 use crate::read::link_names::{is_no_link, no_such_link};

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use rackloom_protocol::{MemberRole, NodeId, Tenant};
 
 use crate::model::defaults;
-use crate::model::local::{LocalPath, LocalPlan};
-use crate::model::member::{MemberPlan, TenantPlan};
-use crate::model::shape::Shape;
+use crate::model::members::local::{LocalPath, LocalPlan};
+use crate::model::members::member::{MemberPlan, TenantPlan};
+use crate::model::members::shape::Shape;
 use crate::read::document::{Content, Entry, Value};
 use crate::read::fields::{Fields, Reader, with_range};
 use crate::read::mistake::{Complaint, Position, quoted};

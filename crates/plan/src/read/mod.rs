@@ -25,11 +25,11 @@ mod topology;
 pub mod trace;
 pub mod units;
 
-use crate::model::job::JobPlan;
-use crate::model::link::LinkPlan;
+use crate::model::jobs::job::JobPlan;
+use crate::model::links::link::LinkPlan;
+use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
 use crate::model::plan::Plan;
-use crate::model::stated::Reach;
-use crate::model::wire::{Checks, PayloadMode, Reception, WireKind};
+use crate::model::times::stated::Reach;
 use crate::read::document::Value;
 use crate::read::mistake::Complaint;
 use crate::schema;

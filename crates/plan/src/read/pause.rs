@@ -1,6 +1,6 @@
 //! Reads `link.pfc`: pauses in place of credits.
 
-use crate::model::pause::PausePlan;
+use crate::model::links::pause::PausePlan;
 use crate::read::fields::{Fields, Reader};
 use crate::schema;
 

@@ -1,6 +1,6 @@
 //! Reads `link.llr`: link-level retry.
 
-use crate::model::retry::RetryPlan;
+use crate::model::links::retry::RetryPlan;
 use crate::read::fields::{Fields, Reader};
 use crate::schema;
 

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use rackloom_protocol::Tenant;
 
-use crate::model::member::MemoryOptions;
+use crate::model::members::member::MemoryOptions;
 use crate::read::fields::{Fields, Reader};
 use crate::schema::{self, MemorySize, SeatKeys};
 use crate::setting::section::Section;

@@ -1,6 +1,6 @@
 //! Reads `security`: the path of the key file. The programs that need the key read the file itself.
 
-use crate::model::member::SecurityPlan;
+use crate::model::members::member::SecurityPlan;
 use crate::read::fields::{Fields, Reader};
 use crate::schema;
 

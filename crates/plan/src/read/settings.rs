@@ -2,11 +2,11 @@
 
 use rackloom_protocol::{LinkTimers, PackingConfig, SharedBufferConfig, TransportConfig};
 
-use crate::model::credits::CreditChoice;
-use crate::model::paths::PathPlan;
-use crate::model::stated::{Stated, TimingKey};
-use crate::model::timers::TIMERS_DEFAULT;
-use crate::model::timing::{BUFFER_DEFAULT, ForwardingPlan};
+use crate::model::links::credits::CreditChoice;
+use crate::model::members::paths::PathPlan;
+use crate::model::times::stated::{Stated, TimingKey};
+use crate::model::times::timers::TIMERS_DEFAULT;
+use crate::model::times::timing::{BUFFER_DEFAULT, ForwardingPlan};
 use crate::model::transport::{PACKING_DEFAULT, TRANSPORT_DEFAULT};
 use crate::read::document::Content;
 use crate::read::fields::{Fields, Reader};

@@ -4,8 +4,8 @@
 
 use rackloom_protocol::{MemberRole, NodeId, Plane};
 
-use crate::model::hub::SwitchKind;
-use crate::model::shape::Shape;
+use crate::model::members::hub::SwitchKind;
+use crate::model::members::shape::Shape;
 use crate::read::document::{Content, Value};
 use crate::read::fields::{Fields, Reader};
 use crate::read::mistake::{Complaint, Position, nearest, quoted};

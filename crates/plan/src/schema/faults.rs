@@ -3,8 +3,8 @@
 use rackloom_protocol::NodeId;
 
 use crate::faults::{ExpectedEnd, FaultExpectations, FaultKind, FramePart, RequiredEvents};
-use crate::model::loss::KIND_NAMES;
-use crate::model::pick::OPERATION_NAMES;
+use crate::model::links::loss::KIND_NAMES;
+use crate::model::links::pick::OPERATION_NAMES;
 use crate::setting::complaint::{Complaint, quoted};
 use crate::setting::name::Named;
 use crate::setting::section::{Reference, section};

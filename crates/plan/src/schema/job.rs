@@ -1,6 +1,6 @@
 //! Declares the choice of a job.
 
-use crate::model::job::{BANDWIDTH, COLLECTIVE, JobName, LATENCY, LITMUS, TRAFFIC};
+use crate::model::jobs::job::{BANDWIDTH, COLLECTIVE, JobName, LATENCY, LITMUS, TRAFFIC};
 use crate::setting::table::{Choose, Key, Kind, Table, key};
 
 pub(crate) static JOB: Table = Table { name: "job", keys: JOB_KEYS, choose: Choose::One };

@@ -1,8 +1,8 @@
 //! Declares nodes, groups, servers, and what they inherit.
 
 use crate::model::defaults;
-use crate::model::local::LOCAL;
-use crate::model::member::MEMORY_OPTIONS;
+use crate::model::members::local::LOCAL;
+use crate::model::members::member::MEMORY_OPTIONS;
 use crate::setting::name::Named;
 use crate::setting::section::{Reference, section};
 use crate::setting::table::{DefaultText, Key, Kind, REQUIRED, Table, joined, key, table, with_defaults};

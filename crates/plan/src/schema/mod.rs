@@ -27,22 +27,22 @@ pub(crate) use shape::{
     StarKeys,
 };
 
-pub(crate) use crate::model::channels::{CHANNELS, LANES};
-pub(crate) use crate::model::credits::CREDITS;
-pub(crate) use crate::model::expect::EXPECT;
-pub(crate) use crate::model::hosts::HOST;
-pub(crate) use crate::model::job::{BANDWIDTH, COLLECTIVE, LATENCY, LITMUS, SIZES, TRAFFIC};
-pub(crate) use crate::model::link::LINK;
-pub(crate) use crate::model::local::LOCAL;
-pub(crate) use crate::model::loss::{BURST, LOSS_BY_KIND};
-pub(crate) use crate::model::member::{SECURITY, TENANT};
-pub(crate) use crate::model::of_link::{LINK_CHANNELS, LINK_CREDITS};
-pub(crate) use crate::model::paths::PATHS;
-pub(crate) use crate::model::pause::PFC;
+pub(crate) use crate::model::jobs::expect::EXPECT;
+pub(crate) use crate::model::jobs::job::{BANDWIDTH, COLLECTIVE, LATENCY, LITMUS, SIZES, TRAFFIC};
+pub(crate) use crate::model::links::channels::{CHANNELS, LANES};
+pub(crate) use crate::model::links::credits::CREDITS;
+pub(crate) use crate::model::links::link::LINK;
+pub(crate) use crate::model::links::loss::{BURST, LOSS_BY_KIND};
+pub(crate) use crate::model::links::of_link::{LINK_CHANNELS, LINK_CREDITS};
+pub(crate) use crate::model::links::pause::PFC;
+pub(crate) use crate::model::links::retry::LLR;
+pub(crate) use crate::model::members::hosts::HOST;
+pub(crate) use crate::model::members::local::LOCAL;
+pub(crate) use crate::model::members::member::{SECURITY, TENANT};
+pub(crate) use crate::model::members::paths::PATHS;
 pub(crate) use crate::model::rack_settings::{FRAME_BYTES_MIN, HEADER_BYTES};
-pub(crate) use crate::model::retry::LLR;
-pub(crate) use crate::model::timers::TIMERS;
-pub(crate) use crate::model::timing::{BUFFER, FORWARDING};
+pub(crate) use crate::model::times::timers::TIMERS;
+pub(crate) use crate::model::times::timing::{BUFFER, FORWARDING};
 pub(crate) use crate::model::transport::{PACKING, TRANSPORT};
 use crate::setting::value::Value;
 

@@ -1,16 +1,16 @@
 //! Declares the top level of the file: its tables, and the names of rack and members. Single values are
 //! [`crate::model::rack_settings`].
 
-use crate::model::channels::CHANNELS;
-use crate::model::credits::CREDITS;
-use crate::model::expect::EXPECT;
-use crate::model::link::LINK;
-use crate::model::local::LOCAL;
-use crate::model::member::{SECURITY, TENANT};
-use crate::model::paths::PATHS;
+use crate::model::jobs::expect::EXPECT;
+use crate::model::links::channels::CHANNELS;
+use crate::model::links::credits::CREDITS;
+use crate::model::links::link::LINK;
+use crate::model::members::local::LOCAL;
+use crate::model::members::member::{SECURITY, TENANT};
+use crate::model::members::paths::PATHS;
 use crate::model::rack_settings::RACK_SETTINGS;
-use crate::model::timers::TIMERS;
-use crate::model::timing::FORWARDING;
+use crate::model::times::timers::TIMERS;
+use crate::model::times::timing::FORWARDING;
 use crate::model::transport::{PACKING, TRANSPORT};
 use crate::schema::job::JOB_FORMS;
 use crate::schema::{DEFAULTS, GROUP, HOST, NODE, SERVER, SHAPE};

@@ -2,7 +2,7 @@
 
 use rackloom_protocol::wire::layout::HOP_LIMIT_START;
 
-use crate::model::hub::SwitchKind;
+use crate::model::members::hub::SwitchKind;
 use crate::setting::name::Named;
 use crate::setting::section::{Reference, section};
 use crate::setting::table::{Choose, Key, Kind, REQUIRED, Table, key, table};

@@ -4,8 +4,8 @@
 use rackloom_protocol::NodeId;
 
 use crate::faults::{ExpectedEnd, Fault, FaultEvent, FaultScript, JobPosition, Trigger};
+use crate::model::links::wire::{Checks, WireKind};
 use crate::model::plan::Plan;
-use crate::model::wire::{Checks, WireKind};
 use crate::read::fields::Reader;
 use crate::read::mistake::{Complaint, Position, quoted};
 use crate::setting::quantity::{Unit, shown};
@@ -82,7 +82,7 @@ fn check_progress(reader: &mut Reader<'_>, plan: &Plan, awaited: JobPosition, po
     }
 }
 
-fn link(plan: &Plan, edge: u16) -> &crate::model::link::LinkPlan {
+fn link(plan: &Plan, edge: u16) -> &crate::model::links::link::LinkPlan {
     &plan.links[usize::from(edge)]
 }
 

@@ -4,9 +4,9 @@ use std::net::SocketAddrV4;
 
 use rackloom_protocol::{Edge, NodeId};
 
-use crate::model::hosts::HostPlan;
+use crate::model::links::wire::WireKind;
+use crate::model::members::hosts::HostPlan;
 use crate::model::plan::Plan;
-use crate::model::wire::WireKind;
 
 impl Plan {
     /// Returns the host with this name, or `None`.

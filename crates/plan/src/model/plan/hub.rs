@@ -1,6 +1,6 @@
 //! Bridges of a plan, and links that share their interfaces.
 
-use crate::model::hub::SwitchKind;
+use crate::model::members::hub::SwitchKind;
 use crate::model::plan::Plan;
 
 impl Plan {

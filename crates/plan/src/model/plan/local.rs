@@ -42,7 +42,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::local::LocalPath;
+    use crate::model::members::local::LocalPath;
 
     use super::*;
 

@@ -3,10 +3,10 @@
 use rackloom_protocol::CreditConfig;
 
 use crate::model::canonical;
-use crate::model::link::LinkProfile;
+use crate::model::links::link::LinkProfile;
+use crate::model::links::wire::WireKind;
 use crate::model::plan::Plan;
-use crate::model::stated::Reach;
-use crate::model::wire::WireKind;
+use crate::model::times::stated::Reach;
 
 impl Plan {
     /// Applies a change of a command line, and updates credits, configuration hash and epoch. Call [`Plan::check`] afterwards.

@@ -21,12 +21,12 @@ use std::collections::VecDeque;
 
 use rackloom_protocol::{LinkTimers, TransportConfig};
 
-use crate::model::clock::Clock;
-use crate::model::headers::wire_bytes;
-use crate::model::link::LinkPlan;
+use crate::model::links::headers::wire_bytes;
+use crate::model::links::link::LinkPlan;
 use crate::model::plan::Plan;
-use crate::model::stated::{Reach, Stated, TimingKey};
-use crate::model::timers::hold_down_ns;
+use crate::model::times::clock::Clock;
+use crate::model::times::stated::{Reach, Stated, TimingKey};
+use crate::model::times::timers::hold_down_ns;
 use crate::model::transport::TRANSPORT_DEFAULT;
 
 const ACK_DELAY_NS: std::ops::RangeInclusive<u64> = 1_000..=200_000;

@@ -6,7 +6,7 @@
 use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
 use rackloom_protocol::NodeId;
 
-use crate::model::algorithm::{AlgorithmChoice, AlgorithmList};
+use crate::model::jobs::algorithm::{AlgorithmChoice, AlgorithmList};
 use crate::setting::name::Named;
 use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::{Field, Section, Text, Visit, section};

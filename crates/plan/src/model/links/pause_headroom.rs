@@ -7,10 +7,10 @@
 use rackloom_protocol::PauseConfig;
 use rackloom_protocol::wire::layout::OPERATIONS;
 
-use crate::model::clock::Clock;
-use crate::model::headers::{HeaderProfile, wire_bytes};
-use crate::model::link::LinkProfile;
-use crate::model::pause::PausePlan;
+use crate::model::links::headers::{HeaderProfile, wire_bytes};
+use crate::model::links::link::LinkProfile;
+use crate::model::links::pause::PausePlan;
+use crate::model::times::clock::Clock;
 
 /// Rate that stands for an unlimited rate in the duration of quanta, in bits per second (ours).
 const RATE_OF_UNLIMITED: u64 = 100_000_000_000;

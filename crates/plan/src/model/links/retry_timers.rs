@@ -6,10 +6,10 @@
 
 use rackloom_protocol::RetryConfig;
 
-use crate::model::clock::Clock;
-use crate::model::headers::wire_bytes;
-use crate::model::link::LinkProfile;
-use crate::model::retry::RetryPlan;
+use crate::model::links::headers::wire_bytes;
+use crate::model::links::link::LinkProfile;
+use crate::model::links::retry::RetryPlan;
+use crate::model::times::clock::Clock;
 
 /// Replay timer between real processes, in nanoseconds. It is well above the delay of a neighbour on a busy host and well below the
 /// least timeout of the transport.

@@ -6,8 +6,8 @@
 
 use rackloom_protocol::{ArbiterKind, CHANNELS_MAX, ChannelConfig, Class, Rise};
 
-use crate::model::link::LinkProfile;
-use crate::model::of_link::OwnChannels;
+use crate::model::links::link::LinkProfile;
+use crate::model::links::of_link::OwnChannels;
 use crate::setting::section::{Field, Section, Visit, section, visit_all_below};
 use crate::setting::table::{Key, Kind};
 use crate::setting::word::Word;

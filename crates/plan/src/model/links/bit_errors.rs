@@ -4,7 +4,7 @@
 //! `1 - (1 - rate)^8L`. Preamble and gap count as bytes, as they do for the rate of a link. Errors that remain after forward error
 //! correction come in bursts, which `link.burst` models.
 
-use crate::model::headers::wire_bytes;
+use crate::model::links::headers::wire_bytes;
 use crate::model::random::{Chance, Stream};
 
 /// Bit errors of one direction of a link.

@@ -6,12 +6,12 @@
 use rackloom_protocol::{CreditConfig, CreditUpdates, Edge};
 
 use crate::model::bounds::{DELAY_NS_MAX, RATE_MAX};
-use crate::model::headers::HeaderProfile;
-use crate::model::loss::{BURST, Burst, LOSS_BY_KIND, LossByKind};
-use crate::model::of_link::{LINK_CHANNELS, LINK_CREDITS, OwnChannels, OwnCredits};
-use crate::model::pause::{PFC, PausePlan};
-use crate::model::retry::{LLR, RetryPlan};
-use crate::model::timing::Medium;
+use crate::model::links::headers::HeaderProfile;
+use crate::model::links::loss::{BURST, Burst, LOSS_BY_KIND, LossByKind};
+use crate::model::links::of_link::{LINK_CHANNELS, LINK_CREDITS, OwnChannels, OwnCredits};
+use crate::model::links::pause::{PFC, PausePlan};
+use crate::model::links::retry::{LLR, RetryPlan};
+use crate::model::times::timing::Medium;
 use crate::setting::section::{Field, Visit, section};
 use crate::setting::table::{Key, Kind, key};
 

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::{Edge, MemberRole, NodeId, Plane, PortId};
 
-use crate::model::hub::SwitchKind;
+use crate::model::members::hub::SwitchKind;
 
 /// Members and links of a shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use rackloom_protocol::{CreditConfig, CreditUpdates};
 
-use crate::model::of_link::OwnCredits;
-use crate::model::wire::{FrameBuffer, WireKind, WireProperties};
+use crate::model::links::of_link::OwnCredits;
+use crate::model::links::wire::{FrameBuffer, WireKind, WireProperties};
 use crate::setting::section::section;
 use crate::setting::table::Kind;
 

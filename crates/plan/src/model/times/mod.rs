@@ -1,0 +1,6 @@
+//! Clocks, latencies and timers.
+
+pub(crate) mod clock;
+pub(crate) mod stated;
+pub(crate) mod timers;
+pub(crate) mod timing;
