@@ -124,6 +124,8 @@ struct Trial {
     runs: usize,
     /// True if the ranks overwrite their outputs before each run, and check the results.
     is_checked: bool,
+    /// `false` for runs that only touch the buffers of links for the first time.
+    is_counted: bool,
 }
 
 /// The trials of one rank, from the first run to the agreed times.
@@ -152,6 +154,12 @@ impl Trials {
         let mut list = Vec::new();
         for algorithm in fitting {
             list.extend(trials_of(settings, ranks, *algorithm, fabric)?);
+        }
+        // Algorithms are compared at the same size, so these trials follow each other. Long runs let ranks sleep, and a
+        // rank may wake on the processor of another one; short runs come first.
+        list.sort_by_key(|trial| trial.elements);
+        if let Some(longest) = list.iter().rfind(|trial| trial.is_checked).copied() {
+            list.insert(0, Trial { is_counted: false, ..longest });
         }
         if list.is_empty() || list.len() * WORD_BYTES * ranks > PROBE_BYTES as usize {
             return Ok(None);
@@ -264,7 +272,8 @@ impl Trials {
             elements: trial.elements,
             time_ns,
         };
-        let points = self.list.iter().zip(times_ns).map(point).collect();
+        let counted = self.list.iter().zip(times_ns).filter(|(trial, _)| trial.is_counted);
+        let points = counted.map(point).collect();
         Ok(Tried { points, runs: self.done as u64 })
     }
 
@@ -320,7 +329,8 @@ fn trials_of(
             (true, true) => SHORT_RUNS,
             (true, false) => LONG_RUNS,
         };
-        let trial = Trial { algorithm, elements, runs, is_checked: bytes <= CACHED_BYTES_MAX };
+        let trial =
+            Trial { algorithm, elements, runs, is_checked: bytes <= CACHED_BYTES_MAX, is_counted: true };
         let is_due = trials.last().is_none_or(|last| elements >= last.elements.saturating_mul(SPACING));
         last_skipped = if is_due { None } else { Some(trial) };
         trials.extend(is_due.then_some(trial));
