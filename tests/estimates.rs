@@ -3,8 +3,8 @@
 //! Processors of the machine may be busy with other work, so no time is compared with a fixed value. Other
 //! work only adds time, to trials and to runs alike, so the least of several rounds counts on both sides. An
 //! estimate must be within a factor of two of the time. A choice must be within 15 % of the best algorithm,
-//! or within the measured variation of the two times. A size that misses its bound is measured again, and the
-//! rounds add up: other work on the machine passes, and a wrong model does not. The tests of this file take
+//! or within the measured variation of the two times. A size that misses its bound is measured again: other
+//! work on the machine passes, and a wrong model does not. The tests of this file take
 //! turns, because they would be each other's load.
 
 mod support;
@@ -113,8 +113,9 @@ fn wrong_estimates(what: &str, measured: &BTreeMap<u64, (Vec<f64>, Vec<f64>)>) -
 /// Checks that the chosen algorithm loses at most 15 % to the best one, or at most the variation of their
 /// times.
 fn choices_hold(what: &str, file: &Path, more: &[&str]) {
-    let (mut times, mut chosen) = (Times::new(), BTreeMap::<u64, Vec<String>>::new());
+    let mut times = Times::new();
     holds(what, || {
+        let mut chosen = BTreeMap::<u64, Vec<String>>::new();
         for _ in 0..ROUNDS {
             for (size, row) in rows(file, more) {
                 chosen.entry(size).or_default().push(row["algorithm"].as_str().expect("a name").to_owned());

@@ -159,7 +159,8 @@ impl Trials {
         // rank may wake on the processor of another one; short runs come first.
         list.sort_by_key(|trial| trial.elements);
         if let Some(longest) = list.iter().rfind(|trial| trial.is_checked).copied() {
-            list.insert(0, Trial { is_counted: false, ..longest });
+            // Without checks, in which a rank would sleep until another one is ready.
+            list.insert(0, Trial { is_counted: false, is_checked: false, ..longest });
         }
         if list.is_empty() || list.len() * WORD_BYTES * ranks > PROBE_BYTES as usize {
             return Ok(None);
