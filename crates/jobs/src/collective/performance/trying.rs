@@ -40,6 +40,14 @@ impl Performance {
         self.stage = Stage::Trial(Run::new(self.rank, number, now));
     }
 
+    /// Records the time of a completed trial run, and goes on.
+    fn end_trial_run(&mut self, time_ns: u64) -> Result<(), String> {
+        let Some(trials) = &mut self.trials else { return Ok(()) };
+        let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
+        self.go_on_trying(has_more);
+        Ok(())
+    }
+
     /// Continues the check of a trial run, then records the time of the run.
     pub(super) fn check_trial(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let (Stage::CheckTrial { check, time_ns }, Some(trials)) = (&mut self.stage, &mut self.trials) else {
@@ -56,8 +64,8 @@ impl Performance {
         if !is_over {
             return Ok(Some(Step::Again));
         }
-        let has_more = trials.record(&self.settings, self.ranks, *time_ns)?;
-        self.go_on_trying(has_more);
+        let time_ns = *time_ns;
+        self.end_trial_run(time_ns)?;
         Ok(None)
     }
 
@@ -76,8 +84,7 @@ impl Performance {
                         if trials.is_checked() {
                             self.stage = Stage::CheckTrial { check: Check::default(), time_ns };
                         } else {
-                            let has_more = trials.record(&self.settings, self.ranks, time_ns)?;
-                            self.go_on_trying(has_more);
+                            self.end_trial_run(time_ns)?;
                         }
                         return Ok(None);
                     }
