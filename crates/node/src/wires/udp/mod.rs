@@ -281,6 +281,10 @@ impl Device for UdpDevice {
     fn receive(&mut self) -> Option<DeviceLease> {
         let lease = self.received.take(&self.socket, self.frame_bytes_max)?;
         self.has_received = true;
+        // A refusal that was noted before this frame concerns a datagram that arrived before the neighbour had opened its socket. A neighbour that has
+        // ended refuses the next datagram as well.
+        self.is_refused = false;
+        self.received.is_refused = false;
         Some(lease)
     }
 

@@ -136,6 +136,34 @@ mod tests {
         }
     }
 
+    /// A refusal stays with the device until the carrier is polled. The neighbour may have started by then.
+    #[test]
+    fn a_refusal_before_the_first_frame_is_no_loss_of_the_neighbour() {
+        use crate::wires::Device;
+        use crate::wires::udp::{Route, Settings, create_routed};
+        use rackloom_protocol::{CreditConfig, Instant};
+        let credits = CreditConfig { unit_bytes: 256, overhead_bytes: 1024, limit: 480 };
+        for notes_it_when_it_sends in [true, false] {
+            let [mine, theirs] =
+                [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap());
+            let address = |port| SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
+            let route = Route { mine: address(mine.port()), theirs: address(theirs.port()) };
+            let device = create_routed(&route).unwrap();
+            let mut device = device.open(&Settings { frame_bytes_max: 1514, credits }).unwrap();
+            for _ in 0..if notes_it_when_it_sends { 2 } else { 1 } {
+                device.slot().unwrap()[..60].fill(2);
+                device.commit(60, true);
+                device.flush(Instant::ZERO);
+            }
+            assert!(device.receive().is_none());
+            let neighbour = UdpSocket::bind(route.theirs).unwrap();
+            neighbour.send_to(&[1; 60], route.mine).unwrap();
+            let lease = (0..2).find_map(|_| device.receive()).expect("the frame has arrived");
+            device.release(lease);
+            assert!(device.carrier(), "the neighbour has answered");
+        }
+    }
+
     #[test]
     fn frames_of_the_neighbour_are_received_and_others_are_counted() {
         let neighbour = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
