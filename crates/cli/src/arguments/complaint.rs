@@ -7,6 +7,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::Arguments;
+use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Parses the command line of this process. A request for help or the version is answered, and the process ends.
@@ -32,13 +33,10 @@ fn complaint(error: &clap::Error, command: &str) -> Failure {
     let text = error.render().to_string();
     // Behind the first paragraph come suggestions, the usage and a pointer to the help, of which the hint is made.
     let first = text.split("\n\n").next().unwrap_or_default();
-    let (what, hint) = match first.split_once("; hint: ") {
-        Some((what, hint)) => (what, hint.to_owned()),
-        None => (first, hint_for(error, command)),
-    };
     // A value that is none of a list: the list is the hint.
-    let what = what.split("\n  [possible values: ").next().unwrap_or(what);
-    Failure::bad_input(what.trim_end()).hint(hint)
+    let what = first.split("\n  [possible values: ").next().unwrap_or(first);
+    let failure = Failure::of_line(Exit::BadInput, what.trim_end());
+    if failure.has_hint() { failure } else { failure.hint(hint_for(error, command)) }
 }
 
 /// Returns advice for a mistake whose finder gave none.

@@ -7,6 +7,9 @@ use std::path::Path;
 
 use super::exit::Exit;
 
+/// Separates cause and remedy in an error of one line.
+const HINT_SEPARATOR: &str = "; hint: ";
+
 /// Error of an operation on a rack, for its user.
 #[derive(Debug)]
 pub struct Failure {
@@ -31,6 +34,21 @@ impl Failure {
     /// Returns a failure that the machine causes.
     pub fn could_not_start(what: impl Into<String>, cause: impl fmt::Display) -> Self {
         Self::new(Exit::CouldNotStart, format!("{}: {cause}", what.into()))
+    }
+
+    /// Returns a failure from the text of an error. Libraries and seats report an error in one line, which is its cause, or the cause,
+    /// `; hint: ` and a remedy.
+    pub fn of_line(exit: Exit, line: &str) -> Self {
+        match line.split_once(HINT_SEPARATOR) {
+            Some((what, hint)) => Self::new(exit, what).hint(hint),
+            None => Self::new(exit, line),
+        }
+    }
+
+    /// Returns true if the failure has a remedy.
+    #[must_use]
+    pub const fn has_hint(&self) -> bool {
+        self.hint.is_some()
     }
 
     /// Adds the location of the mistake.
@@ -73,5 +91,19 @@ impl fmt::Display for Failure {
             write!(formatter, "\n  hint:  {hint}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_one_line_gives_cause_and_remedy() {
+        let failure = Failure::of_line(Exit::CouldNotStart, "n1: no memory; hint: give it more");
+        assert_eq!(failure.to_string(), "n1: no memory\n  hint:  give it more");
+        let failure = Failure::of_line(Exit::CouldNotStart, "n1: no memory");
+        assert!(!failure.has_hint());
+        assert_eq!(failure.to_string(), "n1: no memory");
     }
 }

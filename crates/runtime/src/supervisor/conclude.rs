@@ -76,7 +76,7 @@ impl Supervisor {
         let notes: Vec<_> = findings::unauthenticated(&plan).into_iter().chain(refused).collect();
         let (missed, awaited) = leave_hosts(hosts, &rack);
         if let Ending::CouldNotStart(what) = ending {
-            return Err(could_not_start(&what));
+            return Err(Failure::of_line(Exit::CouldNotStart, &what));
         }
         let node_lost = has_unplanned_death(&plan, faults.as_ref(), &rack) || !missed.is_empty();
         let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
@@ -191,14 +191,6 @@ fn leave_hosts(hosts: Option<Hosts>, rack: &Rack) -> (Vec<String>, Vec<String>) 
     let Some(mut hosts) = hosts else { return Default::default() };
     hosts.leave(rack);
     (hosts.missed(), hosts.awaited())
-}
-
-/// Returns the failure of a seat. `what` contains the hint, if there is one.
-fn could_not_start(what: &str) -> Failure {
-    match what.split_once("; hint: ") {
-        Some((what, hint)) => Failure::new(Exit::CouldNotStart, what).hint(hint),
-        None => Failure::new(Exit::CouldNotStart, what),
-    }
 }
 
 /// Returns the report of a seat. A seat without a report gets an empty one.
