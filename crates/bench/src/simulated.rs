@@ -37,7 +37,7 @@ const SIGNAL_VALUES: [u64; 2] = [1, 2];
 /// lost ones.
 const ALL_REDUCE: &str = "name: all-reduce\nshape: {star: {nodes: 16}}\n\
     link: {rate: 400Gbit/s, delay: 500ns, llr: on, loss: 1%, duplicate: 1%, reorder: 1%, corrupt: 1%}\n\
-    job: {collective: {bytes: 64KiB, repetitions: 1, warm_up: 0}}\n";
+    job: {collective: {bytes: 64KiB, repetitions: 1, warm_up: 0, algorithm: ring}}\n";
 /// Virtual time between two polls, and their maximum number.
 const POLL_NS: u64 = 20_000;
 const POLLS_MAX: u32 = 1_000_000;
