@@ -1,5 +1,6 @@
 //! Regions of this member and their access checks, which the receiver makes before any byte moves.
 
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::RegionConfig;
@@ -23,32 +24,56 @@ struct Region {
     revoked: bool,
 }
 
-/// Table of a member's regions.
+/// Largest number of revoked regions that are remembered. Accesses to older ones are refused as to unknown regions.
+const REVOKED_MAX: usize = 1024;
+
+/// Table of a member's regions. A lookup takes logarithmic time, for members with thousands of regions.
 #[derive(Debug, Default)]
 pub struct Regions {
+    /// Sorted by number.
     table: Vec<Region>,
+    /// Revoked regions, oldest first. A region that was registered again meanwhile may still be listed.
+    revoked: VecDeque<RegionId>,
 }
 
 impl Regions {
     /// Registers a region. Returns false if a registered one has that number.
     pub fn register(&mut self, config: RegionConfig) -> bool {
-        if self.get(config.region).is_some_and(|region| !region.revoked) {
-            return false;
+        let region = Region { config, revoked: false };
+        match self.position(config.region) {
+            Ok(index) if self.table[index].revoked => self.table[index] = region,
+            Ok(_) => return false,
+            Err(index) => self.table.insert(index, region),
         }
-        self.table.retain(|region| region.config.region != config.region);
-        self.table.push(Region { config, revoked: false });
         true
     }
 
     /// Removes a region: every later check of it fails.
     pub fn revoke(&mut self, region: RegionId) {
-        if let Some(region) = self.table.iter_mut().find(|known| known.config.region == region) {
-            region.revoked = true;
+        let Ok(index) = self.position(region) else { return };
+        if !core::mem::replace(&mut self.table[index].revoked, true) {
+            self.revoked.push_back(region);
+            self.forget_oldest();
         }
     }
 
+    fn forget_oldest(&mut self) {
+        if self.revoked.len() <= REVOKED_MAX {
+            return;
+        }
+        let Some(Ok(index)) = self.revoked.pop_front().map(|oldest| self.position(oldest)) else { return };
+        let is_listed_again = self.revoked.contains(&self.table[index].config.region);
+        if self.table[index].revoked && !is_listed_again {
+            self.table.remove(index);
+        }
+    }
+
+    fn position(&self, region: RegionId) -> Result<usize, usize> {
+        self.table.binary_search_by_key(&region, |known| known.config.region)
+    }
+
     fn get(&self, region: RegionId) -> Option<&Region> {
-        self.table.iter().find(|known| known.config.region == region)
+        self.position(region).ok().map(|index| &self.table[index])
     }
 
     /// Returns true if the member's own caller may use this range.
@@ -150,6 +175,24 @@ mod tests {
         assert_eq!(check(Need::Write, 8, 1, 0, 1), Err(OperationError::BadKey));
         assert_eq!(check(Need::Write, 7, 2, 0, 1), Err(OperationError::WrongTenant));
         assert_eq!(check(Need::Atomic, 7, 1, 0, 8), Err(OperationError::PermissionDenied));
+    }
+
+    #[test]
+    fn the_memory_of_revoked_regions_is_bounded() {
+        let mut regions = Regions::default();
+        let count = 4 * REVOKED_MAX as u32;
+        for number in 0..count {
+            assert!(regions.register(RegionConfig { region: RegionId(number), ..REGION }));
+            regions.revoke(RegionId(number));
+            // A number that is used again and again is one entry.
+            assert!(regions.register(RegionConfig { region: RegionId(u32::MAX), ..REGION }));
+            regions.revoke(RegionId(u32::MAX));
+        }
+        assert!(regions.table.len() <= REVOKED_MAX + 1 && regions.revoked.len() <= REVOKED_MAX);
+        let check = |number| regions.check(RegionId(number), Key(7), Tenant(1), Need::Read, 0, 1);
+        assert_eq!(check(u32::MAX), Err(OperationError::Revoked));
+        assert_eq!(check(count - 1), Err(OperationError::Revoked));
+        assert_eq!(check(0), Err(OperationError::NoSuchRegion));
     }
 
     #[test]
