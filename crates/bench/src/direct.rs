@@ -62,7 +62,7 @@ impl Mapped {
         let begun = Instant::now();
         let serve = || {
             let now = rackloom_protocol::Instant(begun.elapsed().as_nanos() as u64);
-            exporter.serve(now, &theirs, &mut |_| {});
+            exporter.serve(now, &mut |_| {});
         };
         let peer = pending.wait(TIMEOUT, serve).map_err(|error| broken(&error))?;
         Ok(Self { peer, own, bytes, _owner: (exporter, theirs) })

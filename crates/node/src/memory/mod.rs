@@ -57,6 +57,21 @@ pub(crate) enum Local<'a> {
     Device(&'a SharedDevice, RegionId, u64),
 }
 
+/// Memory of a member that uses regions of others: the local ends of copies, and the words that it waits for.
+pub(crate) trait LocalMemory {
+    /// Returns the location of a range, if it lies within its region.
+    fn local(&self, range: LocalRange) -> Option<Local<'_>>;
+
+    /// Reads a word of 8 bytes that peers may change.
+    ///
+    /// # Errors
+    /// The word is not within its region, or its device has failed.
+    fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault>;
+
+    /// Returns the device that holds regions, for users of other members' memory on it.
+    fn shared_device(&self) -> Option<&SharedDevice>;
+}
+
 /// Locks the device. A panic under the lock would be a bug here, so a poisoned lock is entered: the device itself reports operations that it has not
 /// performed.
 pub(crate) fn locked(device: &Mutex<DeviceRegions>) -> MutexGuard<'_, DeviceRegions> {
@@ -248,11 +263,6 @@ impl HostMemory {
         self.on_device.as_deref().map(locked)
     }
 
-    /// Returns the device that holds regions, for users of other members' memory on it.
-    pub(crate) fn shared_device(&self) -> Option<&SharedDevice> {
-        self.on_device.as_ref()
-    }
-
     /// Waits until this member's accesses to its own memory on a device are visible to all processes that have opened it. Pages do not need this.
     pub fn settle(&self) {
         // A device that has failed reports the error at the next access.
@@ -263,31 +273,6 @@ impl HostMemory {
     pub(crate) fn offer(&self, region: RegionId) -> Option<io::Result<Offer>> {
         let mut device = self.on_device()?;
         device.length(region).is_some().then(|| device.offer(region))
-    }
-
-    /// Returns the location of a range, if it lies within its region.
-    pub(crate) fn local(&self, range: LocalRange) -> Option<Local<'_>> {
-        let length = usize::try_from(range.length).ok()?;
-        if let Some(window) = self.window(range.region) {
-            window.range(range.offset, length).ok()?;
-            return Some(Local::Pages(window, range.offset));
-        }
-        let region_length = self.on_device()?.length(range.region)?;
-        let is_within = range.offset.checked_add(range.length)? <= region_length;
-        self.on_device
-            .as_ref()
-            .filter(|_| is_within)
-            .map(|device| Local::Device(device, range.region, range.offset))
-    }
-
-    /// Reads a word of 8 bytes that peers may change.
-    pub(crate) fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault> {
-        let mut word = [0; 8];
-        match self.regions.found(region) {
-            Ok(found) => found.window().read(offset, &mut word)?,
-            Err(fault) => self.on_device().ok_or(fault)?.read(region, offset, &mut word)?,
-        }
-        Ok(u64::from_le_bytes(word))
     }
 
     /// Unmaps and removes a region. Refuses as long as it is exported, because memory that a peer has mapped must not be reused.
@@ -540,6 +525,35 @@ impl Memory for HostMemory {
             Ok(found) => found.window().read(offset, out),
             Err(fault) => self.on_device().ok_or(fault)?.read(region, offset, out),
         }
+    }
+}
+
+impl LocalMemory for HostMemory {
+    fn local(&self, range: LocalRange) -> Option<Local<'_>> {
+        let length = usize::try_from(range.length).ok()?;
+        if let Some(window) = self.window(range.region) {
+            window.range(range.offset, length).ok()?;
+            return Some(Local::Pages(window, range.offset));
+        }
+        let region_length = self.on_device()?.length(range.region)?;
+        let is_within = range.offset.checked_add(range.length)? <= region_length;
+        self.on_device
+            .as_ref()
+            .filter(|_| is_within)
+            .map(|device| Local::Device(device, range.region, range.offset))
+    }
+
+    fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault> {
+        let mut word = [0; 8];
+        match self.regions.found(region) {
+            Ok(found) => found.window().read(offset, &mut word)?,
+            Err(fault) => self.on_device().ok_or(fault)?.read(region, offset, &mut word)?,
+        }
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn shared_device(&self) -> Option<&SharedDevice> {
+        self.on_device.as_ref()
     }
 }
 

@@ -14,6 +14,8 @@
 //!
 //! This file moves no bytes itself and never blocks.
 
+#![expect(private_bounds, reason = "the memories of this crate are the only ones, and callers name none")]
+
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{Ordering, fence};
 
@@ -26,7 +28,7 @@ use rustix::event::PollFlags;
 use super::access::{AccessError, Need};
 use super::imported::ImportedRegion;
 use super::socket;
-use crate::memory::HostMemory;
+use crate::memory::LocalMemory;
 
 /// Interval between checks of the owners' connections, each of which costs a system call.
 const LOOK_INTERVAL_NS: u64 = 5_000_000;
@@ -114,7 +116,7 @@ impl Direct {
     /// The errors of the core: the command is not valid.
     pub fn handle_command(
         &mut self,
-        memory: &HostMemory,
+        memory: &impl LocalMemory,
         command: &Command<'_>,
         events: &mut impl FnMut(Event),
     ) -> Result<CommandPath, CommandRefused> {
@@ -150,7 +152,7 @@ impl Direct {
     }
 
     /// Checks the words of waits and, at intervals, the owners' connections. Returns `true` if an operation ended.
-    pub fn poll(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(Event)) -> bool {
+    pub fn poll(&mut self, now: Instant, memory: &impl LocalMemory, events: &mut impl FnMut(Event)) -> bool {
         if now >= self.look_due {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.look_at_owners();
@@ -205,11 +207,38 @@ impl Direct {
     }
 
     /// Returns `true` if [`Direct::poll`] would end a wait now. For a caller that is about to sleep.
-    pub fn is_ready(&self, memory: &HostMemory) -> bool {
+    pub fn is_ready(&self, memory: &impl LocalMemory) -> bool {
         self.waits.iter().any(|wait| wait.look(memory, false).is_some())
     }
 
-    fn carry_out(&self, memory: &HostMemory, command: &Command<'_>) -> Result<Option<Done>, CommandRefused> {
+    /// Takes the import of one region out.
+    pub(crate) fn take(&mut self, node: NodeId, region: RegionId) -> Option<ImportedRegion> {
+        self.index(node, region).ok().map(|index| self.regions.remove(index))
+    }
+
+    /// Drops the import of one region.
+    pub(crate) fn forget_region(&mut self, node: NodeId, region: RegionId) {
+        self.regions.retain(|imported| (imported.owner(), imported.region()) != (node, region));
+    }
+
+    /// Executes a command on an imported region. Returns `None` if it is not one, or the key is another one. A failed access has done nothing, or its
+    /// region is revoked.
+    ///
+    /// # Errors
+    /// The local end is not within mapped memory of this member.
+    pub(crate) fn access(
+        &self,
+        memory: &impl LocalMemory,
+        command: &Command<'_>,
+    ) -> Result<Option<Result<u64, AccessError>>, CommandRefused> {
+        Ok(self.carry_out(memory, command)?.map(|done| done.result))
+    }
+
+    fn carry_out(
+        &self,
+        memory: &impl LocalMemory,
+        command: &Command<'_>,
+    ) -> Result<Option<Done>, CommandRefused> {
         let (operation, target, completion) = match *command {
             Command::Store { operation, target, completion, .. } => (operation, target, completion),
             Command::Load { operation, target, .. }
@@ -262,7 +291,7 @@ impl Direct {
 
     fn begin_wait(
         &mut self,
-        memory: &HostMemory,
+        memory: &impl LocalMemory,
         wait: Wait,
         events: &mut impl FnMut(Event),
     ) -> Result<CommandPath, CommandRefused> {
@@ -333,7 +362,7 @@ struct Done {
 
 impl Wait {
     /// Returns the result of the wait, if it has ended.
-    fn look(&self, memory: &HostMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
+    fn look(&self, memory: &impl LocalMemory, is_lost: bool) -> Option<Result<u64, OperationError>> {
         let Ok(word) = memory.word(self.region, self.offset) else {
             return Some(Err(OperationError::MemoryFailed));
         };
@@ -348,7 +377,7 @@ impl Wait {
 fn put(
     region: &ImportedRegion,
     target: RemoteAddress,
-    memory: &HostMemory,
+    memory: &impl LocalMemory,
     source: LocalRange,
     word: Option<(&ImportedRegion, Signal)>,
 ) -> Result<(), AccessError> {
@@ -365,7 +394,7 @@ fn put(
     }
 }
 
-fn check_local(memory: &HostMemory, range: LocalRange) -> Result<(), CommandRefused> {
+fn check_local(memory: &impl LocalMemory, range: LocalRange) -> Result<(), CommandRefused> {
     let is_held = memory.local(range).is_some();
     if is_held { Ok(()) } else { Err(CommandRefused::Invalid("the local range leaves its region")) }
 }

@@ -2,8 +2,9 @@
 //!
 //! An exporter listens on a named local socket. [`Exporter::serve`] does all work and never blocks, so it fits into an event loop. One
 //! connection is one import, and lasts as long as the importer's mapping. The checks have this order, so that an unknown process learns nothing
-//! about regions: user, seat, server; then region, tenant, key, revoked. The kernel reports user and process of the connection. Seat,
-//! tenant and server follow from them by the supervisor's table. The message is not used for identification.
+//! about regions: user, seat, server; then region, tenant, key, revoked. The kernel reports user and process of the connection. The message names
+//! the requester's seat, because a process may hold several seats; the supervisor's table must assign that seat to the process. Tenant and
+//! server follow from the table.
 //!
 //! Nothing checks the accesses of a granted importer: see `docs/decisions/revocation.md`.
 
@@ -119,12 +120,20 @@ pub(super) struct Export {
     pub(super) config: RegionConfig,
     pub(super) control: Control,
     control_file: OwnedFd,
-    /// Handle that opens the region, if it is on a device.
-    offer: Option<Offer>,
+    bytes: SharedBytes,
     pub(super) generation: u64,
     pub(super) is_revoked: bool,
     /// The last raise of the generation came without a barrier for the importers.
     pub(super) is_unconfirmed: bool,
+}
+
+/// Object that an importer opens to use the bytes of a region.
+#[derive(Debug)]
+pub(crate) enum SharedBytes {
+    /// A sealed file.
+    File(OwnedFd),
+    /// A handle for the importer's device.
+    OnDevice(Offer),
 }
 
 /// Connection of a requester or an importer.
@@ -132,21 +141,14 @@ pub(super) struct Export {
 pub(super) struct Connection {
     number: u64,
     pub(super) socket: OwnedFd,
-    process: u32,
-    requester: Result<Requester, Refusal>,
+    peer: socket::Credentials,
     pub(super) state: State,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Requester {
-    node: NodeId,
-    tenant: Tenant,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum State {
     AwaitingRequest { until: Instant },
-    Importing { region: RegionId, slot: u32 },
+    Importing { region: RegionId, by: NodeId, slot: u32 },
 }
 
 impl Exporter {
@@ -202,17 +204,40 @@ impl Exporter {
         if memory.length(region) != Some(config.length) {
             return Err(ExportError::NoSuchRegion(region));
         }
+        let bytes = match memory.offer(region) {
+            Some(offer) => offer.map(SharedBytes::OnDevice),
+            None => memory
+                .file(region)
+                .ok_or(io::ErrorKind::NotFound.into())
+                .and_then(|file| file.try_clone_to_owned())
+                .map(SharedBytes::File),
+        };
+        self.export_bytes(config, bytes.map_err(|cause| ExportError::System { region, cause })?)?;
+        memory.set_exported(region, true);
+        Ok(())
+    }
+
+    /// Exports a region whose bytes the caller keeps until the export is withdrawn or retired.
+    ///
+    /// # Errors
+    /// [`ExportError::AlreadyExported`], [`ExportError::System`].
+    pub(crate) fn export_bytes(
+        &mut self,
+        config: RegionConfig,
+        bytes: SharedBytes,
+    ) -> Result<(), ExportError> {
+        let region = config.region;
+        if self.exported(region).is_some() {
+            return Err(ExportError::AlreadyExported(region));
+        }
         let generation = self.next_generation();
         let (control, control_file) =
             Control::create(generation).map_err(|cause| ExportError::System { region, cause })?;
-        let offer =
-            memory.offer(region).transpose().map_err(|cause| ExportError::System { region, cause })?;
-        memory.set_exported(region, true);
         self.exports.push(Export {
             config,
             control,
             control_file,
-            offer,
+            bytes,
             generation,
             is_revoked: false,
             is_unconfirmed: false,
@@ -237,6 +262,23 @@ impl Exporter {
         Ok(())
     }
 
+    /// Ends an export at once, with or without importers, because the owner drops the region. Importers keep their pages, and each later access of
+    /// theirs fails with [`super::AccessError::Revoked`]. Does nothing if the region is not exported.
+    pub(crate) fn retire(&mut self, region: RegionId) {
+        if self.raise(region).is_err() {
+            return;
+        }
+        self.exports.retain(|export| export.config.region != region);
+        let is_importing =
+            |state| matches!(state, State::Importing { region: imported, .. } if imported == region);
+        self.connections.retain(|connection| !is_importing(connection.state));
+    }
+
+    /// Returns the numbers of all exported regions.
+    pub(crate) fn regions(&self) -> Vec<RegionId> {
+        self.exports.iter().map(|export| export.config.region).collect()
+    }
+
     /// Returns the number of imports of a region.
     #[must_use]
     pub fn importers(&self, region: RegionId) -> usize {
@@ -245,10 +287,8 @@ impl Exporter {
 
     /// Returns the importers of a region, one entry per import.
     pub fn imported_by(&self, region: RegionId) -> impl Iterator<Item = NodeId> {
-        self.connections.iter().filter_map(move |connection| match (connection.state, connection.requester) {
-            (State::Importing { region: imported, .. }, Ok(requester)) if imported == region => {
-                Some(requester.node)
-            }
+        self.connections.iter().filter_map(move |connection| match connection.state {
+            State::Importing { region: imported, by, .. } if imported == region => Some(by),
             _ => None,
         })
     }
@@ -260,7 +300,7 @@ impl Exporter {
     }
 
     /// Answers requests and handles importers that have left. Never blocks. Costs one system call when nothing happened.
-    pub fn serve(&mut self, now: Instant, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
+    pub fn serve(&mut self, now: Instant, events: &mut impl FnMut(ExportEvent)) {
         let mut space = [MaybeUninit::uninit(); EVENTS_PER_SERVE_MAX];
         let none = crate::clock::timespec(0);
         // After an interruption or a failure, the next call tries again.
@@ -268,7 +308,7 @@ impl Exporter {
             for event in ready {
                 match event.data.u64() {
                     LISTENER => self.accept(now),
-                    number => self.handle_event(number, event.flags, memory, events),
+                    number => self.handle_event(number, event.flags, events),
                 }
             }
         }
@@ -300,37 +340,41 @@ impl Exporter {
             self.connections.push(Connection {
                 number,
                 socket,
-                process: found.process,
-                requester: self.identify(found),
+                peer: found,
                 state: State::AwaitingRequest { until: now + REQUEST_TIMEOUT_NS },
             });
         }
     }
 
-    fn identify(&self, found: socket::Credentials) -> Result<Requester, Refusal> {
+    /// Returns the tenant of the requester's seat. The kernel reports user and process; the seat, which the message names, must be held by that
+    /// process.
+    fn identify(
+        &self,
+        found: socket::Credentials,
+        request: Option<ImportRequest>,
+    ) -> Result<Tenant, Refusal> {
         if found.user != rustix::process::geteuid().as_raw() {
             return Err(Refusal::WrongUser);
         }
-        let seat = self.seats.of_process(found.process).ok_or(Refusal::NoSeat)?;
+        if !self.seats.is_seated(found.process) {
+            return Err(Refusal::NoSeat);
+        }
+        let requester = request.ok_or(Refusal::Malformed)?.requester;
+        let seat = self.seats.seat(requester).filter(|seat| seat.process == Some(found.process));
+        let seat = seat.ok_or(Refusal::NoSeat)?;
         if !self.seats.share_a_server(self.node, seat.node) {
             return Err(Refusal::OtherServer);
         }
-        Ok(Requester { node: seat.node, tenant: seat.tenant })
+        Ok(seat.tenant)
     }
 
-    fn handle_event(
-        &mut self,
-        number: u64,
-        flags: epoll::EventFlags,
-        memory: &HostMemory,
-        events: &mut impl FnMut(ExportEvent),
-    ) {
+    fn handle_event(&mut self, number: u64, flags: epoll::EventFlags, events: &mut impl FnMut(ExportEvent)) {
         let Some(index) = self.connections.iter().position(|one| one.number == number) else { return };
         match self.connections[index].state {
             _ if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) => {
                 self.release(index, events);
             }
-            State::AwaitingRequest { .. } => self.handle_request(index, memory, events),
+            State::AwaitingRequest { .. } => self.handle_request(index, events),
             State::Importing { .. } => {
                 // An importer sends nothing after its request. Its bytes are dropped, so that they do not wake the owner again.
                 let _ = socket::receive(self.connections[index].socket.as_fd(), &mut [0; 64]);
@@ -341,47 +385,49 @@ impl Exporter {
     /// Handles a peer that has closed its connection or ended.
     fn release(&mut self, index: usize, events: &mut impl FnMut(ExportEvent)) {
         let gone = self.connections.swap_remove(index);
-        let (State::Importing { region, slot }, Ok(requester)) = (gone.state, gone.requester) else { return };
+        let State::Importing { region, by, slot } = gone.state else { return };
         let control = self.exported(region).map(|export| &export.control);
         let was_inside = control.is_some_and(|control| control.in_progress(Slot::new(slot)) > 0);
         if let Some(control) = control {
             control.clear(Slot::new(slot));
         }
-        events(ExportEvent::Released { region, by: requester.node, was_inside });
+        events(ExportEvent::Released { region, by, was_inside });
     }
 
     /// Handles a request.
-    fn handle_request(&mut self, index: usize, memory: &HostMemory, events: &mut impl FnMut(ExportEvent)) {
+    fn handle_request(&mut self, index: usize, events: &mut impl FnMut(ExportEvent)) {
         let connection = &self.connections[index];
         let mut bytes = [0; REQUEST_BYTES + 1];
         let Ok((length, _)) = socket::receive(connection.socket.as_fd(), &mut bytes) else { return };
         let request = ImportRequest::parse(&bytes[..length]);
-        let (process, requester) = (connection.process, connection.requester);
-        let judged = requester.and_then(|requester| Ok((requester, self.judge(requester, request)?)));
-        let answered = judged.and_then(|(requester, grant)| {
-            self.answer(index, request, grant, memory)?;
-            Ok((requester, grant))
+        let granted = self.grant(connection.peer, request).and_then(|(request, export, grant)| {
+            send_grant(connection.socket.as_fd(), export, grant, self.doorbell.as_ref())?;
+            Ok((request, grant.slot))
         });
-        let region = request.map(|request| request.region);
-        match (answered, region) {
-            (Ok((requester, grant)), Some(region)) => {
-                self.connections[index].state = State::Importing { region, slot: grant.slot };
-                events(ExportEvent::Imported { region, by: requester.node });
+        match granted {
+            Ok((ImportRequest { region, requester: by, .. }, slot)) => {
+                self.connections[index].state = State::Importing { region, by, slot };
+                events(ExportEvent::Imported { region, by });
             }
-            (refused, region) => {
-                let reason = refused.err().unwrap_or(Refusal::Malformed);
+            Err(reason) => {
                 let connection = self.connections.swap_remove(index);
                 // If the refusal cannot be sent, the end of the connection replaces it.
                 let _ = socket::send(connection.socket.as_fd(), &emit_answer(Err(reason)), &[]);
-                events(ExportEvent::Refused { process, region, reason });
+                let region = request.map(|request| request.region);
+                events(ExportEvent::Refused { process: connection.peer.process, region, reason });
             }
         }
     }
 
-    fn judge(&self, requester: Requester, request: Option<ImportRequest>) -> Result<Grant, Refusal> {
+    fn grant(
+        &self,
+        peer: socket::Credentials,
+        request: Option<ImportRequest>,
+    ) -> Result<(ImportRequest, &Export, Grant), Refusal> {
+        let tenant = self.identify(peer, request)?;
         let request = request.ok_or(Refusal::Malformed)?;
         let export = self.exported(request.region).ok_or(Refusal::NoSuchRegion)?;
-        if export.config.tenant != requester.tenant {
+        if export.config.tenant != tenant {
             return Err(Refusal::WrongTenant);
         }
         if export.config.key != request.key {
@@ -393,34 +439,13 @@ impl Exporter {
         let taken: Vec<u32> = self.slots(request.region).collect();
         let slot = (0..SLOTS_MAX).find(|slot| !taken.contains(slot)).ok_or(Refusal::TooManyImporters)?;
         let RegionConfig { length, access, .. } = export.config;
-        let on_device = export.offer.as_ref().map(|offer| OnDevice {
-            kind: offer.kind,
-            handle: offer.handle,
-            has_file: offer.file.is_some(),
-        });
-        Ok(Grant { length, generation: export.generation, slot, access, on_device })
-    }
-
-    fn answer(
-        &self,
-        index: usize,
-        request: Option<ImportRequest>,
-        grant: Grant,
-        memory: &HostMemory,
-    ) -> Result<(), Refusal> {
-        let export = request.and_then(|request| self.exported(request.region));
-        let export = export.ok_or(Refusal::NoSuchRegion)?;
-        let file = match &export.offer {
-            Some(offer) => offer.file.as_ref().map(AsFd::as_fd),
-            None => Some(memory.file(export.config.region).ok_or(Refusal::OwnerFailed)?),
+        let on_device = match &export.bytes {
+            SharedBytes::File(_) => None,
+            SharedBytes::OnDevice(offer) => {
+                Some(OnDevice { kind: offer.kind, handle: offer.handle, has_file: offer.file.is_some() })
+            }
         };
-        let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
-        descriptors.push(export.control_file.as_fd());
-        descriptors.extend(file);
-        // The doorbell comes last, because file and doorbell may be missing. The grant contains if there is a file.
-        descriptors.extend(self.doorbell.as_ref().map(Doorbell::as_fd));
-        let socket = self.connections[index].socket.as_fd();
-        socket::send(socket, &emit_answer(Ok(grant)), &descriptors).map_err(|_| Refusal::OwnerFailed)
+        Ok((request, export, Grant { length, generation: export.generation, slot, access, on_device }))
     }
 
     pub(super) fn exported(&self, region: RegionId) -> Option<&Export> {
@@ -430,7 +455,7 @@ impl Exporter {
     /// Returns the slots of a region's importers.
     pub(super) fn slots(&self, region: RegionId) -> impl Iterator<Item = u32> {
         self.connections.iter().filter_map(move |connection| match connection.state {
-            State::Importing { region: imported, slot } if imported == region => Some(slot),
+            State::Importing { region: imported, slot, .. } if imported == region => Some(slot),
             _ => None,
         })
     }
@@ -448,6 +473,24 @@ impl Exporter {
         self.generation_next += 1;
         self.generation_next - 1
     }
+}
+
+fn send_grant(
+    socket: BorrowedFd<'_>,
+    export: &Export,
+    grant: Grant,
+    doorbell: Option<&Doorbell>,
+) -> Result<(), Refusal> {
+    let file = match &export.bytes {
+        SharedBytes::File(file) => Some(file),
+        SharedBytes::OnDevice(offer) => offer.file.as_ref(),
+    };
+    let mut descriptors = Vec::with_capacity(DESCRIPTORS_MAX);
+    descriptors.push(export.control_file.as_fd());
+    descriptors.extend(file.map(AsFd::as_fd));
+    // The doorbell comes last, because file and doorbell may be missing. The grant tells if there is a file.
+    descriptors.extend(doorbell.map(Doorbell::as_fd));
+    socket::send(socket, &emit_answer(Ok(grant)), &descriptors).map_err(|_| Refusal::OwnerFailed)
 }
 
 impl Drop for Exporter {

@@ -8,6 +8,8 @@
 //! The importer checks the bounds and the owner's permissions here. That protects against mistakes and not against malice: a process that
 //! can map these pages can access them without checks.
 
+#![expect(private_bounds, reason = "the memories of this crate are the only ones, and callers name none")]
+
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +21,7 @@ use super::control::{Control, Slot, WITHHELD, begun};
 use super::first_thread::FirstThread;
 use super::message::Grant;
 use super::socket;
-use crate::memory::{HostMemory, Local};
+use crate::memory::{Local, LocalMemory};
 use crate::wires::Doorbell;
 
 /// Number of accesses of a thread after which it checks if the owner has ended.
@@ -216,7 +218,12 @@ impl ImportedRegion {
     ///
     /// # Errors
     /// [`AccessError`]; each variant documents if anything was done.
-    pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
+    pub fn copy_from(
+        &self,
+        offset: u64,
+        memory: &impl LocalMemory,
+        source: LocalRange,
+    ) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, source)?;
         self.once(Need::Write, offset, source.length, |span| span.copy_from(local, length))
     }
@@ -225,7 +232,12 @@ impl ImportedRegion {
     ///
     /// # Errors
     /// [`AccessError`]; each variant documents if anything was done.
-    pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
+    pub fn copy_to(
+        &self,
+        offset: u64,
+        memory: &impl LocalMemory,
+        into: LocalRange,
+    ) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, into)?;
         self.once(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
@@ -395,7 +407,12 @@ impl Inside<'_> {
     ///
     /// # Errors
     /// [`AccessError`]; each variant documents if anything was done.
-    pub fn copy_from(&self, offset: u64, memory: &HostMemory, source: LocalRange) -> Result<(), AccessError> {
+    pub fn copy_from(
+        &self,
+        offset: u64,
+        memory: &impl LocalMemory,
+        source: LocalRange,
+    ) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, source)?;
         self.access(Need::Write, offset, source.length, |span| span.copy_from(local, length))
     }
@@ -404,7 +421,12 @@ impl Inside<'_> {
     ///
     /// # Errors
     /// [`AccessError`]; each variant documents if anything was done.
-    pub fn copy_to(&self, offset: u64, memory: &HostMemory, into: LocalRange) -> Result<(), AccessError> {
+    pub fn copy_to(
+        &self,
+        offset: u64,
+        memory: &impl LocalMemory,
+        into: LocalRange,
+    ) -> Result<(), AccessError> {
         let (local, length) = local_range(memory, into)?;
         self.access(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
@@ -431,7 +453,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-fn local_range(memory: &HostMemory, range: LocalRange) -> Result<(Local<'_>, usize), AccessError> {
+fn local_range(memory: &impl LocalMemory, range: LocalRange) -> Result<(Local<'_>, usize), AccessError> {
     let length = usize::try_from(range.length).map_err(|_| AccessError::LocalRange)?;
     Ok((memory.local(range).ok_or(AccessError::LocalRange)?, length))
 }

@@ -19,7 +19,7 @@ use super::message::{ANSWER_BYTES, Grant, ImportRequest, Refusal, parse_answer};
 use super::seats::Seats;
 use super::socket;
 use crate::mapping::{Mapping, sealed_length};
-use crate::memory::{HostMemory, SharedDevice};
+use crate::memory::{HostMemory, LocalMemory, SharedDevice};
 use crate::wires::Doorbell;
 
 const SLICE_NS: u64 = 1_000_000;
@@ -116,7 +116,7 @@ impl Importer {
             path: socket::address(&self.directory, owner),
             process: self.seats.seat(owner).and_then(|seat| seat.process),
             owner,
-            request: ImportRequest { region, key },
+            request: ImportRequest { requester: self.node, region, key },
             connection: None,
             device: self.device.clone(),
         })

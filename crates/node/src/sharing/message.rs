@@ -1,14 +1,14 @@
 //! The request of an importer and the answer of an owner: one packet each on a local socket.
 //!
-//! The request names a region and its key. It does not name the importer. The answer is a grant, which comes with descriptors, or a refusal with
+//! The request names the importer's seat, a region and its key. The owner checks that the process holds the seat. The answer is a grant, which comes with descriptors, or a refusal with
 //! its reason. All numbers are little endian, so that a recorded exchange has the same meaning on every machine.
 
-use rackloom_protocol::{Access, Key, RegionId};
+use rackloom_protocol::{Access, Key, NodeId, RegionId};
 
 use crate::memory::{DeviceKind, HANDLE_BYTES};
 
 const MAGIC: [u8; 4] = *b"RLMI";
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 const READ: u8 = 1;
 const WRITE: u8 = 2;
 const ATOMIC: u8 = 4;
@@ -79,9 +79,11 @@ impl Refusal {
     }
 }
 
-/// Region and key of a request.
+/// Request for a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ImportRequest {
+    /// Seat of the requester.
+    pub(super) requester: NodeId,
     pub(super) region: RegionId,
     pub(super) key: Key,
 }
@@ -92,6 +94,7 @@ impl ImportRequest {
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4..6].copy_from_slice(&VERSION.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.region.0.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.requester.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.key.0.to_le_bytes());
         bytes
     }
@@ -102,7 +105,8 @@ impl ImportRequest {
             return None;
         }
         let region = RegionId(u32::from_le_bytes(field(bytes, 8)?));
-        Some(Self { region, key: Key(u64::from_le_bytes(field(bytes, 16)?)) })
+        let requester = NodeId(u16::from_le_bytes(field(bytes, 12)?));
+        Some(Self { requester, region, key: Key(u64::from_le_bytes(field(bytes, 16)?)) })
     }
 }
 
@@ -198,11 +202,11 @@ mod tests {
     proptest! {
         #[test]
         fn requests_and_grants_are_parsed_after_emission(
-            region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
+            requester in any::<u16>(), region in any::<u32>(), key in any::<u64>(), length in any::<u64>(), generation in any::<u64>(),
             slot in any::<u32>(), rights in any::<[bool; 3]>(), index in 0..3_usize, byte in any::<u8>(),
             has_file in any::<bool>(),
         ) {
-            let request = ImportRequest { region: RegionId(region), key: Key(key) };
+            let request = ImportRequest { requester: NodeId(requester), region: RegionId(region), key: Key(key) };
             prop_assert_eq!(ImportRequest::parse(&request.emit()), Some(request));
             let [read, write, atomic] = rights;
             let on_device = index.checked_sub(1).map(|index| OnDevice { kind: KINDS[index], handle: [byte; HANDLE_BYTES], has_file });

@@ -27,6 +27,7 @@ mod socket;
 
 pub use access::AccessError;
 pub use direct::{CommandPath, Direct};
+pub(crate) use exporter::SharedBytes;
 pub use exporter::{ExportError, ExportEvent, Exporter};
 pub use imported::{ImportedRegion, Inside};
 pub use importer::{ImportError, Importer, PendingImport};

@@ -1,7 +1,7 @@
 //! The process of each seat: the only source of a requester's identity.
 //!
 //! The plan names the seats with their tenant and server. The supervisor, which starts the processes, sends the process number of each seat. An owner
-//! looks up a requester by the process number that the *kernel* reports for its socket. The request contains no identity.
+//! looks up a requester by the process number that the *kernel* reports for its socket. The request names one of the seats of that process.
 //!
 //! A process number can be used again after its process has ended, by a process of the same user. So a seat must be vacated when its
 //! process ends. In between, a new process of the same user could pass for the old one. Processes of one user can read each other's
@@ -49,14 +49,8 @@ impl Seats {
             .collect()
     }
 
-    /// Assigns a seat to a process. An earlier process loses the seat, and the process loses its earlier seat. Returns `true` if the seat
-    /// exists.
+    /// Assigns a seat to a process. An earlier process loses the seat. A process may hold several seats. Returns `true` if the seat exists.
     pub fn occupy(&mut self, node: NodeId, process: u32) -> bool {
-        for seat in &mut self.seats {
-            if seat.process == Some(process) {
-                seat.process = None;
-            }
-        }
         self.set(node, Some(process))
     }
 
@@ -71,10 +65,10 @@ impl Seats {
         self.index(node).map(|index| &self.seats[index])
     }
 
-    /// Returns the seat of a process.
+    /// Returns `true` if the process holds a seat.
     #[must_use]
-    pub fn of_process(&self, process: u32) -> Option<&Seat> {
-        self.seats.iter().find(|seat| seat.process == Some(process))
+    pub fn is_seated(&self, process: u32) -> bool {
+        self.seats.iter().any(|seat| seat.process == Some(process))
     }
 
     /// Returns `true` if two nodes are in one server and may share memory.
@@ -122,18 +116,17 @@ mod tests {
     }
 
     #[test]
-    fn a_process_holds_one_seat_and_a_seat_has_one_process() {
+    fn a_seat_has_one_process_and_a_process_may_hold_several_seats() {
         let rack = "name: s\nshape: {ring: {nodes: 3}}\n";
         let mut seats = Seats::of_plan(&Plan::parse(rack, "test").unwrap());
         assert!(seats.occupy(NodeId(0), 100) && seats.occupy(NodeId(1), 101));
         assert!(!seats.occupy(NodeId(7), 102));
-        assert_eq!(seats.of_process(102), None);
+        assert!(!seats.is_seated(102));
         assert!(seats.occupy(NodeId(2), 100));
-        assert_eq!(seats.of_process(100).unwrap().node, NodeId(2));
-        assert_eq!(seats.seat(NodeId(0)).unwrap().process, None);
+        assert_eq!([0, 2].map(|node| seats.seat(NodeId(node)).unwrap().process), [Some(100); 2]);
         assert!(seats.occupy(NodeId(1), 200));
-        assert_eq!(seats.of_process(101), None);
+        assert!(!seats.is_seated(101));
         assert!(seats.vacate(NodeId(1)));
-        assert_eq!(seats.of_process(200), None);
+        assert!(!seats.is_seated(200));
     }
 }

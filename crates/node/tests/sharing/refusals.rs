@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 
-use rackloom::sharing::{Cut, ExportEvent, Exporter, ImportError, Importer, Refusal};
-use rackloom_protocol::{NodeId, RegionId};
+use rackloom::sharing::{Cut, ExportEvent, Exporter, ImportError, Importer, Refusal, Seat};
+use rackloom_protocol::{RegionId, Tenant};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketType, bind, connect, recv, send, socket,
 };
@@ -22,10 +22,6 @@ fn every_reason_of_a_refusal_is_reported() {
         other.next_line(owner)
     };
     assert_eq!(request(&mut owner, region, key), "granted");
-    let process = |owner: &mut Owner, node: Option<NodeId>, process| match node {
-        Some(node) => assert!(owner.exporter.seats_mut().occupy(node, process)),
-        None => assert!(owner.exporter.seats_mut().vacate(OTHER_SERVER)),
-    };
     let child = owner.exporter.seats_mut().seat(SAME_TENANT).unwrap().process.unwrap();
     let mut refused = |owner: &mut Owner, region: u64, key: u64, reason: Refusal| {
         let answer = request(owner, region, key);
@@ -35,14 +31,23 @@ fn every_reason_of_a_refusal_is_reported() {
     };
     refused(&mut owner, region + 1, key, Refusal::NoSuchRegion);
     refused(&mut owner, region, key + 1, Refusal::BadKey);
-    process(&mut owner, Some(OTHER_TENANT), child);
+    // The table of the owner decides about tenant, server and process of the seat that a request names.
+    let table = owner.exporter.seats_mut().clone();
+    let seat = table.seat(SAME_TENANT).unwrap().clone();
+    let assign = |owner: &mut Owner, seat: Seat| {
+        let others = [PARENT_NODE, OTHER_TENANT].map(|node| table.seat(node).unwrap().clone());
+        *owner.exporter.seats_mut() = others.into_iter().chain([seat]).collect();
+    };
+    assign(&mut owner, Seat { tenant: Tenant(2), ..seat.clone() });
     refused(&mut owner, region, key, Refusal::WrongTenant);
-    process(&mut owner, Some(OTHER_SERVER), child);
+    assign(&mut owner, Seat { server: "there".to_owned(), ..seat.clone() });
     refused(&mut owner, region, key, Refusal::OtherServer);
-    process(&mut owner, None, child);
+    assign(&mut owner, Seat { process: None, ..seat.clone() });
     refused(&mut owner, region, key, Refusal::NoSeat);
     refused(&mut owner, region + 1, key, Refusal::NoSeat);
-    process(&mut owner, Some(SAME_TENANT), child);
+    assert!(owner.exporter.seats_mut().occupy(OTHER_TENANT, child));
+    refused(&mut owner, region, key, Refusal::NoSeat);
+    assign(&mut owner, seat);
     owner.exporter.revoke(&mut owner.memory, REGION, TIMEOUT, Cut::IfSilent).unwrap();
     refused(&mut owner, region, key, Refusal::Revoked);
     refused(&mut owner, region, key + 1, Refusal::BadKey);
@@ -78,7 +83,7 @@ fn another_user_is_refused_even_if_the_socket_lets_it_in() {
     command.uid(65_534);
     let mut other = Other::spawn(command);
     owner.exporter.seats_mut().occupy(SAME_TENANT, other.process());
-    assert_eq!(other.next_line(&mut owner), "[3, 0, 1, 0]", "version 3, first refusal");
+    assert_eq!(other.next_line(&mut owner), "[4, 0, 1, 0]", "version 4, first refusal");
     let (process, reason) = (other.process(), Refusal::WrongUser);
     assert_eq!(owner.events, [ExportEvent::Refused { process, region: Some(REGION), reason }]);
 }

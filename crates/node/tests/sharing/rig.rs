@@ -124,7 +124,7 @@ impl Owner {
     pub(crate) fn serve_at(&mut self, now_ns: u64) {
         let now = rackloom_protocol::Instant(now_ns);
         let events = &mut self.events;
-        self.exporter.serve(now, &self.memory, &mut |event| events.push(event));
+        self.exporter.serve(now, &mut |event| events.push(event));
     }
 
     /// Sleeps until a peer sends a request or leaves, at most 1 ms, then serves.

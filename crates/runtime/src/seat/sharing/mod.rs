@@ -99,7 +99,7 @@ impl Sharing {
         let Self { paths: Some(paths), events, .. } = self else { return };
         if now >= paths.poll_due {
             paths.poll_due = now + POLL_INTERVAL_NS;
-            paths.poll_requests(now, memory);
+            paths.poll_requests(now);
         }
         for region in paths.failing.drain(..) {
             if memory.fails_to_look() {
@@ -273,8 +273,8 @@ impl LocalPaths {
         })
     }
 
-    fn poll_requests(&mut self, now: Instant, memory: &HostMemory) {
-        self.exporter.serve(now, memory, &mut |event| tracing::debug!(at_ns = now.0, "memory: {event:?}"));
+    fn poll_requests(&mut self, now: Instant) {
+        self.exporter.serve(now, &mut |event| tracing::debug!(at_ns = now.0, "memory: {event:?}"));
         for peer in &mut self.peers {
             peer.poll(now, &self.importer, &mut self.direct);
         }
