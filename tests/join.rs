@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rackloom::fabric::{Condition, Error, Node, NodeId, RegionOptions};
+use rackloom::fabric::{Condition, Error, Key, Node, NodeId, RegionId, RegionOptions, RemoteAddress, Width};
 use serde_json::Value;
 use support::{rackloom, scratch, topology, within};
 
@@ -106,6 +106,55 @@ fn body_of_a_process_that_holds_a_seat() {
     // The process waits until it is killed; the other test has a shorter timeout.
     let _ = node.wait_until(&region, 0, Condition::Equal, 1, NodeId(0)).wait();
     panic!("the rack ended before the holder was killed");
+}
+
+/// Stores a byte until a store needs no frame.
+fn store_until_direct(node: &Node, target: RemoteAddress) {
+    within(TIMEOUT, "the memory is mapped", || {
+        // The owner may not have allocated the region yet.
+        let stored = node.store(target, &[1]).wait();
+        (stored.is_ok() && node.counters().direct_operations > 0).then_some(())
+    });
+}
+
+/// A process that holds two seats, and one that is killed and followed by another one, map each other's memory.
+#[test]
+fn processes_of_one_server_map_each_others_memory() {
+    for wire in ["shared-memory", "udp"] {
+        let vacant = ["--vacant", "n1,n2,n3", "--wire", wire];
+        let rack = Rack::up_with("servers: {box: [n0, n1, n2, n3]}\n", &vacant);
+        let [initiator, neighbour] =
+            ["n1", "n3"].map(|seat| Node::join(&rack.directory(), seat).expect("the seat is vacant"));
+        initiator.wait_until_reached(&[neighbour.id()], TIMEOUT).expect("n3 is reached");
+        let region = neighbour.allocate(RegionOptions::new(1, 7), 64).expect("memory");
+        store_until_direct(&initiator, region.address(8));
+        let at = RemoteAddress { node: NodeId(2), region: RegionId(1), offset: 8, key: Key(7) };
+        for round in 0..2 {
+            let mut holder = seat_holder(&rack, "n2");
+            rack.wait_for("n2", "up");
+            initiator.wait_until_reached(&[NodeId(2)], TIMEOUT).expect("n2 is reached");
+            let before = initiator.counters().direct_operations;
+            within(TIMEOUT, "the memory of the other process is mapped", || {
+                let stored = initiator.store(at, &[1]).wait();
+                (stored.is_ok() && initiator.counters().direct_operations > before).then_some(())
+            });
+            let view = initiator.map_peer(at, TIMEOUT).expect("it is mapped");
+            view.write(16, &[77_u64 + round]).expect("it is alive");
+            assert_eq!(
+                initiator.fetch_add(RemoteAddress { offset: 16, ..at }, Width::Eight, 1).wait().ok(),
+                Some(77 + round)
+            );
+            assert_eq!(view.get::<u64>(16).ok(), Some(78 + round));
+            holder.kill().expect("it runs");
+            assert!(holder.wait().expect("a child").signal().is_some());
+            let lost = within(BOUND, "the death is detected", || initiator.store(at, &[1]).wait().err());
+            assert!(matches!(lost, Error::PeerLost { peer: NodeId(2), .. }), "{lost}");
+            within(BOUND, "the view ends with its owner", || view.write(16, &[0_u64]).err());
+            // The other seat of this process is not concerned.
+            initiator.store(region.address(8), &[9]).wait().expect("n3 is alive");
+            rack.wait_for("n2", "lost");
+        }
+    }
 }
 
 #[test]

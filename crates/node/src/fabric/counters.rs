@@ -20,6 +20,10 @@ pub struct NodeCounters {
     pub polls_by_background: u64,
     /// Operations of this node that have ended. Excludes operations that were refused at once and posted stores without a flush.
     pub operations_ended: u64,
+    /// Operations on mapped memory of other nodes of this server, which need no frame.
+    pub direct_operations: u64,
+    /// Bytes that those operations moved.
+    pub direct_bytes: u64,
     /// Frames sent, of all kinds.
     pub frames_sent: u64,
     /// Bytes of the frames sent.
@@ -48,10 +52,13 @@ pub struct NodeCounters {
 
 impl Core {
     pub(super) fn counters(&self) -> NodeCounters {
+        let direct = self.local.as_ref().map(|local| local.counts()).unwrap_or_default();
         let mut counters = NodeCounters {
             polls_by_callers: self.polls - self.background_polls,
             polls_by_background: self.background_polls,
             operations_ended: self.table.ended_count,
+            direct_operations: direct.operations,
+            direct_bytes: direct.bytes,
             ..NodeCounters::default()
         };
         let Some(member) = self.member.as_deref().map(crate::runtime::Runtime::member) else {

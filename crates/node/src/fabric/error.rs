@@ -53,6 +53,16 @@ pub enum Error {
     /// The plan has no other GPU node of this number.
     #[error("the plan has no other GPU node {0}; hint: a node reaches its own memory through its regions")]
     NoSuchNode(NodeId),
+    /// A region of a peer cannot be mapped.
+    #[error("{region} of {peer} cannot be mapped: {reason}")]
+    NotMapped {
+        /// Owner of the region.
+        peer: NodeId,
+        /// Number of the region at its owner.
+        region: RegionId,
+        /// Reason, and a hint.
+        reason: String,
+    },
     /// A region of this number is registered.
     #[error("{0} is registered already; hint: choose another name, or deregister it first")]
     RegionExists(RegionId),
@@ -138,6 +148,7 @@ impl Error {
             | Self::Refused { peer, .. }
             | Self::GroupBroken { peer }
             | Self::NotJoined { peer, .. }
+            | Self::NotMapped { peer, .. }
             | Self::NoSuchNode(peer) => Some(*peer),
             _ => None,
         }

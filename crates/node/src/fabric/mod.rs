@@ -34,6 +34,7 @@
 //! | let several operations share frames | [`Node::batch`] |
 //! | issue and poll in a loop at the lowest cost | [`Node::drive`] |
 //! | let kernels begin operations | `Node::command_queue` |
+//! | map a region of a peer of the same server | [`Node::map_peer`], [`Region::map_peer`] |
 //! | order operations, or wait until they are visible | [`Node::fence`], [`Node::flush`] |
 //! | run collectives on slices | [`Group`] |
 //! | see what a node does and waits for | [`Node::counters`], [`Node::waiting_for`] |
@@ -56,6 +57,7 @@ mod error;
 mod group;
 #[cfg(feature = "gpu")]
 mod initiated;
+mod local;
 mod memory;
 mod node;
 mod on_device;
@@ -78,6 +80,7 @@ pub use error::Error;
 pub use group::{Group, GroupOptions, GroupRequest};
 #[cfg(feature = "gpu")]
 pub use initiated::CommandQueue;
+pub use local::peer_region::PeerRegion;
 pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
 pub use node::Node;

@@ -1,5 +1,6 @@
 //! The handle to a GPU node: its regions, and the requests that begin operations.
 
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -200,13 +201,15 @@ impl Node {
 
     // ---- regions ---------------------------------------------------------------------------------------------------
 
-    /// Allocates a region of `length` zeroed bytes.
+    /// Allocates a region of `length` zeroed bytes. Nodes of the same server and tenant may map it: their operations on it need no frame, unless the
+    /// rack has `force_wire`. Other regions are reached in frames.
     ///
     /// # Errors
     /// [`Error::RegionExists`], [`Error::RegionInUse`], [`Error::System`] if the system has no memory, [`Error::Closed`].
     pub fn allocate(&self, options: RegionOptions, length: u64) -> Result<Region, Error> {
         let length = usize::try_from(length).map_err(|_| Error::Invalid("the region is too large"))?;
-        self.announce(options, Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?)
+        let (bytes, file) = Bytes::allocate(length).map_err(Error::system("cannot allocate a region"))?;
+        self.announce_shared(options, bytes, Some(file))
     }
 
     /// Makes a region of `values`. [`Region::deregister`] returns them.
@@ -238,6 +241,16 @@ impl Node {
     }
 
     pub(super) fn announce(&self, options: RegionOptions, bytes: Bytes) -> Result<Region, Error> {
+        self.announce_shared(options, bytes, None)
+    }
+
+    /// Registers a region, and exports it if its bytes are in a file.
+    fn announce_shared(
+        &self,
+        options: RegionOptions,
+        bytes: Bytes,
+        file: Option<OwnedFd>,
+    ) -> Result<Region, Error> {
         let RegionOptions { region, key, access } = options;
         let bytes = Arc::new(bytes);
         let mut held = self.engine.hold();
@@ -257,6 +270,9 @@ impl Node {
         let config = RegionConfig { region, length: bytes.length(), key, access, tenant };
         member.member_mut().register(config).map_err(|_| Error::RegionExists(region))?;
         member.memory_mut().add(region, Arc::clone(&bytes));
+        if let (Some(local), Some(file)) = (&core.local, file) {
+            local.export(config, file);
+        }
         drop(held);
         let inner = Inner { engine: Arc::clone(&self.engine), options, bytes };
         Ok(Region { inner: Arc::new(inner) })

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use rackloom_plan::Plan;
 use rackloom_plan::impair::{Direction, Judge};
 use rackloom_protocol::{Endpoint, Incarnation, MemberConfig, MemberRole, NodeId, Switch};
+use tempfile::TempDir;
 
 use super::error::Error;
+use super::local::{LocalPaths, Place};
 use super::node::Node;
 use super::switches::Switches;
 use crate::clock::Clock;
@@ -59,6 +61,8 @@ impl Fabric {
         let clock = Clock::begin();
         let policy = WaitPolicy::for_members(plan.members.len());
         let (bells, mut devices) = wires(plan).map_err(Error::system("cannot make the wires"))?;
+        let directory = plan.has_local_paths().then(private_directory).transpose()?;
+        let processes: Vec<_> = plan.members.iter().map(|_| Some(std::process::id())).collect();
         let mut switches = Switches::default();
         let mut engines = Vec::new();
         for (index, member) in plan.members.iter().enumerate() {
@@ -75,10 +79,19 @@ impl Fabric {
                     let node = config.node;
                     let member =
                         Runtime::new(Endpoint::new(config), ports, RegionMemory::new(), clock, policy);
-                    engines.push(Engine::new(node, member, bell, clock, policy));
+                    let engine = Engine::new(node, member, bell, clock, policy);
+                    if let Some(directory) = &directory {
+                        let (directory, processes, doorbell) =
+                            (directory.path(), &processes[..], &engine.bell);
+                        let place = Place { plan, node, directory, processes, doorbell, clock };
+                        let local = LocalPaths::open(&place).map_err(Error::system("cannot share memory"))?;
+                        engine.hold().core().local = local.map(Box::new);
+                    }
+                    engines.push(engine);
                 }
             }
         }
+        switches.keep(directory);
         let switches = Arc::new(switches);
         let nodes =
             engines.into_iter().map(|engine| Node::start(engine, &switches)).collect::<Result<_, _>>()?;
@@ -111,6 +124,14 @@ impl Fabric {
     pub fn into_nodes(self) -> Vec<Node> {
         self.nodes
     }
+}
+
+/// Makes a directory that only this user can enter, for the sockets through which nodes map each other's memory.
+fn private_directory() -> Result<TempDir, Error> {
+    tempfile::Builder::new()
+        .prefix("rackloom-")
+        .tempdir()
+        .map_err(Error::system("cannot make a directory for shared memory"))
 }
 
 type Wires = (Vec<Doorbell>, Vec<Vec<Option<Box<dyn Device>>>>);

@@ -228,14 +228,17 @@ impl ControlConnection {
                 let report = self.report();
                 self.send(&Notice::Report(Box::new(report)))
             }
-            // The node has no job, and no other node maps its memory.
+            // The node has no job.
             Order::Start(_) | Order::Follow(_) | Order::Heal { .. } | Order::Leave | Order::Unknown => Ok(()),
         }
     }
 
-    /// Handles a new process at the other end of the links to this member.
+    /// Handles a new process in a seat: at the other end of links to this member, or in this server.
     fn watch(&self, successor: NodeId, process: u32) {
         let mut held = self.engine.hold();
+        if let Some(local) = &mut held.core().local {
+            local.seated(successor, process);
+        }
         let Ok(member) = held.core().member() else { return };
         let ports = self.neighbours.iter().enumerate().filter(|(_, neighbour)| **neighbour == successor);
         ports.for_each(|(port, _)| member.watch_process(PortId(port as u16), Some(process)));

@@ -1,10 +1,11 @@
-//! Threads that drive the switches of a rack inside one process.
+//! Shared parts of a rack inside one process: threads that drive switches, and a directory of sockets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use rackloom_protocol::Switch;
+use tempfile::TempDir;
 
 use super::error::Error;
 use crate::runtime::Runtime;
@@ -14,9 +15,16 @@ use crate::wires::Doorbell;
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     running: Vec<(Arc<AtomicBool>, Doorbell, JoinHandle<()>)>,
+    /// Directory through which nodes map each other's memory. Removed with this value.
+    directory: Option<TempDir>,
 }
 
 impl Switches {
+    /// Keeps the directory of a rack whose nodes share memory.
+    pub(super) fn keep(&mut self, directory: Option<TempDir>) {
+        self.directory = directory;
+    }
+
     pub(super) fn start(&mut self, mut runtime: Runtime<Switch>, bell: Doorbell) -> Result<(), Error> {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);

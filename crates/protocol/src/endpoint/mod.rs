@@ -181,6 +181,38 @@ impl Endpoint {
         wanted(Class::Request).min(wanted(Class::Bulk))
     }
 
+    /// Returns true if the node is reachable and all operations to it that began earlier have ended. Then nothing is under
+    /// way that an access on another path than the wire could overtake.
+    #[must_use]
+    pub fn is_idle_towards(&self, node: NodeId) -> bool {
+        let is_idle = |peer: &Peer| peer.has_reached(&mut peer.mark());
+        self.forwarder.reaches(node)
+            && self.peers.get(node.index()).is_some_and(|peer| peer.as_deref().is_none_or(is_idle))
+    }
+
+    /// Returns true if a wait for a word would end. `read` returns a word of own memory. For words that other processes
+    /// change without a frame.
+    pub fn has_satisfied_wait(&self, mut read: impl FnMut(RegionId, u64) -> Option<u64>) -> bool {
+        let is_over = |wait: &WordWait| {
+            read(wait.region, wait.offset).is_some_and(|word| wait.condition.holds(word, wait.value))
+        };
+        self.words.iter().any(is_over)
+    }
+
+    /// Checks the waits for words whose condition holds. Call it before a poll, with a function that returns a word of own
+    /// memory. Returns true if there is one.
+    pub fn look_at_satisfied_waits(&mut self, mut read: impl FnMut(RegionId, u64) -> Option<u64>) -> bool {
+        let mut has_one = false;
+        for index in 0..self.words.len() {
+            let wait = &self.words[index];
+            if read(wait.region, wait.offset).is_some_and(|word| wait.condition.holds(word, wait.value)) {
+                self.look_at_word(index);
+                has_one = true;
+            }
+        }
+        has_one
+    }
+
     /// Number of operations of the caller that will end by themselves. It excludes waits on words, and receives
     /// without a message.
     #[must_use]

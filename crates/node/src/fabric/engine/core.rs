@@ -15,6 +15,7 @@ use super::member::Member;
 use super::table::Table;
 use crate::fabric::completion::Ended;
 use crate::fabric::error::Error;
+use crate::fabric::local::LocalPaths;
 use crate::fabric::seat::faults::SeatFaults;
 
 /// Age of the last poll from which a visit that only sends also receives frames, in nanoseconds.
@@ -33,6 +34,8 @@ pub(in crate::fabric) struct Core {
     /// `None` once the node has left.
     pub(in crate::fabric) member: Option<Box<Member>>,
     pub(in crate::fabric) table: Table,
+    /// Memory of other nodes of this server. `None` if no node shares memory with this one.
+    pub(in crate::fabric) local: Option<Box<LocalPaths>>,
     /// A driver thread exists.
     pub(in crate::fabric) has_driver: bool,
     /// The driver sleeps at the doorbell; the number of operations that had ended before.
@@ -110,6 +113,7 @@ impl Core {
         Self {
             member: Some(Box::new(member)),
             table: Table::default(),
+            local: None,
             has_driver: false,
             driver_asleep: None,
             standby: Vec::new(),
@@ -134,12 +138,15 @@ impl Core {
         self.polls += 1;
         self.has_polled = true;
         self.batch = BatchHint::default();
-        let Self { member: Some(member), table, faults, .. } = self else { return false };
+        let Self { member: Some(member), table, faults, local, .. } = self else { return false };
         let before = table.ended_count;
         let now = member.look_at_stopwatch();
+        if let Some(local) = local {
+            local.poll(member, &table.deaths);
+        }
         let progress = match faults {
             None => member.poll(now, &mut |event| table.handle_event(event)),
-            Some(faults) => faults.poll(now, member, table),
+            Some(faults) => faults.poll(now, member, table, local.as_deref()),
         };
         if table.ended_count != before {
             member.memory_mut().sweep(&table.uses);
@@ -200,6 +207,18 @@ impl Core {
         } else {
             self.poll();
         }
+    }
+
+    /// Returns `true` if a frame waits at a port, or a peer has changed an awaited word.
+    pub(in crate::fabric) fn is_ready(&mut self) -> bool {
+        let Self { member: Some(member), local, .. } = self else { return false };
+        member.ready() || local.is_some() && LocalPaths::is_ready(member)
+    }
+
+    /// Returns when the next poll is due without a frame; [`Instant::NEVER`] once the node has left.
+    pub(in crate::fabric) fn next_poll(&self, now: Instant) -> Instant {
+        let Some(member) = &self.member else { return Instant::NEVER };
+        member.next_poll(now).min(self.local.as_ref().map_or(Instant::NEVER, |local| local.next_poll()))
     }
 
     /// Returns the time for which this node may be silent before a neighbour or a peer suspects it: a quarter of their timeouts.

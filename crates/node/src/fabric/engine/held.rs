@@ -13,7 +13,6 @@ use rackloom_protocol::Instant;
 use rustix::thread::sched_yield;
 
 use super::core::{Background, Core};
-use super::member::Member;
 use super::node_engine::Engine;
 use crate::biased_lock::{BiasToken, Inside};
 
@@ -123,10 +122,12 @@ impl<'e> Held<'e> {
         let (engine, role) = (self.engine, self.role);
         let now = engine.clock.now();
         let core = self.core();
-        let Some(member) = &mut core.member else { return self };
-        let due = member.next_poll(now).min(until).min(now + SLEEP_NS);
+        if core.member.is_none() {
+            return self;
+        }
+        let due = core.next_poll(now).min(until).min(now + SLEEP_NS);
         engine.bell.arm();
-        if member.ready() || due <= now {
+        if core.is_ready() || due <= now {
             engine.bell.disarm();
             return self;
         }
@@ -236,8 +237,7 @@ impl<'e> Held<'e> {
         }
         engine.bell.arm();
         let (now, until) = (engine.clock.now(), core.sleepers.until);
-        let is_early = |member: &mut Box<Member>| member.ready() || member.next_poll(now) < until;
-        if served || core.member.as_mut().is_none_or(is_early) {
+        if served || core.member.is_none() || core.is_ready() || core.next_poll(now) < until {
             core.sleepers.is_called = true;
             engine.bell.ring();
         }

@@ -106,26 +106,25 @@ impl Engine {
 
     /// Polls the wires for as long as the policy allows. Returns `true` if there is work.
     pub(in crate::fabric) fn stays_awake(&self, core: &mut Core) -> bool {
-        let Some(member) = &mut core.member else { return false };
         for _ in 0..self.policy.pauses {
-            if member.ready() || self.is_wanted() {
+            if core.is_ready() || self.is_wanted() {
                 return true;
             }
             std::hint::spin_loop();
         }
-        let now = member.look_at_stopwatch();
-        let is_recent = now < member.awake_until();
-        if is_recent && now < member.next_poll(now) {
+        let Some(member) = &mut core.member else { return false };
+        let (now, awake_until) = (member.look_at_stopwatch(), member.awake_until());
+        if now < awake_until && now < core.next_poll(now) {
             sched_yield();
         }
-        is_recent || member.ready()
+        now < awake_until || core.is_ready()
     }
 
     /// Leaves the fabric as abruptly as a process that dies: neighbours lose the carrier, and all operations end.
     pub(in crate::fabric) fn leave(&self) {
         let mut held = self.hold();
         let core = held.core();
-        let member = core.member.take();
+        let (member, local) = (core.member.take(), core.local.take());
         core.table.end_all();
         core.wake_waiting_for_space();
         let activities = core.activities.take_all();
@@ -134,6 +133,6 @@ impl Engine {
         self.bell.arm();
         self.bell.ring();
         drop(held);
-        drop((member, activities));
+        drop((member, local, activities));
     }
 }

@@ -3,7 +3,7 @@
 //! Requests, batches, drivers and collectives all use these methods, so an operation behaves the same in all of them.
 
 use rackloom_protocol::{
-    Command, Completion as Level, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
+    Command, Completion as Level, Event, Member, MemberRole, NodeId, OperationId, RegionId, RemoteAddress,
 };
 
 use super::core::{BatchHint, Core};
@@ -81,9 +81,14 @@ impl Core {
         sink: Sink,
     ) -> Result<OperationId, Error> {
         let peer = peer_of(&command);
+        let direct = self.access_directly(&command);
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let (uses, flushes) = (region_of(&command), Flushes::of(&command));
         let operation = self.table.open(Entry { sink, peer, uses, matched: None, flushes });
+        if let Some(value) = direct {
+            self.table.handle_event(Event::Completed { operation, result: Ok(value) });
+            return Ok(operation);
+        }
         // Commands need no precise time. The time of the last poll saves a clock reading.
         let now = member.last_poll();
         let is_silent = is_silent(&command);
@@ -97,6 +102,36 @@ impl Core {
             self.table.succeed(operation);
         }
         Ok(operation)
+    }
+
+    /// Executes a command on mapped memory of a peer, if that is possible now. Returns its result; `None` if it must go in frames.
+    #[inline(always)]
+    fn access_directly(&mut self, command: &Command<'_>) -> Option<u64> {
+        if self.local.is_none() { None } else { self.access_local(command) }
+    }
+
+    #[inline(never)]
+    fn access_local(&mut self, command: &Command<'_>) -> Option<u64> {
+        let Self { local: Some(local), member: Some(member), .. } = self else { return None };
+        local.access(member, command)
+    }
+
+    /// Executes stores directly, up to the first one that must go in frames. Returns their number.
+    fn store_directly(&mut self, stores: &[Store<'_>], completion: Level) -> usize {
+        if self.local.is_none() {
+            return 0;
+        }
+        let is_done = |store: &&Store<'_>| {
+            let Store { target, data, context } = **store;
+            let command = Command::Store { operation: NAMELESS, target, data, completion };
+            let done = self.access_local(&command);
+            if let (Some(value), Level::Visible) = (done, completion) {
+                let operation = self.table.plain.open(context, target.node, None);
+                self.table.handle_event(Event::Completed { operation, result: Ok(value) });
+            }
+            done.is_some()
+        };
+        stores.iter().take_while(is_done).count()
     }
 
     /// Gives the core the command of a request. The sink of a posted one gets its completion at once.
@@ -118,6 +153,11 @@ impl Core {
         data: &[u8],
         context: u64,
     ) -> Result<OperationId, Error> {
+        if self.local.is_some() {
+            let store =
+                Command::Store { operation: NAMELESS, target: *target, data, completion: Level::Visible };
+            return self.submit_plain(store, target.node, context);
+        }
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let operation = self.table.plain.open(context, target.node, None);
         if let Err(refused) = member.member_mut().store(operation, target, data, Level::Visible) {
@@ -134,7 +174,12 @@ impl Core {
         peer: NodeId,
         stores: &[Store<'_>],
     ) -> (usize, Option<Error>) {
+        let direct = self.store_directly(stores, Level::Visible);
+        let stores = &stores[direct..];
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
+        if stores.is_empty() {
+            return (direct, None);
+        }
         self.batch = BatchHint::default();
         let (plain, mut last) = (&mut self.table.plain, NAMELESS);
         let named = stores.iter().map(|store| {
@@ -147,7 +192,7 @@ impl Core {
             self.table.plain.close(last);
             self.table.deaths.name(Error::from_refusal(refused, Some(peer)))
         });
-        (taken, refused)
+        (direct + taken, refused)
     }
 
     /// Gives the core posted stores of the driver to `peer`, up to the first one that is refused. Returns the number that was accepted.
@@ -157,9 +202,15 @@ impl Core {
         peer: NodeId,
         stores: &[Store<'_>],
     ) -> (usize, Option<Error>) {
+        let direct = self.store_directly(stores, Level::Accepted);
+        let stores = &stores[direct..];
         let Some(member) = self.member.as_deref_mut() else { return (0, Some(Error::Closed)) };
+        if stores.is_empty() {
+            return (direct, None);
+        }
         let nameless = stores.iter().map(|store| (NAMELESS, &store.target, store.data));
         let (taken, refused) = member.member_mut().stores(peer, nameless, Level::Accepted);
+        let taken = direct + taken;
         (taken, refused.map(|refused| self.table.deaths.name(Error::from_refusal(refused, Some(peer)))))
     }
 
@@ -172,10 +223,15 @@ impl Core {
         peer: NodeId,
         context: u64,
     ) -> Result<OperationId, Error> {
+        let direct = self.access_directly(&command);
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         let uses = region_of(&command);
         self.table.uses.begin(uses);
         let operation = self.table.plain.open(context, peer, uses);
+        if let Some(value) = direct {
+            self.table.handle_event(Event::Completed { operation, result: Ok(value) });
+            return Ok(operation);
+        }
         let now = member.last_poll();
         name(&mut command, operation);
         if let Err(refused) = member.member_mut().handle_command(now, command) {
@@ -192,6 +248,8 @@ impl Core {
         let (command, peer) = (order.command, order.peer());
         if order.is_posted {
             self.submit(command, Sink::Posted)?;
+        } else if self.access_directly(&command).is_some() {
+            return Ok(());
         } else {
             // A posted store needs no identifier and no slot in the table.
             let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
@@ -211,6 +269,13 @@ impl Core {
     #[inline(always)]
     pub(in crate::fabric) fn post_store(&mut self, target: &RemoteAddress, data: &[u8]) -> Result<(), Error> {
         let peer = target.node;
+        if self.local.is_some() {
+            let store =
+                Command::Store { operation: NAMELESS, target: *target, data, completion: Level::Accepted };
+            if self.access_local(&store).is_some() {
+                return Ok(());
+            }
+        }
         let Some(member) = self.member.as_deref_mut() else { return Err(Error::Closed) };
         if let Err(refused) = member.member_mut().store(NAMELESS, target, data, Level::Accepted) {
             return Err(self.table.deaths.name(Error::from_refusal(refused, Some(peer))));

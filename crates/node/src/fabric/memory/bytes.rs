@@ -6,19 +6,20 @@
 
 use std::any::Any;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rackloom_plan::faults::{MemoryConditions, MemoryFaults};
 use rackloom_protocol::{
-    DirectMemory, Following, FrameRange, Instant, JobMemory, Memory, MemoryAccess, MemoryDone, MemoryFault,
-    MemoryRequest, MemoryToken, PayloadPath, PinnedFrames, RegionId,
+    DirectMemory, Following, FrameRange, Instant, JobMemory, LocalRange, Memory, MemoryAccess, MemoryDone,
+    MemoryFault, MemoryRequest, MemoryToken, PayloadPath, PinnedFrames, RegionId,
 };
 
 use super::device_memory::{DeviceBytes, DeviceMemory};
 use super::element::Element;
 use crate::fabric::engine::uses::Uses;
 use crate::mapping::{Mapping, sealed_memfd, whole_pages};
+use crate::memory::{Local, LocalMemory, SharedDevice};
 use crate::window::Window;
 
 /// Longest read request of the core, in bytes.
@@ -50,12 +51,13 @@ unsafe impl Send for Bytes {}
 unsafe impl Sync for Bytes {}
 
 impl Bytes {
-    /// Allocates zeroed pages.
-    pub(in crate::fabric) fn allocate(length: usize) -> io::Result<Self> {
+    /// Allocates zeroed pages. Returns their file as well, which other processes may map.
+    pub(in crate::fabric) fn allocate(length: usize) -> io::Result<(Self, OwnedFd)> {
         let pages = whole_pages(length as u64).filter(|pages| isize::try_from(*pages).is_ok());
         let file = sealed_memfd("rackloom-region", pages.ok_or(io::ErrorKind::OutOfMemory)?)?;
         let pages = Mapping::new(file.as_fd(), length.max(1))?;
-        Ok(Self { base: pages.base(), length, mapped: length, backing: Backing::Pages(pages) })
+        let bytes = Self { base: pages.base(), length, mapped: length, backing: Backing::Pages(pages) };
+        Ok((bytes, file))
     }
 
     /// Takes over a buffer of the caller.
@@ -124,6 +126,7 @@ impl Bytes {
 /// Regions of one node, as the engine's memory.
 #[derive(Debug)]
 pub(in crate::fabric) struct RegionMemory {
+    /// Sorted by number: a program may register thousands.
     regions: Vec<(RegionId, Arc<Bytes>)>,
     /// Regions without a handle, kept for the operations that still use them.
     retired: Vec<RegionId>,
@@ -183,7 +186,7 @@ impl RegionMemory {
     /// Returns the bytes of a region on the device, if it is there.
     fn on_device(&self, region: RegionId) -> Option<&DeviceBytes> {
         self.device.as_ref()?;
-        self.regions.iter().find(|(known, _)| *known == region).and_then(|(_, bytes)| bytes.device())
+        self.get(region).and_then(|bytes| bytes.device())
     }
 
     /// Returns the numbers of all regions.
@@ -199,6 +202,11 @@ impl RegionMemory {
         new: impl FnOnce() -> MemoryFaults,
     ) {
         self.faults.get_or_insert_with(|| Box::new((now, new()))).1.set(conditions);
+    }
+
+    /// Returns `true` once a fault script has struck this memory.
+    pub(in crate::fabric) const fn has_faults(&self) -> bool {
+        self.faults.is_some()
     }
 
     /// Sets the current time, for delayed answers.
@@ -217,7 +225,18 @@ impl RegionMemory {
         self.account.added += 1;
         self.account.bytes += bytes.length();
         self.account.bytes_high = self.account.bytes_high.max(self.account.bytes);
-        self.regions.push((region, bytes));
+        match self.position(region) {
+            Ok(index) => self.regions[index] = (region, bytes),
+            Err(index) => self.regions.insert(index, (region, bytes)),
+        }
+    }
+
+    fn position(&self, region: RegionId) -> Result<usize, usize> {
+        self.regions.binary_search_by_key(&region, |(known, _)| *known)
+    }
+
+    fn get(&self, region: RegionId) -> Option<&Arc<Bytes>> {
+        self.position(region).ok().map(|index| &self.regions[index].1)
     }
 
     pub(in crate::fabric) fn account(&mut self, uses: &Uses) -> Account {
@@ -247,7 +266,7 @@ impl RegionMemory {
     }
 
     pub(in crate::fabric) fn holds(&self, region: RegionId) -> bool {
-        self.regions.iter().any(|(known, _)| *known == region)
+        self.position(region).is_ok()
     }
 
     /// Returns `true` if a region of this number is only kept for operations that still use it.
@@ -264,8 +283,7 @@ impl RegionMemory {
     }
 
     fn window(&self, region: RegionId) -> Result<Window<'_>, MemoryFault> {
-        let found = self.regions.iter().find(|(known, _)| *known == region);
-        found.map(|(_, bytes)| bytes.window()).ok_or(MemoryFault::NotMapped)
+        self.get(region).map(|bytes| bytes.window()).ok_or(MemoryFault::NotMapped)
     }
 
     fn write_ranges(&self, region: RegionId, ranges: &[FrameRange], frame: &[u8]) -> Result<(), MemoryFault> {
@@ -348,6 +366,26 @@ impl Memory for RegionMemory {
             Some(bytes) => bytes.read(offset, out),
             None => self.window(region)?.read(offset, out),
         }
+    }
+}
+
+/// Regions on a device have no place here: their transfers go in frames.
+impl LocalMemory for RegionMemory {
+    fn local(&self, range: LocalRange) -> Option<Local<'_>> {
+        let length = usize::try_from(range.length).ok()?;
+        let window = self.window(range.region).ok()?;
+        window.range(range.offset, length).ok()?;
+        Some(Local::Pages(window, range.offset))
+    }
+
+    fn word(&self, region: RegionId, offset: u64) -> Result<u64, MemoryFault> {
+        let mut word = [0; 8];
+        self.window(region)?.read(offset, &mut word)?;
+        Ok(u64::from_le_bytes(word))
+    }
+
+    fn shared_device(&self) -> Option<&SharedDevice> {
+        None
     }
 }
 

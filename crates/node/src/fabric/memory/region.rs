@@ -228,8 +228,11 @@ fn refused(fault: MemoryFault) -> Error {
 impl Drop for Inner {
     fn drop(&mut self) {
         let mut held = self.engine.hold();
-        if let Core { member: Some(member), table, .. } = held.core() {
+        if let Core { member: Some(member), table, local, .. } = held.core() {
             member.member_mut().revoke(self.options.region);
+            if let Some(local) = local {
+                local.retire(self.options.region);
+            }
             member.memory_mut().retire(self.options.region, &table.uses);
         }
     }

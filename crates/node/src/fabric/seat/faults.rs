@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::notices::NoticeSender;
 use crate::fabric::engine::member::Member;
 use crate::fabric::engine::table::Table;
+use crate::fabric::local::LocalPaths;
 use crate::seat::FaultPlayer;
 
 /// Fault player of one seat, with its connection to the supervisor.
@@ -49,7 +50,13 @@ impl SeatFaults {
     }
 
     /// Polls the node once, and plays the fault actions that are due afterwards. Returns `true` if something happened.
-    pub(in crate::fabric) fn poll(&mut self, now: Instant, member: &mut Member, table: &mut Table) -> bool {
+    pub(in crate::fabric) fn poll(
+        &mut self,
+        now: Instant,
+        member: &mut Member,
+        table: &mut Table,
+        local: Option<&LocalPaths>,
+    ) -> bool {
         let Self { player, notice_sender } = self;
         member.memory_mut().set_time(now);
         let progress = member.poll(now, &mut |event| {
@@ -63,11 +70,17 @@ impl SeatFaults {
         for action in &actions {
             match action {
                 FaultAction::Memory(conditions) => {
+                    if let Some(local) = local {
+                        local.withhold();
+                    }
                     member.memory_mut().set_faults(now, conditions, || player.memory_faults());
                 }
                 FaultAction::Revoke => {
                     let regions = member.memory_mut().names();
                     regions.into_iter().for_each(|region| member.member_mut().revoke(region));
+                    if let Some(local) = local {
+                        local.revoke_all();
+                    }
                 }
                 _ => {}
             }

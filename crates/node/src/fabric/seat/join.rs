@@ -6,7 +6,7 @@
 //! death of the node.
 //!
 //! The packet wire is not supported. Its interfaces are in a network namespace, which only a whole process can enter, before its
-//! first thread; a library must not do that. Memory that seats of one server map directly is not supported either: all operations use frames.
+//! first thread; a library must not do that.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -24,6 +24,7 @@ use super::wake_thread::WakeThread;
 use crate::clock::Clock;
 use crate::fabric::engine::node_engine::Engine;
 use crate::fabric::error::Error;
+use crate::fabric::local::{LocalPaths, Place};
 use crate::fabric::memory::bytes::RegionMemory;
 use crate::fabric::node::Node;
 use crate::fabric::seat_control::SeatControl;
@@ -189,7 +190,22 @@ fn start_node(
         let process = start.processes.get(neighbour.index()).copied().flatten();
         runtime.watch_process(PortId(port as u16), process);
     }
+    let local = match &start.server {
+        Some(server) => {
+            let place = Place {
+                plan,
+                node: id,
+                directory: &server.directory,
+                processes: &start.processes,
+                doorbell: &bell,
+                clock,
+            };
+            LocalPaths::open(&place).map_err(|error| format!("its memory cannot be offered: {error}"))?
+        }
+        None => None,
+    };
     let engine = Arc::new(Engine::new(id, runtime, bell, clock, policy));
+    engine.hold().core().local = local.map(Box::new);
     let (name, memory_bytes, plan) = (member.name.clone(), member.memory_bytes, plan.clone());
     let control = SeatControl {
         name,

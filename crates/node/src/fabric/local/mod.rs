@@ -1,0 +1,353 @@
+//! Direct access of a node to the memory of other nodes of its server.
+//!
+//! A node exports the regions that it allocates to the nodes of its server and tenant ([`exports`]). It maps a region of a peer after the first
+//! operation on it ([`LocalPaths::access`]). `docs/decisions/local-memory.md` gives the reasons.
+//!
+//! *Path.* An operation is direct if its region is mapped, the peer is reachable, and all earlier operations to that peer have ended. All
+//! other operations go in frames: while a mapping is requested, to memory that cannot be mapped, and while frames to the peer are under way.
+//! So a direct access never overtakes a frame. Frames never overtake a direct access, because it has ended when the call returns.
+//!
+//! *Errors.* A direct access that fails has done nothing, or its region is revoked. It is then repeated in frames, so that the owner decides
+//! about the result and counts refusals.
+//!
+//! *Waits.* A peer changes a word of this node without a frame, and rings the doorbell. [`LocalPaths::poll`] reads the awaited words and
+//! tells the endpoint which waits have ended.
+
+pub(super) mod exports;
+pub(super) mod peer_region;
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rackloom_plan::Plan;
+use rackloom_protocol::{Command, Instant, NodeId, RegionConfig, RegionId, RemoteAddress};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, test_kill_process};
+
+use self::exports::Exports;
+use crate::clock::Clock;
+use crate::fabric::engine::deaths::Deaths;
+use crate::fabric::engine::member::Member;
+use crate::fabric::memory::bytes::RegionMemory;
+use crate::memory::LocalMemory;
+use crate::sharing::{AccessError, Direct, Importer, PendingImport, Seats, SharedBytes};
+use crate::wires::Doorbell;
+
+/// Interval between looks for answers to requests for memory, in nanoseconds. Each costs a system call per request.
+const ANSWER_INTERVAL_NS: u64 = 100_000;
+/// Longest time for an answer.
+const ANSWER_TIMEOUT_NS: u64 = 10_000_000_000;
+/// Time after a refusal until the region is requested again: its number may have been given to other memory.
+const RETRY_NS: u64 = 1_000_000_000;
+/// Largest number of requests and refusals that are remembered. Operations on further regions go in frames.
+const REQUESTS_MAX: usize = 4096;
+/// Limits of the lengths of operations in frames, which direct ones have as well.
+const STORE_BYTES_MAX: usize = 16384;
+const GET_BYTES_MAX: u64 = u32::MAX as u64;
+
+/// Memory that a node shares, and memory that others share with it.
+#[derive(Debug)]
+pub(super) struct LocalPaths {
+    importer: Importer,
+    exports: Arc<Exports>,
+    direct: Direct,
+    /// Peers by number in the plan; `None` for members whose memory cannot be mapped.
+    peers: Vec<Option<LocalPeer>>,
+    requests: Vec<MappingRequest>,
+    answers_due: Instant,
+    deaths: u64,
+    counts: DirectCounts,
+    /// The directory by which sockets are named. Closed last.
+    _directory: OwnedFd,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct LocalPeer {
+    /// Deaths of the peer that have been handled.
+    deaths: u32,
+}
+
+/// Direct operations of a node.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct DirectCounts {
+    pub(super) operations: u64,
+    pub(super) bytes: u64,
+}
+
+#[derive(Debug)]
+struct MappingRequest {
+    owner: NodeId,
+    region: RegionId,
+    state: RequestState,
+}
+
+#[derive(Debug)]
+enum RequestState {
+    Pending { import: Box<PendingImport>, until: Instant },
+    Refused { reason: String, until: Instant },
+}
+
+/// Progress of a mapping.
+#[derive(Debug)]
+pub(super) enum MappingState<'a> {
+    Mapped,
+    Pending,
+    Refused(&'a str),
+    /// The owner is in another server or of another tenant, or the rack is set to use frames.
+    NotLocal,
+}
+
+/// Place and identity of a node in a rack whose nodes share memory.
+pub(super) struct Place<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) node: NodeId,
+    /// Private directory with the sockets of the owners.
+    pub(super) directory: &'a Path,
+    /// Process of each member of this host, by number in the plan.
+    pub(super) processes: &'a [Option<u32>],
+    pub(super) doorbell: &'a Doorbell,
+    pub(super) clock: Clock,
+}
+
+impl LocalPaths {
+    /// Opens the local paths of a node. Returns `None` if no member can share memory with it.
+    ///
+    /// # Errors
+    /// The system has no descriptors or threads, or the directory cannot be used.
+    pub(super) fn open(place: &Place<'_>) -> std::io::Result<Option<Self>> {
+        let Place { plan, node, directory, .. } = *place;
+        let local = if plan.force_wire { Vec::new() } else { plan.memory_peers(node) };
+        if local.is_empty() {
+            return Ok(None);
+        }
+        let mut seats = Seats::of_plan(plan);
+        for (member, process) in (0..).map(NodeId).zip(place.processes) {
+            if let Some(process) = *process {
+                seats.occupy(member, process);
+            }
+        }
+        seats.occupy(node, std::process::id());
+        // The address of a socket has 107 bytes, and the path of the directory may be longer.
+        let opened = open(directory, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let directory = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let exports = Exports::open(node, &directory, seats.clone(), place.doorbell, place.clock)?;
+        let mut peers = vec![None; plan.members.len()];
+        local.iter().for_each(|peer| peers[peer.index()] = Some(LocalPeer::default()));
+        Ok(Some(Self {
+            importer: Importer::new(node, &directory, seats),
+            exports: Arc::new(exports),
+            direct: Direct::default(),
+            peers,
+            requests: Vec::new(),
+            answers_due: Instant::NEVER,
+            deaths: 0,
+            counts: DirectCounts::default(),
+            _directory: opened,
+        }))
+    }
+
+    /// Exports a new region to the peers. Without descriptors for it, peers use frames.
+    pub(super) fn export(&self, config: RegionConfig, file: OwnedFd) {
+        let exported = self.exports.lock().export_bytes(config, SharedBytes::File(file));
+        if let Err(error) = exported {
+            tracing::debug!("{error}; peers use frames");
+        }
+    }
+
+    /// Ends the access of peers to a region.
+    pub(super) fn retire(&self, region: RegionId) {
+        self.exports.lock().retire(region);
+    }
+
+    /// Ends the access of peers to all regions, for a fault script.
+    pub(super) fn revoke_all(&self) {
+        let mut exporter = self.exports.lock();
+        exporter.regions().into_iter().for_each(|region| exporter.retire(region));
+    }
+
+    /// Makes peers use frames for all regions of this node, because frames only meet the faults of a script in memory.
+    pub(super) fn withhold(&self) {
+        self.exports.lock().withhold(true);
+    }
+
+    /// Returns the number of direct operations, and their bytes.
+    pub(super) const fn counts(&self) -> DirectCounts {
+        self.counts
+    }
+
+    /// Executes a command on mapped memory of a peer. Returns the result, or `None` if the command must go in frames.
+    pub(super) fn access(&mut self, member: &mut Member, command: &Command<'_>) -> Option<u64> {
+        let (target, bytes) = target_of(command)?;
+        let is_peer = self.peers.get(target.node.index()).is_some_and(Option::is_some);
+        if !is_peer || !member.member().is_idle_towards(target.node) {
+            return None;
+        }
+        if !self.direct.reaches(target.node, target.region) {
+            self.request(member.last_poll(), &target);
+            return None;
+        }
+        let memory = member.memory_mut();
+        if memory.has_faults() {
+            return None;
+        }
+        match self.direct.access(memory, command) {
+            Ok(Some(Ok(value))) => {
+                self.counts.operations += 1;
+                self.counts.bytes += bytes;
+                let now = member.last_poll();
+                member.note_work(now);
+                Some(value)
+            }
+            Ok(Some(Err(AccessError::Revoked | AccessError::OwnerGone))) => {
+                self.direct.forget_region(target.node, target.region);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Continues requests for memory, handles deaths, and ends waits for words that peers have changed.
+    pub(super) fn poll(&mut self, member: &mut Member, deaths: &Deaths) {
+        let now = member.last_poll();
+        if deaths.total() != self.deaths {
+            self.deaths = deaths.total();
+            self.handle_deaths(deaths);
+        }
+        if now >= self.answers_due {
+            self.take_answers(now);
+        }
+        let (endpoint, memory) = member.parts_mut();
+        if endpoint.look_at_satisfied_waits(|region, offset| memory.word(region, offset).ok()) {
+            member.note_work(now);
+        }
+    }
+
+    /// Returns `true` if a peer has changed an awaited word. For a thread that is about to sleep.
+    pub(super) fn is_ready(member: &mut Member) -> bool {
+        let (endpoint, memory) = member.parts_mut();
+        let memory: &RegionMemory = memory;
+        endpoint.has_satisfied_wait(|region, offset| memory.word(region, offset).ok())
+    }
+
+    /// Returns the latest time of the next poll.
+    pub(super) const fn next_poll(&self) -> Instant {
+        self.answers_due
+    }
+
+    /// Handles a new process in the seat of a peer.
+    pub(super) fn seated(&mut self, node: NodeId, process: u32) {
+        self.importer.seats_mut().occupy(node, process);
+        self.exports.lock().seats_mut().occupy(node, process);
+        self.forget(node);
+    }
+
+    /// Requests the memory at an address, if that has not happened. Returns the state of its mapping.
+    pub(super) fn request(&mut self, now: Instant, target: &RemoteAddress) -> MappingState<'_> {
+        let RemoteAddress { node: owner, region, key, .. } = *target;
+        if !self.peers.get(owner.index()).is_some_and(Option::is_some) {
+            return MappingState::NotLocal;
+        }
+        if self.direct.reaches(owner, region) {
+            return MappingState::Mapped;
+        }
+        let is_over =
+            |state: &RequestState| matches!(state, RequestState::Refused { until, .. } if now >= *until);
+        self.requests.retain(|request| !is_over(&request.state));
+        let known = self.requests.iter().position(|one| (one.owner, one.region) == (owner, region));
+        let index = match known {
+            Some(index) => index,
+            None if self.requests.len() >= REQUESTS_MAX => return MappingState::Refused("too many requests"),
+            None => {
+                let state = match self.importer.import(owner, region, key) {
+                    Ok(import) => {
+                        self.answers_due = now;
+                        RequestState::Pending { import: Box::new(import), until: now + ANSWER_TIMEOUT_NS }
+                    }
+                    Err(error) => RequestState::Refused { reason: error.to_string(), until: now + RETRY_NS },
+                };
+                self.requests.push(MappingRequest { owner, region, state });
+                self.requests.len() - 1
+            }
+        };
+        match &self.requests[index].state {
+            RequestState::Pending { .. } => MappingState::Pending,
+            RequestState::Refused { reason, .. } => MappingState::Refused(reason),
+        }
+    }
+
+    /// Takes the import of a region that [`Self::request`] reports as mapped. Its operations then need another mapping.
+    pub(super) fn take(&mut self, owner: NodeId, region: RegionId) -> Option<crate::sharing::ImportedRegion> {
+        self.direct.take(owner, region)
+    }
+
+    fn take_answers(&mut self, now: Instant) {
+        let Self { requests, direct, .. } = self;
+        let mut are_pending = false;
+        requests.retain_mut(|request| {
+            let RequestState::Pending { import, until } = &mut request.state else { return true };
+            let reason = match import.poll() {
+                Ok(Some(imported)) => {
+                    direct.add(imported);
+                    return false;
+                }
+                Ok(None) if now < *until => {
+                    are_pending = true;
+                    return true;
+                }
+                Ok(None) => "no answer in time".to_owned(),
+                Err(error) => error.to_string(),
+            };
+            request.state = RequestState::Refused { reason, until: now + RETRY_NS };
+            true
+        });
+        self.answers_due = if are_pending { now + ANSWER_INTERVAL_NS } else { Instant::NEVER };
+    }
+
+    fn handle_deaths(&mut self, deaths: &Deaths) {
+        for index in 0..self.peers.len() {
+            let node = NodeId(index as u16);
+            let Some(peer) = &mut self.peers[index] else { continue };
+            if deaths.of(node) == peer.deaths {
+                continue;
+            }
+            peer.deaths = deaths.of(node);
+            self.forget(node);
+            let process = self.importer.seats_mut().seat(node).and_then(|seat| seat.process);
+            // The number of an ended process may be used again. A peer that is only unreachable keeps its seat.
+            if process.is_some_and(has_ended) {
+                self.importer.seats_mut().vacate(node);
+                self.exports.lock().seats_mut().vacate(node);
+            }
+        }
+    }
+
+    fn forget(&mut self, node: NodeId) {
+        self.direct.forget(node);
+        self.requests.retain(|request| request.owner != node);
+    }
+}
+
+fn has_ended(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    process.is_none_or(|process| test_kill_process(process) == Err(rustix::io::Errno::SRCH))
+}
+
+/// Returns the address that a command accesses, and its bytes. `None` for commands that always go in frames, and for lengths that are refused there.
+fn target_of(command: &Command<'_>) -> Option<(RemoteAddress, u64)> {
+    let is_short = |length: u64| (1..=STORE_BYTES_MAX as u64).contains(&length);
+    match *command {
+        Command::Store { target, data, .. } if is_short(data.len() as u64) => {
+            Some((target, data.len() as u64))
+        }
+        Command::Load { target, into, .. } if is_short(into.length) => Some((target, into.length)),
+        Command::Atomic { target, atomic, .. } => Some((target, atomic.width.bytes())),
+        Command::Put { target, source, signal, .. } if source.length > 0 || signal.is_some() => {
+            Some((target, source.length))
+        }
+        Command::Get { target, into, .. } if (1..=GET_BYTES_MAX).contains(&into.length) => {
+            Some((target, into.length))
+        }
+        _ => None,
+    }
+}
