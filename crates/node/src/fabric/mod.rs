@@ -31,6 +31,8 @@
 //! | allocate many small blocks | [`Node::pool`] |
 //! | allocate or register memory of a GPU | [`Node::allocate_on_device`], [`Node::register_on_device`] |
 //! | complete an operation by blocking, by `.await`, through a queue, or without completion | [`Request::wait`], `.await`, [`Request::submit`], [`Request::posted`] |
+//! | begin an operation now, and test it, wait for it or cancel it later | [`Request::start`], [`wait_any`], [`wait_all`] |
+//! | await the next completion of a queue, or watch it with `epoll` | [`Queue::next`], [`Queue::descriptor`] |
 //! | let several operations share frames | [`Node::batch`] |
 //! | issue and poll in a loop at the lowest cost | [`Node::drive`] |
 //! | let kernels begin operations | `Node::command_queue` |
@@ -61,6 +63,7 @@ mod local;
 mod memory;
 mod node;
 mod on_device;
+mod pending;
 mod pool;
 mod queue;
 mod rack;
@@ -84,8 +87,9 @@ pub use local::peer_region::PeerRegion;
 pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
 pub use node::Node;
+pub use pending::{Pending, wait_all, wait_any};
 pub use pool::NodePool;
-pub use queue::Queue;
+pub use queue::{Next, Queue};
 pub use rack::Fabric;
 pub use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
 pub use rackloom_plan::{Plan, PlanError};

@@ -5,9 +5,15 @@
 //! wait than expected.
 
 use std::collections::VecDeque;
+use std::future::Future;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::{read, write};
 
 use super::completion::Completion;
 
@@ -17,6 +23,8 @@ use super::completion::Completion;
 #[derive(Debug, Default)]
 pub struct Queue {
     waiting: Mutex<Waiting>,
+    /// Readable while a completion waits. Made at the first use.
+    descriptor: OnceLock<OwnedFd>,
     /// Number of waiting completions. Written under the lock, and read without it, since most reads find 0.
     count: AtomicUsize,
 }
@@ -42,10 +50,42 @@ impl Queue {
         if self.is_empty() {
             return None;
         }
-        let mut waiting = self.lock();
+        self.take_from(&mut self.lock())
+    }
+
+    fn take_from(&self, waiting: &mut Waiting) -> Option<Completion> {
         let completion = waiting.completions.pop_front();
         self.count.store(waiting.completions.len(), Ordering::Release);
+        if completion.is_some()
+            && waiting.completions.is_empty()
+            && let Some(descriptor) = self.descriptor.get()
+        {
+            // The counter is not zero while a completion waits, so the read does not fail.
+            let _ = read(descriptor, &mut [0; 8]);
+        }
         completion
+    }
+
+    /// Returns a future of the next completion. The background threads of the nodes drive them meanwhile. Several tasks may wait; each
+    /// completion goes to one of them.
+    pub const fn next(&self) -> Next<'_> {
+        Next { queue: self, waker: None }
+    }
+
+    /// Returns a descriptor that is readable while a completion waits, for `epoll`, `poll` and runtimes such as `tokio`. Do not read from it:
+    /// take completions with [`Queue::pop`] until there is none. The background threads of the nodes drive them while the program waits for
+    /// the descriptor.
+    ///
+    /// # Errors
+    /// The first call makes the descriptor, and fails if the process may have no more.
+    pub fn descriptor(&self) -> std::io::Result<BorrowedFd<'_>> {
+        let waiting = self.lock();
+        if let Some(descriptor) = self.descriptor.get() {
+            return Ok(descriptor.as_fd());
+        }
+        let count = u32::from(!waiting.completions.is_empty());
+        let made = eventfd(count, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(self.descriptor.get_or_init(|| made).as_fd())
     }
 
     /// Returns the number of completions that wait to be taken.
@@ -79,6 +119,13 @@ impl Queue {
         *counter += 1;
         waiting.completions.push_back(completion);
         self.count.store(waiting.completions.len(), Ordering::Release);
+        // The count comes first: a reader that is woken may look at it before it takes the lock.
+        if waiting.completions.len() == 1
+            && let Some(descriptor) = self.descriptor.get()
+        {
+            // The counter is zero, so there is room.
+            let _ = write(descriptor, &1_u64.to_ne_bytes());
+        }
         waiting.wakers.pop()
     }
 
@@ -109,6 +156,49 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         // A panic while the lock was held cannot have left half a completion: pushes and pops are atomic.
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Future of the next completion of a queue.
+///
+/// `Send` and `Sync`: any executor may poll it. A future that is dropped takes no completion.
+#[derive(Debug)]
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Next<'q> {
+    queue: &'q Queue,
+    waker: Option<Waker>,
+}
+
+impl Future for Next<'_> {
+    type Output = Completion;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Completion> {
+        let this = self.get_mut();
+        let mut waiting = this.queue.lock();
+        let Some(completion) = this.queue.take_from(&mut waiting) else {
+            if let Some(old) = this.waker.replace(context.waker().clone()) {
+                waiting.wakers.retain(|known| !known.will_wake(&old));
+            }
+            waiting.wakers.push(context.waker().clone());
+            return Poll::Pending;
+        };
+        drop(waiting);
+        this.forget();
+        Poll::Ready(completion)
+    }
+}
+
+impl Next<'_> {
+    fn forget(&mut self) {
+        if let Some(another) = self.waker.take().and_then(|waker| self.queue.forget(&waker)) {
+            another.wake();
+        }
+    }
+}
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 

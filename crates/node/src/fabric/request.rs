@@ -203,6 +203,10 @@ impl<'a, T: Outcome> Request<'a, T> {
         result
     }
 
+    pub(super) const fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
     /// Returns the order, if it is a request of this engine that has not begun.
     pub(super) fn into_order(mut self, engine: &Arc<Engine>) -> Result<Order<'a>, Error> {
         if !Arc::ptr_eq(&self.engine, engine) {
