@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rackloom::fabric::{Condition, Error, Key, Node, NodeId, RegionId, RegionOptions, RemoteAddress, Width};
+use rackloom::fabric::{Condition, Error, Key, Node, NodeId, RegionId, RegionOptions, RemoteAddress};
 use serde_json::Value;
 use support::{rackloom, scratch, topology, within};
 
@@ -141,7 +141,7 @@ fn processes_of_one_server_map_each_others_memory() {
             let view = initiator.map_peer(at, TIMEOUT).expect("it is mapped");
             view.write(16, &[77_u64 + round]).expect("it is alive");
             assert_eq!(
-                initiator.fetch_add(RemoteAddress { offset: 16, ..at }, Width::Eight, 1).wait().ok(),
+                initiator.fetch_add::<u64>(RemoteAddress { offset: 16, ..at }, 1).wait().ok(),
                 Some(77 + round)
             );
             assert_eq!(view.get::<u64>(16).ok(), Some(78 + round));

@@ -78,7 +78,7 @@ pub struct Atomic {
     pub target: u64,
     /// Address of the 8 bytes that receive the old value.
     pub result: u64,
-    /// Value that is added or stored.
+    /// Operand: the value that is added, stored or compared.
     pub operand: u64,
     /// Value that a compare-and-swap expects.
     pub compare: u64,
@@ -100,6 +100,20 @@ pub enum AtomicKind {
     CompareSwap = 1,
     /// Replaces the word by the operand.
     Swap = 2,
+    /// Keeps the bits that the operand has as well.
+    And = 3,
+    /// Sets the bits of the operand.
+    Or = 4,
+    /// Inverts the bits of the operand.
+    Xor = 5,
+    /// Replaces the word by the operand if that is smaller, without signs.
+    Min = 6,
+    /// Replaces the word by the operand if that is larger, without signs.
+    Max = 7,
+    /// Replaces the word by the operand if that is smaller, in two's complement.
+    MinSigned = 8,
+    /// Replaces the word by the operand if that is larger, in two's complement.
+    MaxSigned = 9,
 }
 
 /// Operation that combines two elements.

@@ -8,7 +8,7 @@
 
 use std::thread;
 
-use rackloom::fabric::{Error, Fabric, Node, Plan, RegionOptions, RemoteAddress, Width};
+use rackloom::fabric::{Error, Fabric, Node, Plan, RegionOptions, RemoteAddress};
 
 /// The number 1 in the units of the parameters.
 const ONE: f64 = (1 << 20) as f64;
@@ -41,8 +41,8 @@ fn work(node: &Node, slope: RemoteAddress, rounds: usize) -> Result<(), Error> {
         }
         // Adding a negative number wraps as an unsigned one. The owner of the word reads the result as signed.
         let step = |gradient: f64| (-RATE * gradient * ONE).round() as i64 as u64;
-        node.fetch_add(slope, Width::Eight, step(of_a)).posted().wait()?;
-        node.fetch_add(intercept, Width::Eight, step(of_b)).posted().wait()?;
+        node.fetch_add::<u64>(slope, step(of_a)).posted().wait()?;
+        node.fetch_add::<u64>(intercept, step(of_b)).posted().wait()?;
         node.flush(Some(slope.node)).wait()?;
     }
     Ok(())

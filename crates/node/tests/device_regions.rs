@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rackloom::fabric::{
     Collective, Condition, DeviceChoice, ElementType, Error, Fabric, Group, GroupOptions, Node, NodeId, Plan,
-    Queue, ReduceOperation, Region, RegionId, RegionOptions, Signal, Width,
+    Queue, ReduceOperation, Region, RegionId, RegionOptions, Signal,
 };
 
 const KEY: u64 = 0x5eed;
@@ -67,9 +67,9 @@ fn every_operation_works_between_regions_on_a_device() {
         initiator.get(theirs.address(1000), &ours.slice(200_000..300_000)).wait().unwrap();
         assert_eq!(bytes_of(&ours, 200_000, 100_000), bytes_of(&theirs, 1000, 100_000));
         theirs.write(16, &[40_u64]).unwrap();
-        assert_eq!(initiator.fetch_add(theirs.address(16), Width::Eight, 2).wait().unwrap(), 40);
-        assert_eq!(initiator.compare_swap(theirs.address(16), Width::Eight, 42, 7).wait().unwrap(), 42);
-        assert_eq!(initiator.swap(theirs.address(16), Width::Eight, 9).wait().unwrap(), 7);
+        assert_eq!(initiator.fetch_add::<u64>(theirs.address(16), 2).wait().unwrap(), 40);
+        assert_eq!(initiator.compare_swap::<u64>(theirs.address(16), 42, 7).wait().unwrap(), 42);
+        assert_eq!(initiator.swap::<u64>(theirs.address(16), 9).wait().unwrap(), 7);
         assert_eq!(theirs.get::<u64>(16).unwrap(), 9);
         let done = owner.wait_until(&theirs, 8, Condition::AtLeast, 5, initiator.id());
         let signal = Signal::set(theirs.address(8), 5);

@@ -38,7 +38,7 @@ fn a_driver_performs_every_request() {
 
     driver.store(theirs.address(0), b"stored", 1).unwrap();
     driver.put(&mine, 0..32, theirs.address(100), 2).unwrap();
-    driver.submit(initiator.fetch_add(theirs.address(8), Width::Eight, 5), 3).unwrap();
+    driver.submit(initiator.fetch_add::<u64>(theirs.address(8), 5), 3).unwrap();
     assert_eq!(contexts(&mut driver, 3), [1, 2, 3]);
     let mut seen = [0_u8; 6];
     theirs.read(0, &mut seen).unwrap();
@@ -74,7 +74,7 @@ fn a_full_queue_is_an_error_until_some_polls() {
     let (mut completions, mut ended, mut begun, mut busy) = (Vec::new(), 0, 0, 0);
     while ended < 5000 {
         while begun < 5000 {
-            match driver.submit(initiator.fetch_add(theirs.address(0), Width::Eight, 1), begun) {
+            match driver.submit(initiator.fetch_add::<u64>(theirs.address(0), 1), begun) {
                 Ok(_) => begun += 1,
                 Err(Error::Busy { peer }) => {
                     assert_eq!(peer, Some(owner.id()));
@@ -102,7 +102,7 @@ fn peers_are_served_while_a_driver_computes() {
     // The driver has polled often enough that the background thread leaves the node alone. Then the driver stops polling.
     (0..1000).for_each(|_| assert_eq!(driver.poll(&mut Vec::new()), 0));
     for number in 0..100 {
-        assert_eq!(owner.fetch_add(mine.address(0), Width::Eight, 1).wait().unwrap(), number);
+        assert_eq!(owner.fetch_add::<u64>(mine.address(0), 1).wait().unwrap(), number);
     }
     assert_eq!(mine.get::<u64>(0).unwrap(), 100);
     assert!(initiator.counters().polls_by_background > 0);
@@ -118,15 +118,14 @@ fn other_threads_can_use_a_driven_node() {
         let others = [8, 16].map(|offset| {
             let (initiator, at) = (initiator.clone(), theirs.address(offset));
             scope.spawn(move || {
-                let add =
-                    |number| assert_eq!(initiator.fetch_add(at, Width::Eight, 1).wait().unwrap(), number);
+                let add = |number| assert_eq!(initiator.fetch_add::<u64>(at, 1).wait().unwrap(), number);
                 (0..EACH).for_each(add);
             })
         });
         let (mut completions, mut begun, mut ended) = (Vec::new(), 0, 0);
         while ended < EACH || others.iter().any(|other| !other.is_finished()) {
             if begun < EACH && begun - ended < 16 {
-                driver.submit(initiator.fetch_add(theirs.address(0), Width::Eight, 1), begun).unwrap();
+                driver.submit(initiator.fetch_add::<u64>(theirs.address(0), 1), begun).unwrap();
                 begun += 1;
             }
             driver.poll(&mut completions);

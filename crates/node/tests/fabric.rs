@@ -119,26 +119,54 @@ fn signals_and_waits_in_three_forms() {
     assert_eq!(waiter.join().unwrap().unwrap(), 4);
 }
 
-#[test]
-fn atomics_of_both_widths_in_three_forms() {
+/// Ends atomics of one type in three forms. `small` has the numbers 0 to 127, in this type.
+fn atomics_of<W: Word + Outcome + PartialEq + std::fmt::Debug>(at: u64, small: impl Fn(u8) -> W) {
     let (initiator, owner) = pair();
     let theirs = owner.allocate(RegionOptions::new(1, KEY), 128).unwrap();
-    for width in [Width::Four, Width::Eight] {
-        let at = theirs.address(8 * width.bytes());
-        theirs.write(at.offset, &[0_u64]).unwrap();
-        three_forms(
-            &initiator,
-            || initiator.fetch_add(at, width, 10),
-            |old, form| assert_eq!(old, 10 * form),
-        );
-        three_forms(
-            &initiator,
-            || initiator.swap(at, width, 99),
-            |old, form| assert_eq!(old, [30, 99, 99][form as usize]),
-        );
-        let swap = || initiator.compare_swap(at, width, 99, 5);
-        three_forms(&initiator, swap, |old, form| assert_eq!(old, [99, 5, 5][form as usize]));
-    }
+    let at = theirs.address(at);
+    theirs.write(at.offset, &[small(0)]).unwrap();
+    let check = |olds: [u8; 3]| {
+        let small = &small;
+        move |old: W, form: u64| assert_eq!(old, small(olds[form as usize]))
+    };
+    three_forms(&initiator, || initiator.fetch_add(at, small(10)), check([0, 10, 20]));
+    three_forms(&initiator, || initiator.swap(at, small(99)), check([30, 99, 99]));
+    three_forms(&initiator, || initiator.compare_swap(at, small(99), small(5)), check([99, 5, 5]));
+    three_forms(&initiator, || initiator.fetch_or(at, small(0b1010)), check([5, 0b1111, 0b1111]));
+    three_forms(&initiator, || initiator.fetch_xor(at, small(0b0110)), check([0b1111, 0b1001, 0b1111]));
+    three_forms(&initiator, || initiator.fetch_and(at, small(0b1100)), check([0b1001, 0b1000, 0b1000]));
+    three_forms(&initiator, || initiator.fetch_max(at, small(100)), check([8, 100, 100]));
+    three_forms(&initiator, || initiator.fetch_min(at, small(7)), check([100, 7, 7]));
+    assert_eq!(theirs.get::<W>(at.offset).unwrap(), small(7));
+}
+
+#[test]
+fn atomics_of_all_types_in_three_forms() {
+    atomics_of(32, u32::from);
+    atomics_of(36, i32::from);
+    atomics_of(64, u64::from);
+    atomics_of(72, i64::from);
+}
+
+/// The type decides about the order: the bits of -2 are those of a large number.
+#[test]
+fn minimum_and_maximum_follow_the_sign_of_the_type() {
+    let (initiator, owner) = pair();
+    let theirs = owner.allocate(RegionOptions::new(1, KEY), 64).unwrap();
+    let at = theirs.address(8);
+    theirs.write(8, &[3_i32, 77]).unwrap();
+    assert_eq!(initiator.fetch_min(at, -2_i32).wait().unwrap(), 3);
+    assert_eq!(initiator.fetch_max(at, 1_i32).wait().unwrap(), -2);
+    assert_eq!(initiator.fetch_max(at, (-2_i32).cast_unsigned()).wait().unwrap(), 1);
+    assert_eq!(initiator.fetch_min(at, 5_u32).wait().unwrap(), u32::MAX - 1);
+    assert_eq!((theirs.get::<i32>(8).unwrap(), theirs.get::<i32>(12).unwrap()), (5, 77));
+    theirs.write(16, &[i64::MIN]).unwrap();
+    assert_eq!(initiator.fetch_min(theirs.address(16), 0_u64).wait().unwrap(), 1 << 63);
+    theirs.write(16, &[i64::MIN]).unwrap();
+    assert_eq!(initiator.fetch_max(theirs.address(16), -1_i64).wait().unwrap(), i64::MIN);
+    assert_eq!(theirs.get::<i64>(16).unwrap(), -1);
+    let misaligned = initiator.fetch_or(theirs.address(10), 1_u32).wait().unwrap_err();
+    assert!(matches!(misaligned, Error::Refused { reason: OperationError::Misaligned, .. }), "{misaligned}");
 }
 
 #[test]
@@ -199,7 +227,7 @@ fn several_threads_share_a_node() {
         .map(|_| {
             let (initiator, address) = (initiator.clone(), theirs.address(0));
             thread::spawn(move || {
-                (0..200).map(|_| initiator.fetch_add(address, Width::Eight, 1).wait().unwrap()).collect()
+                (0..200).map(|_| initiator.fetch_add::<u64>(address, 1).wait().unwrap()).collect()
             })
         })
         .collect();
@@ -238,11 +266,11 @@ fn a_local_rack_with_switches_and_faults_passes_a_barrier() {
             thread::spawn(move || {
                 for round in 1..=20 {
                     if node.id() != at.node {
-                        node.fetch_add(at, Width::Eight, 1).wait().unwrap();
+                        node.fetch_add::<u64>(at, 1).wait().unwrap();
                     }
                     group.barrier().wait().unwrap();
                     if node.id() != at.node {
-                        assert_eq!(node.fetch_add(at, Width::Eight, 0).wait().unwrap(), 2 * round);
+                        assert_eq!(node.fetch_add::<u64>(at, 0).wait().unwrap(), 2 * round);
                     }
                     group.barrier().wait().unwrap();
                 }
@@ -271,7 +299,7 @@ fn the_death_of_a_peer_ends_every_operation_with_it() {
     // An operation that begins now ends like the others, or is refused at once if the loss has been detected.
     let begun = [
         initiator.put(&mine.slice(..), at).submit(&queue, 4).map(|_| 4),
-        initiator.fetch_add(at, Width::Eight, 1).submit(&queue, 5).map(|_| 5),
+        initiator.fetch_add::<u64>(at, 1).submit(&queue, 5).map(|_| 5),
     ];
     let mut expected = vec![1, 2, 3];
     for submitted in begun {
@@ -302,7 +330,7 @@ fn the_death_of_a_peer_ends_every_operation_with_it() {
     lost(initiator.load(at, &into).wait().unwrap_err());
     lost(initiator.get(at, &into).wait().unwrap_err());
     lost(initiator.put(&into, at).wait().unwrap_err());
-    lost(initiator.swap(at, Width::Eight, 1).wait().unwrap_err());
+    lost(initiator.swap::<u64>(at, 1).wait().unwrap_err());
     lost(initiator.send(peer, 1, &into).wait().unwrap_err());
     lost(initiator.receive(Some(peer), 1, 0, &into).wait().unwrap_err());
     lost(initiator.wait_until(&mine, 0, Condition::Equal, 1, peer).wait().unwrap_err());
@@ -350,7 +378,7 @@ fn the_background_thread_serves_peers_while_the_application_computes() {
     for round in 0..50 {
         initiator.load(theirs.address(0), &mine.slice(0..8)).wait().unwrap();
         assert_eq!(mine.get::<u64>(0).unwrap(), 41 + round);
-        initiator.fetch_add(theirs.address(0), Width::Eight, 1).wait().unwrap();
+        initiator.fetch_add::<u64>(theirs.address(0), 1).wait().unwrap();
     }
     is_over.store(true, Ordering::Relaxed);
     computing.join().unwrap();
@@ -401,7 +429,7 @@ fn memory_of_the_caller_is_accessed_in_place() {
     // SAFETY: needed to lend memory. `words` is neither touched nor dropped before the region is deregistered.
     let from_caller =
         unsafe { owner.register_raw(RegionOptions::new(1, KEY), words.as_mut_ptr().cast(), length) }.unwrap();
-    assert_eq!(initiator.fetch_add(from_caller.address(8), Width::Eight, 40).wait().unwrap(), 2);
+    assert_eq!(initiator.fetch_add::<u64>(from_caller.address(8), 40).wait().unwrap(), 2);
     let (at, slice) = (from_caller.address(0), from_caller.slice(..));
     let refused = from_caller.clone().deregister::<u64>().expect_err("a slice still holds the region");
     assert!(matches!(refused, Error::Invalid(_)), "{refused}");

@@ -38,7 +38,7 @@ fn batch(initiator: &Node, queue: &Arc<Queue>, mine: &Region, at: RemoteAddress)
     let into = mine.slice(0..64);
     for number in 0..BATCH {
         initiator.store(at, &[7; 64]).submit(queue, number).unwrap();
-        initiator.fetch_add(at, Width::Eight, 1).submit(queue, number).unwrap();
+        initiator.fetch_add::<u64>(at, 1).submit(queue, number).unwrap();
         initiator.load(at, &into).submit(queue, number).unwrap();
         initiator.put(&into, at).submit(queue, number).unwrap();
     }

@@ -33,7 +33,7 @@ fn an_operation_begins_at_once_and_is_tested_or_waited_for() {
         thread::yield_now();
     }
     stored.wait().unwrap();
-    let mut added = initiator.fetch_add(theirs.address(0), Width::Eight, 1).start().unwrap();
+    let mut added = initiator.fetch_add::<u64>(theirs.address(0), 1).start().unwrap();
     let begun = Instant::now();
     while !added.test() {
         assert!(begun.elapsed() < BOUND, "the operation does not end");

@@ -62,9 +62,9 @@ fn every_operation_on_mapped_memory_needs_no_frame() {
     assert_eq!(theirs.get::<u64>(16).unwrap(), 3);
     let at = theirs.address(16);
     direct(3, &mut || {
-        assert_eq!(initiator.fetch_add(at, Width::Eight, 4).wait().unwrap(), 3);
-        assert_eq!(initiator.compare_swap(at, Width::Eight, 7, 9).wait().unwrap(), 7);
-        assert_eq!(initiator.swap(at, Width::Eight, 1).wait().unwrap(), 9);
+        assert_eq!(initiator.fetch_add::<u64>(at, 4).wait().unwrap(), 3);
+        assert_eq!(initiator.compare_swap::<u64>(at, 7, 9).wait().unwrap(), 7);
+        assert_eq!(initiator.swap::<u64>(at, 1).wait().unwrap(), 9);
     });
     direct(2, &mut || {
         initiator.store_posted(theirs.address(24), &[1; 8]).wait().unwrap();
@@ -232,8 +232,8 @@ fn a_view_of_a_peer_reads_writes_and_signals() {
     view.write(8, &[1.5_f32, 2.5]).unwrap();
     assert_eq!(theirs.get::<f32>(12).unwrap(), 2.5);
     theirs.write(16, &[40_u64]).unwrap();
-    assert_eq!(view.fetch_add(16, Width::Eight, 2).unwrap(), 40);
-    assert_eq!(view.compare_swap(16, Width::Eight, 42, 43).unwrap(), 42);
+    assert_eq!(view.fetch_add::<u64>(16, 2).unwrap(), 40);
+    assert_eq!(view.compare_swap::<u64>(16, 42, 43).unwrap(), 42);
     assert_eq!(view.get::<u64>(16).unwrap(), 43);
     let outside = view.write(60, &[0_u64]).unwrap_err();
     assert!(matches!(outside, Error::Refused { reason: OperationError::OutOfBounds, .. }), "{outside}");

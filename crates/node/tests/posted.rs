@@ -69,7 +69,7 @@ fn every_operation_to_a_peer_can_be_posted() {
     );
     post_in_every_form(
         &initiator,
-        || initiator.fetch_add(theirs.address(50_008), Width::Eight, 2),
+        || initiator.fetch_add::<u64>(theirs.address(50_008), 2),
         |form| assert_eq!(theirs.get::<u64>(50_008).unwrap(), 2 * form),
     );
     let landed_and_cleared = |_: u64| {

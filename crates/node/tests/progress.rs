@@ -78,7 +78,7 @@ fn a_batch_ends_what_is_refused_and_takes_no_request_of_another_node() {
     let queue = Queue::with_capacity(4);
     let mut batch = initiator.batch();
     batch.add(initiator.store(theirs.address(0), &[]), 0).unwrap();
-    batch.add(initiator.fetch_add(theirs.address(0), Width::Eight, 7), 1).unwrap();
+    batch.add(initiator.fetch_add::<u64>(theirs.address(0), 7), 1).unwrap();
     assert!(matches!(batch.add(owner.fence(None), 2), Err(Error::Invalid(_))));
     assert_eq!((batch.len(), batch.submit(&queue)), (2, 2));
     let refused = ended(&initiator, &queue);
@@ -96,7 +96,7 @@ fn the_rest_of_a_batch_waits_for_a_full_queue() {
     // More atomics than may be outstanding at once.
     let mut batch = initiator.batch();
     for number in 0..5000 {
-        batch.add(initiator.fetch_add(theirs.address(0), Width::Eight, 1), number).unwrap();
+        batch.add(initiator.fetch_add::<u64>(theirs.address(0), 1), number).unwrap();
     }
     let first = batch.submit(&queue);
     assert!(first > 0 && first < 5000, "{first}");
@@ -127,17 +127,17 @@ fn a_waiting_thread_drives_the_node_and_the_background_thread_is_idle() {
             owner.counters()
         }
     });
-    initiator.fetch_add(at, Width::Eight, 1).wait().unwrap();
+    initiator.fetch_add::<u64>(at, 1).wait().unwrap();
     begun.recv().unwrap();
     for _ in 1..100 {
-        initiator.fetch_add(at, Width::Eight, 1).wait().unwrap();
+        initiator.fetch_add::<u64>(at, 1).wait().unwrap();
     }
     let before = owner.counters();
     for _ in 100..ROUNDS - 1 {
-        initiator.fetch_add(at, Width::Eight, 1).wait().unwrap();
+        initiator.fetch_add::<u64>(at, 1).wait().unwrap();
     }
     let during = owner.counters();
-    initiator.fetch_add(at, Width::Eight, 1).wait().unwrap();
+    initiator.fetch_add::<u64>(at, 1).wait().unwrap();
     waiter.join().unwrap();
     let callers = during.polls_by_callers - before.polls_by_callers;
     let background = during.polls_by_background - before.polls_by_background;
@@ -166,7 +166,7 @@ fn reads_of_a_node_do_not_delay_its_service() {
             });
         }
         let begun = Instant::now();
-        let one = |_| initiator.fetch_add(theirs.address(0), Width::Eight, 1).wait_for(bound).is_ok();
+        let one = |_| initiator.fetch_add::<u64>(theirs.address(0), 1).wait_for(bound).is_ok();
         let ended =
             (0..OPERATIONS).take_while(|_| begun.elapsed() < bound).filter(|number| one(*number)).count();
         is_over.store(true, Ordering::Relaxed);

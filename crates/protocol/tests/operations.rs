@@ -70,6 +70,16 @@ fn atomics_of_both_widths() {
         (AtomicKind::CompareSwap, Width::Eight, 9, 5, 0xffff_ffff_0000_0002, 0xffff_ffff_0000_0002),
         (AtomicKind::CompareSwap, Width::Four, 9, 2, 2, 0xffff_ffff_0000_0009),
         (AtomicKind::Swap, Width::Eight, 4, 0, 0xffff_ffff_0000_0009, 4),
+        (AtomicKind::Or, Width::Four, 0xff_0000_0003, 0, 4, 7),
+        (AtomicKind::Xor, Width::Eight, 0xf0_0000_0005, 0, 7, 0xf0_0000_0002),
+        (AtomicKind::And, Width::Four, 6, 0, 2, 0xf0_0000_0002),
+        (AtomicKind::Max, Width::Four, 0xffff_fffe, 0, 2, 0xf0_ffff_fffe),
+        (AtomicKind::MaxSigned, Width::Four, 1, 0, 0xffff_fffe, 0xf0_0000_0001),
+        (AtomicKind::MinSigned, Width::Four, 0xffff_fffe, 0, 1, 0xf0_ffff_fffe),
+        (AtomicKind::Min, Width::Eight, 9, 0, 0xf0_ffff_fffe, 9),
+        (AtomicKind::MinSigned, Width::Eight, u64::MAX, 0, 9, u64::MAX),
+        (AtomicKind::MaxSigned, Width::Eight, 9, 0, u64::MAX, 9),
+        (AtomicKind::Max, Width::Eight, 8, 0, 9, 9),
     ];
     for (id, (kind, width, operand, compare, old, after)) in cases.into_iter().enumerate() {
         let id = id as u64 + 1;

@@ -1,6 +1,6 @@
 //! The operations of a frame as fields. Payload is shown by its length only.
 
-use rackloom_protocol::operation::{AtomicKind, SignalKind};
+use rackloom_protocol::operation::SignalKind;
 use rackloom_protocol::wire::packed::{Operation, Operations};
 use rackloom_protocol::{OperationError, RegionId};
 use serde::Serialize;
@@ -124,7 +124,7 @@ fn fields(operation: &Operation<'_>) -> OperationFields {
         }
         Operation::Atomic { offset, atomic } => OperationFields {
             offset: Some(offset),
-            atomic: Some(atomic_name(atomic.kind)),
+            atomic: Some(atomic.kind.name()),
             width: Some(atomic.width.bytes()),
             value: Some(atomic.operand),
             compare: Some(atomic.compare),
@@ -196,14 +196,5 @@ fn answer(operation: &Operation<'_>) -> OperationFields {
         },
         // All other operations were handled before.
         _ => OperationFields::default(),
-    }
-}
-
-const fn atomic_name(kind: AtomicKind) -> &'static str {
-    match kind {
-        AtomicKind::FetchAdd => "fetch-add",
-        AtomicKind::CompareSwap => "compare-swap",
-        AtomicKind::Swap => "swap",
-        AtomicKind::Set => "set",
     }
 }

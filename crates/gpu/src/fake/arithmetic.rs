@@ -9,9 +9,17 @@ use crate::error::GpuError;
 /// Returns the new value of a word after an atomic.
 pub(super) fn atomic(kind: u32, width: u32, old: u64, operand: u64, compare: u64) -> u64 {
     let cut = |value: u64| if width == 8 { value } else { value & 0xffff_ffff };
+    let signed = |value: u64| if width == 8 { value as i64 } else { i64::from(value as u32 as i32) };
     match kind {
         kind if kind == AtomicKind::Add as u32 => cut(old.wrapping_add(operand)),
         kind if kind == AtomicKind::CompareSwap as u32 && old != cut(compare) => old,
+        kind if kind == AtomicKind::And as u32 => old & cut(operand),
+        kind if kind == AtomicKind::Or as u32 => old | cut(operand),
+        kind if kind == AtomicKind::Xor as u32 => old ^ cut(operand),
+        kind if kind == AtomicKind::Min as u32 => old.min(cut(operand)),
+        kind if kind == AtomicKind::Max as u32 => old.max(cut(operand)),
+        kind if kind == AtomicKind::MinSigned as u32 => cut(signed(old).min(signed(operand)) as u64),
+        kind if kind == AtomicKind::MaxSigned as u32 => cut(signed(old).max(signed(operand)) as u64),
         _ => cut(operand),
     }
 }
@@ -204,5 +212,12 @@ mod tests {
         assert_eq!(atomic(swap, 8, 5, 9, 5), 9);
         assert_eq!(atomic(swap, 8, 5, 9, 6), 5);
         assert_eq!(atomic(exchange, 4, 5, 0x1_0000_0007, 0), 7);
+        let bits = [AtomicKind::And, AtomicKind::Or, AtomicKind::Xor].map(|kind| kind as u32);
+        assert_eq!(bits.map(|kind| atomic(kind, 4, 0b1100, 0xff_0000_000a, 0)), [0b1000, 0b1110, 0b0110]);
+        let order = [AtomicKind::Min, AtomicKind::Max, AtomicKind::MinSigned, AtomicKind::MaxSigned];
+        let order = order.map(|kind| kind as u32);
+        assert_eq!(order.map(|kind| atomic(kind, 4, 3, 0xffff_fffe, 0)), [3, 0xffff_fffe, 0xffff_fffe, 3]);
+        assert_eq!(order.map(|kind| atomic(kind, 8, 3, 2, 0)), [2, 3, 2, 3]);
+        assert_eq!(order.map(|kind| atomic(kind, 8, u64::MAX, 2, 0)), [2, u64::MAX, u64::MAX, 2]);
     }
 }

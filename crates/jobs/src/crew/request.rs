@@ -131,8 +131,9 @@ const fn atomic_kind(atomic: Atomic) -> OperationKind {
         (AtomicKind::FetchAdd, Width::Eight) => OperationKind::FetchAddEight,
         (AtomicKind::CompareSwap, Width::Four) => OperationKind::CompareSwapFour,
         (AtomicKind::CompareSwap, Width::Eight) => OperationKind::CompareSwapEight,
-        (AtomicKind::Swap | AtomicKind::Set, Width::Four) => OperationKind::SwapFour,
-        (AtomicKind::Swap | AtomicKind::Set, Width::Eight) => OperationKind::SwapEight,
+        // Jobs issue no other kinds.
+        (_, Width::Four) => OperationKind::SwapFour,
+        (_, Width::Eight) => OperationKind::SwapEight,
     }
 }
 

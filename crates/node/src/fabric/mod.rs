@@ -10,11 +10,11 @@
 //! # let [initiator, target] = fabric.nodes() else { unreachable!() };
 //! let counter = target.allocate(RegionOptions::new(1, 0x5eed), 8)?;
 //! // Block until the operation completes. This thread drives the node meanwhile.
-//! let old = initiator.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).wait()?;
+//! let old = initiator.fetch_add::<u64>(counter.address(0), 5).wait()?;
 //! assert_eq!(old, 0);
 //! // Or submit it. The completion arrives in a queue, with a context number of the caller's choice.
 //! let queue = Queue::with_capacity(16);
-//! initiator.fetch_add(counter.address(0), rackloom::fabric::Width::Eight, 5).submit(&queue, 42)?;
+//! initiator.fetch_add::<u64>(counter.address(0), 5).submit(&queue, 42)?;
 //! let completion = loop {
 //!     if let Some(completion) = initiator.poll(&queue) { break completion }
 //! };
@@ -86,6 +86,7 @@ pub use initiated::CommandQueue;
 pub use local::peer_region::PeerRegion;
 pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
+pub use memory::word::Word;
 pub use node::Node;
 pub use pending::{Pending, wait_all, wait_any};
 pub use pool::NodePool;

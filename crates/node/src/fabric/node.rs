@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rackloom_protocol::{
     Atomic, AtomicKind, Command, Completion as Level, Condition, Departure, Instant, Member, NodeId,
-    OperationId, RegionConfig, RegionId, RemoteAddress, Signal, Width,
+    OperationId, RegionConfig, RegionId, RemoteAddress, Signal,
 };
 
 use super::batch::Batch;
@@ -15,7 +15,7 @@ use super::completion::Completion;
 use super::counters::NodeCounters;
 use super::error::Error;
 use super::queue::Queue;
-use super::request::{Received, Request};
+use super::request::{Outcome, Received, Request};
 use super::seat_control::SeatControlThread;
 use super::switches::Switches;
 use crate::fabric::engine::background;
@@ -25,6 +25,7 @@ use crate::fabric::engine::order::{NAMELESS, Order};
 use crate::fabric::memory::bytes::Bytes;
 use crate::fabric::memory::element::Element;
 use crate::fabric::memory::region::{Inner, Region, RegionOptions, Slice};
+use crate::fabric::memory::word::{Word, maximum, minimum};
 
 /// Handle to one GPU node of a fabric. All clones refer to the same node. When the last one is dropped, the node leaves the fabric.
 ///
@@ -298,11 +299,7 @@ impl Node {
 
     // ---- operations ------------------------------------------------------------------------------------------------
 
-    fn request<'a, T: super::request::Outcome>(
-        &self,
-        command: Command<'a>,
-        local: Option<&Region>,
-    ) -> Request<'a, T> {
+    fn request<'a, T: Outcome>(&self, command: Command<'a>, local: Option<&Region>) -> Request<'a, T> {
         let is_ours = local.is_none_or(|region| Arc::ptr_eq(&region.inner.engine, &self.engine));
         let order = Order { command, hold: local.cloned(), is_posted: false };
         let order = is_ours.then_some(order).ok_or(Error::Invalid("the region belongs to another node"));
@@ -386,38 +383,84 @@ impl Node {
         self.request(command, Some(&into.region))
     }
 
-    /// Adds to a word of 4 or 8 bytes, wrapping, and returns the old value. The offset is a multiple of the width, for this and all other
-    /// atomics.
+    /// Adds to a word of 4 or 8 bytes, wrapping, and returns the old value. The type of the word is that of the addend. The offset is a multiple of
+    /// the width, for this and all other atomics.
     ///
     /// # Errors
     /// Those of [`Node::store`]; [`Error::Refused`] for a misaligned word.
-    pub fn fetch_add(&self, target: RemoteAddress, width: Width, addend: u64) -> Request<'static, u64> {
-        self.atomic(target, Atomic { kind: AtomicKind::FetchAdd, width, operand: addend, compare: 0 })
+    pub fn fetch_add<W: Word + Outcome>(&self, target: RemoteAddress, addend: W) -> Request<'static, W> {
+        self.atomic(AtomicKind::FetchAdd, target, addend, 0)
+    }
+
+    /// Keeps the bits of a word that `operand` has as well. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`Node::fetch_add`].
+    pub fn fetch_and<W: Word + Outcome>(&self, target: RemoteAddress, operand: W) -> Request<'static, W> {
+        self.atomic(AtomicKind::And, target, operand, 0)
+    }
+
+    /// Sets the bits of `operand` in a word. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`Node::fetch_add`].
+    pub fn fetch_or<W: Word + Outcome>(&self, target: RemoteAddress, operand: W) -> Request<'static, W> {
+        self.atomic(AtomicKind::Or, target, operand, 0)
+    }
+
+    /// Inverts the bits of `operand` in a word. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`Node::fetch_add`].
+    pub fn fetch_xor<W: Word + Outcome>(&self, target: RemoteAddress, operand: W) -> Request<'static, W> {
+        self.atomic(AtomicKind::Xor, target, operand, 0)
+    }
+
+    /// Replaces a word by `operand` if that is smaller. Types with a sign compare in two's complement. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`Node::fetch_add`].
+    pub fn fetch_min<W: Word + Outcome>(&self, target: RemoteAddress, operand: W) -> Request<'static, W> {
+        self.atomic(minimum::<W>(), target, operand, 0)
+    }
+
+    /// Replaces a word by `operand` if that is larger. Types with a sign compare in two's complement. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`Node::fetch_add`].
+    pub fn fetch_max<W: Word + Outcome>(&self, target: RemoteAddress, operand: W) -> Request<'static, W> {
+        self.atomic(maximum::<W>(), target, operand, 0)
     }
 
     /// Replaces a word if it equals `expected`. Returns the old value, which equals `expected` if the word was replaced.
     ///
     /// # Errors
     /// Those of [`Node::fetch_add`].
-    pub fn compare_swap(
+    pub fn compare_swap<W: Word + Outcome>(
         &self,
         target: RemoteAddress,
-        width: Width,
-        expected: u64,
-        new: u64,
-    ) -> Request<'static, u64> {
-        self.atomic(target, Atomic { kind: AtomicKind::CompareSwap, width, operand: new, compare: expected })
+        expected: W,
+        new: W,
+    ) -> Request<'static, W> {
+        self.atomic(AtomicKind::CompareSwap, target, new, expected.to_bits())
     }
 
     /// Replaces a word and returns the old value.
     ///
     /// # Errors
     /// Those of [`Node::fetch_add`].
-    pub fn swap(&self, target: RemoteAddress, width: Width, new: u64) -> Request<'static, u64> {
-        self.atomic(target, Atomic { kind: AtomicKind::Swap, width, operand: new, compare: 0 })
+    pub fn swap<W: Word + Outcome>(&self, target: RemoteAddress, new: W) -> Request<'static, W> {
+        self.atomic(AtomicKind::Swap, target, new, 0)
     }
 
-    fn atomic(&self, target: RemoteAddress, atomic: Atomic) -> Request<'static, u64> {
+    fn atomic<W: Word + Outcome>(
+        &self,
+        kind: AtomicKind,
+        target: RemoteAddress,
+        operand: W,
+        compare: u64,
+    ) -> Request<'static, W> {
+        let atomic = Atomic { kind, width: W::WIDTH, operand: operand.to_bits(), compare };
         self.request(Command::Atomic { operation: NAMELESS, target, atomic }, None)
     }
 

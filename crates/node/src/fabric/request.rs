@@ -38,12 +38,18 @@ impl Outcome for () {
     fn of(_: Ended) -> Self {}
 }
 
-impl sealed::Sealed for u64 {}
-impl Outcome for u64 {
-    fn of(ended: Ended) -> Self {
-        ended.value
-    }
+macro_rules! words {
+    ($($word:ty),+) => { $(
+        impl sealed::Sealed for $word {}
+        impl Outcome for $word {
+            fn of(ended: Ended) -> Self {
+                ended.value as Self
+            }
+        }
+    )+ };
 }
+
+words!(u32, i32, u64, i64);
 
 /// Description of a received message. The bytes are in the slice of the receive.
 ///

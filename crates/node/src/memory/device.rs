@@ -481,6 +481,13 @@ fn change(atomic: &Atomic) -> WordChange {
         Kind::FetchAdd => AtomicKind::Add,
         Kind::CompareSwap => AtomicKind::CompareSwap,
         Kind::Swap | Kind::Set => AtomicKind::Swap,
+        Kind::And => AtomicKind::And,
+        Kind::Or => AtomicKind::Or,
+        Kind::Xor => AtomicKind::Xor,
+        Kind::Min => AtomicKind::Min,
+        Kind::Max => AtomicKind::Max,
+        Kind::MinSigned => AtomicKind::MinSigned,
+        Kind::MaxSigned => AtomicKind::MaxSigned,
     };
     let Atomic { width, operand, compare, .. } = *atomic;
     WordChange { kind, width: width.bytes() as u32, operand, compare }

@@ -67,6 +67,15 @@ impl Width {
         }
     }
 
+    /// Returns the number whose two's complement in this width is `value`.
+    #[must_use]
+    pub const fn signed(self, value: u64) -> i64 {
+        match self {
+            Self::Four => value as u32 as i32 as i64,
+            Self::Eight => value as i64,
+        }
+    }
+
     /// Returns the bits of `value` within the width.
     #[must_use]
     pub const fn truncate(self, value: u64) -> u64 {
@@ -78,7 +87,10 @@ impl Width {
 }
 
 /// Effect of an atomic operation on its word.
+///
+/// The numbers of the kinds are those of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
 pub enum AtomicKind {
     /// Adds the operand, wrapping.
     FetchAdd,
@@ -88,6 +100,55 @@ pub enum AtomicKind {
     Swap,
     /// Replaces the word by the operand without returning the old value (the "set" of a signal).
     Set,
+    /// Keeps the bits that the operand has as well.
+    And,
+    /// Sets the bits of the operand.
+    Or,
+    /// Inverts the bits of the operand.
+    Xor,
+    /// Replaces the word by the operand if that is smaller, without signs.
+    Min,
+    /// Replaces the word by the operand if that is larger, without signs.
+    Max,
+    /// Replaces the word by the operand if that is smaller, both in two's complement.
+    MinSigned,
+    /// Replaces the word by the operand if that is larger, both in two's complement.
+    MaxSigned,
+}
+
+impl AtomicKind {
+    /// All kinds, in the order of their numbers in a frame.
+    pub const ALL: [Self; 11] = [
+        Self::FetchAdd,
+        Self::CompareSwap,
+        Self::Swap,
+        Self::Set,
+        Self::And,
+        Self::Or,
+        Self::Xor,
+        Self::Min,
+        Self::Max,
+        Self::MinSigned,
+        Self::MaxSigned,
+    ];
+
+    /// Returns the name of the kind.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::FetchAdd => "fetch-add",
+            Self::CompareSwap => "compare-swap",
+            Self::Swap => "swap",
+            Self::Set => "set",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Xor => "xor",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::MinSigned => "min-signed",
+            Self::MaxSigned => "max-signed",
+        }
+    }
 }
 
 /// One atomic operation. Words are little endian in memory.
@@ -117,7 +178,22 @@ impl Atomic {
                     old
                 }
             }
+            AtomicKind::And => old & self.width.truncate(self.operand),
+            AtomicKind::Or => old | self.width.truncate(self.operand),
+            AtomicKind::Xor => old ^ self.width.truncate(self.operand),
+            AtomicKind::Min => self.chosen(old, self.width.truncate(self.operand) < old),
+            AtomicKind::Max => self.chosen(old, self.width.truncate(self.operand) > old),
+            AtomicKind::MinSigned => {
+                self.chosen(old, self.width.signed(self.operand) < self.width.signed(old))
+            }
+            AtomicKind::MaxSigned => {
+                self.chosen(old, self.width.signed(self.operand) > self.width.signed(old))
+            }
         }
+    }
+
+    const fn chosen(&self, old: u64, is_replaced: bool) -> u64 {
+        if is_replaced { self.width.truncate(self.operand) } else { old }
     }
 }
 

@@ -335,13 +335,7 @@ fn header(out: &mut alloc::vec::Vec<u8>, kind: u8, flags: u8, length: usize, fie
 }
 
 fn atomic_flags(atomic: &Atomic) -> u8 {
-    let kind = match atomic.kind {
-        AtomicKind::FetchAdd => 0,
-        AtomicKind::CompareSwap => 1,
-        AtomicKind::Swap => 2,
-        AtomicKind::Set => 3,
-    };
-    kind | if atomic.width == Width::Eight { 0x80 } else { 0 }
+    atomic.kind as u8 | if atomic.width == Width::Eight { 0x80 } else { 0 }
 }
 
 /// Iterator over the operations of a frame. Ends with an error at the first malformed one.
@@ -510,13 +504,7 @@ fn decode(kind: u8, flags: u8, field: u64, payload: &[u8]) -> Option<Operation<'
 }
 
 fn decode_atomic(flags: u8, payload: &[u8]) -> Option<Atomic> {
-    let kind = match flags & 0x7f {
-        0 => AtomicKind::FetchAdd,
-        1 => AtomicKind::CompareSwap,
-        2 => AtomicKind::Swap,
-        3 => AtomicKind::Set,
-        _ => return None,
-    };
+    let kind = *AtomicKind::ALL.get(usize::from(flags & 0x7f))?;
     let width = if flags & 0x80 == 0 { Width::Four } else { Width::Eight };
     Some(Atomic { kind, width, operand: u64_at(payload, 0), compare: u64_at(payload, 8) })
 }

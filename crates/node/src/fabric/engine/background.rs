@@ -59,7 +59,7 @@ mod tests {
     use std::time::Duration;
 
     use crate::fabric::engine::core::Background;
-    use crate::fabric::{Condition, Fabric, Plan, RegionOptions, Width};
+    use crate::fabric::{Condition, Fabric, Plan, RegionOptions};
 
     const LOOKS: usize = 50;
 
@@ -83,7 +83,7 @@ mod tests {
             // Traffic that keeps the driver awake.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
-                    initiator.fetch_add(words.address(8), Width::Eight, 1).wait().unwrap();
+                    initiator.fetch_add::<u64>(words.address(8), 1).wait().unwrap();
                 }
                 initiator.store(words.address(0), &1_u64.to_ne_bytes()).wait().unwrap();
             });

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use rackloom_protocol::{Atomic, AtomicKind, NodeId, RegionId, RemoteAddress, Width};
+use rackloom_protocol::{Atomic, AtomicKind, NodeId, RegionId, RemoteAddress};
 
 use super::MappingState;
 use crate::fabric::engine::core::Core;
 use crate::fabric::error::Error;
 use crate::fabric::memory::element::{Element, bytes_of, bytes_of_mut};
 use crate::fabric::memory::region::Region;
+use crate::fabric::memory::word::{Word, maximum, minimum};
 use crate::fabric::node::Node;
 use crate::sharing::{AccessError, ImportedRegion};
 
@@ -120,20 +121,69 @@ impl PeerRegion {
         Ok(value[0])
     }
 
-    /// Adds to a word of 4 or 8 bytes, wrapping, and returns the old value. The offset is a multiple of the width.
+    /// Adds to a word of 4 or 8 bytes, wrapping, and returns the old value. The type of the word is that of the addend. The offset is a multiple of
+    /// the width.
     ///
     /// # Errors
     /// Those of [`PeerRegion::write`]; misaligned.
-    pub fn fetch_add(&self, offset: u64, width: Width, addend: u64) -> Result<u64, Error> {
-        self.atomic(offset, Atomic { kind: AtomicKind::FetchAdd, width, operand: addend, compare: 0 })
+    pub fn fetch_add<W: Word>(&self, offset: u64, addend: W) -> Result<W, Error> {
+        self.atomic(AtomicKind::FetchAdd, offset, addend, 0)
+    }
+
+    /// Keeps the bits of a word that `operand` has as well. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::fetch_add`].
+    pub fn fetch_and<W: Word>(&self, offset: u64, operand: W) -> Result<W, Error> {
+        self.atomic(AtomicKind::And, offset, operand, 0)
+    }
+
+    /// Sets the bits of `operand` in a word. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::fetch_add`].
+    pub fn fetch_or<W: Word>(&self, offset: u64, operand: W) -> Result<W, Error> {
+        self.atomic(AtomicKind::Or, offset, operand, 0)
+    }
+
+    /// Inverts the bits of `operand` in a word. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::fetch_add`].
+    pub fn fetch_xor<W: Word>(&self, offset: u64, operand: W) -> Result<W, Error> {
+        self.atomic(AtomicKind::Xor, offset, operand, 0)
+    }
+
+    /// Replaces a word by `operand` if that is smaller. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::fetch_add`].
+    pub fn fetch_min<W: Word>(&self, offset: u64, operand: W) -> Result<W, Error> {
+        self.atomic(minimum::<W>(), offset, operand, 0)
+    }
+
+    /// Replaces a word by `operand` if that is larger. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::fetch_add`].
+    pub fn fetch_max<W: Word>(&self, offset: u64, operand: W) -> Result<W, Error> {
+        self.atomic(maximum::<W>(), offset, operand, 0)
+    }
+
+    /// Replaces a word by `operand`. Returns the old value.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::fetch_add`].
+    pub fn swap<W: Word>(&self, offset: u64, operand: W) -> Result<W, Error> {
+        self.atomic(AtomicKind::Swap, offset, operand, 0)
     }
 
     /// Replaces a word if it equals `expected`. Returns the old value.
     ///
     /// # Errors
     /// Those of [`PeerRegion::fetch_add`].
-    pub fn compare_swap(&self, offset: u64, width: Width, expected: u64, new: u64) -> Result<u64, Error> {
-        self.atomic(offset, Atomic { kind: AtomicKind::CompareSwap, width, operand: new, compare: expected })
+    pub fn compare_swap<W: Word>(&self, offset: u64, expected: W, new: W) -> Result<W, Error> {
+        self.atomic(AtomicKind::CompareSwap, offset, new, expected.to_bits())
     }
 
     /// Stores a word of 8 bytes after all earlier writes of this thread, and wakes the owner if it sleeps. Ends the owner's waits for the word.
@@ -145,8 +195,9 @@ impl PeerRegion {
         self.imported.signal(offset, kind, value).map_err(|error| self.error(error))
     }
 
-    fn atomic(&self, offset: u64, atomic: Atomic) -> Result<u64, Error> {
-        self.imported.atomic(offset, &atomic).map_err(|error| self.error(error))
+    fn atomic<W: Word>(&self, kind: AtomicKind, offset: u64, operand: W, compare: u64) -> Result<W, Error> {
+        let atomic = Atomic { kind, width: W::WIDTH, operand: operand.to_bits(), compare };
+        self.imported.atomic(offset, &atomic).map(W::of_bits).map_err(|error| self.error(error))
     }
 
     #[cold]

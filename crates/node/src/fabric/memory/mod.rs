@@ -4,3 +4,4 @@ pub(super) mod bytes;
 pub(super) mod device_memory;
 pub(super) mod element;
 pub(super) mod region;
+pub(super) mod word;
