@@ -69,12 +69,27 @@ pub(crate) fn land_at_random(
     model
 }
 
+const KINDS: [AtomicKind; 10] = [
+    AtomicKind::Add,
+    AtomicKind::CompareSwap,
+    AtomicKind::Swap,
+    AtomicKind::And,
+    AtomicKind::Or,
+    AtomicKind::Xor,
+    AtomicKind::Min,
+    AtomicKind::Max,
+    AtomicKind::MinSigned,
+    AtomicKind::MaxSigned,
+];
+
 fn any_change(random: &mut Random) -> (WordChange, usize) {
     let width = [4, 8][random.below(2) as usize];
     let at = random.below((LENGTH / 8) as u64) as usize * 8;
-    let kind = [AtomicKind::Add, AtomicKind::CompareSwap, AtomicKind::Swap][random.below(3) as usize];
+    let kind = KINDS[random.below(KINDS.len() as u64) as usize];
     let compare = random.below(2);
-    (WordChange { kind, width, operand: random.below(1 << 31) << 20 | 1, compare }, at)
+    // The highest bit of both widths is set in half of the operands.
+    let operand = random.below(1 << 31) << 33 | random.below(1 << 31) << 1 | 1;
+    (WordChange { kind, width, operand, compare }, at)
 }
 
 /// Changes the model and returns the old value.
@@ -84,10 +99,19 @@ fn changed(model: &mut [u8], at: usize, change: WordChange) -> u64 {
     wide[..word.len()].copy_from_slice(word);
     let old = u64::from_le_bytes(wide);
     let compare = if change.width == 4 { change.compare & 0xffff_ffff } else { change.compare };
+    let operand = if change.width == 4 { change.operand & 0xffff_ffff } else { change.operand };
+    let signed = |value: u64| if change.width == 4 { i64::from(value as i32) } else { value as i64 };
     let new = match change.kind {
-        AtomicKind::Add => old.wrapping_add(change.operand),
+        AtomicKind::Add => old.wrapping_add(operand),
         AtomicKind::CompareSwap if old != compare => old,
-        _ => change.operand,
+        AtomicKind::CompareSwap | AtomicKind::Swap => operand,
+        AtomicKind::And => old & operand,
+        AtomicKind::Or => old | operand,
+        AtomicKind::Xor => old ^ operand,
+        AtomicKind::Min => old.min(operand),
+        AtomicKind::Max => old.max(operand),
+        AtomicKind::MinSigned => signed(old).min(signed(operand)) as u64,
+        AtomicKind::MaxSigned => signed(old).max(signed(operand)) as u64,
     };
     word.copy_from_slice(&new.to_le_bytes()[..word.len()]);
     old
