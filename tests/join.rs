@@ -385,6 +385,48 @@ fn faults_of_links_are_performed_by_the_program_that_holds_the_seat() {
     }
 }
 
+/// Options of `up` that change links hold for the links of a joined node too.
+#[test]
+fn a_joined_node_has_the_link_level_retry_that_the_rack_was_started_with() {
+    let options = ["--vacant", "n1,n2", "--wire", "udp", "--llr", "on", "--loss", "5%"];
+    let rack = Rack::up_with("", &options);
+    let [initiator, target] =
+        ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
+    // n3 is a seat of the command, so each kind of process has a link to the other.
+    initiator.wait_until_reached(&[target.id(), NodeId(0)], TIMEOUT).expect("the links come up");
+    target.wait_until_reached(&[initiator.id(), NodeId(3)], TIMEOUT).expect("the links come up");
+    let region = target.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
+    for index in 0..300 {
+        initiator.store(region.address(8 * index), &index.to_le_bytes()).wait().expect("it arrives");
+    }
+    let report = rack.report();
+    for name in ["n0->n1", "n1->n0", "n2->n3", "n3->n2"] {
+        let link = link_of(&report, name);
+        assert!(link["retry"]["tx_init"].as_u64() > Some(0), "{link}");
+    }
+    let link = link_of(&report, "n1->n2");
+    assert!(link["retry"]["tx_replay"].as_u64() > Some(0), "{link}");
+}
+
+/// A fault script that flips bits gives the frames of the whole rack the end-to-end check.
+#[test]
+fn a_joined_node_has_the_check_that_the_fault_script_of_the_rack_requires() {
+    let script = scratch("flips.yaml");
+    std::fs::write(&script, "name: flips\nevents: [{what: corrupt, where: all, rate: 1%}]\n")
+        .expect("a folder");
+    let faults = script.to_str().expect("a plain path");
+    let rack = Rack::up_with("", &["--vacant", "n1,n2", "--wire", "shared-memory", "--faults", faults]);
+    let [initiator, target] =
+        ["n1", "n2"].map(|seat| Node::join(&rack.directory(), seat).expect("it is vacant"));
+    initiator.wait_until_reached(&[target.id(), NodeId(0)], TIMEOUT).expect("the links come up");
+    target.wait_until_reached(&[initiator.id(), NodeId(3)], TIMEOUT).expect("the links come up");
+    let region = target.allocate(RegionOptions::new(8, 7), 4096).expect("memory");
+    for index in 0..300 {
+        initiator.store(region.address(8 * index), &index.to_le_bytes()).wait().expect("it arrives");
+    }
+    std::fs::remove_file(script).expect("it was written above");
+}
+
 trait PortsUp {
     fn port_is_up(&self, rack: &Rack) -> u64;
 }

@@ -5,9 +5,10 @@
 
 use std::path::PathBuf;
 
+use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{
-    AlgorithmChoice, CollectiveKind, ElementType, JobName, OnLoss, PatternName, PayloadMode, ReduceOperation,
-    Sizes, WireKind,
+    AlgorithmChoice, Checks, CollectiveKind, ElementType, JobName, OnLoss, PatternName, PayloadMode, Plan,
+    PlanError, ReduceOperation, RetryPlan, Sizes, WireKind,
 };
 use rackloom_protocol::RetransmissionMode;
 use serde::{Deserialize, Serialize};
@@ -57,6 +58,36 @@ pub struct Source {
     pub snapshots: SnapshotOrders,
 }
 
+impl Source {
+    /// Replaces the values of the plan that this request replaces, except those of the job. Every process of a rack calls it, so that
+    /// all have one plan. The caller checks the changed plan.
+    pub fn apply(&self, plan: &mut Plan) {
+        self.overrides.apply(plan);
+        plan.security.key_file = self.key.resolve(plan.security.key_file.as_deref());
+        plan.change(|plan| {
+            if let Some(rack) = &self.rack {
+                plan.name.clone_from(rack);
+            }
+            plan.wire = self.wire.unwrap_or(plan.wire);
+            plan.force_wire |= self.force_wire;
+        });
+    }
+
+    /// Reads the fault script against the plan. If it flips bits, frames get the end-to-end check: the plan changes. Every process of
+    /// a rack calls it, because a member with the check drops frames without it.
+    ///
+    /// # Errors
+    /// Returns every mistake of the script.
+    pub fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, PlanError> {
+        let Some(FaultFile { name, text }) = &self.faults else { return Ok(None) };
+        let script = FaultScript::parse(text, name, plan)?;
+        if script.corrupts() {
+            plan.change(|plan| plan.checks = Checks::Always);
+        }
+        Ok(Some(script))
+    }
+}
+
 /// Fault script, as text for the same reasons as the rack file.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct FaultFile {
@@ -92,6 +123,31 @@ pub struct Overrides {
     /// Payload mode of long transfers. It applies to virtual time only.
     #[serde(default, with = "word")]
     pub payload: Option<PayloadMode>,
+}
+
+impl Overrides {
+    /// Replaces values of the plan, except those of the job. The caller checks the changed plan.
+    pub fn apply(&self, plan: &mut Plan) {
+        // A new field must be applied here. The text of the rack file contains `set` already.
+        let &Self { job: _, set: _, seed, transport, llr, loss, corrupt, duplicate, reorder, payload } = self;
+        plan.change(|plan| {
+            plan.seed = seed.unwrap_or(plan.seed);
+            plan.payload = payload.unwrap_or(plan.payload);
+            plan.transport.mode = transport.unwrap_or(plan.transport.mode);
+        });
+        plan.override_links(|profile| {
+            profile.loss = loss.unwrap_or(profile.loss);
+            profile.corrupt = corrupt.unwrap_or(profile.corrupt);
+            profile.duplicate = duplicate.unwrap_or(profile.duplicate);
+            profile.reorder = reorder.unwrap_or(profile.reorder);
+            profile.llr = match llr {
+                // The retry settings of the rack file remain.
+                Some(true) => profile.llr.or(Some(RetryPlan::default())),
+                Some(false) => None,
+                None => profile.llr,
+            };
+        });
+    }
 }
 
 /// Values that replace those of the rack file's job.

@@ -137,7 +137,7 @@ mod tests {
     use rackloom_collectives::{CollectiveKind, ElementType, ReduceOperation};
     use rackloom_plan::{JobKind, Plan};
     use rackloom_protocol::NodeId;
-    use rackloom_runtime::request::overrides::apply;
+    use rackloom_runtime::request::overrides::apply_to_job;
 
     use super::*;
     use crate::arguments::{Arguments, Command};
@@ -149,7 +149,7 @@ mod tests {
         let mut plan = Plan::parse(&text, "test").unwrap();
         let arguments = [&["rackloom", "sim", "r.yaml"][..], options].concat();
         let Command::Sim(arguments) = Arguments::try_parse_from(arguments).unwrap().command else { panic!() };
-        apply(&(&arguments.overrides).into(), &mut plan)?;
+        apply_to_job(&arguments.overrides.job.into(), &mut plan)?;
         Ok(plan.job.kind)
     }
 

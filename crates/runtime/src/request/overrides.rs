@@ -1,40 +1,23 @@
-//! Options that replace values of the plan. The caller checks the changed plan.
+//! Options that replace values of the plan's job. The caller checks the changed plan.
 //!
 //! An option without effect on the job is an error.
 
 use rackloom_collectives::CollectiveKind;
-use rackloom_control::source::{JobOptions, Overrides};
+use rackloom_control::source::JobOptions;
 use rackloom_plan::{
-    AlgorithmList, CollectivePlan, JobKind, JobName, Objection, Plan, RetryPlan, Sizes, Sweep, TrafficPlan,
+    AlgorithmList, CollectivePlan, JobKind, JobName, Objection, Plan, Sizes, Sweep, TrafficPlan,
 };
 use rackloom_protocol::{MemberRole, NodeId};
 
 use crate::outcome::failure::Failure;
 
-/// Replaces values of the plan.
+/// Replaces the values of the plan's job.
 ///
 /// # Errors
 /// An option has no effect on the job, or names a member that the plan does not have.
-pub fn apply(overrides: &Overrides, plan: &mut Plan) -> Result<(), Failure> {
-    let kind = JobChanges(&overrides.job).applied(plan)?;
-    plan.change(|plan| {
-        plan.job.kind = kind;
-        plan.seed = overrides.seed.unwrap_or(plan.seed);
-        plan.payload = overrides.payload.unwrap_or(plan.payload);
-        plan.transport.mode = overrides.transport.unwrap_or(plan.transport.mode);
-    });
-    plan.override_links(|profile| {
-        profile.loss = overrides.loss.unwrap_or(profile.loss);
-        profile.corrupt = overrides.corrupt.unwrap_or(profile.corrupt);
-        profile.duplicate = overrides.duplicate.unwrap_or(profile.duplicate);
-        profile.reorder = overrides.reorder.unwrap_or(profile.reorder);
-        profile.llr = match overrides.llr {
-            // The retry settings of the rack file remain.
-            Some(true) => profile.llr.or(Some(RetryPlan::default())),
-            Some(false) => None,
-            None => profile.llr,
-        };
-    });
+pub fn apply_to_job(options: &JobOptions, plan: &mut Plan) -> Result<(), Failure> {
+    let kind = JobChanges(options).applied(plan)?;
+    plan.change(|plan| plan.job.kind = kind);
     Ok(())
 }
 

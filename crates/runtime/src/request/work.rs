@@ -12,7 +12,7 @@ use rackloom_control::source::{
 use rackloom_jobs::arrays::result_shape;
 use rackloom_jobs::collective::Inputs;
 use rackloom_plan::faults::FaultScript;
-use rackloom_plan::{Checks, CollectivePlan, JobKind, Objection, Plan, Sizes, TextFile, Unreadable};
+use rackloom_plan::{CollectivePlan, JobKind, Objection, Plan, Sizes, TextFile, Unreadable};
 
 use super::arrays::{self, InputArrays};
 use super::options::{CheckpointOptions, ProcessOptions};
@@ -225,22 +225,14 @@ impl RackRequest {
             false => Plan::parse_judged(&self.source.text, &self.source.name, judge),
         };
         let mut plan = plan.map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
-        overrides::apply(&self.source.overrides, &mut plan)?;
-        plan.security.key_file = self.source.key.resolve(plan.security.key_file.as_deref());
-        if let Some(rack) = &self.source.rack {
-            plan.change(|plan| plan.name.clone_from(rack));
-        }
-        if let Some(wire) = self.source.wire {
-            plan.set_wire(wire);
-        }
-        if self.source.force_wire {
-            plan.change(|plan| plan.force_wire = true);
-        }
+        overrides::apply_to_job(&self.source.overrides.job, &mut plan)?;
+        self.source.apply(&mut plan);
         let arrays = self.take_arrays(&mut plan)?;
         plan.check().map_err(|error| {
             Failure::bad_input(error.without_heading().to_string()).at("the command line")
         })?;
-        let faults = self.take_faults(&mut plan)?;
+        let faults = self.source.take_faults(&mut plan);
+        let faults = faults.map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
         let result_shapes = result_shapes(&plan, arrays.as_ref());
         let inputs = arrays.map_or(Inputs::Pattern, |arrays| Inputs::Arrays(Arc::new(arrays)));
         Ok(Work { plan, faults, inputs, result_shapes })
@@ -252,17 +244,6 @@ impl RackRequest {
     /// Those of [`Self::work`].
     pub fn plan(&self) -> Result<Plan, Failure> {
         self.work().map(|work| work.plan)
-    }
-
-    /// Reads the fault script against the plan. If it flips bits, frames get the end-to-end check.
-    fn take_faults(&self, plan: &mut Plan) -> Result<Option<FaultScript>, Failure> {
-        let Some(FaultFile { name, text }) = &self.source.faults else { return Ok(None) };
-        let script = FaultScript::parse(text, name, plan)
-            .map_err(|error| Failure::bad_input(error.without_heading().to_string()))?;
-        if script.corrupts() {
-            plan.change(|plan| plan.checks = Checks::Always);
-        }
-        Ok(Some(script))
     }
 
     /// Opens the user's arrays, if there are any. The plan takes type and size from them.

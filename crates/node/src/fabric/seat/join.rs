@@ -18,7 +18,7 @@ use rackloom_control::order::{Joined, Start};
 use rackloom_control::request::{Answer, Join, Nothing, Refusal, Request};
 use rackloom_control::source::Source;
 use rackloom_plan::{Plan, WireKind};
-use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId, RetransmissionMode};
+use rackloom_protocol::{Endpoint, Incarnation, MemberRole, NodeId, PortId};
 
 use super::wake_thread::WakeThread;
 use crate::clock::Clock;
@@ -141,23 +141,11 @@ fn request(stream: &UnixStream, request: &Request) -> Result<(Answer, Came), Joi
 fn plan(source: &Source, wire: WireKind, epoch: u16) -> Result<Plan, JoinError> {
     let mut plan =
         Plan::parse_for_another_job(&source.text, &source.name).map_err(|error| error.to_string())?;
-    let changes = &source.overrides;
-    plan.change(|plan| {
-        if let Some(rack) = &source.rack {
-            plan.name.clone_from(rack);
-        }
-        plan.seed = changes.seed.unwrap_or(plan.seed);
-        plan.force_wire |= source.force_wire;
-        plan.transport.mode = changes.transport.map_or(plan.transport.mode, RetransmissionMode::from);
-    });
-    plan.override_links(|profile| {
-        profile.loss = changes.loss.unwrap_or(profile.loss);
-        profile.corrupt = changes.corrupt.unwrap_or(profile.corrupt);
-        profile.duplicate = changes.duplicate.unwrap_or(profile.duplicate);
-        profile.reorder = changes.reorder.unwrap_or(profile.reorder);
-    });
+    source.apply(&mut plan);
     plan.set_wire(wire);
-    plan.security.key_file = source.key.resolve(plan.security.key_file.as_deref());
+    source
+        .take_faults(&mut plan)
+        .map_err(|error| format!("the rack's fault script is not understood: {error}"))?;
     // The job is part of the epoch, and is not built again here: the rack sends the resulting epoch.
     plan.epoch = epoch;
     Ok(plan)
