@@ -42,22 +42,17 @@ impl Mapped {
             |error: &dyn std::fmt::Display| MeasureError::Failed(format!("cannot map a region: {error}"));
         let process = Some(std::process::id());
         let seat = |node| Seat { node, tenant: TENANT, server: "here".to_owned(), process };
-        // Each end knows only the process of the other end: a process holds one seat.
-        let seats = |node| {
-            std::iter::once(seat(node))
-                .chain(std::iter::once(Seat { process: None, ..seat(NodeId(1 - node.0)) }))
-        };
+        let seats: Seats = [OWNER, PEER].map(seat).into_iter().collect();
         let mut theirs = HostMemory::default();
         theirs.allocate(REGION, bytes)?;
         let mut own = HostMemory::default();
         own.allocate(OWN, bytes)?;
-        let expecting: Seats = seats(PEER).collect();
-        let mut exporter =
-            Exporter::listen(OWNER, bench.directory(), expecting, None).map_err(|error| broken(&error))?;
+        let mut exporter = Exporter::listen(OWNER, bench.directory(), seats.clone(), None)
+            .map_err(|error| broken(&error))?;
         let config =
             RegionConfig { region: REGION, length: bytes, key: KEY, access: Access::ALL, tenant: TENANT };
         exporter.export(&mut theirs, config).map_err(|error| broken(&error))?;
-        let importer = Importer::new(PEER, bench.directory(), seats(OWNER).collect());
+        let importer = Importer::new(PEER, bench.directory(), seats);
         let pending = importer.import(OWNER, REGION, KEY).map_err(|error| broken(&error))?;
         let begun = Instant::now();
         let serve = || {
@@ -72,6 +67,13 @@ impl Mapped {
     pub(super) fn stores_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
         let data = Aligned([0x5a; LENGTH]);
         self.repeat(LENGTH as u64, count, |offset| self.peer.store(offset, &data.0))
+    }
+
+    /// Measures stores of `LENGTH` bytes per second that are announced together.
+    pub(super) fn stores_inside_per_s<const LENGTH: usize>(&self, count: u64) -> Result<f64, MeasureError> {
+        let data = Aligned([0x5a; LENGTH]);
+        let inside = self.peer.enter().map_err(|error| MeasureError::Failed(error.to_string()))?;
+        self.repeat(LENGTH as u64, count, |offset| inside.store(offset, &data.0))
     }
 
     /// Measures loads of `LENGTH` bytes per second.

@@ -17,6 +17,8 @@ use super::raw::WINDOW;
 
 /// Bytes of the target region over which operations advance.
 const REGION_BYTES: u64 = 1 << 20;
+/// Longest time for a mapping.
+const MAP_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 const KEY: u64 = 0x5eed;
 /// Number of stores that the driver gets at a time.
 const LIST: usize = 32;
@@ -37,6 +39,55 @@ pub(super) struct NodePair {
     target: Region,
     word: Region,
     runs: u64,
+}
+
+/// Two nodes of one server. The initiator has mapped the target's region.
+pub(super) struct MappedNodes {
+    driver: Driver,
+    source: Region,
+    target: Region,
+    /// Nodes, kept while the regions are used.
+    _fabric: Fabric,
+}
+
+impl MappedNodes {
+    /// Makes nodes with regions of this many bytes, and waits until the target's region is mapped.
+    pub(super) fn new(bytes: u64) -> Result<Self, MeasureError> {
+        let text = "name: pair\nshape: {ring: {nodes: 2}}\nservers: {box: [n0, n1]}\n";
+        let plan = Plan::parse(text, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
+        let fabric = Fabric::local(&plan)?;
+        let [initiator, target_node] = fabric.nodes() else {
+            return Err(MeasureError::Failed("the plan has two nodes".to_owned()));
+        };
+        let source = initiator.allocate(RegionOptions::new(1, KEY), bytes)?;
+        let target = target_node.allocate(RegionOptions::new(2, KEY), bytes)?;
+        let begun = Instant::now();
+        while initiator.counters().direct_operations == 0 {
+            initiator.put(&source.slice(..), target.address(0)).wait()?;
+            if begun.elapsed() > MAP_TIMEOUT {
+                return Err(MeasureError::Failed("the region of the other node is not mapped".to_owned()));
+            }
+        }
+        let driver = initiator.drive()?;
+        Ok(Self { driver, source, target, _fabric: fabric })
+    }
+
+    /// Measures puts of the whole region per second. None of them may use a frame.
+    pub(super) fn puts_per_s(&mut self, count: u64) -> Result<f64, MeasureError> {
+        let (before, mut completions) = (self.driver.node().counters().direct_operations, Vec::new());
+        let begun = Instant::now();
+        for number in 0..count {
+            self.driver.put(&self.source, 0..self.source.len(), self.target.address(0), number)?;
+            self.driver.poll(&mut completions);
+            completions.drain(..).try_for_each(|completion| completion.result.map(|_| ()))?;
+        }
+        let rate = count as f64 / begun.elapsed().as_secs_f64().max(1e-9);
+        let direct = self.driver.node().counters().direct_operations - before;
+        if direct != count {
+            return Err(MeasureError::Failed(format!("{direct} of {count} puts were direct")));
+        }
+        Ok(rate)
+    }
 }
 
 /// State of the initiator.

@@ -5,7 +5,7 @@ use rackloom_calibrate::{Expected, Goal};
 
 use super::bench::Bench;
 use super::direct::Mapped;
-use super::fabric::{NodePair, Packing};
+use super::fabric::{MappedNodes, NodePair, Packing};
 use super::measure_error::MeasureError;
 use super::program::raw_loop;
 use super::raw_loop::RawLoop;
@@ -92,6 +92,20 @@ fn direct() -> Vec<Row> {
     vec![
         row("direct-store-64", "direct stores of 64 B", "copies of 64 B within 4 KiB", None, direct_store_64),
         row(
+            "direct-store-64-inside",
+            "direct stores of 64 B, announced together",
+            "copies of 64 B within 4 KiB",
+            None,
+            direct_store_64_inside,
+        ),
+        row(
+            "node-put-1m",
+            "puts of 1 MiB into mapped memory of a node (API)",
+            "copies of 1 MiB",
+            Some(Expected::COPY_MIB_PER_S),
+            node_put_1m,
+        ),
+        row(
             "direct-store-4096",
             "direct stores of 4 KiB",
             "copies of 4 KiB, hot",
@@ -169,6 +183,12 @@ fn direct_store_64(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     Ok(Sides::new(move || Ok(copies.per_s(64, count)), move || mapped.stores_per_s::<64>(count)))
 }
 
+fn direct_store_64_inside(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
+    let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
+    let count = bench.count(5_000_000);
+    Ok(Sides::new(move || Ok(copies.per_s(64, count)), move || mapped.stores_inside_per_s::<64>(count)))
+}
+
 fn direct_store_4096(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
     let count = bench.count(500_000);
@@ -179,6 +199,12 @@ fn direct_load_4096(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
     let (mut copies, mapped) = (Copies::new(PAGE)?, Mapped::new(bench, PAGE as u64)?);
     let count = bench.count(500_000);
     Ok(Sides::new(move || Ok(copies.per_s(PAGE, count)), move || mapped.loads_per_s::<PAGE>(count)))
+}
+
+fn node_put_1m(bench: &Bench) -> Result<Sides<'_>, MeasureError> {
+    let (mut copies, mut nodes) = (Copies::new(MIB)?, MappedNodes::new(MIB as u64)?);
+    let count = bench.count(1000);
+    Ok(Sides::new(move || Ok(copies.per_s(MIB, count)), move || nodes.puts_per_s(count)))
 }
 
 fn direct_copy_1m(bench: &Bench) -> Result<Sides<'_>, MeasureError> {

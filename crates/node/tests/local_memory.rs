@@ -237,6 +237,13 @@ fn a_view_of_a_peer_reads_writes_and_signals() {
     assert_eq!(view.get::<u64>(16).unwrap(), 43);
     let outside = view.write(60, &[0_u64]).unwrap_err();
     assert!(matches!(outside, Error::Refused { reason: OperationError::OutOfBounds, .. }), "{outside}");
+    let several = view.enter().unwrap();
+    several.write(32, &[1_u64, 2]).unwrap();
+    let mut seen = [0_u64];
+    several.read(40, &mut seen).unwrap();
+    assert_eq!((seen, theirs.get::<u64>(32).unwrap()), ([2], 1));
+    assert!(several.write(64, &[0_u8]).is_err());
+    drop(several);
     let from = initiator.id();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| owner.wait_until(&theirs, 24, Condition::Equal, 7, from).wait());

@@ -83,7 +83,7 @@ pub use error::Error;
 pub use group::{Group, GroupOptions, GroupRequest};
 #[cfg(feature = "gpu")]
 pub use initiated::CommandQueue;
-pub use local::peer_region::PeerRegion;
+pub use local::peer_region::{PeerAccess, PeerRegion};
 pub use memory::element::{Element, Number};
 pub use memory::region::{Region, RegionOptions, Slice};
 pub use memory::word::Word;

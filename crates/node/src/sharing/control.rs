@@ -14,7 +14,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::barrier::{self, Barrier};
 use crate::mapping::{Mapping, sealed_length, sealed_memfd};
@@ -30,6 +30,8 @@ pub(super) const WITHHELD: u64 = 1 << 63;
 
 /// Offset, in the generation's line, of the word that tells if the owner runs the barriers of both sides.
 const HAS_BARRIERS: usize = 8;
+/// Offset, in the generation's line, of the word that tells if the owner may wait for a word of the region.
+const AWAITED: usize = 16;
 /// Offset, in an importer's line, of the word that threads share.
 const SHARED: usize = 8;
 
@@ -65,6 +67,7 @@ impl Control {
         let control = Self { pages: Mapping::new(file.as_fd(), CONTROL_BYTES)?, barrier };
         control.word(HAS_BARRIERS).store(u64::from(barrier == Barrier::Sent), Ordering::SeqCst);
         control.word(0).store(generation, Ordering::SeqCst);
+        control.set_awaited(true);
         Ok((control, file))
     }
 
@@ -78,6 +81,19 @@ impl Control {
             control.barrier = Barrier::Sent;
         }
         Ok(control)
+    }
+
+    /// Tells importers if a change of the region must wake the owner.
+    pub(super) fn set_awaited(&self, is_awaited: bool) {
+        self.word(AWAITED).store(u64::from(is_awaited), Ordering::SeqCst);
+    }
+
+    /// Returns `true` if a change of the region must wake the owner. Call it after the change: one side sees the other's store, because the owner
+    /// reads the awaited word after [`Self::set_awaited`].
+    #[inline]
+    pub(super) fn is_awaited(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.word(AWAITED).load(Ordering::SeqCst) != 0
     }
 
     /// Returns `true` if a thread may announce accesses in a word of its own.

@@ -274,6 +274,13 @@ impl Exporter {
         self.connections.retain(|connection| !is_importing(connection.state));
     }
 
+    /// Sets whether changes of a region must wake the owner. They do unless an owner that knows its waits says otherwise.
+    pub(crate) fn set_awaited(&self, region: RegionId, is_awaited: bool) {
+        if let Some(export) = self.exported(region) {
+            export.control.set_awaited(is_awaited);
+        }
+    }
+
     /// Returns the numbers of all exported regions.
     pub(crate) fn regions(&self) -> Vec<RegionId> {
         self.exports.iter().map(|export| export.config.region).collect()

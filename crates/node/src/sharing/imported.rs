@@ -242,9 +242,11 @@ impl ImportedRegion {
         self.once(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
 
-    /// Wakes the owner if it sleeps and has a doorbell. Accesses do not wake it, except [`Self::signal`].
+    /// Wakes the owner if it sleeps, has a doorbell and may wait for a word of the region. Accesses do not wake it, except [`Self::signal`].
     pub fn ring(&self) {
-        if let Some(doorbell) = &self.doorbell {
+        if let Some(doorbell) = &self.doorbell
+            && self.control.is_awaited()
+        {
             doorbell.ring();
         }
     }
@@ -375,6 +377,7 @@ impl Inside<'_> {
     ///
     /// # Errors
     /// [`AccessError`]; each variant documents if anything was done.
+    #[inline]
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<(), AccessError> {
         self.access(Need::Read, offset, out.len() as u64, |span| span.read(out))
     }
@@ -383,6 +386,7 @@ impl Inside<'_> {
     ///
     /// # Errors
     /// [`AccessError`]; each variant documents if anything was done.
+    #[inline]
     pub fn store(&self, offset: u64, bytes: &[u8]) -> Result<(), AccessError> {
         self.access(Need::Write, offset, bytes.len() as u64, |span| span.write(bytes))
     }
@@ -431,6 +435,7 @@ impl Inside<'_> {
         self.access(Need::Read, offset, into.length, |span| span.copy_to(local, length))
     }
 
+    #[inline(always)]
     fn access<T>(
         &self,
         need: Need,

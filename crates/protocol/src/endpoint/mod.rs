@@ -190,6 +190,12 @@ impl Endpoint {
             && self.peers.get(node.index()).is_some_and(|peer| peer.as_deref().is_none_or(is_idle))
     }
 
+    /// Returns true if the caller waits for a word.
+    #[must_use]
+    pub const fn has_waits(&self) -> bool {
+        !self.words.is_empty()
+    }
+
     /// Returns true if a wait for a word would end. `read` returns a word of own memory. For words that other processes
     /// change without a frame.
     pub fn has_satisfied_wait(&self, mut read: impl FnMut(RegionId, u64) -> Option<u64>) -> bool {

@@ -215,6 +215,13 @@ impl Core {
         member.ready() || local.is_some() && LocalPaths::is_ready(member)
     }
 
+    /// Prepares a sleep at the doorbell.
+    pub(in crate::fabric) fn prepare_sleep(&mut self) {
+        if let Self { member: Some(member), local: Some(local), .. } = self {
+            local.prepare_sleep(member);
+        }
+    }
+
     /// Returns when the next poll is due without a frame; [`Instant::NEVER`] once the node has left.
     pub(in crate::fabric) fn next_poll(&self, now: Instant) -> Instant {
         let Some(member) = &self.member else { return Instant::NEVER };

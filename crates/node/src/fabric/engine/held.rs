@@ -125,6 +125,7 @@ impl<'e> Held<'e> {
         if core.member.is_none() {
             return self;
         }
+        core.prepare_sleep();
         let due = core.next_poll(now).min(until).min(now + SLEEP_NS);
         engine.bell.arm();
         if core.is_ready() || due <= now {

@@ -113,6 +113,9 @@ impl Core {
     #[inline(never)]
     fn access_local(&mut self, command: &Command<'_>) -> Option<u64> {
         let Self { local: Some(local), member: Some(member), .. } = self else { return None };
+        if let Command::WaitUntil { region, .. } = *command {
+            local.await_word(region);
+        }
         local.access(member, command)
     }
 

@@ -58,6 +58,8 @@ pub(super) struct LocalPaths {
     answers_due: Instant,
     deaths: u64,
     counts: DirectCounts,
+    /// Regions whose changes wake this node, because it waited for a word of them since it slept last.
+    awaited: Vec<RegionId>,
     /// The directory by which sockets are named. Closed last.
     _directory: OwnedFd,
 }
@@ -143,13 +145,16 @@ impl LocalPaths {
             answers_due: Instant::NEVER,
             deaths: 0,
             counts: DirectCounts::default(),
+            awaited: Vec::new(),
             _directory: opened,
         }))
     }
 
     /// Exports a new region to the peers. Without descriptors for it, peers use frames.
     pub(super) fn export(&self, config: RegionConfig, file: OwnedFd) {
-        let exported = self.exports.lock().export_bytes(config, SharedBytes::File(file));
+        let mut exporter = self.exports.lock();
+        let exported = exporter.export_bytes(config, SharedBytes::File(file));
+        exporter.set_awaited(config.region, self.awaited.contains(&config.region));
         if let Err(error) = exported {
             tracing::debug!("{error}; peers use frames");
         }
@@ -221,6 +226,23 @@ impl LocalPaths {
         if endpoint.look_at_satisfied_waits(|region, offset| memory.word(region, offset).ok()) {
             member.note_work(now);
         }
+    }
+
+    /// Has peers wake this node when they change a region, because it waits for a word of it. Call it before the word is read.
+    pub(super) fn await_word(&mut self, region: RegionId) {
+        if !self.awaited.contains(&region) {
+            self.awaited.push(region);
+            self.exports.lock().set_awaited(region, true);
+        }
+    }
+
+    /// Prepares a sleep: without a wait, changes of peers need not wake this node. Each wake-up costs the peer a system call.
+    pub(super) fn prepare_sleep(&mut self, member: &Member) {
+        if self.awaited.is_empty() || member.member().has_waits() {
+            return;
+        }
+        let exporter = self.exports.lock();
+        self.awaited.drain(..).for_each(|region| exporter.set_awaited(region, false));
     }
 
     /// Returns `true` if a peer has changed an awaited word. For a thread that is about to sleep.

@@ -11,7 +11,7 @@ use crate::fabric::memory::element::{Element, bytes_of, bytes_of_mut};
 use crate::fabric::memory::region::Region;
 use crate::fabric::memory::word::{Word, maximum, minimum};
 use crate::fabric::node::Node;
-use crate::sharing::{AccessError, ImportedRegion};
+use crate::sharing::{AccessError, ImportedRegion, Inside};
 
 /// Region of another node of this server, mapped into this process: loads, stores and atomics without a call of the node.
 ///
@@ -121,6 +121,16 @@ impl PeerRegion {
         Ok(value[0])
     }
 
+    /// Announces several accesses at once, so that each of them costs less. The owner's revocation waits for the end of the value, for a bounded
+    /// time, so keep it for microseconds.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the region is revoked. [`Error::PeerLost`] if the owner has ended.
+    pub fn enter(&self) -> Result<PeerAccess<'_>, Error> {
+        let inside = self.imported.enter().map_err(|error| self.error(error))?;
+        Ok(PeerAccess { region: self, inside })
+    }
+
     /// Adds to a word of 4 or 8 bytes, wrapping, and returns the old value. The type of the word is that of the addend. The offset is a multiple of
     /// the width.
     ///
@@ -203,5 +213,34 @@ impl PeerRegion {
     #[cold]
     fn error(&self, error: AccessError) -> Error {
         Error::from_end(error.as_operation_error(), Some(self.owner()))
+    }
+}
+
+/// Several accesses to a [`PeerRegion`] that were announced at once.
+///
+/// `Send` and `Sync`, as the region is.
+#[derive(Debug)]
+pub struct PeerAccess<'r> {
+    region: &'r PeerRegion,
+    inside: Inside<'r>,
+}
+
+impl PeerAccess<'_> {
+    /// Copies numbers into the region, at `offset` in bytes.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::write`].
+    #[inline]
+    pub fn write<T: Element>(&self, offset: u64, values: &[T]) -> Result<(), Error> {
+        self.inside.store(offset, bytes_of(values)).map_err(|error| self.region.error(error))
+    }
+
+    /// Copies numbers out of the region, from `offset` in bytes.
+    ///
+    /// # Errors
+    /// Those of [`PeerRegion::write`].
+    #[inline]
+    pub fn read<T: Element>(&self, offset: u64, values: &mut [T]) -> Result<(), Error> {
+        self.inside.load(offset, bytes_of_mut(values)).map_err(|error| self.region.error(error))
     }
 }
