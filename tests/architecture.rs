@@ -237,6 +237,24 @@ fn each_path_that_the_documents_name_exists() {
     assert!(named > 20, "only {named} paths were found: has the search gone blind?");
 }
 
+/// Returns the pages of `docs/decisions`, as paths relative to `docs`, to which these texts have no reference.
+fn unlisted_decisions(texts: &[&str]) -> Vec<String> {
+    let pages = std::fs::read_dir(root().join("docs/decisions")).expect("the decisions are there");
+    let names = pages.map(|page| page.expect("a page").file_name().to_string_lossy().into_owned());
+    let paths = names.map(|name| format!("decisions/{name}"));
+    paths.filter(|path| !texts.iter().all(|text| text.contains(path.as_str()))).collect()
+}
+
+#[test]
+fn each_decision_is_in_the_index_and_in_the_navigation_of_the_book() {
+    let read = |name| std::fs::read_to_string(root().join(name)).expect("the file can be read");
+    let (index, book) = (read("docs/index.md"), read("mkdocs.yml"));
+    assert_eq!(unlisted_decisions(&[&index, &book]), Vec::<String>::new(), "in docs/index.md and mkdocs.yml");
+    // A page that only one of the files has is found.
+    let without = index.replace("decisions/settings.md", "");
+    assert_eq!(unlisted_decisions(&[&without, &book]), ["decisions/settings.md"]);
+}
+
 /// Returns counts of items that are added over time: `ten crates`, `16 experiments`, `the sixteen`.
 fn counts(text: &str) -> Vec<String> {
     const COUNTED: [&str; 4] = ["crates", "experiments", "rooms", "commands"];

@@ -30,6 +30,7 @@ fn help_matches_its_snapshots() {
     insta::assert_snapshot!("help-up", help(&["up", "--help"]));
     insta::assert_snapshot!("help-status", help(&["status", "--help"]));
     insta::assert_snapshot!("help-down", help(&["down", "--help"]));
+    insta::assert_snapshot!("help-seat", help(&["seat", "--help"]));
     insta::assert_snapshot!("help-decode", help(&["decode", "--help"]));
     insta::assert_snapshot!("help-campaign", help(&["campaign", "--help"]));
     insta::assert_snapshot!("help-inject", help(&["inject", "link", "--help"]));
@@ -84,6 +85,7 @@ fn every_option_is_in_the_document() {
         "up",
         "status",
         "down",
+        "seat",
         "decode",
         "experiment",
         "calibrate",

@@ -90,8 +90,10 @@ pub(crate) enum Command {
     /// Show the GPUs of this machine
     #[command(after_help = EXITS)]
     Gpu(GpuArguments),
-    /// Run one member of a rack; started by `run` and `up`, or by hand for a vacant seat
-    #[command(hide = true)]
+    /// Take a vacant seat of a rack that is up, in this process
+    ///
+    /// Without `--join`, the command reads its start order from a socket that `run` and `up` pass to their members.
+    #[command(after_help = EXITS)]
     Seat(SeatArguments),
     /// Run the supervisor of a rack that stays up; started by `up`
     #[command(hide = true)]
