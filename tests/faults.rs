@@ -311,9 +311,9 @@ fn an_unreachable_rank_detects_that_the_others_have_continued() {
     ];
     let star = [
         "[{what: fail-memory, where: [n0], rate: 0.03, at: 148621ns, for: 321959ns}, {what: revoke, where: [n3], at: 218020ns}]",
-        "[{what: revoke, where: [n5], after: {frames: 28, way: n6->s1}}, {what: revoke, where: [n0], at: 24161ns}]",
+        "[{what: revoke, where: [n5], after: {frames: 28, direction: n6->s1}}, {what: revoke, where: [n0], at: 24161ns}]",
         "[{what: down, where: [s1->n1], at: 171639ns, for: 1567465349ns}, {what: pause, where: [n1], at: 252024ns, for: 1055225239ns}]",
-        "[{what: revoke, where: [n5], after: {frames: 99, way: s0->n0}}, {what: revoke, where: [n7], when: {node: n2, run: 2, step: 8}}]",
+        "[{what: revoke, where: [n5], after: {frames: 99, direction: s0->n0}}, {what: revoke, where: [n7], when: {node: n2, run: 2, step: 8}}]",
     ];
     let ring = [
         "[{what: revoke, where: [n7], at: 168783ns}, {what: revoke, where: [n2], at: 45203ns}]",

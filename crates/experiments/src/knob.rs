@@ -61,6 +61,9 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
+/// Names of knobs in version 0.1, with those of today.
+const OLD_NAMES: [(&str, &str); 1] = [("ways", "inputs")];
+
 /// Knobs of an experiment with the user's values.
 #[derive(Clone, Debug)]
 pub(crate) struct Knobs {
@@ -74,8 +77,15 @@ impl Knobs {
         known: &'static [Knob],
         values: &BTreeMap<String, Vec<String>>,
     ) -> Result<Self, Refused> {
-        for (name, values) in values {
-            let Some(knob) = known.iter().find(|knob| knob.name == name) else {
+        let mut values = values.clone();
+        for (old, new) in OLD_NAMES {
+            let is_known = known.iter().any(|knob| knob.name == new);
+            if is_known && !values.contains_key(new) && let Some(renamed) = values.remove(old) {
+                values.insert(new.to_owned(), renamed);
+            }
+        }
+        for (name, values) in &values {
+            let Some(knob) = known.iter().find(|knob| knob.name == name.as_str()) else {
                 let names: Vec<_> = known.iter().map(|knob| knob.name).collect();
                 return Err(Refused {
                     what: format!("experiment {experiment} has nothing called `{name}` to vary"),
@@ -88,7 +98,7 @@ impl Knobs {
                 return Err(Refused { what, hint: format!("write {name}={}", knob.usual.join(",")) });
             }
         }
-        Ok(Self { known, values: values.clone() })
+        Ok(Self { known, values })
     }
 
     /// Returns true if the user has set the values of this knob.
@@ -172,7 +182,7 @@ impl KnobKind {
                 let most = f64::from(thousandths) / 1000.0;
                 format!("above 0 and at most {most}, and beyond that the formula does not hold")
             }
-            Self::Word => "one of those it knows".to_owned(),
+            Self::Word => "one of its values".to_owned(),
         }
     }
 }
@@ -230,6 +240,20 @@ mod tests {
         assert_eq!((counts("beat", &["7", "1ms"]), counts("cable", &["2km"])), (vec![7, 1_000], vec![2_000]));
         assert_eq!(knobs("loss", &["2%", "0.02"]).unwrap().shares("loss", false), [0.02, 0.02]);
         assert_eq!(knobs("link.loss", &["1%", "1e-3"]).unwrap().shares("link.loss", false), [0.01, 0.001]);
+    }
+
+    #[test]
+    fn old_names_are_accepted() {
+        let known: &[Knob] = &[Knob {
+            name: "inputs",
+            description: "",
+            usual: &["1"],
+            reduced: &[],
+            kind: KnobKind::Count(1, 16),
+        }];
+        let values = BTreeMap::from([("ways".to_owned(), vec!["4".to_owned()])]);
+        assert_eq!(Knobs::new("toy", known, &values).unwrap().counts("inputs", false), [4]);
+        assert!(Knobs::new("toy", KNOWN, &values).is_err());
     }
 
     #[test]

@@ -255,7 +255,7 @@ mod tests {
     fn only_the_times_at_which_events_begin_are_scaled() {
         let plan = Plan::parse("{name: r, shape: {ring: {nodes: 4}}, job: {collective: {}}}", "r").unwrap();
         let text = "name: s\nevents:\n  - {what: down, where: n0->n1, at: 3us, for: 5us, every: 50us, times: 2}\n  \
-                    - {what: revoke, where: n1, after: {frames: 3, way: n0->n1}}\n";
+                    - {what: revoke, where: n1, after: {frames: 3, direction: n0->n1}}\n";
         let script = FaultScript::parse(text, "s", &plan).unwrap();
         let long = scaled(&script, 7);
         assert_eq!(long.events[0].trigger, Trigger::At(21_000));

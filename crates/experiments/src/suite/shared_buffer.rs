@@ -41,7 +41,7 @@ pub(super) static SHARED_BUFFER: Experiment = Experiment {
             kind: KnobKind::Word,
         },
         Knob {
-            name: "ways",
+            name: "inputs",
             description: "inputs that want more than they get; and senders whose queue marks",
             usual: &["1", "2", "4", "8"],
             reduced: &["1", "4"],
@@ -62,13 +62,13 @@ fn series(alpha: &str) -> String {
     format!("alpha {alpha}")
 }
 
-fn frames_of(alpha: f64, ways: f64) -> f64 {
-    buffer::equal_share((BUFFER_BYTES / FRAME_BYTES) as f64, alpha, ways)
+fn frames_of(alpha: f64, inputs: f64) -> f64 {
+    buffer::equal_share((BUFFER_BYTES / FRAME_BYTES) as f64, alpha, inputs)
 }
 
-fn curve(series: &str, ways: f64) -> Option<f64> {
+fn curve(series: &str, inputs: f64) -> Option<f64> {
     let alpha = series.strip_prefix("alpha ")?.parse().ok()?;
-    (ways >= 1.0).then(|| frames_of(alpha, ways))
+    (inputs >= 1.0).then(|| frames_of(alpha, inputs))
 }
 
 /// Returns the remaining room for the next ingress, as text.
@@ -89,23 +89,23 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let mut trials = Vec::new();
     let (seed, bytes) = (setup.seed, setup.run_count(BUFFER_BYTES));
     for alpha in setup.knobs.words("forwarding.buffer.alpha", setup.reduced) {
-        for ways in setup.knobs.counts("ways", setup.reduced) {
-            let expected = alpha.parse().map_or(f64::NAN, |alpha| frames_of(alpha, ways as f64));
+        for inputs in setup.knobs.counts("inputs", setup.reduced) {
+            let expected = alpha.parse().map_or(f64::NAN, |alpha| frames_of(alpha, inputs as f64));
             let run_alpha = alpha.clone();
             trials.push(Trial {
                 series: series(&alpha),
-                setting: format!("alpha {alpha}, {ways} inputs"),
+                setting: format!("alpha {alpha}, {inputs} inputs"),
                 is_drawn: true,
-                x: ways as f64,
+                x: inputs as f64,
                 expected,
                 // A frame is either buffered completely or not.
                 tolerance: Tolerance::Absolute(1.0),
-                run: Box::new(move || held(seed, &run_alpha, ways, bytes)),
+                run: Box::new(move || held(seed, &run_alpha, inputs, bytes)),
             });
         }
     }
     let limit = setup.run_count(MARK_ABOVE_FRAMES);
-    for senders in setup.knobs.counts("ways", setup.reduced).into_iter().filter(|senders| *senders > 1) {
+    for senders in setup.knobs.counts("inputs", setup.reduced).into_iter().filter(|senders| *senders > 1) {
         let expected = buffer::marked_frames(senders as f64, MARKED_PUTS as f64, MARK_ABOVE_FRAMES as f64);
         trials.push(Trial {
             series: "marks".to_owned(),
@@ -124,24 +124,24 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
 }
 
 /// Returns the largest number of frames that an ingress holds, averaged over all.
-fn held(seed: u64, alpha: &str, ways: u64, bytes: u64) -> Result<Measured, String> {
+fn held(seed: u64, alpha: &str, inputs: u64, bytes: u64) -> Result<Measured, String> {
     // No headroom: an ingress holds exactly what it may hold, and frames beyond are lost and retransmitted.
     let text = format!(
         "{{name: crowd, shape: {{star: {{nodes: {}}}}}, ring_bytes: 64MiB, transport: {{window_packets: 4096}}, \
          forwarding: {{buffer: {{bytes: {bytes}B, alpha: {alpha}}}}}, \
          link: {{rate: 100Gbit/s, delay: 100ns, pfc: {{headroom: 0B, short_headroom: allow, watchdog: 0ns}}}}}}",
-        2 * ways
+        2 * inputs
     );
-    let flows = (0..ways).map(|node| vec![Flow::greedy(Kind::Put, (ways + node) as u16, PUT_BYTES, PUTS)]);
+    let flows = (0..inputs).map(|node| vec![Flow::greedy(Kind::Put, (inputs + node) as u16, PUT_BYTES, PUTS)]);
     let mut stage = Stage::new(&text, seed, flows.collect())?;
-    for node in ways..2 * ways {
+    for node in inputs..2 * inputs {
         stage.simulation.endpoint_mut(NodeId(node as u16)).stop_draining(Class::Bulk, true);
     }
     stage.simulation.step_until(FULL_AT).map_err(|stalled| stalled.to_string())?;
-    let switch = NodeId(2 * ways as u16);
+    let switch = NodeId(2 * inputs as u16);
     let held =
-        (0..ways).map(|way| stage.simulation.counters(switch, PortId(way as u16)).pause.held_bytes_max);
-    Ok((held.sum::<u64>() as f64 / (ways * FRAME_BYTES) as f64).into())
+        (0..inputs).map(|input| stage.simulation.counters(switch, PortId(input as u16)).pause.held_bytes_max);
+    Ok((held.sum::<u64>() as f64 / (inputs * FRAME_BYTES) as f64).into())
 }
 
 /// Returns the number of data frames that the switch marks. All marked frames must arrive and be reported.

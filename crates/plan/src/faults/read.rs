@@ -55,7 +55,8 @@ impl FaultScript {
 
 /// Reads a script for the rack of this plan.
 fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanError> {
-    let (mut reader, value) = Reader::begin(text, origin, SCRIPT_FILE)?;
+    let (mut reader, mut value) = Reader::begin(text, origin, SCRIPT_FILE)?;
+    rename_old_keys(&mut value);
     let root = reader.open(Some(&value), String::new(), &schema::FAULTS);
     if root.find("name").is_none() {
         let complaint =
@@ -85,6 +86,28 @@ fn script(text: &str, origin: &str, plan: &Plan) -> Result<FaultScript, PlanErro
     check::check(&mut reader, plan, &script, (&positions, expect_at), is_whole);
     let (source, mistakes, _) = reader.finish();
     if mistakes.is_empty() { Ok(script) } else { Err(source.error(mistakes)) }
+}
+
+/// Gives keys of version 0.1 their names of today: `way` of `after` is `direction`.
+fn rename_old_keys(script: &mut Value) {
+    for_each_entry(script, "events", &mut |events| {
+        let Content::List(events) = &mut events.content else { return };
+        for event in events {
+            for_each_entry(event, "after", &mut |after| {
+                let Content::Table(entries) = &mut after.content else { return };
+                if entries.iter().all(|entry| entry.key != "direction") {
+                    let old = entries.iter_mut().filter(|entry| entry.key == "way");
+                    old.for_each(|entry| entry.key = "direction".into());
+                }
+            });
+        }
+    });
+}
+
+/// Calls `visit` with each value under `key`, if `value` is a table.
+fn for_each_entry(value: &mut Value, key: &str, visit: &mut dyn FnMut(&mut Value)) {
+    let Content::Table(entries) = &mut value.content else { return };
+    entries.iter_mut().filter(|entry| entry.key == key).for_each(|entry| visit(&mut entry.value));
 }
 
 /// Reads one event. Returns `None` if it is incomplete, after a mistake was reported.
@@ -161,10 +184,10 @@ fn trigger(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>, event: &Ev
 
 fn frames_passed(reader: &mut Reader<'_>, plan: &Plan, fields: &Fields<'_>) -> Trigger {
     let after = reader.open_under(fields, "after", &schema::AFTER);
-    demand(reader, fields, "after", &after, &["frames", "way"]);
+    demand(reader, fields, "after", &after, &["frames", "direction"]);
     let AfterKeys { frames: count, .. } = reader.section(&after, AfterKeys::default());
     let nowhere = LinkDirection { edge: 0, direction: crate::impair::Direction::Forward };
-    let direction = reader.value(&after, "way", nowhere, |text| select::direction_of(plan, text));
+    let direction = reader.value(&after, "direction", nowhere, |text| select::direction_of(plan, text));
     Trigger::Frames { direction, count }
 }
 
@@ -188,7 +211,7 @@ fn demand(
     let Some(position) = fields.find(key).map(|value| value.position) else { return };
     for missing in needed.iter().filter(|needed| inner.find(needed).is_none()) {
         let message = format!("`{key}` does not state `{missing}`");
-        let hint = "write like `after: {frames: 100, way: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
+        let hint = "write like `after: {frames: 100, direction: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
         reader.complain(position, Complaint::about(message).hint(hint));
     }
 }

@@ -61,7 +61,7 @@ events:
   - {what: down, where: all, at: 3}
   - {what: down, where: plane 4, times: 2}
   - {what: down, where: n0->n1, every: 5ms, for: 9ms}
-  - {what: down, where: n0->n1, at: 1ms, after: {frames: 3, way: n0--n1}}
+  - {what: down, where: n0->n1, at: 1ms, after: {frames: 3, direction: n0--n1}}
   - {what: drop, where: n0->n1, frames: [0], for: 3ms}
 expect: {ends: rigth, lost: [n9], retransmitted_min: 5, retransmitted_max: 3}
 ";
@@ -164,7 +164,7 @@ fn the_usual_expectation_is_the_strictest_that_the_script_permits() {
 fn a_written_script_reads_back_unchanged() {
     let text = "
   - {what: loss, where: n0->n1, rate: 1%, kinds: [ack, credit], at: 3ms, for: 2ms, ramp: 1ms}
-  - {what: corrupt, where: n0--n1, rate: 0.001, after: {frames: 7, way: n2->n1}}
+  - {what: corrupt, where: n0--n1, rate: 0.001, after: {frames: 7, direction: n2->n1}}
   - {what: duplicate, where: n0--n1, rate: 0.5}
   - {what: reorder, where: n0--n1, rate: 0.5}
   - {what: drop, where: n3->n0, frames: [3, 1], when: {node: n2, run: 2, step: 5}}
@@ -282,8 +282,16 @@ fn a_job_trigger_affects_the_member_and_notifies_others() {
 }
 
 #[test]
+fn the_old_name_of_the_direction_is_accepted_once() {
+    let read = |keys: &str| script(&format!("  - {{what: down, where: n0->n1, after: {{frames: 10, {keys}}}}}"));
+    assert_eq!(read("way: n0->n1").events, read("direction: n0->n1").events);
+    let text = "name: x\nevents:\n  - {what: down, where: n0->n1, after: {frames: 3, way: n0->n1, direction: n0->n1}}\n";
+    assert_eq!(mistakes(text).len(), 1, "{:?}", mistakes(text));
+}
+
+#[test]
 fn frames_are_counted_where_they_leave() {
-    let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, way: n0->n1}}");
+    let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, direction: n0->n1}}");
     let mut sender = lit(&script, 0);
     assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_notification()), (vec![], None));
     assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_notification()), (vec![], Some(0)));

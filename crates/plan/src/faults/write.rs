@@ -32,7 +32,7 @@ fn words(event: &FaultEvent, plan: &Plan) -> Vec<String> {
     words.push(match event.trigger {
         Trigger::At(at_ns) => format!("at: {}", time(at_ns)),
         Trigger::Frames { direction, count } => {
-            format!("after: {{frames: {count}, way: {}}}", direction.name(plan))
+            format!("after: {{frames: {count}, direction: {}}}", direction.name(plan))
         }
         Trigger::Reached { node, position } => {
             let name = &plan.members[node.index()].name;

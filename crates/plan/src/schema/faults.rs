@@ -81,7 +81,7 @@ section! {
             shown = REQUIRED;
         }
         /// In this direction of a link: `n0:n1`.
-        way: Reference {
+        direction: Reference {
             form = Kind::Direction;
             default = Reference;
             shown = REQUIRED;
