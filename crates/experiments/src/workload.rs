@@ -46,8 +46,8 @@ impl Matrix {
         Self::of(nodes, |_, to| count / (to as u64 + 1))
     }
 
-    /// Returns a hand-over of key-value caches: each node of the first half sends to one of the second.
-    pub(crate) fn hand_over(nodes: usize, count: u64) -> Self {
+    /// Returns the transfer of key-value caches: each node of the first half sends to one of the second.
+    pub(crate) fn kv_cache(nodes: usize, count: u64) -> Self {
         Self::of(nodes, |from, to| if to == from + nodes / 2 { count } else { 0 })
     }
 
@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(Matrix::incast(8, 10).busiest(), 70);
         assert_eq!(Matrix::all_to_all(8, 10).busiest(), 70);
         assert_eq!(Matrix::experts(4, 12).busiest(), 36, "the first expert gets 12 of each other");
-        assert_eq!((Matrix::hand_over(8, 10).busiest(), Matrix::all_to_all(8, 10).busiest_pair()), (10, 10));
+        assert_eq!((Matrix::kv_cache(8, 10).busiest(), Matrix::all_to_all(8, 10).busiest_pair()), (10, 10));
     }
 }

@@ -26,8 +26,8 @@ pub(super) static ALL_REDUCE: Experiment = Experiment {
     formula: "ring 2(N-1)(a + S/Nb), both directions 2(N-1)(a + S/2Nb); mesh 2(a + S/Nb) or a + S/b; star 2a + 2(N-1)/N S/b or \
               2 log2(N) a + 2(N-1)/N S/b; each + the last acknowledgement's delay; one shot wins below a b/(1 - 2/N)",
     theory: "Each step costs the delay of its last byte (alpha) and the time of its bytes on the busiest link; b is the link's \
-             rate times the share of payload in its frames (the alpha-beta model of collectives). A rank is done when it knows \
-             that its own bytes are visible.",
+             rate times the share of payload in its frames (the alpha-beta model of collectives). A rank is done when the \
+             acknowledgements of its own bytes have arrived.",
     perturbs: "delay of the links",
     knobs: &[Knob {
         name: "bytes",

@@ -38,7 +38,7 @@ pub(super) static BLOCKED_CLASS: Experiment = Experiment {
     perturbs: "bytes of each store",
     knobs: &[Knob {
         name: "channels.arbiter",
-        description: "whose turn it is",
+        description: "how the channels share the link",
         usual: &["strict", "round-robin", "weighted"],
         reduced: &[],
         kind: KnobKind::Word,

@@ -27,7 +27,7 @@ pub(super) static FETCH_ADD_STORM: Experiment = Experiment {
     question: "Does every fetch-add happen exactly once under any fault?",
     formula: "completed <= counter <= completed + unknown; all of them if no node dies",
     theory: "A stream numbers its packets and the target takes each number once, on any path and however often it \
-             comes; what was in flight to or from the dead is reported as unknown.",
+             comes; the outcome of an operation in flight to or from a dead node is reported as unknown.",
     perturbs: "fetch-adds that each node issues",
     knobs: &[
         Knob {

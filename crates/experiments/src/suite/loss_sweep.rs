@@ -51,7 +51,7 @@ pub(super) static LOSS_SWEEP: Experiment = Experiment {
     name: "loss-sweep",
     question: "What do lost frames cost, by how they are sent again?",
     formula: "go-back-N, end to end or on the link: 1 / (1 + p D + p^2/(1 - p) Dt), D = RTT B/L + 2; selective end to end: 1 - p",
-    theory: "Under go-back-N a loss costs all that left until its news came (one negative acknowledgement per gap), and the \
+    theory: "Under go-back-N a loss costs all frames sent until the negative acknowledgement came (one per gap), and the \
              timer if the first frame sent again is lost too; under selective repeat it costs one frame. A link that \
              repeats by itself (UEC-like link-level retry) goes back too, over a shorter RTT, and leaves nothing to the transport.",
     perturbs: "loss of the link, or the delay of the second link where losses are listed",

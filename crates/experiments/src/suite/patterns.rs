@@ -20,7 +20,7 @@ const PUT_BYTES: u64 = 4_096;
 /// others, over two links.
 const RING_HOPS_PER_LINK: u64 = (NODES * NODES) as u64 / 8;
 /// Names of the patterns, in their order.
-const NAMES: [&str; 5] = ["permutation", "all-to-all", "incast", "experts", "hand-over"];
+const NAMES: [&str; 5] = ["permutation", "all-to-all", "incast", "experts", "kv-cache"];
 
 /// Time of traffic patterns on a star and a mesh.
 pub(super) static PATTERNS: Experiment = Experiment {
@@ -64,7 +64,7 @@ fn matrix(pattern: &str, puts: u64, seed: u64) -> Matrix {
         "all-to-all" => Matrix::all_to_all(NODES, puts),
         "incast" => Matrix::incast(NODES, puts),
         "experts" => Matrix::experts(NODES, puts),
-        _ => Matrix::hand_over(NODES, puts),
+        _ => Matrix::kv_cache(NODES, puts),
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) static PFC_HEADROOM: Experiment = Experiment {
     number: 19,
     name: "pfc-headroom",
     question: "How much headroom does a link that pauses need?",
-    formula: "frames = 1 + ceil((word/B + 2 length tau + response) / (L/B)); with room for them 0 are lost, with room for one less 1 is",
-    theory: "The frame that passes xoff is held above it, and frames go on to begin until the word has crossed the cable and taken \
+    formula: "frames = 1 + ceil((pause/B + 2 length tau + response) / (L/B)); with headroom for them 0 are lost, with one frame less 1 is",
+    theory: "The frame that passes xoff is held above it, and frames begin until the pause frame has crossed the cable and taken \
              effect; what has begun by then crosses the cable too (as in the delay budgets of priority flow control).",
     perturbs: "response delay",
     knobs: &[Knob {
@@ -75,7 +75,7 @@ fn curve(_series: &str, length_m: f64) -> Option<f64> {
 /// Returns the headroom of each length, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let above = rows.iter().filter(|row| row.is_drawn).filter_map(|row| Some((row.x, row.measured?)));
-    above.map(|(length, frames)| format!("{length} m want headroom for {frames} largest frames")).collect()
+    above.map(|(length, frames)| format!("{length} m need headroom for {frames} largest frames")).collect()
 }
 
 /// Measured quantity.

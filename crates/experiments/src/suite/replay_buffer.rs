@@ -34,8 +34,8 @@ pub(super) static REPLAY_BUFFER: Experiment = Experiment {
     name: "replay-buffer",
     question: "How large must the replay buffer be, by the length of the cable?",
     formula: "throughput = min(1, n L / (B loop)), loop = 2 length tau + L/B + ack/B, n = floor(buffer / frame), or the window of packets",
-    theory: "The buffer holds what is unacknowledged; a frame's room is free again one control loop after it began to \
-             leave. Full throughput wants B (RTT + t_ack) + frames that are being written (UEC-like link-level retry).",
+    theory: "The buffer holds what is unacknowledged; the space of a frame is free again one control loop after it began to \
+             leave. Full throughput needs B (RTT + t_ack) + frames that are being written (UEC-like link-level retry).",
     perturbs: "bytes of the replay buffer",
     knobs: &[
         Knob {
