@@ -1,6 +1,6 @@
 /* Two ranks of MPI doing what the rows of scripts/compare.sh ask for; prints "name value unit" lines.
  *
- * ping-pong: 64 bytes there and back. rate: messages of a size one way, 256 under way. all-reduce: 1 MiB of f32, sum.
+ * ping-pong: 64 bytes there and back. rate: messages of a size one way, 256 in flight. all-reduce: 1 MiB of f32, sum.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -21,16 +21,16 @@ static double ping_pong_ns(int rank) {
 }
 
 static double messages_per_s(int rank, int bytes, char *memory) {
-    MPI_Request under_way[WINDOW];
+    MPI_Request in_flight[WINDOW];
     MPI_Barrier(MPI_COMM_WORLD);
     double begun = MPI_Wtime();
     for (int done = 0; done < MESSAGES; done += WINDOW) {
         for (int slot = 0; slot < WINDOW; slot++) {
             char *at = memory + (size_t)slot * bytes;
-            if (rank == 0) MPI_Isend(at, bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &under_way[slot]);
-            else MPI_Irecv(at, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &under_way[slot]);
+            if (rank == 0) MPI_Isend(at, bytes, MPI_CHAR, 1, 0, MPI_COMM_WORLD, &in_flight[slot]);
+            else MPI_Irecv(at, bytes, MPI_CHAR, 0, 0, MPI_COMM_WORLD, &in_flight[slot]);
         }
-        MPI_Waitall(WINDOW, under_way, MPI_STATUSES_IGNORE);
+        MPI_Waitall(WINDOW, in_flight, MPI_STATUSES_IGNORE);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     return (MESSAGES + WINDOW - 1) / WINDOW * WINDOW / (MPI_Wtime() - begun);

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 /// Raw loop, and the meaning of its figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RawLoop {
-    /// Records of 64 B, shown, stored and given back one by one, a window of them under way; per second
+    /// Records of 64 B, shown, stored and given back one by one, a window of them in flight; per second
     Ring64Acknowledged,
     /// Stores of 64 B, packed into records, to addresses all over 64 MiB; per second
     Scatter,

@@ -29,7 +29,7 @@ const FILL_NUMERATOR: u64 = 3;
 const FILL_DENOMINATOR: u64 = 4;
 /// Lowest number of frames in flight. Less than a batch stalls; more than some batches do not help.
 const IN_FLIGHT_MIN: u64 = 4;
-const UNDER_WAY_MAX: u64 = 256;
+const IN_FLIGHT_MAX: u64 = 256;
 /// EtherType for experiments (IEEE 802, local experimental).
 const ETHER_TYPE: u16 = 0x88b5;
 
@@ -224,7 +224,7 @@ impl Memory {
     /// Returns the number of frames like the contained one that may be in flight.
     fn room(self) -> u64 {
         let frames = u64::from(self.limit_bytes) / u64::from(self.held_bytes.max(1));
-        (frames * FILL_NUMERATOR / FILL_DENOMINATOR).clamp(IN_FLIGHT_MIN, UNDER_WAY_MAX)
+        (frames * FILL_NUMERATOR / FILL_DENOMINATOR).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX)
     }
 }
 

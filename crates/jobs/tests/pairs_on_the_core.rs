@@ -55,7 +55,7 @@ fn a_latency_is_what_the_way_takes() {
 }
 
 #[test]
-fn bandwidth_counts_messages_that_are_under_way_together() {
+fn bandwidth_counts_messages_that_are_in_flight_together() {
     let mut rig = rig("full-mesh: {nodes: 2}", &settings(Measure::Bandwidth));
     rig.run();
     let report = rig.report();

@@ -90,7 +90,7 @@ fn outstanding_work_is_bounded_and_waits_do_not_count() {
 }
 
 #[test]
-fn posted_stores_are_under_way_until_their_flush_ends() {
+fn posted_stores_are_in_flight_until_their_flush_ends() {
     let mut issuer = Issuer::new(32, 1_000);
     issuer.submit(store(0, Completion::Accepted));
     issuer.submit(flush());

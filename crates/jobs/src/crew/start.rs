@@ -1,6 +1,6 @@
 //! Deadline of a job's start, while a rank waits until it can reach every other rank.
 //!
-//! News of a rank passes from member to member. On a busy host each hop may take a second, so that a large rack needs longer than any fixed time.
+//! Reports of reachability pass from member to member. On a busy host each hop may take a second, so that a large rack needs longer than any fixed time.
 //! The deadline therefore counts from the last rank that was reached, and leaves out time in which this rank itself did not run.
 
 use rackloom_protocol::Instant;

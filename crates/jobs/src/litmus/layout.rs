@@ -264,8 +264,8 @@ impl Layout {
         let is_short = near < wanted || (self.ranks > 2 && far < wanted);
         is_short.then(|| {
             format!(
-                "largest transfers: {near} bytes between neighbouring ranks, {far} between others, where {wanted} were asked \
-                 for; memory is {} bytes, traffic about {} bytes per rank and round at most",
+                "largest transfers: {near} bytes between neighbouring ranks, {far} between others, where {wanted} were \
+                 requested; memory is {} bytes, traffic about {} bytes per rank and round at most",
                 settings.memory_bytes, settings.round_bytes_max
             )
         })

@@ -44,7 +44,7 @@ fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_
     }
     let path = path_of(check, "pfc.headroom");
     let message = format!(
-        "`{path}` is {}, and {} can be under way when a pause is asked for: what finds no room is lost",
+        "`{path}` is {}, and {} can be in flight when a pause is sent: frames beyond the headroom are lost",
         shown(headroom.into(), Unit::Bytes),
         shown(in_flight, Unit::Bytes)
     );

@@ -28,7 +28,7 @@ fn pauses_with_too_little_headroom_are_refused_at_their_position() {
     // A frame of 4240 takes 341 ns; 341 + 7 + 1000 ns: 4 more begin, and one caused the pause.
     expect(
         &pfc("headroom: 21199B"),
-        &["`link.pfc.headroom` is 21199B, and 21200B can be under way when a pause is asked for"],
+        &["`link.pfc.headroom` is 21199B, and 21200B can be in flight when a pause is sent"],
     );
     for fine in ["headroom: 21200B", "headroom: 1KiB, short_headroom: allow"] {
         let text = format!("name: r\nshape: {{ring: {{nodes: 4}}}}\n{}", pfc(fine));

@@ -26,7 +26,7 @@ struct Contest {
     word: ContendedWord,
     /// Number of atomics issued. For compare-swap: number that succeeded.
     issued: u32,
-    under_way: u32,
+    in_flight: u32,
     /// Value that the next compare-swap expects.
     expected: u64,
     ledger: u64,
@@ -59,11 +59,11 @@ fn number(word: ContendedWord) -> u32 {
 impl Contest {
     fn new(scene: &Scene, owner: u16, word: ContendedWord) -> Self {
         let expected = scene.contended_initial(owner, word);
-        Self { owner, word, issued: 0, under_way: 0, expected, ledger: 0, has_ledger_sent: false }
+        Self { owner, word, issued: 0, in_flight: 0, expected, ledger: 0, has_ledger_sent: false }
     }
 
     fn is_over(&self) -> bool {
-        self.has_ledger_sent && self.under_way == 0
+        self.has_ledger_sent && self.in_flight == 0
     }
 
     /// Returns the next atomic, if one can be issued now.
@@ -71,7 +71,7 @@ impl Contest {
         let (kind, operand, compare) = match self.word {
             _ if self.issued == scene.atomics_per_word() => return self.next_ledger(scene),
             word if is_loop(word) => {
-                if self.under_way > 0 {
+                if self.in_flight > 0 {
                     return None;
                 }
                 (AtomicKind::CompareSwap, self.expected.wrapping_add(step(scene.rank)), self.expected)
@@ -80,7 +80,7 @@ impl Contest {
             word => (AtomicKind::Swap, scene.token(scene.rank, self.owner, word, self.issued), 0),
         };
         self.issued += u32::from(!is_loop(self.word));
-        self.under_way += 1;
+        self.in_flight += 1;
         let target = scene.address(self.owner, DATA, scene.layout.contended_offset(self.word));
         let width = width(self.word);
         let atomic = Atomic { kind, width, operand: width.truncate(operand), compare };
@@ -88,11 +88,11 @@ impl Contest {
     }
 
     fn next_ledger(&mut self, scene: &Scene) -> Option<Body> {
-        if self.has_ledger_sent || self.under_way > 0 {
+        if self.has_ledger_sent || self.in_flight > 0 {
             return None;
         }
         self.has_ledger_sent = true;
-        self.under_way += 1;
+        self.in_flight += 1;
         let target = scene.address(self.owner, DATA, scene.layout.ledger_offset(self.word));
         let operand = self.ledger;
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand, compare: 0 };
@@ -100,7 +100,7 @@ impl Contest {
     }
 
     fn returned(&mut self, scene: &Scene, old: u64) {
-        self.under_way -= 1;
+        self.in_flight -= 1;
         if self.has_ledger_sent {
             return;
         }

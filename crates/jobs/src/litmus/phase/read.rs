@@ -18,7 +18,7 @@ use crate::crew::request::{Body, Outcome, Request, Tag};
 pub(crate) struct Reads {
     sweeper: Sweeper,
     /// Outstanding reads: their lane, and their offset at the owner.
-    under_way: HashMap<(u16, u32), (Lane, u64)>,
+    in_flight: HashMap<(u16, u32), (Lane, u64)>,
 }
 
 impl Phase for Reads {
@@ -42,14 +42,14 @@ impl Phase for Reads {
             let into = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
             let body = if case.is_get { Body::Get { target, into } } else { Body::Load { target, into } };
             poll.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
-            self.under_way.insert((peer, item), (lane, offset));
+            self.in_flight.insert((peer, item), (lane, offset));
             self.sweeper.take();
         }
         false
     }
 
     fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32) {
-        let Some((lane, offset)) = self.under_way.remove(&(peer, item)) else { return };
+        let Some((lane, offset)) = self.in_flight.remove(&(peer, item)) else { return };
         let scene = poll.scene;
         let case = scene.layout.reads(scene.layout.distance(scene.rank, peer))[item as usize];
         let location = || {
