@@ -5,7 +5,7 @@
 #   scripts/soak.sh [MINUTES] [WIRE]        10 minutes on shared memory, by default
 #
 # Each round takes a rack, a job and a fault script by the round's number, so a round that fails can be repeated by its line. A round
-# must end right or with a clean error (exit code 0), within its patience. After every round no process of it may be left. Beside the
+# must end right or with a clean error (exit code 0), within its time limit. After every round no process of it may be left. Beside the
 # rounds another rack works all the time under faults that come again and again; what its processes hold, in descriptors and in memory, is
 # read early and late. RACKLOOM names the program.
 set -euo pipefail

@@ -68,11 +68,11 @@ class Node:
         self.link.pump(now)
         self.send_data(now)
 
-    def until(self, is_true, what, patience=120.0):
-        end = time.monotonic() + patience
+    def until(self, is_true, what, timeout_s=120.0):
+        end = time.monotonic() + timeout_s
         while not is_true():
             if time.monotonic() > end:
-                sys.exit(f"peer: waited {patience} s for {what}; hint: see the other host's report")
+                sys.exit(f"peer: waited {timeout_s} s for {what}; hint: see the other host's report")
             self.step()
 
     def fabric(self, klass, count, psn=0, first=0, traffic=0):

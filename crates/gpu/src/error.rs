@@ -134,10 +134,10 @@ impl GpuError {
         match self {
             Self::NoDriver { reason } => format!("no NVIDIA driver: {reason}"),
             Self::DriverTooOld { found, needed } => {
-                format!("the NVIDIA driver speaks CUDA {}, {} is needed", version(*found), version(*needed))
+                format!("the NVIDIA driver supports CUDA {}, {} is needed", version(*found), version(*needed))
             }
             Self::NoPermission { what } => format!("no permission: {what}"),
-            Self::NoDevice => "the driver sees no GPU".to_owned(),
+            Self::NoDevice => "the driver found no GPU".to_owned(),
             Self::NoSuchDevice { index, count } => {
                 format!("cuda:{index} does not exist: this machine has {count}")
             }
@@ -180,21 +180,21 @@ impl GpuError {
             Self::NoDevice => "see `nvidia-smi`; CUDA_VISIBLE_DEVICES hides devices",
             Self::NoSuchDevice { .. } => "`rackloom gpu info` lists the devices; they count from 0",
             Self::SymbolMissing { .. } => {
-                "the library is older than what is asked of it: install a newer one"
+                "the library is too old for this function: install a newer one"
             }
             Self::OwnHandle => "use the address itself; handles are for other processes",
             Self::OutOfMemory { .. } => {
-                "ask for less, or free what is not needed; `nvidia-smi` shows who has it"
+                "allocate less, or free what is not needed; `nvidia-smi` lists the processes that use memory"
             }
             Self::Imported { .. } => "let the process that made the pool do it",
             Self::NotSupported { .. } => "`rackloom gpu info` lists what each device can do",
-            Self::NotReady => "ask again later",
+            Self::NotReady => "try again later",
             Self::DeviceFailed { .. } => {
-                "start the process anew; compute-sanitizer finds the access that is to blame"
+                "start the process anew; compute-sanitizer finds the invalid access"
             }
             Self::OutOfRange { .. } => "keep ranges within what was allocated",
             Self::NoCompiler { .. } => "install NVRTC, or name its library in RACKLOOM_NVRTC",
-            Self::NotCompiled { .. } => "mend the source at the line that the compiler names",
+            Self::NotCompiled { .. } => "correct the source at the line that the compiler names",
             Self::Stuck { .. } => "something else keeps the device busy, or it has failed: see `nvidia-smi`",
             Self::Planned => "another seed fails elsewhere, or not at all",
             Self::System { .. } => "see what the system says",
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn an_error_has_a_cause_and_a_hint() {
         let text = GpuError::DriverTooOld { found: 10020, needed: 12000 }.to_string();
-        assert_eq!(text, "the NVIDIA driver speaks CUDA 10.2, 12.0 is needed; hint: install a newer driver");
+        assert_eq!(text, "the NVIDIA driver supports CUDA 10.2, 12.0 is needed; hint: install a newer driver");
         let text = GpuError::NoSuchDevice { index: 7, count: 2 }.to_string();
         assert!(text.starts_with("cuda:7 does not exist: this machine has 2; hint: "), "{text}");
         let text =

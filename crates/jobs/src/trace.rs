@@ -109,7 +109,7 @@ enum Stage {
 
 /// Transfers between this rank and one other rank, according to the trace.
 #[derive(Clone, Copy, Debug, Default)]
-struct Dealings {
+struct Transfers {
     /// Bytes of the longest write from the other rank into this one's memory.
     written_bytes: u64,
     /// Bytes of the longest read by this rank from the other one's memory.
@@ -126,7 +126,7 @@ struct Trace {
     /// Length of a slot in bytes: that of the longest operation.
     slot_bytes: u64,
     lines: Vec<TraceLine>,
-    dealings: Vec<Dealings>,
+    transfers: Vec<Transfers>,
     stage: Stage,
     /// Time at which all ranks had met.
     origin: Instant,
@@ -141,18 +141,18 @@ struct Trace {
 
 impl Trace {
     fn new(rank: NodeId, ranks: usize, seed: u64, slot_bytes: u64, lines: &[TraceLine]) -> Self {
-        let mut dealings = vec![Dealings::default(); ranks];
+        let mut transfers = vec![Transfers::default(); ranks];
         for line in lines {
             let of_other = if line.destination == rank { line.source } else { line.destination };
-            let dealings = &mut dealings[of_other.index()];
+            let transfers = &mut transfers[of_other.index()];
             match line.kind {
                 TraceKind::Put | TraceKind::Store if line.destination == rank => {
-                    dealings.written_bytes = dealings.written_bytes.max(line.bytes);
-                    dealings.puts += u64::from(line.kind == TraceKind::Put);
+                    transfers.written_bytes = transfers.written_bytes.max(line.bytes);
+                    transfers.puts += u64::from(line.kind == TraceKind::Put);
                 }
-                TraceKind::FetchAdd if line.destination == rank => dealings.additions += 1,
+                TraceKind::FetchAdd if line.destination == rank => transfers.additions += 1,
                 TraceKind::Load | TraceKind::Get if line.source == rank => {
-                    dealings.read_bytes = dealings.read_bytes.max(line.bytes);
+                    transfers.read_bytes = transfers.read_bytes.max(line.bytes);
                 }
                 _ => {}
             }
@@ -162,7 +162,7 @@ impl Trace {
             seed,
             slot_bytes,
             lines: lines.iter().filter(|line| line.source == rank).copied().collect(),
-            dealings,
+            transfers,
             stage: Stage::Fill,
             origin: Instant::ZERO,
             issued: 0,
@@ -233,8 +233,8 @@ impl Trace {
     }
 
     fn check(&mut self, poll: &mut Poll<'_>) -> Result<(), String> {
-        for other in 0..self.dealings.len() as u16 {
-            let Dealings { written_bytes, read_bytes, puts, additions } = self.dealings[usize::from(other)];
+        for other in 0..self.transfers.len() as u16 {
+            let Transfers { written_bytes, read_bytes, puts, additions } = self.transfers[usize::from(other)];
             for (region, bytes) in [(INBOX, written_bytes), (LANDING, read_bytes)] {
                 self.compare(poll, region, other, bytes)?;
             }

@@ -1,6 +1,6 @@
 //! Benchmark of one operation between two whole nodes on a shared-memory link, and of one frame on the link alone.
 //!
-//! `turns`: both event loops run alternately in one thread, so the time is the work of *both* ends with rings, leases and memory, and no waiting.
+//! `polls`: both event loops run alternately in one thread, so the time is the work of *both* ends with rings, leases and memory, and no waiting.
 //! `threads`: a thread for each node, as two processes would run; the time is that of the slower end. `ring`: frames through one device to another,
 //! without a node: the upper limit for both.
 //!
@@ -55,7 +55,7 @@ impl Node {
         Self { runtime, now: Instant::ZERO, completed: 0 }
     }
 
-    fn turn(&mut self, now: Instant) -> bool {
+    fn poll(&mut self, now: Instant) -> bool {
         self.now = now;
         let completed = &mut self.completed;
         self.runtime.poll(now, &mut |event| {
@@ -68,7 +68,7 @@ impl Node {
 
     /// Polls in wall time, and waits if there was nothing to do.
     fn live(&mut self) {
-        if !self.turn(self.runtime.now()) {
+        if !self.poll(self.runtime.now()) {
             self.runtime.wait(self.runtime.now() + 10_000_000);
         }
     }
@@ -133,28 +133,28 @@ const CASES: [Case; 3] = [
 ];
 
 /// Two nodes in one thread, with simulated time.
-struct Turns {
+struct Polls {
     nodes: [Node; 2],
     now: Instant,
 }
 
-impl Turns {
+impl Polls {
     fn up(packing: &str) -> Self {
         Self::of(pair(packing))
     }
 
     fn of(nodes: [Node; 2]) -> Self {
-        let mut turns = Self { nodes, now: Instant::ZERO };
-        while !turns.nodes.iter().all(|node| node.runtime.member().reaches_all()) {
-            turns.turn();
+        let mut polls = Self { nodes, now: Instant::ZERO };
+        while !polls.nodes.iter().all(|node| node.runtime.member().reaches_all()) {
+            polls.poll();
         }
-        turns
+        polls
     }
 
-    fn turn(&mut self) {
+    fn poll(&mut self) {
         self.now = self.now + 1_000;
         for node in &mut self.nodes {
-            node.turn(self.now);
+            node.poll(self.now);
         }
     }
 
@@ -165,7 +165,7 @@ impl Turns {
             assert!(self.nodes[0].accepts(command(index)), "room for a batch");
         }
         while self.nodes[0].completed < end {
-            self.turn();
+            self.poll();
         }
     }
 }
@@ -217,15 +217,15 @@ impl Drop for Threads {
     }
 }
 
-fn turns(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("turns");
+fn polls(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("polls");
     group.throughput(Throughput::Elements(BATCH));
     for (name, packing, command) in CASES {
-        let mut turns = Turns::up(packing);
-        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut turns).batch(command)));
-        let mut turns = Turns::of(pair_with(packing, staying));
+        let mut polls = Polls::up(packing);
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut polls).batch(command)));
+        let mut polls = Polls::of(pair_with(packing, staying));
         let name = format!("{name}{STAYING}");
-        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut turns).batch(command)));
+        group.bench_function(name, |bencher| bencher.iter(|| black_box(&mut polls).batch(command)));
     }
     group.finish();
 }
@@ -276,12 +276,12 @@ fn ring(criterion: &mut Criterion) {
 fn count(case: &str, batches: u64) {
     let plain = case.strip_suffix(STAYING).unwrap_or(case);
     let (_, packing, command) = CASES.into_iter().find(|(name, ..)| *name == plain).expect("a case's name");
-    let mut turns = if plain == case { Turns::up(packing) } else { Turns::of(pair_with(packing, staying)) };
-    (0..batches).for_each(|_| black_box(&mut turns).batch(command));
+    let mut polls = if plain == case { Polls::up(packing) } else { Polls::of(pair_with(packing, staying)) };
+    (0..batches).for_each(|_| black_box(&mut polls).batch(command));
     println!("{case}: {} operations", batches * BATCH);
 }
 
-criterion_group!(benches, turns, threads, ring);
+criterion_group!(benches, polls, threads, ring);
 
 fn main() {
     let counted = std::env::var("RACKLOOM_COUNT").ok();

@@ -94,7 +94,7 @@ impl Given {
             Inputs::Arrays(arrays) => arrays.read(rank, offset, out),
             Inputs::Pattern => {
                 Pattern::new(self.seed, &[PURPOSE, rank as u64]).fill(offset, out);
-                tame(self.element, self.operation, out);
+                make_reducible(self.element, self.operation, out);
                 Ok(())
             }
         }
@@ -102,7 +102,7 @@ impl Given {
 }
 
 /// Converts arbitrary bytes into values that are suitable for reductions.
-fn tame(element: ElementType, operation: ReduceOperation, bytes: &mut [u8]) {
+fn make_reducible(element: ElementType, operation: ReduceOperation, bytes: &mut [u8]) {
     match element {
         ElementType::F32 => each(bytes, |word| {
             let bits = u32::from_le_bytes(word);

@@ -379,11 +379,11 @@ impl Performance {
 
     fn save(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Save(cursor) = &mut self.stage else { return Ok(None) };
-        let Some((_, vault)) = &mut self.checkpoints.save else { return Ok(None) };
-        if !cursor.save(poll.memory, &mut **vault, &mut self.blocks.left)? {
+        let Some((_, sink)) = &mut self.checkpoints.save else { return Ok(None) };
+        if !cursor.save(poll.memory, &mut **sink, &mut self.blocks.left)? {
             return Ok(Some(Step::Again));
         }
-        vault.seal()?;
+        sink.seal()?;
         self.go_on();
         Ok(None)
     }
@@ -392,7 +392,7 @@ impl Performance {
     fn begin_save(&mut self) {
         let cursor = Cursor::new(&self.room.needs[self.rank]);
         let head = Head { progress: self.progress(), regions: cursor.regions() };
-        let begun = self.checkpoints.save.as_mut().map(|(_, vault)| vault.begin(&head));
+        let begun = self.checkpoints.save.as_mut().map(|(_, sink)| sink.begin(&head));
         self.stage = match begun {
             Some(Err(why)) => Stage::Failed(why),
             _ => Stage::Save(cursor),

@@ -5,7 +5,7 @@
 //! form a cut through the whole rack that no operation crosses.
 //!
 //! A snapshot contains the buffers and the progress of the job. It does not contain signal words: they count runs, and
-//! begin at zero again as in a new job. The engine stores the bytes ([`Vault`], [`Saved`]).
+//! begin at zero again as in a new job. The engine stores the bytes ([`SnapshotSink`], [`Saved`]).
 
 use rackloom_protocol::{JobMemory, RegionId};
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ pub struct Head {
 }
 
 /// Destination of a rank's snapshots. No call waits for other ranks.
-pub trait Vault: Send {
+pub trait SnapshotSink: Send {
     /// Begins a snapshot.
     ///
     /// # Errors
@@ -59,12 +59,12 @@ pub trait Vault: Send {
     /// Writes the next bytes of the snapshot.
     ///
     /// # Errors
-    /// As for [`Vault::begin`].
+    /// As for [`SnapshotSink::begin`].
     fn write(&mut self, bytes: &[u8]) -> Result<(), String>;
     /// Completes the snapshot, so that it can be found from now on.
     ///
     /// # Errors
-    /// As for [`Vault::begin`].
+    /// As for [`SnapshotSink::begin`].
     fn seal(&mut self) -> Result<(), String>;
 }
 
@@ -83,7 +83,7 @@ pub trait Saved: Send {
 #[derive(Default)]
 pub struct Checkpoints {
     /// Number of runs between two snapshots, and their destination.
-    pub save: Option<(u32, Box<dyn Vault>)>,
+    pub save: Option<(u32, Box<dyn SnapshotSink>)>,
     /// Snapshot to resume from.
     pub resume: Option<Box<dyn Saved>>,
 }
@@ -132,12 +132,12 @@ impl Cursor {
     pub(super) fn save(
         &mut self,
         memory: &mut dyn JobMemory,
-        vault: &mut dyn Vault,
+        sink: &mut dyn SnapshotSink,
         block: &mut [u8],
     ) -> Result<bool, String> {
         self.advance(|region, at, length| {
             read(memory, region, at, &mut block[..length])?;
-            vault.write(&block[..length])
+            sink.write(&block[..length])
         })
     }
 

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_one_waits_for_signals_one() {
+    fn the_awaited_rank_signals_this_one() {
         for count in 2..=17 {
             let members = members(count);
             for member in &members {

@@ -14,7 +14,7 @@ use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
 use super::start::StartWait;
-use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, NOTICES_REPEATED_MAX, Rank, Why};
+use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, NOTICES_REPEATED_MAX, Rank, BreakOff};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
@@ -225,7 +225,7 @@ impl<P: Play> Ensemble<P> {
             self.enter(Stage::Playing);
         } else if wait.is_over(now) {
             missing.into_iter().for_each(|rank| self.lose(rank));
-            self.break_off(now, Why::Loss("some ranks could not be reached at the start".to_owned()));
+            self.break_off(now, BreakOff::Loss("some ranks could not be reached at the start".to_owned()));
         }
     }
 
@@ -240,7 +240,7 @@ impl<P: Play> Ensemble<P> {
             }
             Step::Meet => self.meet(now, false),
             Step::Done => self.meet(now, true),
-            Step::Broken(reason) => self.break_off(now, Why::Fault(reason)),
+            Step::Broken(reason) => self.break_off(now, BreakOff::Fault(reason)),
         }
         false
     }
@@ -282,7 +282,7 @@ impl<P: Play> Ensemble<P> {
             (Ok(value), Tag::Phase { .. }) => {
                 let mut poll = Poll { now, crew: &self.crew, issuer: &mut self.issuer, memory };
                 if let Err(reason) = self.play.succeeded(&mut poll, outcome, value) {
-                    self.break_off(now, Why::Fault(reason));
+                    self.break_off(now, BreakOff::Fault(reason));
                 }
             }
         }
@@ -292,14 +292,14 @@ impl<P: Play> Ensemble<P> {
         match outcome.target {
             Some(node) if failure.is_loss() => {
                 self.lose(node.0);
-                self.break_off(now, Why::Loss(self.losses()));
+                self.break_off(now, BreakOff::Loss(self.losses()));
             }
             target => {
                 let target =
                     target.map_or_else(|| "all".to_owned(), |node| self.crew.name(node.0).to_owned());
                 let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
                 let is_refusal = failure.is_refusal() || failure.is_of_new_incarnation();
-                self.break_off(now, if is_refusal { Why::Refusal(text) } else { Why::Fault(text) });
+                self.break_off(now, if is_refusal { BreakOff::Refusal(text) } else { BreakOff::Fault(text) });
             }
         }
     }
@@ -311,14 +311,14 @@ impl<P: Play> Ensemble<P> {
             self.lose(lost);
         }
         let sender = self.crew.name(sender.wrapping_sub(1)).to_owned();
-        self.break_off(now, Why::Loss(format!("{sender} broke off")));
+        self.break_off(now, BreakOff::Loss(format!("{sender} broke off")));
     }
 
     fn handle_loss(&mut self, now: Instant, node: NodeId) {
         let is_rank = node.index() < self.crew.ranks.len();
         if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
             self.lose(node.0);
-            self.break_off(now, Why::Loss(self.losses()));
+            self.break_off(now, BreakOff::Loss(self.losses()));
         }
     }
 
@@ -330,15 +330,15 @@ impl<P: Play> Ensemble<P> {
     }
 
     /// Stops the work, notifies the others, and lets outstanding operations complete.
-    fn break_off(&mut self, now: Instant, why: Why) {
+    fn break_off(&mut self, now: Instant, reason: BreakOff) {
         if matches!(self.stage, Stage::BreakOff { .. } | Stage::Over) {
             return;
         }
         let position = self.position();
-        match why {
-            Why::Loss(reason) => self.excused.push(format!("broke off at {position}: {reason}")),
-            Why::Fault(reason) => self.fail(format!("broke off at {position}: {reason}")),
-            Why::Refusal(reason) => self.refusals.push(format!("broke off at {position}: {reason}")),
+        match reason {
+            BreakOff::Loss(reason) => self.excused.push(format!("broke off at {position}: {reason}")),
+            BreakOff::Fault(reason) => self.fail(format!("broke off at {position}: {reason}")),
+            BreakOff::Refusal(reason) => self.refusals.push(format!("broke off at {position}: {reason}")),
         }
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
@@ -415,11 +415,11 @@ impl<P: Play> Ensemble<P> {
             Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
             Stage::Playing => self.play.position(&self.crew),
             Stage::Meeting { is_last } => {
-                let whom = self.crew.name(self.barrier.waits_for());
+                let awaited = self.crew.name(self.barrier.waits_for());
                 let which = if is_last { "the last barrier" } else { "the barrier before" };
                 let position =
                     if is_last { String::new() } else { format!(" {}", self.play.position(&self.crew)) };
-                format!("{which}{position}, waiting for {whom}")
+                format!("{which}{position}, waiting for {awaited}")
             }
             Stage::Close => "the end, closing".to_owned(),
             Stage::BreakOff { .. } => "broken off, waiting for outstanding operations".to_owned(),

@@ -104,7 +104,7 @@ pub fn data_regions(job: &dyn Job) -> impl Iterator<Item = RegionId> + use<> {
 pub(crate) const NOTICES_REPEATED_MAX: u32 = 1_000;
 
 /// Reason for which a rank breaks off.
-pub(crate) enum Why {
+pub(crate) enum BreakOff {
     /// A rank was lost, or has broken off.
     Loss(String),
     /// Something failed that no loss explains.

@@ -10,7 +10,7 @@ use super::fill::{fill, write};
 use super::findings::{Expected, Findings, read_word};
 use super::layout::{CONTROL, Content, DATA, Extent, READABLE};
 use super::phase::check_contended;
-use super::scene::{Scene, width};
+use super::run_view::{RunView, width};
 use crate::crew::barrier::Barrier;
 
 /// Extent to which a check may expect data to be complete.
@@ -24,10 +24,10 @@ pub(crate) enum Certainty {
 
 /// Brings the rank's memory into the state in which every round begins. Barrier and abort words are not changed,
 /// because other ranks may be ahead.
-pub(crate) fn prepare(scene: &Scene, memory: &mut dyn JobMemory, findings: &mut Findings) {
+pub(crate) fn prepare(view: &RunView, memory: &mut dyn JobMemory, findings: &mut Findings) {
     for region in [CONTROL, DATA] {
-        let guard = scene.guard_pattern(region);
-        for Extent { offset, bytes, content } in scene.layout.extents(region) {
+        let guard = view.guard_pattern(region);
+        for Extent { offset, bytes, content } in view.layout.extents(region) {
             let range = (offset, bytes);
             match content {
                 Content::Guard => fill(memory, findings, region, range, (guard, offset)),
@@ -35,7 +35,7 @@ pub(crate) fn prepare(scene: &Scene, memory: &mut dyn JobMemory, findings: &mut 
                     write(memory, findings, region, range, |_, out| out.fill(0));
                 }
                 Content::Contended(word) => {
-                    let value = scene.contended_initial(scene.rank, word).to_le_bytes();
+                    let value = view.contended_initial(view.rank, word).to_le_bytes();
                     let length = width(word).bytes() as usize;
                     write(memory, findings, region, range, |_, out| out.copy_from_slice(&value[..length]));
                 }
@@ -43,22 +43,22 @@ pub(crate) fn prepare(scene: &Scene, memory: &mut dyn JobMemory, findings: &mut 
             }
         }
     }
-    if scene.round == 0 {
-        let range = (0, scene.layout.region_bytes(READABLE));
-        fill(memory, findings, READABLE, range, (scene.readable_pattern(scene.rank), 0));
+    if view.round == 0 {
+        let range = (0, view.layout.region_bytes(READABLE));
+        fill(memory, findings, READABLE, range, (view.readable_pattern(view.rank), 0));
     }
 }
 
 /// Checks every byte that others may have written, and the bytes that they must not write.
 pub(crate) fn sweep(
-    scene: &Scene,
+    view: &RunView,
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
 ) {
     for region in [CONTROL, DATA] {
-        let guard = scene.guard_pattern(region);
-        for extent in scene.layout.extents(region) {
+        let guard = view.guard_pattern(region);
+        for extent in view.layout.extents(region) {
             let range = (extent.offset, extent.bytes);
             match extent.content {
                 Content::Guard => {
@@ -66,91 +66,91 @@ pub(crate) fn sweep(
                     findings.check(memory, region, range, expected, || "guard".to_owned());
                 }
                 Content::Slot { distance, case } => {
-                    sweep_slot(scene, memory, findings, certainty, (distance, case))
+                    sweep_slot(view, memory, findings, certainty, (distance, case))
                 }
                 Content::Flag { distance, case } => {
-                    sweep_flag(scene, memory, findings, certainty, (distance, case));
+                    sweep_flag(view, memory, findings, certainty, (distance, case));
                 }
                 Content::Contended(word) if certainty == Certainty::Whole => {
-                    check_contended(scene, memory, findings, word);
+                    check_contended(view, memory, findings, word);
                 }
                 Content::Contended(_) | Content::Ledger(_) | Content::Abort | Content::Barrier { .. } => {}
             }
         }
     }
-    let range = (0, scene.layout.region_bytes(READABLE));
-    let expected = Expected::Exactly(scene.readable_pattern(scene.rank), 0);
+    let range = (0, view.layout.region_bytes(READABLE));
+    let expected = Expected::Exactly(view.readable_pattern(view.rank), 0);
     findings.check(memory, READABLE, range, expected, || "read-only region".to_owned());
 }
 
 /// Checks the slots that were written without order. A barrier separates the writers' flushes from this check.
-pub(crate) fn sweep_writes(scene: &Scene, memory: &mut dyn JobMemory, findings: &mut Findings) {
-    for extent in scene.layout.extents(DATA) {
+pub(crate) fn sweep_writes(view: &RunView, memory: &mut dyn JobMemory, findings: &mut Findings) {
+    for extent in view.layout.extents(DATA) {
         if let Content::Slot { distance, case } = extent.content
-            && !scene.layout.cases(distance)[usize::from(case)].kind.has_flag()
+            && !view.layout.cases(distance)[usize::from(case)].kind.has_flag()
         {
-            sweep_slot(scene, memory, findings, Certainty::Whole, (distance, case));
+            sweep_slot(view, memory, findings, Certainty::Whole, (distance, case));
         }
     }
 }
 
-fn is_peer(scene: &Scene, writer: u16) -> bool {
-    scene.peers.contains(&writer)
+fn is_peer(view: &RunView, writer: u16) -> bool {
+    view.peers.contains(&writer)
 }
 
 fn sweep_slot(
-    scene: &Scene,
+    view: &RunView,
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
     (distance, number): (u16, u16),
 ) {
-    let writer = scene.layout.writer(scene.rank, distance);
-    let case = scene.layout.cases(distance)[usize::from(number)];
-    let range = (scene.layout.slot_offset(distance, number), case.bytes);
-    let pattern = scene.slot_pattern(writer, scene.rank, number);
+    let writer = view.layout.writer(view.rank, distance);
+    let case = view.layout.cases(distance)[usize::from(number)];
+    let range = (view.layout.slot_offset(distance, number), case.bytes);
+    let pattern = view.slot_pattern(writer, view.rank, number);
     let is_flag_up = case.kind.has_flag()
-        && read_word(memory, CONTROL, scene.layout.flag_offset(distance, number), 8) != 0;
+        && read_word(memory, CONTROL, view.layout.flag_offset(distance, number), 8) != 0;
     let expected = match certainty {
-        _ if !is_peer(scene, writer) => Expected::Zero,
+        _ if !is_peer(view, writer) => Expected::Zero,
         Certainty::Partial if !is_flag_up => Expected::AtMost(pattern, 0),
         Certainty::Partial if case.kind.is_fenced() => Expected::Fenced(pattern, 0),
         Certainty::Whole | Certainty::Partial => Expected::Exactly(pattern, 0),
     };
-    findings.check(memory, DATA, range, expected, || scene.describe(writer, &case));
+    findings.check(memory, DATA, range, expected, || view.describe(writer, &case));
 }
 
 fn sweep_flag(
-    scene: &Scene,
+    view: &RunView,
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     certainty: Certainty,
     (distance, number): (u16, u16),
 ) {
-    let writer = scene.layout.writer(scene.rank, distance);
-    let offset = scene.layout.flag_offset(distance, number);
+    let writer = view.layout.writer(view.rank, distance);
+    let offset = view.layout.flag_offset(distance, number);
     let found = read_word(memory, CONTROL, offset, 8);
-    let is_absence_right = certainty == Certainty::Partial || !is_peer(scene, writer);
+    let is_absence_right = certainty == Certainty::Partial || !is_peer(view, writer);
     if found == 0 && is_absence_right {
         return;
     }
-    let expected = if is_peer(scene, writer) { scene.flag_value(writer, scene.rank, number) } else { 0 };
-    let case = scene.layout.cases(distance)[usize::from(number)];
+    let expected = if is_peer(view, writer) { view.flag_value(writer, view.rank, number) } else { 0 };
+    let case = view.layout.cases(distance)[usize::from(number)];
     findings.check_word((CONTROL, offset), (found, expected), || {
-        format!("flag of {}", scene.describe(writer, &case))
+        format!("flag of {}", view.describe(writer, &case))
     });
 }
 
 /// Checks the barrier words after the last barrier, when no rank signals any more. Each word must have counted every
 /// barrier exactly once, and no rank may have broken off.
 pub(crate) fn check_barrier_words(
-    scene: &Scene,
+    view: &RunView,
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     barrier: &Barrier,
 ) {
     for (step, expected) in barrier.words() {
-        let offset = scene.layout.barrier_offset(step);
+        let offset = view.layout.barrier_offset(step);
         let found = read_word(memory, CONTROL, offset, 8);
         findings.check_word((CONTROL, offset), (found, expected), || format!("barrier word {step}"));
     }

@@ -19,7 +19,7 @@ mod layout;
 mod loss;
 mod memory;
 mod phase;
-mod scene;
+mod run_view;
 mod settings;
 
 use std::collections::BTreeSet;
@@ -32,9 +32,9 @@ use self::lanes::Lanes;
 use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
 use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Poll, Reads, Writes};
-use self::scene::Scene;
+use self::run_view::RunView;
 use crate::crew::Rank;
-use crate::crew::Why;
+use crate::crew::BreakOff;
 use crate::crew::barrier::Barrier;
 use crate::crew::issuer::Issuer;
 use crate::crew::request::{Body, Matched, Outcome, Request, Seat, Tag};
@@ -93,7 +93,7 @@ fn phase(number: usize) -> Option<Box<dyn Phase>> {
 
 /// One rank of the litmus job.
 pub struct Litmus {
-    scene: Scene,
+    view: RunView,
     issuer: Issuer,
     lanes: Lanes,
     findings: Findings,
@@ -114,13 +114,13 @@ impl Litmus {
     /// Returns one rank of a run of `ranks`. The settings must be equal for all of them.
     pub fn new(rank: NodeId, ranks: Vec<Rank>, settings: LitmusSettings) -> Result<Self, LayoutError> {
         let layout = Layout::new(ranks.len() as u16, &settings)?;
-        let scene = Scene::new(rank.0, ranks, layout, settings);
+        let view = RunView::new(rank.0, ranks, layout, settings);
         Ok(Self {
-            issuer: Issuer::new(scene.settings.outstanding_max, scene.settings.start_timeout_ns),
-            lanes: Lanes::new(&scene.layout),
+            issuer: Issuer::new(view.settings.outstanding_max, view.settings.start_timeout_ns),
+            lanes: Lanes::new(&view.layout),
             findings: Findings::default(),
-            barrier: Barrier::new(scene.group(), scene.rank),
-            stage: Stage::Gather(StartWait::new(scene.settings.start_timeout_ns)),
+            barrier: Barrier::new(view.group(), view.rank),
+            stage: Stage::Gather(StartWait::new(view.settings.start_timeout_ns)),
             lost: BTreeSet::new(),
             unnotified: BTreeSet::new(),
             notices_repeated: 0,
@@ -128,7 +128,7 @@ impl Litmus {
             is_complete: false,
             stages_passed: 0,
             phase: 0,
-            scene,
+            view,
         })
     }
 
@@ -180,7 +180,7 @@ impl Litmus {
             Stage::Phase(number, phase) => {
                 let next = *number + 1;
                 let mut poll = Poll {
-                    scene: &self.scene,
+                    view: &self.view,
                     memory,
                     issuer: &mut self.issuer,
                     lanes: &mut self.lanes,
@@ -213,12 +213,12 @@ impl Litmus {
 
     /// Begins the first round once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
     fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat, memory: &mut dyn JobMemory) {
-        let others = || (0..self.scene.ranks.len() as u16).filter(|rank| *rank != self.scene.rank);
+        let others = || (0..self.view.ranks.len() as u16).filter(|rank| *rank != self.view.rank);
         let missing: Vec<_> = others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
         self.stages_passed += u64::from(wait.record(now, missing.len()));
         self.stage = Stage::Gather(wait);
         if missing.is_empty() {
-            let offset = self.scene.layout.abort_offset();
+            let offset = self.view.layout.abort_offset();
             let wait = Body::WaitUntil {
                 region: CONTROL,
                 offset,
@@ -232,18 +232,18 @@ impl Litmus {
             for rank in missing {
                 self.lose(rank);
             }
-            self.break_off(now, Why::Loss("some ranks could not be reached at the start".to_owned()));
+            self.break_off(now, BreakOff::Loss("some ranks could not be reached at the start".to_owned()));
         }
     }
 
     fn begin_round(&mut self, now: Instant, memory: &mut dyn JobMemory) {
-        memory::prepare(&self.scene, memory, &mut self.findings);
+        memory::prepare(&self.view, memory, &mut self.findings);
         self.is_prepared = true;
         self.enter_barrier(now, After::Prepare);
     }
 
     fn enter_barrier(&mut self, now: Instant, after: After) {
-        self.barrier.begin(now, &self.scene, &mut self.issuer);
+        self.barrier.begin(now, &self.view, &mut self.issuer);
         self.enter(Stage::Barrier(after));
     }
 
@@ -259,21 +259,21 @@ impl Litmus {
         match after {
             After::Prepare => self.enter_phase(now, 0),
             After::Writes => {
-                memory::sweep_writes(&self.scene, memory, &mut self.findings);
+                memory::sweep_writes(&self.view, memory, &mut self.findings);
                 self.enter_phase(now, 1);
             }
             After::Work => {
-                memory::sweep(&self.scene, memory, &mut self.findings, Certainty::Whole);
-                if self.scene.round + 1 < self.scene.settings.rounds {
-                    (self.scene.round, self.phase) = (self.scene.round + 1, 0);
+                memory::sweep(&self.view, memory, &mut self.findings, Certainty::Whole);
+                if self.view.round + 1 < self.view.settings.rounds {
+                    (self.view.round, self.phase) = (self.view.round + 1, 0);
                     self.begin_round(now, memory);
                 } else {
                     self.enter_barrier(now, After::LastRound);
                 }
             }
             After::LastRound => {
-                memory::check_barrier_words(&self.scene, memory, &mut self.findings, &self.barrier);
-                phase::check_refusals(&self.scene, &mut self.findings);
+                memory::check_barrier_words(&self.view, memory, &mut self.findings, &self.barrier);
+                phase::check_refusals(&self.view, &mut self.findings);
                 self.issuer.cancel_waits();
                 self.enter(Stage::Close);
             }
@@ -297,13 +297,13 @@ impl Litmus {
                     self.findings
                         .fail(format!("a barrier's {what} ended with {value} at {}", self.position()));
                 }
-                self.barrier.succeeded(&self.scene, &mut self.issuer);
+                self.barrier.succeeded(&self.view, &mut self.issuer);
             }
             (Ok(_), Tag::AbortNotice) => {}
             (Ok(_), Tag::Phase { peer, item }) => {
                 if let Stage::Phase(_, phase) = &mut self.stage {
                     let mut poll = Poll {
-                        scene: &self.scene,
+                        view: &self.view,
                         memory,
                         issuer: &mut self.issuer,
                         lanes: &mut self.lanes,
@@ -317,20 +317,20 @@ impl Litmus {
 
     /// Returns a description of the point that the rank has reached.
     fn position(&self) -> String {
-        let round = format!("round {} of {}", self.scene.round + 1, self.scene.settings.rounds);
+        let round = format!("round {} of {}", self.view.round + 1, self.view.settings.rounds);
         match &self.stage {
             Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
             Stage::Barrier(after) => {
-                let whom = self.scene.name(self.barrier.waits_for());
+                let awaited = self.view.name(self.barrier.waits_for());
                 let which = match after {
                     After::Prepare => "before the work",
                     After::Writes => "after the writes",
                     After::Work => "after the work",
                     After::LastRound => "at the end",
                 };
-                format!("{round}, barrier {which}, waiting for {whom}")
+                format!("{round}, barrier {which}, waiting for {awaited}")
             }
-            Stage::Phase(_, phase) => match phase.waits_for(&self.scene) {
+            Stage::Phase(_, phase) => match phase.waits_for(&self.view) {
                 Some(waits) => format!("{round}, {}, waiting for {waits}", phase.name()),
                 None => format!("{round}, {}", phase.name()),
             },
@@ -343,7 +343,7 @@ impl Litmus {
 
 impl Job for Litmus {
     fn regions(&self) -> Vec<RegionConfig> {
-        self.scene.regions()
+        self.view.regions()
     }
 
     fn handle_event(&mut self, now: Instant, event: &Event) {
@@ -367,7 +367,7 @@ impl Job for Litmus {
     }
 
     fn waiting_for(&self) -> String {
-        let outstanding = self.issuer.waiting_for(|node| self.scene.name(node.0).to_owned());
+        let outstanding = self.issuer.waiting_for(|node| self.view.name(node.0).to_owned());
         format!("{} ({outstanding})", self.position())
     }
 
@@ -376,7 +376,7 @@ impl Job for Litmus {
         JobResult {
             complete: self.is_complete,
             operations: self.issuer.measurements.clone(),
-            oracles: self.issuer.verdicts(|node| self.scene.name(node.0).to_owned()),
+            oracles: self.issuer.verdicts(|node| self.view.name(node.0).to_owned()),
             verified_bytes: findings.verified_bytes,
             mismatches: findings.mismatches.clone(),
             mismatch_count: findings.mismatch_count,
@@ -385,14 +385,14 @@ impl Job for Litmus {
             excused: findings.excused.clone(),
             refusals: findings.refusals.clone(),
             lost_nodes: self.lost_names(),
-            notes: self.scene.layout.shortfall(&self.scene.settings).into_iter().collect(),
+            notes: self.view.layout.shortfall(&self.view.settings).into_iter().collect(),
             ..JobResult::default()
         }
     }
 
     /// Returns the progress in phases.
     fn portion(&self) -> Option<Portion> {
-        let (round, rounds) = (u64::from(self.scene.round), u64::from(self.scene.settings.rounds));
+        let (round, rounds) = (u64::from(self.view.round), u64::from(self.view.settings.rounds));
         Some(Portion { done: round * PHASES + self.phase as u64, total: rounds * PHASES })
     }
 
@@ -403,7 +403,7 @@ impl Job for Litmus {
             Stage::Barrier(After::Work | After::LastRound) => u64::MAX,
             _ => return None,
         };
-        Some(JobPosition { run: u64::from(self.scene.round) + 1, step })
+        Some(JobPosition { run: u64::from(self.view.round) + 1, step })
     }
 
     fn has_last_words(&self) -> bool {

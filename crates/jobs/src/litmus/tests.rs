@@ -107,7 +107,7 @@ fn it_fails_where_a_rule_is_broken_once() {
 
 /// Returns positions in extents of each kind at which a changed byte must be detected.
 fn planted(toy: &mut Toy) -> Vec<(rackloom_protocol::RegionId, u64, &'static str)> {
-    let layout = &toy.job(1).scene.layout;
+    let layout = &toy.job(1).view.layout;
     let mut positions =
         vec![(READABLE, 77, "read-only"), (READABLE, layout.region_bytes(READABLE) - 1, "read-only")];
     for region in [CONTROL, DATA] {
@@ -145,7 +145,7 @@ fn a_byte_planted_in_the_owners_memory_is_found_by_the_owner() {
 fn a_spoiled_contended_word_is_found() {
     let offset = Toy::new(&ranks(3), &settings(), 9)
         .job(1)
-        .scene
+        .view
         .layout
         .contended_offset(super::layout::ContendedWord::FetchAddEight);
     let mut toy = Toy::new(&ranks(3), &settings(), 9);
@@ -214,7 +214,7 @@ fn what_survivors_hold_is_still_checked_after_a_death() {
     let mut toy = Toy::new(&ranks(3), &settings(), 5);
     toy.run_until(|toy| toy.job(0).position().contains("order")).unwrap();
     toy.kill(2);
-    let guard = toy.job(0).scene.layout.extents(DATA).next().unwrap();
+    let guard = toy.job(0).view.layout.extents(DATA).next().unwrap();
     toy.memory(0).bytes_mut(DATA)[guard.offset as usize] ^= 1;
     for rank in [0, 1] {
         toy.announce_loss(rank, 2);
@@ -246,8 +246,8 @@ fn tenants_share_the_rack_and_not_a_byte() {
     for (rank, result) in results(&mut toy, 5).iter().enumerate() {
         assert!(result.is_pass(), "{rank}: {:?} {:?}", result.failures, result.mismatches);
     }
-    assert_eq!(toy.job(1).scene.peers, [3]);
-    assert_eq!(toy.job(0).scene.key(1, DATA), toy.job(1).scene.key(NodeId(1).0, DATA));
+    assert_eq!(toy.job(1).view.peers, [3]);
+    assert_eq!(toy.job(0).view.key(1, DATA), toy.job(1).view.key(NodeId(1).0, DATA));
 }
 
 #[test]

@@ -70,7 +70,7 @@ pub enum HostLinkError {
     },
     /// The machine has no route to the address.
     #[error(
-        "this machine knows no way to {address}\nhint: `ip route get {address}` says why; a route may be missing"
+        "this machine has no route to {address}\nhint: `ip route get {address}` shows the error"
     )]
     NoRoute {
         /// Address of the remote host.

@@ -1,4 +1,4 @@
-//! Checks hosts: every member has a host, links between hosts have an interface at both ends, and their frames can be told apart.
+//! Checks hosts: every member has a host, links between hosts have an interface at both ends, and their frames are distinguishable.
 
 use std::collections::BTreeMap;
 
@@ -89,7 +89,7 @@ fn servers_are_of_one_host(check: &mut Inspection<'_>) {
     }
 }
 
-/// Every link that leaves the host needs an interface, and shares it only with links whose frames can be told apart.
+/// Every link that leaves the host needs an interface, and shares it only with links whose frames are distinguishable.
 fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
     let plan = check.plan;
     let path = format!("hosts.{}", host.name);
@@ -129,7 +129,7 @@ fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
                 quoted(&link.name),
                 quoted(&host.name)
             );
-            let hint = "their frames could not be told apart: give each an interface or a plane of its own";
+            let hint = "a receiver could not distinguish their frames: give each an interface or a plane of its own";
             check.complain(&[&own, &default, &path], Complaint::about(message).hint(hint));
         }
     }

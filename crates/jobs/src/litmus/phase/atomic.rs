@@ -15,7 +15,7 @@ use rackloom_protocol::{Atomic, AtomicKind, JobMemory, Width};
 
 use super::super::findings::{Findings, read_word};
 use super::super::layout::{ContendedWord, DATA};
-use super::super::scene::{Scene, width};
+use super::super::run_view::{RunView, width};
 use super::{Phase, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
@@ -57,8 +57,8 @@ fn number(word: ContendedWord) -> u32 {
 }
 
 impl Contest {
-    fn new(scene: &Scene, owner: u16, word: ContendedWord) -> Self {
-        let expected = scene.contended_initial(owner, word);
+    fn new(view: &RunView, owner: u16, word: ContendedWord) -> Self {
+        let expected = view.contended_initial(owner, word);
         Self { owner, word, issued: 0, in_flight: 0, expected, ledger: 0, has_ledger_sent: false }
     }
 
@@ -67,39 +67,39 @@ impl Contest {
     }
 
     /// Returns the next atomic, if one can be issued now.
-    fn next(&mut self, scene: &Scene) -> Option<Body> {
+    fn next(&mut self, view: &RunView) -> Option<Body> {
         let (kind, operand, compare) = match self.word {
-            _ if self.issued == scene.atomics_per_word() => return self.next_ledger(scene),
+            _ if self.issued == view.atomics_per_word() => return self.next_ledger(view),
             word if is_loop(word) => {
                 if self.in_flight > 0 {
                     return None;
                 }
-                (AtomicKind::CompareSwap, self.expected.wrapping_add(step(scene.rank)), self.expected)
+                (AtomicKind::CompareSwap, self.expected.wrapping_add(step(view.rank)), self.expected)
             }
             ContendedWord::FetchAddFour | ContendedWord::FetchAddEight => (AtomicKind::FetchAdd, 1, 0),
-            word => (AtomicKind::Swap, scene.token(scene.rank, self.owner, word, self.issued), 0),
+            word => (AtomicKind::Swap, view.token(view.rank, self.owner, word, self.issued), 0),
         };
         self.issued += u32::from(!is_loop(self.word));
         self.in_flight += 1;
-        let target = scene.address(self.owner, DATA, scene.layout.contended_offset(self.word));
+        let target = view.address(self.owner, DATA, view.layout.contended_offset(self.word));
         let width = width(self.word);
         let atomic = Atomic { kind, width, operand: width.truncate(operand), compare };
         Some(Body::Atomic { target, atomic })
     }
 
-    fn next_ledger(&mut self, scene: &Scene) -> Option<Body> {
+    fn next_ledger(&mut self, view: &RunView) -> Option<Body> {
         if self.has_ledger_sent || self.in_flight > 0 {
             return None;
         }
         self.has_ledger_sent = true;
         self.in_flight += 1;
-        let target = scene.address(self.owner, DATA, scene.layout.ledger_offset(self.word));
+        let target = view.address(self.owner, DATA, view.layout.ledger_offset(self.word));
         let operand = self.ledger;
         let atomic = Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand, compare: 0 };
         Some(Body::Atomic { target, atomic })
     }
 
-    fn returned(&mut self, scene: &Scene, old: u64) {
+    fn returned(&mut self, view: &RunView, old: u64) {
         self.in_flight -= 1;
         if self.has_ledger_sent {
             return;
@@ -110,10 +110,10 @@ impl Contest {
                 return;
             }
             self.issued += 1;
-            self.expected = width(self.word).truncate(old.wrapping_add(step(scene.rank)));
-            self.ledger = self.ledger.wrapping_sub(Scene::ledger_entry(self.expected));
+            self.expected = width(self.word).truncate(old.wrapping_add(step(view.rank)));
+            self.ledger = self.ledger.wrapping_sub(RunView::ledger_entry(self.expected));
         }
-        self.ledger = self.ledger.wrapping_add(Scene::ledger_entry(old));
+        self.ledger = self.ledger.wrapping_add(RunView::ledger_entry(old));
     }
 }
 
@@ -123,25 +123,25 @@ impl Phase for Atomics {
     }
 
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
-        let scene = poll.scene;
+        let view = poll.view;
         if !self.is_set_up {
             self.is_set_up = true;
             let words = |owner: &u16| {
                 let owner = *owner;
-                let contended = move |word: &ContendedWord| scene.contends(scene.rank, owner, *word);
+                let contended = move |word: &ContendedWord| view.contends(view.rank, owner, *word);
                 ContendedWord::ALL
                     .into_iter()
                     .filter(contended)
-                    .map(move |word| Contest::new(scene, owner, word))
+                    .map(move |word| Contest::new(view, owner, word))
             };
-            self.contests = scene.peers.iter().flat_map(words).collect();
+            self.contests = view.peers.iter().flat_map(words).collect();
         }
         let mut idle = 0;
         while poll.issuer.has_space() && idle < self.contests.len() {
             let count = self.contests.len();
             let contest = &mut self.contests[self.next];
             self.next = (self.next + 1) % count;
-            match contest.next(scene) {
+            match contest.next(view) {
                 Some(body) => {
                     let tag = Tag::Phase { peer: contest.owner, item: number(contest.word) };
                     poll.issuer.submit(Request::new(tag, body));
@@ -157,7 +157,7 @@ impl Phase for Atomics {
         let contest =
             self.contests.iter_mut().find(|contest| contest.owner == peer && number(contest.word) == item);
         if let (Some(contest), Ok(old)) = (contest, outcome.result) {
-            contest.returned(poll.scene, old);
+            contest.returned(poll.view, old);
         }
     }
 }
@@ -165,27 +165,27 @@ impl Phase for Atomics {
 /// Returns the values that the owner's word and ledger must hold after all contenders are through. The final token of a
 /// swap chain depends on the order, so the value `found` is used for it. The ledger then shows whether that token is
 /// possible.
-fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
-    let owner = scene.rank;
+fn must_hold(view: &RunView, word: ContendedWord, found: u64) -> (u64, u64) {
+    let owner = view.rank;
     let contenders: Vec<_> =
-        scene.peers.iter().copied().filter(|peer| scene.contends(*peer, owner, word)).collect();
-    let count = u64::from(scene.atomics_per_word());
-    let initial = scene.contended_initial(owner, word);
+        view.peers.iter().copied().filter(|peer| view.contends(*peer, owner, word)).collect();
+    let count = u64::from(view.atomics_per_word());
+    let initial = view.contended_initial(owner, word);
     let sum = |values: &mut dyn Iterator<Item = u64>| {
-        values.fold(0_u64, |sum, value| sum.wrapping_add(Scene::ledger_entry(value)))
+        values.fold(0_u64, |sum, value| sum.wrapping_add(RunView::ledger_entry(value)))
     };
     match word {
         ContendedWord::SwapFour | ContendedWord::SwapEight => {
             let tokens = contenders.iter().flat_map(|contender| {
-                (0..count as u32).map(|number| scene.token(*contender, owner, word, number))
+                (0..count as u32).map(|number| view.token(*contender, owner, word, number))
             });
             let put_in = sum(&mut tokens.chain([initial]));
-            (found, put_in.wrapping_sub(Scene::ledger_entry(found)))
+            (found, put_in.wrapping_sub(RunView::ledger_entry(found)))
         }
         ContendedWord::CompareSwapFour | ContendedWord::CompareSwapEight => {
             let steps: u64 = contenders.iter().map(|contender| step(*contender)).sum();
             let last = width(word).truncate(initial.wrapping_add(count * steps));
-            (last, Scene::ledger_entry(initial).wrapping_sub(Scene::ledger_entry(last)))
+            (last, RunView::ledger_entry(initial).wrapping_sub(RunView::ledger_entry(last)))
         }
         ContendedWord::FetchAddFour | ContendedWord::FetchAddEight => {
             let total = count * contenders.len() as u64;
@@ -197,16 +197,16 @@ fn must_hold(scene: &Scene, word: ContendedWord, found: u64) -> (u64, u64) {
 
 /// Checks a contended word and its ledger at the owner.
 pub(crate) fn check_contended(
-    scene: &Scene,
+    view: &RunView,
     memory: &mut dyn JobMemory,
     findings: &mut Findings,
     word: ContendedWord,
 ) {
     let (word_offset, ledger_offset) =
-        (scene.layout.contended_offset(word), scene.layout.ledger_offset(word));
+        (view.layout.contended_offset(word), view.layout.ledger_offset(word));
     let found = read_word(memory, DATA, word_offset, width(word).bytes());
-    let (expected, expected_ledger) = must_hold(scene, word, found);
-    let location = |what: &str| format!("{what} of {word:?} after round {}", scene.round);
+    let (expected, expected_ledger) = must_hold(view, word, found);
+    let location = |what: &str| format!("{what} of {word:?} after round {}", view.round);
     findings.check_word((DATA, word_offset), (found, expected), || location("contended word"));
     let ledger = read_word(memory, DATA, ledger_offset, 8);
     findings.check_word((DATA, ledger_offset), (ledger, expected_ledger), || location("ledger"));

@@ -11,7 +11,7 @@ use rackloom_protocol::{
 use super::super::findings::{Expected, Findings};
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES, READABLE, SMALL_LANE_BYTES};
-use super::super::scene::Scene;
+use super::super::run_view::RunView;
 use super::{Phase, Poll, Sweeper};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 
@@ -79,25 +79,25 @@ const AT_OTHER_TENANTS: [(Attempt, Aim, OperationError); 4] = [
 ];
 
 /// Returns the attempts on this target, with their expected errors.
-fn attempts(scene: &Scene, target: u16) -> &'static [(Attempt, Aim, OperationError)] {
-    if scene.peers.contains(&target) { &AT_PEERS } else { &AT_OTHER_TENANTS }
+fn attempts(view: &RunView, target: u16) -> &'static [(Attempt, Aim, OperationError)] {
+    if view.peers.contains(&target) { &AT_PEERS } else { &AT_OTHER_TENANTS }
 }
 
-fn bytes(scene: &Scene, attempt: Attempt) -> u64 {
+fn bytes(view: &RunView, attempt: Attempt) -> u64 {
     match attempt {
         Attempt::Put | Attempt::Get => BULK_BYTES,
         // The caller's own endpoint would refuse a longer load before it reaches the owner.
-        Attempt::Load => LOAD_BYTES.min(scene.settings.store_bytes_max),
+        Attempt::Load => LOAD_BYTES.min(view.settings.store_bytes_max),
         _ => 8,
     }
 }
 
-fn address(scene: &Scene, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddress {
-    let data_bytes = scene.layout.region_bytes(DATA);
+fn address(view: &RunView, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddress {
+    let data_bytes = view.layout.region_bytes(DATA);
     // The data region begins with a guard.
     let (region, offset) = match aim {
         Aim::WrongKey | Aim::OtherTenant => (DATA, 0),
-        Aim::OverTheEnd => (DATA, data_bytes - bytes(scene, attempt).min(data_bytes) + 4),
+        Aim::OverTheEnd => (DATA, data_bytes - bytes(view, attempt).min(data_bytes) + 4),
         Aim::BehindTheEnd => (DATA, data_bytes),
         Aim::AddressOverflow => (DATA, u64::MAX - 3),
         Aim::ReadOnly => (READABLE, 0),
@@ -105,7 +105,7 @@ fn address(scene: &Scene, target: u16, attempt: Attempt, aim: Aim) -> RemoteAddr
         Aim::Nowhere => (NOWHERE, 0),
         Aim::Odd => (DATA, 1),
     };
-    let address = scene.address(target, region, offset);
+    let address = view.address(target, region, offset);
     let key = if aim == Aim::WrongKey { Key(address.key.0 ^ 1) } else { address.key };
     RemoteAddress { key, ..address }
 }
@@ -121,8 +121,8 @@ pub(crate) struct Forbidden {
 
 impl Forbidden {
     fn body(&mut self, poll: &mut Poll<'_>, peer: u16, attempt: Attempt, aim: Aim) -> Option<Body> {
-        let target = address(poll.scene, peer, attempt, aim);
-        let data = vec![0xff; bytes(poll.scene, attempt) as usize];
+        let target = address(poll.view, peer, attempt, aim);
+        let data = vec![0xff; bytes(poll.view, attempt) as usize];
         Some(match attempt {
             Attempt::Store => Body::Store { target, data, completion: Completion::Visible },
             Attempt::StorePosted => Body::Store { target, data, completion: Completion::Accepted },
@@ -144,9 +144,9 @@ impl Forbidden {
         if self.lane.is_none() {
             self.lane = poll.lanes.acquire(SMALL_LANE_BYTES, 0);
             let lane = self.lane?;
-            poll.fill(LANES, lane.guarded(), poll.scene.lane_pattern(), lane.guarded().0);
+            poll.fill(LANES, lane.guarded(), poll.view.lane_pattern(), lane.guarded().0);
         }
-        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(poll.scene, attempt) })
+        Some(LocalRange { region: LANES, offset: self.lane?.offset(), length: bytes(poll.view, attempt) })
     }
 
     fn submit_repeated_flushes(&mut self, poll: &mut Poll<'_>) {
@@ -163,17 +163,17 @@ impl Phase for Forbidden {
     }
 
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
-        let scene = poll.scene;
+        let view = poll.view;
         if self.targets.is_empty() {
-            self.targets = scene.peers.iter().copied().chain(scene.other_tenants()).collect();
+            self.targets = view.peers.iter().copied().chain(view.other_tenants()).collect();
         }
         self.submit_repeated_flushes(poll);
         while poll.issuer.has_space() {
             let targets = std::mem::take(&mut self.targets);
-            let next = self.sweeper.current(&targets, |target| attempts(scene, target).len());
+            let next = self.sweeper.current(&targets, |target| attempts(view, target).len());
             self.targets = targets;
             let Some((peer, item)) = next else { return self.flushes_to_repeat.is_empty() };
-            let (attempt, aim, expected) = attempts(scene, peer)[item as usize];
+            let (attempt, aim, expected) = attempts(view, peer)[item as usize];
             let Some(body) = self.body(poll, peer, attempt, aim) else { break };
             let tag = Tag::Phase { peer, item };
             poll.issuer.submit(Request::forbidden(tag, body, expected));
@@ -183,7 +183,7 @@ impl Phase for Forbidden {
     }
 
     fn succeeded(&mut self, poll: &mut Poll<'_>, _outcome: &Outcome, peer: u16, item: u32) {
-        let attempt = attempts(poll.scene, peer).get(item as usize).map(|(attempt, ..)| *attempt);
+        let attempt = attempts(poll.view, peer).get(item as usize).map(|(attempt, ..)| *attempt);
         if attempt == Some(Attempt::Flush) {
             // A flush reports an earlier failure once.
             self.flushes_to_repeat.push(peer);
@@ -195,7 +195,7 @@ impl Phase for Forbidden {
             && self.flushes_to_repeat.is_empty()
             && let Some(lane) = self.lane.take()
         {
-            let pattern = poll.scene.lane_pattern();
+            let pattern = poll.view.lane_pattern();
             let (start, bytes) = lane.guarded();
             let expected = Expected::Exactly(pattern, start);
             poll.findings
@@ -207,9 +207,9 @@ impl Phase for Forbidden {
 }
 
 /// Describes an attempt.
-pub(crate) fn describe_forbidden(scene: &Scene, outcome: &Outcome) -> String {
+pub(crate) fn describe_forbidden(view: &RunView, outcome: &Outcome) -> String {
     let Tag::Phase { peer, item } = outcome.tag else { return outcome.kind.name().to_owned() };
-    match attempts(scene, peer).get(item as usize) {
+    match attempts(view, peer).get(item as usize) {
         Some((attempt, aim, expected)) => {
             format!("{attempt:?} at {aim:?}, which must be refused ({expected}),")
         }
@@ -218,9 +218,9 @@ pub(crate) fn describe_forbidden(scene: &Scene, outcome: &Outcome) -> String {
 }
 
 /// Checks at the owner that its endpoint reported the refusals of every peer, in every round.
-pub(crate) fn check_refusals(scene: &Scene, findings: &mut Findings) {
-    let rounds = scene.settings.rounds;
-    for peer in &scene.peers {
+pub(crate) fn check_refusals(view: &RunView, findings: &mut Findings) {
+    let rounds = view.settings.rounds;
+    for peer in &view.peers {
         for error in [
             OperationError::BadKey,
             OperationError::OutOfBounds,
@@ -235,7 +235,7 @@ pub(crate) fn check_refusals(scene: &Scene, findings: &mut Findings) {
             let least = attempted * u64::from(rounds);
             let reported = findings.refused.get(&(*peer, error)).copied().unwrap_or(0);
             if reported < least {
-                let name = scene.name(*peer);
+                let name = view.name(*peer);
                 findings.fail(format!(
                     "{reported} of {least} refusals ({error}) of {name} were reported to the owner"
                 ));

@@ -22,14 +22,14 @@ use rackloom_protocol::{JobMemory, RegionId};
 use super::fill;
 use super::findings::Findings;
 use super::lanes::Lanes;
-use super::scene::Scene;
+use super::run_view::RunView;
 use crate::crew::issuer::Issuer;
 use crate::crew::pattern::Pattern;
 use crate::crew::request::Outcome;
 
 /// Resources of a phase during one poll.
 pub(crate) struct Poll<'a> {
-    pub(crate) scene: &'a Scene,
+    pub(crate) view: &'a RunView,
     pub(crate) memory: &'a mut dyn JobMemory,
     pub(crate) issuer: &'a mut Issuer,
     pub(crate) lanes: &'a mut Lanes,
@@ -56,7 +56,7 @@ pub(crate) trait Phase: Send {
         true
     }
     /// Returns the ranks that the phase waits for, for a watchdog.
-    fn waits_for(&self, _scene: &Scene) -> Option<String> {
+    fn waits_for(&self, _view: &RunView) -> Option<String> {
         None
     }
 }

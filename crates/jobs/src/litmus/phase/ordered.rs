@@ -12,7 +12,7 @@ use super::super::case::CaseKind;
 use super::super::findings::{Expected, read_word};
 use super::super::lanes::Lane;
 use super::super::layout::{CONTROL, DATA};
-use super::super::scene::Scene;
+use super::super::run_view::RunView;
 use super::write::transfer;
 use super::{Phase, Poll, Sweeper};
 use crate::crew::request::{Body, Outcome, Request, Tag};
@@ -47,8 +47,8 @@ pub(crate) struct Ordered {
     watches: Option<Vec<Watch>>,
 }
 
-fn flagged(scene: &Scene, writer: u16, owner: u16) -> Vec<u16> {
-    let cases = scene.layout.cases(scene.layout.distance(writer, owner));
+fn flagged(view: &RunView, writer: u16, owner: u16) -> Vec<u16> {
+    let cases = view.layout.cases(view.layout.distance(writer, owner));
     cases
         .iter()
         .enumerate()
@@ -68,14 +68,14 @@ fn condition(case: u16, value: u64) -> (Condition, u64) {
 
 impl Ordered {
     fn submit_case(&mut self, poll: &mut Poll<'_>, peer: u16, case: u16) -> bool {
-        let scene = poll.scene;
+        let view = poll.view;
         let item = u32::from(case);
         let Some((mut body, lane)) = transfer(poll, peer, item) else { return false };
         self.lanes.extend(lane.map(|lane| ((peer, item), lane)));
-        let distance = scene.layout.distance(scene.rank, peer);
-        let kind = scene.layout.cases(distance)[usize::from(case)].kind;
-        let flag = scene.address(peer, CONTROL, scene.layout.flag_offset(distance, case));
-        let value = scene.flag_value(scene.rank, peer, case);
+        let distance = view.layout.distance(view.rank, peer);
+        let kind = view.layout.cases(distance)[usize::from(case)].kind;
+        let flag = view.address(peer, CONTROL, view.layout.flag_offset(distance, case));
+        let value = view.flag_value(view.rank, peer, case);
         if let (CaseKind::PutWithSignal, Body::Put { signal, .. }) = (kind, &mut body) {
             *signal = Some(signal_of(flag, case, value));
         }
@@ -93,23 +93,23 @@ impl Ordered {
 
     /// Submits a flush. Order does not need it. It reports the results of the posted stores before the fences.
     fn submit_flush(&mut self, poll: &mut Poll<'_>) {
-        if !self.has_flushed && !poll.scene.peers.is_empty() {
+        if !self.has_flushed && !poll.view.peers.is_empty() {
             self.has_flushed = true;
-            let tag = Tag::Phase { peer: poll.scene.rank, item: FLUSH };
+            let tag = Tag::Phase { peer: poll.view.rank, item: FLUSH };
             poll.issuer.submit(Request::new(tag, Body::Flush { target: None }));
         }
     }
 
-    fn watches(&mut self, scene: &Scene) -> &mut Vec<Watch> {
+    fn watches(&mut self, view: &RunView) -> &mut Vec<Watch> {
         self.watches.get_or_insert_with(|| {
             let watch = |writer: &u16| Watch {
                 writer: *writer,
-                cases: flagged(scene, *writer, scene.rank),
+                cases: flagged(view, *writer, view.rank),
                 next: 0,
                 waits_begun: 0,
                 waits_ended: 0,
             };
-            scene.peers.iter().map(watch).collect()
+            view.peers.iter().map(watch).collect()
         })
     }
 }
@@ -127,10 +127,10 @@ impl Phase for Ordered {
     }
 
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
-        let scene = poll.scene;
-        let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
+        let view = poll.view;
+        let cases = |peer| view.layout.cases(view.layout.distance(view.rank, peer));
         while poll.issuer.has_space() {
-            let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
+            let Some((peer, item)) = self.sweeper.current(&view.peers, |peer| cases(peer).len()) else {
                 self.submit_flush(poll);
                 return true;
             };
@@ -148,13 +148,13 @@ impl Phase for Ordered {
         }
         if (WAIT..FLAG).contains(&item) {
             let case = (item - WAIT) as u16;
-            let scene = poll.scene;
-            let watches = self.watches(scene);
+            let view = poll.view;
+            let watches = self.watches(view);
             let Some(watch) = watches.iter_mut().find(|watch| watch.writer == peer) else { return };
             watch.waits_ended += 1;
-            let expected = scene.flag_value(peer, scene.rank, case);
+            let expected = view.flag_value(peer, view.rank, case);
             if outcome.result != Ok(expected) {
-                let name = scene.name(peer);
+                let name = view.name(peer);
                 poll.findings
                     .fail(format!("a wait on {name}'s flag {expected:#x} ended with {:x?}", outcome.result));
             }
@@ -162,11 +162,11 @@ impl Phase for Ordered {
     }
 
     fn look(&mut self, poll: &mut Poll<'_>) -> bool {
-        let scene = poll.scene;
+        let view = poll.view;
         let mut is_over = true;
-        for watch in self.watches(scene) {
+        for watch in self.watches(view) {
             while let Some(case) = watch.cases.get(watch.next).copied() {
-                let offset = flag_offset(scene, watch.writer, case);
+                let offset = flag_offset(view, watch.writer, case);
                 let flag = read_word(poll.memory, CONTROL, offset, 8);
                 if flag == 0 {
                     break;
@@ -185,27 +185,27 @@ impl Phase for Ordered {
         is_over
     }
 
-    fn waits_for(&self, scene: &Scene) -> Option<String> {
+    fn waits_for(&self, view: &RunView) -> Option<String> {
         let watches = self.watches.as_ref()?;
         let late: Vec<_> = watches
             .iter()
             .filter(|watch| watch.next < watch.cases.len())
-            .map(|watch| format!("{} ({} of {})", scene.name(watch.writer), watch.next, watch.cases.len()))
+            .map(|watch| format!("{} ({} of {})", view.name(watch.writer), watch.next, watch.cases.len()))
             .collect();
         (!late.is_empty()).then(|| format!("flags of {}", late.join(", ")))
     }
 }
 
-fn flag_offset(scene: &Scene, writer: u16, case: u16) -> u64 {
-    scene.layout.flag_offset(scene.layout.distance(writer, scene.rank), case)
+fn flag_offset(view: &RunView, writer: u16, case: u16) -> u64 {
+    view.layout.flag_offset(view.layout.distance(writer, view.rank), case)
 }
 
 fn submit_wait(poll: &mut Poll<'_>, writer: u16, case: u16) {
-    let scene = poll.scene;
-    let (condition, value) = condition(case, scene.flag_value(writer, scene.rank, case));
+    let view = poll.view;
+    let (condition, value) = condition(case, view.flag_value(writer, view.rank, case));
     let wait = Body::WaitUntil {
         region: CONTROL,
-        offset: flag_offset(scene, writer, case),
+        offset: flag_offset(view, writer, case),
         condition,
         value,
         depends_on: Some(NodeId(writer)),
@@ -215,15 +215,15 @@ fn submit_wait(poll: &mut Poll<'_>, writer: u16, case: u16) {
 
 /// Checks that all data of a flag that is set has arrived.
 fn check_data(poll: &mut Poll<'_>, writer: u16, number: u16, flag: u64) {
-    let scene = poll.scene;
-    let distance = scene.layout.distance(writer, scene.rank);
-    let case = scene.layout.cases(distance)[usize::from(number)];
-    let expected = scene.flag_value(writer, scene.rank, number);
-    let location = || format!("at the sight of its flag: {}", scene.describe(writer, &case));
-    let flag_offset = scene.layout.flag_offset(distance, number);
+    let view = poll.view;
+    let distance = view.layout.distance(writer, view.rank);
+    let case = view.layout.cases(distance)[usize::from(number)];
+    let expected = view.flag_value(writer, view.rank, number);
+    let location = || format!("at the sight of its flag: {}", view.describe(writer, &case));
+    let flag_offset = view.layout.flag_offset(distance, number);
     poll.findings.check_word((CONTROL, flag_offset), (flag, expected), location);
-    let range = (scene.layout.slot_offset(distance, number), case.bytes);
-    let pattern = scene.slot_pattern(writer, scene.rank, number);
+    let range = (view.layout.slot_offset(distance, number), case.bytes);
+    let pattern = view.slot_pattern(writer, view.rank, number);
     let is_fenced = case.kind.is_fenced();
     let expected = if is_fenced { Expected::Fenced(pattern, 0) } else { Expected::Exactly(pattern, 0) };
     poll.findings.check(poll.memory, DATA, range, expected, location);

@@ -27,18 +27,18 @@ impl Phase for Reads {
     }
 
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
-        let scene = poll.scene;
-        let reads = |peer| scene.layout.reads(scene.layout.distance(scene.rank, peer));
+        let view = poll.view;
+        let reads = |peer| view.layout.reads(view.layout.distance(view.rank, peer));
         while poll.issuer.has_space() {
-            let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| reads(peer).len()) else {
+            let Some((peer, item)) = self.sweeper.current(&view.peers, |peer| reads(peer).len()) else {
                 return true;
             };
             let case = reads(peer)[item as usize];
             let Some(lane) = poll.lanes.acquire(case.bytes, case.misalignment * 5 % 8) else { break };
             let (start, bytes) = lane.guarded();
-            poll.fill(LANES, (start, bytes), scene.lane_pattern(), start);
-            let offset = scene.read_offset(peer, item as u16, case.bytes, case.misalignment);
-            let target = scene.address(peer, READABLE, offset);
+            poll.fill(LANES, (start, bytes), view.lane_pattern(), start);
+            let offset = view.read_offset(peer, item as u16, case.bytes, case.misalignment);
+            let target = view.address(peer, READABLE, offset);
             let into = LocalRange { region: LANES, offset: lane.offset(), length: case.bytes };
             let body = if case.is_get { Body::Get { target, into } } else { Body::Load { target, into } };
             poll.issuer.submit(Request::new(Tag::Phase { peer, item }, body));
@@ -50,20 +50,20 @@ impl Phase for Reads {
 
     fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, peer: u16, item: u32) {
         let Some((lane, offset)) = self.in_flight.remove(&(peer, item)) else { return };
-        let scene = poll.scene;
-        let case = scene.layout.reads(scene.layout.distance(scene.rank, peer))[item as usize];
+        let view = poll.view;
+        let case = view.layout.reads(view.layout.distance(view.rank, peer))[item as usize];
         let location = || {
             format!(
                 "{} of {} bytes from {} offset {offset}",
                 outcome.kind.name(),
                 case.bytes,
-                scene.name(peer)
+                view.name(peer)
             )
         };
-        let expected = Expected::Exactly(scene.readable_pattern(peer), offset);
+        let expected = Expected::Exactly(view.readable_pattern(peer), offset);
         poll.findings.check(poll.memory, LANES, (lane.offset(), case.bytes), expected, location);
         for guard in [lane.guard_before(), lane.guard_behind()] {
-            let expected = Expected::Exactly(scene.lane_pattern(), guard.0);
+            let expected = Expected::Exactly(view.lane_pattern(), guard.0);
             poll.findings.check(poll.memory, LANES, guard, expected, || format!("beside {}", location()));
         }
         poll.lanes.release(lane);

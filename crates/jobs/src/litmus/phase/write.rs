@@ -27,11 +27,11 @@ pub(crate) struct Writes {
 /// Returns the body of a transfer into a slot: a store carries its bytes, a put reads them from a lane. `None` if no
 /// lane is free.
 pub(super) fn transfer(poll: &mut Poll<'_>, peer: u16, item: u32) -> Option<(Body, Option<Lane>)> {
-    let scene = poll.scene;
-    let distance = scene.layout.distance(scene.rank, peer);
-    let case = scene.layout.cases(distance)[item as usize];
-    let target = scene.address(peer, DATA, scene.layout.slot_offset(distance, item as u16));
-    let pattern = scene.slot_pattern(scene.rank, peer, item as u16);
+    let view = poll.view;
+    let distance = view.layout.distance(view.rank, peer);
+    let case = view.layout.cases(distance)[item as usize];
+    let target = view.address(peer, DATA, view.layout.slot_offset(distance, item as u16));
+    let pattern = view.slot_pattern(view.rank, peer, item as u16);
     let completion = match case.kind {
         CaseKind::StorePosted => Some(Completion::Accepted),
         CaseKind::StoreAcknowledged => Some(Completion::Visible),
@@ -51,10 +51,10 @@ pub(super) fn transfer(poll: &mut Poll<'_>, peer: u16, item: u32) -> Option<(Bod
 
 impl Writes {
     fn submit_flushes(&mut self, poll: &mut Poll<'_>) -> bool {
-        let peers = &poll.scene.peers;
+        let peers = &poll.view.peers;
         while poll.issuer.has_space() && self.flushes <= peers.len() && !peers.is_empty() {
             let target = peers.get(self.flushes).map(|peer| NodeId(*peer));
-            let tag = Tag::Phase { peer: target.map_or(poll.scene.rank, |node| node.0), item: FLUSH };
+            let tag = Tag::Phase { peer: target.map_or(poll.view.rank, |node| node.0), item: FLUSH };
             poll.issuer.submit(Request::new(tag, Body::Flush { target }));
             self.flushes += 1;
         }
@@ -68,10 +68,10 @@ impl Phase for Writes {
     }
 
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
-        let scene = poll.scene;
-        let cases = |peer| scene.layout.cases(scene.layout.distance(scene.rank, peer));
+        let view = poll.view;
+        let cases = |peer| view.layout.cases(view.layout.distance(view.rank, peer));
         while poll.issuer.has_space() {
-            let Some((peer, item)) = self.sweeper.current(&scene.peers, |peer| cases(peer).len()) else {
+            let Some((peer, item)) = self.sweeper.current(&view.peers, |peer| cases(peer).len()) else {
                 return self.submit_flushes(poll);
             };
             if !cases(peer)[item as usize].kind.has_flag() {

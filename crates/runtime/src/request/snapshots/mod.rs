@@ -19,7 +19,7 @@ use rackloom_protocol::NodeId;
 
 use self::file::Identity;
 use self::read::FileSaved;
-use self::write::FileVault;
+use self::write::FileSink;
 use super::options::CheckpointOptions;
 use crate::outcome::failure::Failure;
 
@@ -71,7 +71,7 @@ pub(crate) fn of_rank(orders: &SnapshotOrders, plan: &Plan, rank: NodeId) -> Res
     let identity = Identity::of(plan, rank.index(), chosen.map_or(1, |chosen| chosen.epoch + 1));
     let save = orders.save.as_ref().map(|(directory, every)| {
         let before = chosen.map_or(0, |chosen| chosen.number);
-        (*every, Box::new(FileVault::new(directory.clone(), identity, before)) as _)
+        (*every, Box::new(FileSink::new(directory.clone(), identity, before)) as _)
     });
     Ok(Checkpoints { save, resume })
 }

@@ -4,13 +4,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use rackloom_jobs::collective::snapshot::{Head, Vault};
+use rackloom_jobs::collective::snapshot::{Head, SnapshotSink};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::file::{Header, Identity, MAGIC, name, parse};
 
 /// Destination of a rank's snapshots.
-pub(super) struct FileVault {
+pub(super) struct FileSink {
     directory: PathBuf,
     identity: Identity,
     /// Number of the snapshot before. It stays until every rank has the next one.
@@ -26,7 +26,7 @@ struct Open {
     sum: Xxh3,
 }
 
-impl FileVault {
+impl FileSink {
     pub(super) fn new(directory: PathBuf, identity: Identity, before: u64) -> Self {
         Self { directory, identity, before, open: None }
     }
@@ -90,7 +90,7 @@ impl Drop for Open {
     }
 }
 
-impl Vault for FileVault {
+impl SnapshotSink for FileSink {
     fn begin(&mut self, head: &Head) -> Result<(), String> {
         self.open = Some(self.try_begin(head).map_err(|error| self.explain(&error))?);
         Ok(())

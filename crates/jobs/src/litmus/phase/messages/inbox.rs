@@ -4,7 +4,7 @@ use rackloom_protocol::{LocalRange, NodeId, OperationError};
 
 use super::super::super::findings::Expected;
 use super::super::super::layout::{GUARD_BYTES, MAIL, MAIL_SLOTS};
-use super::super::super::scene::Scene;
+use super::super::super::run_view::RunView;
 use super::super::Poll;
 use super::script::{ANY_BYTES, Kind, Script, source_offset, tag};
 use crate::crew::request::{Body, Matched, Outcome, Request, Tag};
@@ -53,20 +53,20 @@ enum Unmatched {
 }
 
 /// Describes a message, for findings.
-fn location(scene: &Scene, source: u16, what: &str) -> String {
-    format!("message {what} from {}, round {}", scene.name(source), scene.round)
+fn location(view: &RunView, source: u16, what: &str) -> String {
+    format!("message {what} from {}, round {}", view.name(source), view.round)
 }
 
 impl Inbox {
     /// Posts the receives that can be posted. Returns whether all messages have arrived.
     pub(super) fn advance(&mut self, poll: &mut Poll<'_>) -> bool {
-        if poll.scene.peers.is_empty() {
+        if poll.view.peers.is_empty() {
             return true;
         }
         if self.unmatched == Unmatched::Unposted {
             self.open(poll);
         }
-        while let Some(source) = self.source(poll.scene) {
+        while let Some(source) = self.source(poll.view) {
             self.post(poll, source);
             if !self.has_all() {
                 return false;
@@ -76,15 +76,15 @@ impl Inbox {
         }
         if self.any_open == 0 && self.unmatched == Unmatched::Posted {
             self.unmatched = Unmatched::Cancelling;
-            poll.issuer.cancel(Tag::Phase { peer: poll.scene.rank, item: NEVER });
+            poll.issuer.cancel(Tag::Phase { peer: poll.view.rank, item: NEVER });
         }
         self.unmatched == Unmatched::Ended
     }
 
     /// Returns the rank that now sends to this one: in the nth step, the rank whose nth peer this one is.
-    fn source(&self, scene: &Scene) -> Option<u16> {
-        let index = scene.peers.len().checked_sub(self.step + 1)?;
-        scene.peers.get(index).copied()
+    fn source(&self, view: &RunView) -> Option<u16> {
+        let index = view.peers.len().checked_sub(self.step + 1)?;
+        view.peers.get(index).copied()
     }
 
     fn has_all(&self) -> bool {
@@ -94,34 +94,34 @@ impl Inbox {
 
     /// Posts the receives that name no source, one for each peer, and one for a message that is never sent.
     fn open(&mut self, poll: &mut Poll<'_>) {
-        let scene = poll.scene;
+        let view = poll.view;
         self.unmatched = Unmatched::Posted;
-        self.any_missing.clone_from(&scene.peers);
-        self.any_open = scene.peers.len();
-        for number in 0..scene.peers.len() {
+        self.any_missing.clone_from(&view.peers);
+        self.any_open = view.peers.len();
+        for number in 0..view.peers.len() {
             let item = ANY + number as u32;
-            let slot = scene.layout.mail_any_offset(number as u64);
-            let any = Want { source: None, tag: tag(scene, Kind::Any, 0), ignore: 0 };
-            post(poll, (scene.rank, item), any, (slot, ANY_BYTES));
+            let slot = view.layout.mail_any_offset(number as u64);
+            let any = Want { source: None, tag: tag(view, Kind::Any, 0), ignore: 0 };
+            post(poll, (view.rank, item), any, (slot, ANY_BYTES));
         }
-        let slot = scene.layout.mail_any_offset(scene.peers.len() as u64);
-        let never = Want { source: scene.peers.first().copied(), tag: tag(scene, Kind::Never, 0), ignore: 0 };
-        post(poll, (scene.rank, NEVER), never, (slot, ANY_BYTES));
+        let slot = view.layout.mail_any_offset(view.peers.len() as u64);
+        let never = Want { source: view.peers.first().copied(), tag: tag(view, Kind::Never, 0), ignore: 0 };
+        post(poll, (view.rank, NEVER), never, (slot, ANY_BYTES));
     }
 
     fn post(&mut self, poll: &mut Poll<'_>, source: u16) {
-        let scene = poll.scene;
+        let view = poll.view;
         let is_nearest = self.step == 0;
         if self.script.is_none() {
-            let script = Script::new(scene, is_nearest);
+            let script = Script::new(view, is_nearest);
             let go = Want { source: Some(source), tag: script.messages[script.go].tag, ignore: 0 };
-            post(poll, (source, script.go as u32), go, (scene.layout.mail_offset(0), 0));
+            post(poll, (source, script.go as u32), go, (view.layout.mail_offset(0), 0));
             self.script = Some(script);
         }
         let Some(script) = self.script.as_ref().filter(|_| self.has_begun) else { return };
         while let Some(wanted) = script.wanted.get(self.next) {
             let is_free = |slot: &u64| self.posted.iter().all(|posted| posted.slot != *slot);
-            let free = (0..MAIL_SLOTS).map(|slot| scene.layout.mail_offset(slot)).find(is_free);
+            let free = (0..MAIL_SLOTS).map(|slot| view.layout.mail_offset(slot)).find(is_free);
             let Some(slot) = free else { return };
             let message = script.messages[wanted.index];
             // Some receives have spare capacity.
@@ -143,18 +143,18 @@ impl Inbox {
     }
 
     fn received_any(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, number: u32) {
-        let scene = poll.scene;
+        let view = poll.view;
         self.any_open -= 1;
-        let source = outcome.message.map_or(scene.rank, |message| message.source.0);
+        let source = outcome.message.map_or(view.rank, |message| message.source.0);
         let Some(index) = self.any_missing.iter().position(|missing| *missing == source) else {
             poll.findings
-                .fail(format!("{}: not once from each peer", location(scene, source, "without source")));
+                .fail(format!("{}: not once from each peer", location(view, source, "without source")));
             return;
         };
         self.any_missing.swap_remove(index);
-        let slot = scene.layout.mail_any_offset(number.into());
-        let bytes = ANY_BYTES.min(scene.layout.message_bytes_max());
-        let expected = tag(scene, Kind::Any, 0);
+        let slot = view.layout.mail_any_offset(number.into());
+        let bytes = ANY_BYTES.min(view.layout.message_bytes_max());
+        let expected = tag(view, Kind::Any, 0);
         check(poll, outcome, (source, 0), (expected, bytes), (slot, ANY_BYTES));
     }
 
@@ -163,16 +163,16 @@ impl Inbox {
         let message = script.messages[index];
         if index == script.go {
             self.has_begun = true;
-            check(poll, outcome, (source, index), (message.tag, 0), (poll.scene.layout.mail_offset(0), 0));
+            check(poll, outcome, (source, index), (message.tag, 0), (poll.view.layout.mail_offset(0), 0));
         } else if let Some(at) = self.posted.iter().position(|posted| posted.index == index) {
             let Posted { slot, capacity, .. } = self.posted.swap_remove(at);
             check(poll, outcome, (source, index), (message.tag, message.bytes), (slot, capacity));
         }
     }
 
-    pub(super) fn waits_for(&self, scene: &Scene) -> Option<String> {
+    pub(super) fn waits_for(&self, view: &RunView) -> Option<String> {
         let script = self.script.as_ref()?;
-        let source = scene.name(self.source(scene)?);
+        let source = view.name(self.source(view)?);
         let done = self.next - self.posted.len();
         Some(format!("messages of {source} ({done} of {})", script.wanted.len()))
     }
@@ -188,7 +188,7 @@ struct Want {
 /// Posts a receive into a slot. The slot is filled with a pattern first, so that missing bytes are detected.
 fn post(poll: &mut Poll<'_>, (peer, item): (u16, u32), want: Want, (slot, capacity): (u64, u64)) {
     let range = (slot - GUARD_BYTES, capacity + 2 * GUARD_BYTES);
-    poll.fill(MAIL, range, poll.scene.lane_pattern(), range.0);
+    poll.fill(MAIL, range, poll.view.lane_pattern(), range.0);
     let into = LocalRange { region: MAIL, offset: slot, length: capacity };
     let Want { source, tag, ignore } = want;
     let body = Body::Receive { source: source.map(NodeId), tag, ignore, into };
@@ -207,19 +207,19 @@ fn check(
     (tag, bytes): (u64, u64),
     (slot, capacity): (u64, u64),
 ) {
-    let scene = poll.scene;
-    let words = || location(scene, source, &format!("{index} of {bytes} bytes"));
+    let view = poll.view;
+    let words = || location(view, source, &format!("{index} of {bytes} bytes"));
     let right = Some(Matched { source: NodeId(source), tag });
     if outcome.message != right || outcome.result != Ok(bytes) {
         let (met, ended) = (outcome.message, outcome.result);
         poll.findings.fail(format!("{} with tag {tag:#x}: met {met:x?}, ended with {ended:?}", words()));
     }
-    let offset = source_offset(scene, source, scene.rank, index, bytes);
-    let expected = Expected::Exactly(scene.readable_pattern(source), offset);
+    let offset = source_offset(view, source, view.rank, index, bytes);
+    let expected = Expected::Exactly(view.readable_pattern(source), offset);
     poll.findings.check(poll.memory, MAIL, (slot, bytes), expected, words);
     let behind = slot + bytes;
     for (start, end) in [(slot - GUARD_BYTES, slot), (behind, slot + capacity + GUARD_BYTES)] {
-        let expected = Expected::Exactly(scene.lane_pattern(), start);
+        let expected = Expected::Exactly(view.lane_pattern(), start);
         poll.findings
             .check(poll.memory, MAIL, (start, end - start), expected, || format!("beside {}", words()));
     }

@@ -13,7 +13,7 @@ use rackloom_protocol::{LocalRange, NodeId};
 use self::inbox::Inbox;
 use self::script::{Script, source_offset};
 use super::super::layout::READABLE;
-use super::super::scene::Scene;
+use super::super::run_view::RunView;
 use super::{Phase, Poll};
 use crate::crew::request::{Body, Outcome, Request, Tag};
 use crate::measure::OperationKind;
@@ -30,7 +30,7 @@ pub(crate) struct Messages {
 
 impl Messages {
     fn send(poll: &mut Poll<'_>, peer: u16, index: usize, (tag, bytes): (u64, u64)) {
-        let offset = source_offset(poll.scene, poll.scene.rank, peer, index, bytes);
+        let offset = source_offset(poll.view, poll.view.rank, peer, index, bytes);
         let source = LocalRange { region: READABLE, offset, length: bytes };
         let body = Body::Send { target: NodeId(peer), tag, source };
         poll.issuer.submit(Request::new(Tag::Phase { peer, item: index as u32 }, body));
@@ -43,9 +43,9 @@ impl Phase for Messages {
     }
 
     fn submit(&mut self, poll: &mut Poll<'_>) -> bool {
-        while let Some(peer) = poll.scene.peers.get(self.peer).copied() {
+        while let Some(peer) = poll.view.peers.get(self.peer).copied() {
             let is_nearest = self.peer == 0;
-            let script = self.outgoing.get_or_insert_with(|| Script::new(poll.scene, is_nearest));
+            let script = self.outgoing.get_or_insert_with(|| Script::new(poll.view, is_nearest));
             while let Some(message) = script.messages.get(self.next) {
                 if !poll.issuer.has_space() {
                     return false;
@@ -69,7 +69,7 @@ impl Phase for Messages {
         self.inbox.advance(poll)
     }
 
-    fn waits_for(&self, scene: &Scene) -> Option<String> {
-        self.inbox.waits_for(scene)
+    fn waits_for(&self, view: &RunView) -> Option<String> {
+        self.inbox.waits_for(view)
     }
 }

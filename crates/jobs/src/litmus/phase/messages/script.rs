@@ -8,7 +8,7 @@
 
 use rackloom_protocol::operation::messages::EAGER_BYTES_MAX;
 
-use super::super::super::scene::Scene;
+use super::super::super::run_view::RunView;
 
 /// Number of unmatched messages that must be allowed for "go" to follow the early messages and the first part of the
 /// burst. If fewer are allowed, "go" is sent first.
@@ -26,8 +26,8 @@ pub(super) const ANY_BYTES: u64 = 48;
 const NUMBER_BITS: u64 = 0xff;
 
 /// Returns the offset of a message's data in the writer's readable region.
-pub(super) fn source_offset(scene: &Scene, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
-    scene.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
+pub(super) fn source_offset(view: &RunView, writer: u16, owner: u16, index: usize, bytes: u64) -> u64 {
+    view.read_offset_of(owner, writer, index as u16 | 1 << 15, bytes)
 }
 
 /// Purpose of a message.
@@ -44,8 +44,8 @@ pub(super) enum Kind {
 }
 
 /// Returns the tag of a message of this kind in this round.
-pub(super) fn tag(scene: &Scene, kind: Kind, number: u64) -> u64 {
-    (kind as u64) << 32 | u64::from(scene.round) << 8 | number & NUMBER_BITS
+pub(super) fn tag(view: &RunView, kind: Kind, number: u64) -> u64 {
+    (kind as u64) << 32 | u64::from(view.round) << 8 | number & NUMBER_BITS
 }
 
 /// One message.
@@ -76,11 +76,11 @@ pub(super) struct Script {
 
 impl Script {
     /// Returns the script. `is_nearest` is whether the owner is the writer's first peer.
-    pub(super) fn new(scene: &Scene, is_nearest: bool) -> Self {
-        let bytes_max = scene.layout.message_bytes_max();
+    pub(super) fn new(view: &RunView, is_nearest: bool) -> Self {
+        let bytes_max = view.layout.message_bytes_max();
         let message = |kind, number: usize, bytes: u64| Message {
             kind,
-            tag: tag(scene, kind, number as u64),
+            tag: tag(view, kind, number as u64),
             bytes: bytes.min(bytes_max),
         };
         let early = EARLY_SIZES.into_iter().chain((bytes_max > EAGER_BYTES_MAX).then_some(bytes_max));
@@ -96,7 +96,7 @@ impl Script {
         let go = [message(Kind::Go, 0, 0)];
         let before: Vec<_> = early.into_iter().chain(burst(BURST_BEFORE)).collect();
         let has_offers_for_all =
-            scene.settings.offers_max.min(scene.settings.outstanding_max) >= OFFERS_FOR_ALL;
+            view.settings.offers_max.min(view.settings.outstanding_max) >= OFFERS_FOR_ALL;
         let (first, second) =
             if has_offers_for_all { (&before[..], &go[..]) } else { (&go[..], &before[..]) };
         let mut messages: Vec<_> = any.iter().chain(first).chain(second).copied().collect();
@@ -138,7 +138,7 @@ mod tests {
         let settings = LitmusSettings { offers_max, bytes_max, ..LitmusSettings::default() };
         let rank = |number| Rank { name: format!("n{number}"), tenant: Tenant(0) };
         let layout = Layout::new(2, &settings).unwrap();
-        Script::new(&Scene::new(0, (0..2).map(rank).collect(), layout, settings), true)
+        Script::new(&RunView::new(0, (0..2).map(rank).collect(), layout, settings), true)
     }
 
     #[test]

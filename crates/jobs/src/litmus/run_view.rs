@@ -31,7 +31,7 @@ const COMPARE_SWAP_CONTENDERS_MAX: u16 = 8;
 
 /// View of one rank on the run.
 #[derive(Clone, Debug)]
-pub(crate) struct Scene {
+pub(crate) struct RunView {
     pub(crate) rank: u16,
     pub(crate) ranks: Vec<Rank>,
     /// Other ranks of this rank's tenant. The list begins after this rank, so that not all ranks start with the same
@@ -43,7 +43,7 @@ pub(crate) struct Scene {
     pub(crate) round: u32,
 }
 
-impl Scene {
+impl RunView {
     pub(crate) fn new(rank: u16, ranks: Vec<Rank>, layout: Layout, settings: LitmusSettings) -> Self {
         let others = Self::others(rank, ranks.len());
         let tenant = ranks[usize::from(rank)].tenant;
@@ -193,7 +193,7 @@ impl Scene {
     }
 }
 
-impl Grounds for Scene {
+impl Grounds for RunView {
     fn rank(&self) -> u16 {
         self.rank
     }
