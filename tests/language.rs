@@ -86,6 +86,8 @@ const RETIRED_PARTS: &[&str] = &[
     "blamed",
     "believe",
     "believed",
+    "crew",
+    "crews",
     "crooked",
     "deaf",
     "defiant",

@@ -1,7 +1,7 @@
 //! Oracles: properties that must hold in every run, under every fault, and the number of times each was checked.
 //!
 //! A fault script states how a run may end. An oracle states what must never happen during the run. Each part that can
-//! check a property counts its checks here: ranks check their own operations (`crew/issuer.rs`), owners check their own
+//! check a property counts its checks here: ranks check their own operations (`ranks/issuer.rs`), owners check their own
 //! bytes (the jobs), and the simulator checks properties that need all memories and links at once. The report has one
 //! line per oracle that was checked.
 //!

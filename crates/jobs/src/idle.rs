@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
-use crate::crew::start::StartWait;
+use crate::ranks::start::StartWait;
 use crate::job::{Job, Progress, Seat};
 use crate::report::JobResult;
 

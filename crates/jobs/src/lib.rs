@@ -19,7 +19,7 @@
 pub mod arrays;
 mod build;
 pub mod collective;
-mod crew;
+mod ranks;
 mod idle;
 pub mod job;
 pub mod litmus;
@@ -30,7 +30,7 @@ pub mod trace;
 pub mod traffic;
 
 pub use build::{Seeds, build, build_from, build_on, objections, play_trace, wait_for};
-pub use crew::{Rank, data_regions};
+pub use ranks::{Rank, data_regions};
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
 pub use rackloom_control::{measure, oracle, report, rest};
 

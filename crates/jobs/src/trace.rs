@@ -11,10 +11,10 @@ use rackloom_protocol::{
 };
 use thiserror::Error;
 
-use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
-use crate::crew::pattern::Pattern;
-use crate::crew::request::{Body, Outcome, Request, Tag};
-use crate::crew::{CONTROL_BYTES, Crew, Rank};
+use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
+use crate::ranks::pattern::Pattern;
+use crate::ranks::request::{Body, Outcome, Request, Tag};
+use crate::ranks::{CONTROL_BYTES, JobGroup, Rank};
 use crate::job::{Job, Output, Portion};
 use crate::report::{JobResult, Mismatch, TrafficPart};
 
@@ -190,7 +190,7 @@ impl Trace {
                 return Step::Waiting;
             }
             self.began = self.began.or(Some(poll.now));
-            let body = self.operation(poll.crew, line);
+            let body = self.operation(poll.job_group, line);
             poll.issuer.submit(Request::new(
                 Tag::Phase { peer: line.destination.0, item: self.issued as u32 },
                 body,
@@ -204,27 +204,27 @@ impl Trace {
         Step::Again
     }
 
-    fn operation(&self, crew: &Crew, line: TraceLine) -> Body {
+    fn operation(&self, job_group: &JobGroup, line: TraceLine) -> Body {
         let other = line.destination.0;
         let slot = self.slot_bytes * u64::from(self.rank);
         let landing = self.slot_bytes * u64::from(other);
         let into = LocalRange { region: LANDING, offset: landing, length: line.bytes };
-        let word = |word_offset: u64| crew.address(other, COUNTS, 16 * u64::from(self.rank) + word_offset);
+        let word = |word_offset: u64| job_group.address(other, COUNTS, 16 * u64::from(self.rank) + word_offset);
         match line.kind {
             TraceKind::Put => {
                 let at = word(0);
                 let (region, offset, key) = (at.region, at.offset, at.key);
                 let signal = Some(Signal { region, offset, key, kind: SignalKind::Add, value: 1 });
                 let source = LocalRange { region: SOURCE, offset: 0, length: line.bytes };
-                Body::Put { target: crew.address(other, INBOX, slot), source, signal }
+                Body::Put { target: job_group.address(other, INBOX, slot), source, signal }
             }
             TraceKind::Store => Body::Store {
-                target: crew.address(other, INBOX, slot),
+                target: job_group.address(other, INBOX, slot),
                 data: self.data(self.rank, line.bytes),
                 completion: Completion::Visible,
             },
-            TraceKind::Load => Body::Load { target: crew.address(other, SOURCE, 0), into },
-            TraceKind::Get => Body::Get { target: crew.address(other, SOURCE, 0), into },
+            TraceKind::Load => Body::Load { target: job_group.address(other, SOURCE, 0), into },
+            TraceKind::Get => Body::Get { target: job_group.address(other, SOURCE, 0), into },
             TraceKind::FetchAdd => Body::Atomic {
                 target: word(8),
                 atomic: Atomic { kind: AtomicKind::FetchAdd, width: Width::Eight, operand: 1, compare: 0 },
@@ -245,7 +245,7 @@ impl Trace {
                 read.map_err(|fault| format!("own memory failed: {fault:?}"))?;
                 let counted = u64::from_le_bytes(word);
                 if counted != expected {
-                    let name = poll.crew.name(other);
+                    let name = poll.job_group.name(other);
                     return Err(format!("{counted} {what} of {name} were counted, the trace has {expected}"));
                 }
             }
@@ -277,7 +277,7 @@ impl Trace {
                     offset: slot + at as u64,
                     expected: wanted[at],
                     found: found[at],
-                    location: format!("bytes of {}", poll.crew.name(other)),
+                    location: format!("bytes of {}", poll.job_group.name(other)),
                 });
             }
         }
@@ -286,15 +286,15 @@ impl Trace {
 }
 
 impl Play for Trace {
-    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
-        let slots = self.slot_bytes * crew.ranks.len() as u64;
+    fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
+        let slots = self.slot_bytes * job_group.ranks.len() as u64;
         let write = Access { read: false, write: true, atomic: false };
         let count = Access { read: false, write: true, atomic: true };
         vec![
-            crew.region(SOURCE, self.slot_bytes, Access::READ),
-            crew.region(INBOX, slots, write),
-            crew.region(LANDING, slots, write),
-            crew.region(COUNTS, 16 * crew.ranks.len() as u64, count),
+            job_group.region(SOURCE, self.slot_bytes, Access::READ),
+            job_group.region(INBOX, slots, write),
+            job_group.region(LANDING, slots, write),
+            job_group.region(COUNTS, 16 * job_group.ranks.len() as u64, count),
         ]
     }
 
@@ -337,7 +337,7 @@ impl Play for Trace {
         Ok(())
     }
 
-    fn position(&self, _crew: &Crew) -> String {
+    fn position(&self, _job_group: &JobGroup) -> String {
         format!("trace, {} of {} lines begun, {} over", self.issued, self.lines.len(), self.over)
     }
 

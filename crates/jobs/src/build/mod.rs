@@ -14,7 +14,7 @@ pub use self::shared::Seeds;
 use self::shared::{smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, Inputs};
-use crate::crew::Rank;
+use crate::ranks::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};

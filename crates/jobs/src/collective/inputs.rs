@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rackloom_collectives::{ElementType, ReduceOperation};
 
-use crate::crew::pattern::Pattern;
+use crate::ranks::pattern::Pattern;
 
 const PURPOSE: u64 = 0x696e_7075_7473;
 

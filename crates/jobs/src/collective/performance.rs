@@ -1,6 +1,6 @@
 //! Play of one rank of a collective job: the sizes and algorithms in their order, warm-up and measured runs, checks and results.
 //!
-//! What a single run does is in `run`; how ranks meet and break off is in `crate::crew`.
+//! What a single run does is in `run`; how ranks meet and break off is in `crate::ranks`.
 
 mod trying;
 
@@ -16,9 +16,9 @@ use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
 use super::trials::{Trials, Tried};
-use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
-use crate::crew::request::Outcome;
-use crate::crew::{Crew, Rank};
+use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
+use crate::ranks::request::Outcome;
+use crate::ranks::{JobGroup, Rank};
 use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::report::{JobResult, SweepRow};
@@ -209,7 +209,7 @@ impl Performance {
                     Probed::Agreed(measured) => measured,
                 };
                 self.fabric = Some(measured);
-                self.note_fabric(poll.crew, measured);
+                self.note_fabric(poll.job_group, measured);
                 self.begin_trials(measured)?;
             }
             Stage::NextLeg => self.begin_leg()?,
@@ -240,13 +240,13 @@ impl Performance {
         Ok(None)
     }
 
-    fn note_fabric(&mut self, crew: &Crew, measured: Measured) {
+    fn note_fabric(&mut self, job_group: &JobGroup, measured: Measured) {
         let Measured { alpha_ns, ns_per_byte, reduce_ns_per_byte } = measured;
         self.notes.push(format!(
             "between {} and {}: alpha {:.2} us, beta {ns_per_byte:.4} ns per byte, and gamma {reduce_ns_per_byte:.4} ns \
              per byte to reduce (measured, and used to choose)",
-            crew.name(0),
-            crew.name(probe::partner(&self.settings.servers)),
+            job_group.name(0),
+            job_group.name(probe::partner(&self.settings.servers)),
             alpha_ns / 1000.0
         ));
     }
@@ -521,8 +521,8 @@ impl Play for Performance {
         Some(JobPosition { run: self.runs, step })
     }
 
-    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
-        self.room.needs[self.rank].regions(crew, self.is_chosen())
+    fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
+        self.room.needs[self.rank].regions(job_group, self.is_chosen())
     }
 
     fn advance(&mut self, poll: &mut Poll<'_>) -> Step {
@@ -566,7 +566,7 @@ impl Play for Performance {
         Ok(())
     }
 
-    fn position(&self, crew: &Crew) -> String {
+    fn position(&self, job_group: &JobGroup) -> String {
         let position = match (&self.stage, &self.current) {
             (Stage::Restore(_), _) => return "taking up what was saved".to_owned(),
             (Stage::Fill { .. }, _) => return "writing the input".to_owned(),
@@ -592,7 +592,7 @@ impl Play for Performance {
                 let steps = current.schedule.programs[self.rank].steps.len();
                 let waits = run.waits_for(&current.schedule);
                 let waits = waits.map_or_else(String::new, |rank| {
-                    format!(", waiting for the data of {}", crew.name(rank as u16))
+                    format!(", waiting for the data of {}", job_group.name(rank as u16))
                 });
                 format!("step {} of {steps}{waits}", steps.min(run.step() + 1))
             }

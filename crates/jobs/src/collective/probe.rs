@@ -14,9 +14,9 @@ use rackloom_protocol::{
 
 use super::room::{PROBE, PROBE_BYTES};
 use super::work::{Blocks, WORKED_BYTES_MAX, combine, read, write};
-use crate::crew::ensemble::Poll;
-use crate::crew::request::{Body, Outcome, Request, Tag};
-use crate::crew::{CONTROL, Crew, NOTHING};
+use crate::ranks::ensemble::Poll;
+use crate::ranks::request::{Body, Outcome, Request, Tag};
+use crate::ranks::{CONTROL, JobGroup, NOTHING};
 use crate::measure::OperationKind;
 
 const WARM_UP: u64 = 2;
@@ -25,10 +25,10 @@ const PINGS: u64 = SMALL_PINGS + 5;
 const REDUCTIONS: usize = WARM_UP as usize + 5;
 const NUMBERS_BYTES: usize = 24;
 
-const PING: u64 = Crew::own_word(0);
-const AGREED: u64 = Crew::own_word(1);
+const PING: u64 = JobGroup::own_word(0);
+const AGREED: u64 = JobGroup::own_word(1);
 /// Offset of three words: bits of alpha, of beta, of gamma.
-const NUMBERS: u64 = Crew::own_word(2);
+const NUMBERS: u64 = JobGroup::own_word(2);
 
 /// Results of the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -134,7 +134,7 @@ impl Probe {
 
     /// Continues the measurement. Returns the numbers once this rank has them.
     pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, blocks: &mut Blocks) -> Result<Probed, String> {
-        match poll.crew.rank {
+        match poll.job_group.rank {
             0 if self.pings < PINGS || self.wait != WordWait::Idle => self.ping(poll),
             0 if self.reduced_ns.len() < REDUCTIONS => return self.reduce(poll, blocks),
             0 => return self.send_measured(poll),
@@ -142,7 +142,7 @@ impl Probe {
             _ => return self.receive_measured(poll),
         }
         // The first poll after the last round trip begins to reduce.
-        Ok(if poll.crew.rank == 0 && self.wait == WordWait::Idle { Probed::Again } else { Probed::Waiting })
+        Ok(if poll.job_group.rank == 0 && self.wait == WordWait::Idle { Probed::Again } else { Probed::Waiting })
     }
 
     /// Records that a wait or a put succeeded.
@@ -195,8 +195,8 @@ impl Probe {
         source: LocalRange,
         region: rackloom_protocol::RegionId,
     ) {
-        let word = poll.crew.address(peer, CONTROL, PING);
-        let target = if source.length == 0 { word } else { poll.crew.address(peer, region, 0) };
+        let word = poll.job_group.address(peer, CONTROL, PING);
+        let target = if source.length == 0 { word } else { poll.job_group.address(peer, region, 0) };
         let signal = set(word.offset, word.key, self.pings);
         let body = Body::Put { target, source, signal: Some(signal) };
         poll.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
@@ -253,8 +253,8 @@ impl Probe {
             self.is_exchanged = true;
             write(poll.memory, CONTROL, NUMBERS as usize, &measured.to_bytes())?;
             let source = LocalRange { region: CONTROL, offset: NUMBERS, length: NUMBERS_BYTES as u64 };
-            for peer in poll.crew.others() {
-                let target = poll.crew.address(peer, CONTROL, NUMBERS);
+            for peer in poll.job_group.others() {
+                let target = poll.job_group.address(peer, CONTROL, NUMBERS);
                 let signal = Some(set(AGREED, target.key, 1));
                 let body = Body::Put { target, source, signal };
                 poll.issuer.submit(Request::new(Tag::Phase { peer, item: 2 }, body));

@@ -20,7 +20,7 @@ use rackloom_collectives::{Algorithm, Reason, Refused, Request, Schedule, build}
 use rackloom_protocol::{Access, RegionConfig, RegionId};
 
 use super::settings::CollectiveSettings;
-use crate::crew::{CONTROL_BYTES, Crew};
+use crate::ranks::{CONTROL_BYTES, JobGroup};
 
 /// Region of the signals: one word per arrival.
 pub(crate) const SIGNALS: RegionId = RegionId(2);
@@ -71,15 +71,15 @@ impl MemoryNeed {
     }
 
     /// Returns the regions of a rank.
-    pub(crate) fn regions(&self, crew: &Crew, with_probe: bool) -> Vec<RegionConfig> {
+    pub(crate) fn regions(&self, job_group: &JobGroup, with_probe: bool) -> Vec<RegionConfig> {
         let mut regions = vec![
-            crew.region(SIGNALS, self.signal_bytes(with_probe), WRITE),
-            crew.region(INPUT, self.input_bytes, Access::default()),
-            crew.region(OUTPUT, self.output_bytes, WRITE),
-            crew.region(SCRATCH, self.scratch_bytes, WRITE),
+            job_group.region(SIGNALS, self.signal_bytes(with_probe), WRITE),
+            job_group.region(INPUT, self.input_bytes, Access::default()),
+            job_group.region(OUTPUT, self.output_bytes, WRITE),
+            job_group.region(SCRATCH, self.scratch_bytes, WRITE),
         ];
         if with_probe {
-            regions.push(crew.region(PROBE, PROBE_BYTES, WRITE));
+            regions.push(job_group.region(PROBE, PROBE_BYTES, WRITE));
         }
         regions
     }

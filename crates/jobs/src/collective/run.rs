@@ -14,9 +14,9 @@ use rackloom_protocol::{
 
 use super::room::SIGNALS;
 use super::work::{Blocks, combine, read, region_of, write};
-use crate::crew::NOTHING;
-use crate::crew::ensemble::Poll;
-use crate::crew::request::{Body, Request, Tag};
+use crate::ranks::NOTHING;
+use crate::ranks::ensemble::Poll;
+use crate::ranks::request::{Body, Request, Tag};
 
 /// Result of one poll of a run.
 pub(crate) type RunState = execute::RunState<Fault>;
@@ -100,8 +100,8 @@ impl Surroundings for OnPoll<'_, '_> {
 
     fn send(&mut self, id: TransferId, transfer: &Transfer, number: u64) -> Result<(), Fault> {
         let owner = transfer.to as u16;
-        let crew = self.poll.crew;
-        let word = crew.address(owner, SIGNALS, signal_offset(transfer.arrival));
+        let job_group = self.poll.job_group;
+        let word = job_group.address(owner, SIGNALS, signal_offset(transfer.arrival));
         let signal = Signal {
             region: word.region,
             offset: word.offset,
@@ -116,7 +116,7 @@ impl Surroundings for OnPoll<'_, '_> {
             let (region, bytes) = range(transfer.source);
             let source = LocalRange { region, offset: bytes.start as u64, length: bytes.len() as u64 };
             let (region, bytes) = range(transfer.target);
-            (crew.address(owner, region, bytes.start as u64), source)
+            (job_group.address(owner, region, bytes.start as u64), source)
         };
         let body = Body::Put { target, source, signal: Some(signal) };
         self.poll.issuer.submit(Request::new(tag(transfer.to, id), body));

@@ -11,7 +11,7 @@ use super::performance::alone;
 use super::room::{CollectiveError, MemoryNeed, memory_needed};
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;
-use crate::crew::{CONTROL, CONTROL_BYTES, Crew, Rank};
+use crate::ranks::{CONTROL, CONTROL_BYTES, JobGroup, Rank};
 use crate::job::Job;
 use crate::survivors::{RANKS_MAX, ROOMS, Survivors};
 
@@ -43,8 +43,8 @@ pub(super) fn shrinking(
     };
     let need = need(&of_group, ranks.len())?;
     must_fit(&settings, ranks.len(), algorithm, need)?;
-    let crew = Crew::new(rank.0, ranks.clone(), settings.key_seed);
-    let regions = regions(&crew, need);
+    let job_group = JobGroup::new(rank.0, ranks.clone(), settings.key_seed);
+    let regions = regions(&job_group, need);
     let drain_timeout_ns = settings.drain_timeout_ns;
     let whole =
         CollectiveSettings { memory_bytes: settings.memory_bytes - ROOMS * need.total_bytes(), ..settings };
@@ -54,7 +54,7 @@ pub(super) fn shrinking(
         let group = members.iter().map(|member| ranks[usize::from(*member)].clone()).collect();
         alone(own, group, settings, Checkpoints::default()).map_err(|error| error.to_string())
     };
-    Ok(Box::new(Survivors::new(crew, regions, drain_timeout_ns, Box::new(build), job)))
+    Ok(Box::new(Survivors::new(job_group, regions, drain_timeout_ns, Box::new(build), job)))
 }
 
 /// Returns the most memory that any rank of any group needs.
@@ -67,9 +67,9 @@ fn need(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryNeed, Colle
 }
 
 /// Returns the regions of a group's room.
-fn regions(crew: &Crew, need: MemoryNeed) -> Vec<RegionConfig> {
-    let control = crew.region(CONTROL, CONTROL_BYTES, Access::ALL);
-    std::iter::once(control).chain(need.regions(crew, false)).collect()
+fn regions(job_group: &JobGroup, need: MemoryNeed) -> Vec<RegionConfig> {
+    let control = job_group.region(CONTROL, CONTROL_BYTES, Access::ALL);
+    std::iter::once(control).chain(need.regions(job_group, false)).collect()
 }
 
 /// Checks that the whole rack's job and all groups' jobs fit into memory.

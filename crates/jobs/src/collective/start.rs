@@ -7,7 +7,7 @@ use super::room::CollectiveError;
 use super::settings::CollectiveSettings;
 use super::shrink;
 use super::snapshot::Checkpoints;
-use crate::crew::Rank;
+use crate::ranks::Rank;
 use crate::job::Job;
 
 /// Returns one rank of a collective job.

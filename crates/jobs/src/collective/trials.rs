@@ -24,8 +24,8 @@ use super::check::Reference;
 use super::room::{self, PROBE, PROBE_BYTES};
 use super::settings::CollectiveSettings;
 use super::work::{read, write};
-use crate::crew::ensemble::Poll;
-use crate::crew::request::{Body, Request, Tag};
+use crate::ranks::ensemble::Poll;
+use crate::ranks::request::{Body, Request, Tag};
 
 /// Maximum number of bytes that all ranks together move in one trial run. The smallest size is tried in any case.
 const TRIAL_BYTES_MAX: usize = 4 << 30;
@@ -240,7 +240,7 @@ impl Trials {
 
     /// Puts this rank's times into rank 0's memory. Returns whether they are visible there.
     pub(crate) fn publish(&mut self, poll: &mut Poll<'_>) -> Result<bool, String> {
-        let rank = poll.crew.rank;
+        let rank = poll.job_group.rank;
         if rank != 0 && !std::mem::replace(&mut self.is_sent, true) {
             self.write(poll)?;
             self.put(poll, 0, usize::from(rank) * self.bytes());
@@ -250,15 +250,15 @@ impl Trials {
 
     /// Rank 0 puts the times of the slowest rank into the memory of all others. Returns whether they are visible there.
     pub(crate) fn spread(&mut self, poll: &mut Poll<'_>) -> Result<bool, String> {
-        if poll.crew.rank == 0 && !std::mem::replace(&mut self.is_sent, true) {
-            for rank in 1..poll.crew.ranks.len() {
+        if poll.job_group.rank == 0 && !std::mem::replace(&mut self.is_sent, true) {
+            for rank in 1..poll.job_group.ranks.len() {
                 let theirs = self.read(poll, rank * self.bytes())?;
                 for (slowest, time_ns) in self.medians_ns.iter_mut().zip(theirs) {
                     *slowest = time_ns.max(*slowest);
                 }
             }
             self.write(poll)?;
-            for peer in poll.crew.others() {
+            for peer in poll.job_group.others() {
                 self.put(poll, peer, 0);
             }
         }
@@ -291,7 +291,7 @@ impl Trials {
 
     fn put(&self, poll: &mut Poll<'_>, peer: u16, offset: usize) {
         let source = LocalRange { region: PROBE, offset: 0, length: self.bytes() as u64 };
-        let target = poll.crew.address(peer, PROBE, offset as u64);
+        let target = poll.job_group.address(peer, PROBE, offset as u64);
         let body = Body::Put { target, source, signal: None };
         poll.issuer.submit(Request::new(Tag::Phase { peer, item: 0 }, body));
     }

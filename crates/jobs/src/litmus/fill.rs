@@ -3,7 +3,7 @@
 use rackloom_protocol::{JobMemory, RegionId};
 
 use super::findings::Findings;
-use crate::crew::pattern::Pattern;
+use crate::ranks::pattern::Pattern;
 
 /// Bytes written per access to memory.
 const CHUNK_BYTES: u64 = 16 << 10;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::{JobMemory, NodeId, OperationError, RegionId};
 
-use crate::crew::pattern::Pattern;
+use crate::ranks::pattern::Pattern;
 use crate::report::Mismatch;
 
 /// Maximum number of mismatches and failures that are kept in detail.

@@ -22,7 +22,7 @@ use rackloom_protocol::RegionId;
 
 use super::case::{Case, ReadCase, SIZES, cases, read_cases};
 use super::settings::LitmusSettings;
-use crate::crew::barrier::BARRIER_WORDS;
+use crate::ranks::barrier::BARRIER_WORDS;
 
 /// Region of words: abort notice, barrier, flags.
 pub(crate) const CONTROL: RegionId = RegionId(1);

@@ -10,8 +10,8 @@ use super::findings::read_word;
 use super::layout::CONTROL;
 use super::memory::{self, Certainty};
 use super::{Litmus, Stage, phase};
-use crate::crew::request::{Body, Failure, Outcome, Request, Tag};
-use crate::crew::{NOTICES_REPEATED_MAX, BreakOff};
+use crate::ranks::request::{Body, Failure, Outcome, Request, Tag};
+use crate::ranks::{NOTICES_REPEATED_MAX, BreakOff};
 use crate::measure::OperationKind;
 
 impl Litmus {

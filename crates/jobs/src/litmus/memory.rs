@@ -11,7 +11,7 @@ use super::findings::{Expected, Findings, read_word};
 use super::layout::{CONTROL, Content, DATA, Extent, READABLE};
 use super::phase::check_contended;
 use super::run_view::{RunView, width};
-use crate::crew::barrier::Barrier;
+use crate::ranks::barrier::Barrier;
 
 /// Extent to which a check may expect data to be complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

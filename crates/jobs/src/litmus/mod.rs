@@ -33,12 +33,12 @@ use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
 use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Poll, Reads, Writes};
 use self::run_view::RunView;
-use crate::crew::Rank;
-use crate::crew::BreakOff;
-use crate::crew::barrier::Barrier;
-use crate::crew::issuer::Issuer;
-use crate::crew::request::{Body, Matched, Outcome, Request, Seat, Tag};
-use crate::crew::start::StartWait;
+use crate::ranks::Rank;
+use crate::ranks::BreakOff;
+use crate::ranks::barrier::Barrier;
+use crate::ranks::issuer::Issuer;
+use crate::ranks::request::{Body, Matched, Outcome, Request, Seat, Tag};
+use crate::ranks::start::StartWait;
 use crate::job::{Job, Portion, Progress};
 use crate::report::JobResult;
 

@@ -8,9 +8,9 @@ use rackloom_protocol::{Access, Key, NodeId, RegionConfig, RegionId, RemoteAddre
 use super::case::Case;
 use super::layout::{CONTROL, ContendedWord, DATA, LANES, Layout, MAIL, READABLE};
 use super::settings::LitmusSettings;
-use crate::crew::Rank;
-use crate::crew::barrier::Grounds;
-use crate::crew::pattern::{Pattern, fold, mix};
+use crate::ranks::Rank;
+use crate::ranks::barrier::Grounds;
+use crate::ranks::pattern::{Pattern, fold, mix};
 
 /// Purpose of a pattern. Each purpose has its own pattern per seed.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ use rackloom_protocol::{Instant, NodeId};
 use self::fabric::{Fabric, Seated};
 use self::seat::ToySeat;
 use super::{Litmus, LitmusSettings};
-use crate::crew::Rank;
+use crate::ranks::Rank;
 use crate::job::{Job, Progress};
 
 /// A rule that the toy fabric breaks.

@@ -6,10 +6,10 @@
 use rackloom_protocol::{Completion, Condition, Instant, LocalRange, NodeId, RegionId, Signal, SignalKind};
 
 use super::settings::{Measure, PairOperation};
-use crate::crew::ensemble::Poll;
-use crate::crew::pattern::Pattern;
-use crate::crew::request::{Body, Outcome, Request, Tag};
-use crate::crew::{CONTROL, Crew, NOTHING};
+use crate::ranks::ensemble::Poll;
+use crate::ranks::pattern::Pattern;
+use crate::ranks::request::{Body, Outcome, Request, Tag};
+use crate::ranks::{CONTROL, JobGroup, NOTHING};
 use crate::measure::OperationKind;
 
 /// Region that a rank's messages are taken from.
@@ -18,7 +18,7 @@ pub(crate) const SOURCE: RegionId = RegionId(2);
 pub(crate) const TARGET: RegionId = RegionId(3);
 
 /// Offset of the word that counts the arrived messages of the whole job.
-const COUNT: u64 = Crew::own_word(0);
+const COUNT: u64 = JobGroup::own_word(0);
 
 /// One case of the script: messages of one size, in one direction, between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,12 +94,12 @@ impl Exchange {
 
     /// Advances the case. Returns whether this rank's part is over.
     pub(crate) fn advance(&mut self, poll: &mut Poll<'_>, pattern: Pattern) -> bool {
-        let is_answering = self.case.operation == PairOperation::Send && poll.crew.rank == self.case.to;
+        let is_answering = self.case.operation == PairOperation::Send && poll.job_group.rank == self.case.to;
         if is_answering {
             if !self.is_waiting && self.over < self.messages {
                 self.wait(poll, self.case.from, self.over + 1);
             }
-        } else if poll.crew.rank == self.case.from {
+        } else if poll.job_group.rank == self.case.from {
             self.begin(poll.now);
             while self.may_issue(poll) {
                 self.issue(poll, pattern);
@@ -138,7 +138,7 @@ impl Exchange {
         self.over += 1;
         self.ended = poll.now;
         self.is_waiting = false;
-        if poll.crew.rank == self.case.to {
+        if poll.job_group.rank == self.case.to {
             self.send(poll, self.case.from, self.over);
         }
     }
@@ -148,14 +148,14 @@ impl Exchange {
         let own = |region| LocalRange { region, offset: 0, length: bytes };
         let body = match operation {
             PairOperation::Store => Body::Store {
-                target: poll.crew.address(to, TARGET, 0),
+                target: poll.job_group.address(to, TARGET, 0),
                 data: pattern.bytes(0, bytes),
                 completion: Completion::Visible,
             },
             PairOperation::Put => {
-                Body::Put { target: poll.crew.address(to, TARGET, 0), source: own(SOURCE), signal: None }
+                Body::Put { target: poll.job_group.address(to, TARGET, 0), source: own(SOURCE), signal: None }
             }
-            PairOperation::Get => Body::Get { target: poll.crew.address(to, SOURCE, 0), into: own(TARGET) },
+            PairOperation::Get => Body::Get { target: poll.job_group.address(to, SOURCE, 0), into: own(TARGET) },
             PairOperation::Send => {
                 self.send(poll, to, self.issued + 1);
                 self.wait(poll, to, self.issued + 1);
@@ -167,10 +167,10 @@ impl Exchange {
 
     /// Sends a message to a peer and counts it there.
     fn send(&self, poll: &mut Poll<'_>, peer: u16, number: u64) {
-        let word = poll.crew.address(peer, CONTROL, COUNT);
+        let word = poll.job_group.address(peer, CONTROL, COUNT);
         let source = LocalRange { region: SOURCE, offset: 0, length: self.case.bytes };
         let (target, source) =
-            if self.case.bytes == 0 { (word, NOTHING) } else { (poll.crew.address(peer, TARGET, 0), source) };
+            if self.case.bytes == 0 { (word, NOTHING) } else { (poll.job_group.address(peer, TARGET, 0), source) };
         let signal = Signal {
             region: word.region,
             offset: word.offset,

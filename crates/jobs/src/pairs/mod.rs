@@ -14,10 +14,10 @@ use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Access, Comparison, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
-use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
-use crate::crew::pattern::Pattern;
-use crate::crew::request::Outcome;
-use crate::crew::{CONTROL_BYTES, Crew, Rank};
+use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
+use crate::ranks::pattern::Pattern;
+use crate::ranks::request::Outcome;
+use crate::ranks::{CONTROL_BYTES, JobGroup, Rank};
 use crate::job::{Job, Output, Portion};
 use crate::report::{JobResult, Mismatch, SweepRow};
 
@@ -287,17 +287,17 @@ impl Measurement {
             return Ok(Some(Step::Again));
         }
         if let Stage::Check { exchange, wrong, .. } = std::mem::replace(&mut self.stage, Stage::NextCase) {
-            self.row(poll.crew, &exchange, wrong);
+            self.row(poll.job_group, &exchange, wrong);
         }
         Ok(None)
     }
 
     /// Adds the row of a case that has been checked, if this rank took part.
-    fn row(&mut self, crew: &Crew, exchange: &Exchange, wrong: u64) {
+    fn row(&mut self, job_group: &JobGroup, exchange: &Exchange, wrong: u64) {
         let Some(case) = self.case().filter(|case| [case.from, case.to].contains(&self.rank)) else { return };
         let row = SweepRow {
             what: case.operation.name().to_owned(),
-            pair: format!("{}->{}", crew.name(case.from), crew.name(case.to)),
+            pair: format!("{}->{}", job_group.name(case.from), job_group.name(case.to)),
             size_bytes: case.bytes,
             count: case.bytes,
             element: "u8".to_owned(),
@@ -332,10 +332,10 @@ fn cases(ranks: u16, settings: &PairSettings) -> Vec<Case> {
 }
 
 impl Play for Measurement {
-    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
+    fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
         let bytes = largest(&self.settings);
         let write = Access { read: false, write: true, atomic: false };
-        vec![crew.region(SOURCE, bytes, Access::READ), crew.region(TARGET, bytes, write)]
+        vec![job_group.region(SOURCE, bytes, Access::READ), job_group.region(TARGET, bytes, write)]
     }
 
     fn advance(&mut self, poll: &mut Poll<'_>) -> Step {
@@ -371,10 +371,10 @@ impl Play for Measurement {
         Ok(())
     }
 
-    fn position(&self, crew: &Crew) -> String {
+    fn position(&self, job_group: &JobGroup) -> String {
         let Some(case) = self.case() else { return "the beginning".to_owned() };
         let (name, bytes) = (case.operation.name(), case.bytes);
-        format!("{name} of {bytes} bytes from {} to {}", crew.name(case.from), crew.name(case.to))
+        format!("{name} of {bytes} bytes from {} to {}", job_group.name(case.from), job_group.name(case.to))
     }
 
     fn contribute(&self, result: &mut JobResult) {

@@ -13,7 +13,7 @@
 //!
 //! This module is pure: no memory, no endpoint, no clock.
 
-use crate::crew::pattern::fold;
+use crate::ranks::pattern::fold;
 
 /// State of a rank with respect to groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

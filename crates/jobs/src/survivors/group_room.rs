@@ -10,7 +10,7 @@ use rackloom_protocol::{
     MemoryRequest, NodeId, OperationId, RegionId, RemoteAddress, Signal,
 };
 
-use crate::crew::Crew;
+use crate::ranks::JobGroup;
 use crate::job::{Carried, Seat};
 
 /// Region numbers per room. A job has fewer regions.
@@ -55,40 +55,40 @@ impl GroupRoom {
         LocalRange { region: self.region(range.region), ..range }
     }
 
-    fn address(&self, crew: &Crew, target: RemoteAddress) -> RemoteAddress {
+    fn address(&self, job_group: &JobGroup, target: RemoteAddress) -> RemoteAddress {
         let node = self.node(target.node);
-        crew.address(node.0, self.region(target.region), target.offset)
+        job_group.address(node.0, self.region(target.region), target.offset)
     }
 
-    fn signal(&self, crew: &Crew, target: NodeId, signal: Signal) -> Signal {
+    fn signal(&self, job_group: &JobGroup, target: NodeId, signal: Signal) -> Signal {
         let word = self.address(
-            crew,
+            job_group,
             RemoteAddress { node: target, region: signal.region, offset: signal.offset, key: signal.key },
         );
         Signal { region: word.region, key: word.key, ..signal }
     }
 
-    fn command<'c>(&self, crew: &Crew, command: Command<'c>) -> Command<'c> {
+    fn command<'c>(&self, job_group: &JobGroup, command: Command<'c>) -> Command<'c> {
         match command {
             Command::Store { operation, target, data, completion } => {
-                let (operation, target) = (self.operation(operation), self.address(crew, target));
+                let (operation, target) = (self.operation(operation), self.address(job_group, target));
                 Command::Store { operation, target, data, completion }
             }
             Command::Load { operation, target, into } => {
-                let (operation, target) = (self.operation(operation), self.address(crew, target));
+                let (operation, target) = (self.operation(operation), self.address(job_group, target));
                 Command::Load { operation, target, into: self.range(into) }
             }
             Command::Atomic { operation, target, atomic } => {
-                let (operation, target) = (self.operation(operation), self.address(crew, target));
+                let (operation, target) = (self.operation(operation), self.address(job_group, target));
                 Command::Atomic { operation, target, atomic }
             }
             Command::Put { operation, target, source, signal } => {
-                let signal = signal.map(|signal| self.signal(crew, target.node, signal));
-                let (operation, target) = (self.operation(operation), self.address(crew, target));
+                let signal = signal.map(|signal| self.signal(job_group, target.node, signal));
+                let (operation, target) = (self.operation(operation), self.address(job_group, target));
                 Command::Put { operation, target, source: self.range(source), signal }
             }
             Command::Get { operation, target, into } => {
-                let (operation, target) = (self.operation(operation), self.address(crew, target));
+                let (operation, target) = (self.operation(operation), self.address(job_group, target));
                 Command::Get { operation, target, into: self.range(into) }
             }
             Command::WaitUntil { operation, region, offset, condition, value, depends_on } => {
@@ -124,14 +124,14 @@ impl GroupRoom {
 /// Seat of a rank of the group.
 pub(super) struct GroupSeat<'a> {
     pub(super) group: &'a GroupRoom,
-    pub(super) crew: &'a Crew,
+    pub(super) job_group: &'a JobGroup,
     pub(super) seat: &'a mut dyn Seat,
 }
 
 impl Seat for GroupSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         // In room 0, the group is the whole rack and its numbers need no translation.
-        let command = if self.group.room == 0 { command } else { self.group.command(self.crew, command) };
+        let command = if self.group.room == 0 { command } else { self.group.command(self.job_group, command) };
         self.seat.command(now, command)
     }
 

@@ -22,7 +22,7 @@ use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
 use self::group_room::{GroupMemory, GroupRoom, GroupSeat};
 use self::proposals::{FIRST_PROPOSAL, Proposals};
-use crate::crew::Crew;
+use crate::ranks::JobGroup;
 use crate::job::{Job, Output, Portion, Progress, Seat};
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
@@ -48,7 +48,7 @@ enum Stage {
 
 /// One rank of a job that goes on after losses.
 pub(crate) struct Survivors {
-    crew: Crew,
+    job_group: JobGroup,
     build: Build,
     /// Regions that a group's job needs in addition to those of the whole rack, with the group's own region numbers.
     regions: Vec<RegionConfig>,
@@ -83,17 +83,17 @@ impl Survivors {
     /// Returns the wrapper around `job`, the job of the whole rack. `regions` are the regions of any group's job, by
     /// its own numbers. `timeout_ns` is the time limit of an agreement, in nanoseconds.
     pub(crate) fn new(
-        crew: Crew,
+        job_group: JobGroup,
         regions: Vec<RegionConfig>,
         timeout_ns: u64,
         build: Build,
         job: Box<dyn Job>,
     ) -> Self {
-        let members: Vec<_> = (0..crew.ranks.len() as u16).collect();
-        let agreement = Agreement::begin(crew.rank, Proposal::default());
-        let proposals = Proposals::new(&crew, timeout_ns);
+        let members: Vec<_> = (0..job_group.ranks.len() as u16).collect();
+        let agreement = Agreement::begin(job_group.rank, Proposal::default());
+        let proposals = Proposals::new(&job_group, timeout_ns);
         Self {
-            crew,
+            job_group,
             build,
             regions,
             timeout_ns,
@@ -111,11 +111,11 @@ impl Survivors {
     }
 
     fn others(&self) -> u64 {
-        self.crew.others().fold(0, |all, rank| all | bit(rank))
+        self.job_group.others().fold(0, |all, rank| all | bit(rank))
     }
 
     fn reachable(&self, seat: &dyn Seat) -> u64 {
-        let reachable = self.crew.others().filter(|rank| seat.is_reachable(NodeId(*rank)));
+        let reachable = self.job_group.others().filter(|rank| seat.is_reachable(NodeId(*rank)));
         reachable.fold(0, |all, rank| all | bit(rank)) & !self.proposals.excluded()
     }
 
@@ -125,9 +125,9 @@ impl Survivors {
             self.look_due = now + LOOK_INTERVAL_NS;
             self.watch(now, seat, memory);
         }
-        let Self { job, group, crew, .. } = self;
+        let Self { job, group, job_group, .. } = self;
         let mut room = GroupMemory { group: &*group, memory: &mut *memory };
-        match job.advance(now, &mut GroupSeat { group, crew, seat }, &mut room) {
+        match job.advance(now, &mut GroupSeat { group, job_group, seat }, &mut room) {
             Progress::Running(wake_at) => {
                 Progress::Running(Some(wake_at.map_or(self.look_due, |at| at.min(self.look_due))))
             }
@@ -138,11 +138,11 @@ impl Survivors {
     fn watch(&mut self, now: Instant, seat: &mut dyn Seat, memory: &mut dyn JobMemory) {
         self.proposals.receive(memory);
         let reachable = self.reachable(seat);
-        self.proposals.send(now, reachable, &self.crew, seat);
+        self.proposals.send(now, reachable, &self.job_group, seat);
         let is_stuck = self.is_stuck(now);
-        let members = ranks_of(&self.group.members) & !bit(self.crew.rank);
+        let members = ranks_of(&self.group.members) & !bit(self.job_group.rank);
         if is_stuck {
-            self.proposals.read_from(now, members & reachable, &self.crew, seat);
+            self.proposals.read_from(now, members & reachable, &self.job_group, seat);
         }
         for rank in ranks(members & !self.missed) {
             // Before the first group, a rank that is not reachable yet may still come.
@@ -166,7 +166,7 @@ impl Survivors {
 
     /// Returns whether a member has published that it no longer plays in the group.
     fn has_left(&self, rank: u16, is_stuck: bool) -> bool {
-        let (latest, own) = (self.proposals.latest(rank), bit(self.crew.rank));
+        let (latest, own) = (self.proposals.latest(rank), bit(self.job_group.rank));
         match latest.standing {
             Standing::Left => true,
             // If a rank is through with this group's job, the job can still complete at the others.
@@ -203,7 +203,7 @@ impl Survivors {
         let members = ranks_of(&self.group.members);
         let proposal =
             Proposal { number: number + 1, members, room: self.group.room + 1, ..Proposal::default() };
-        self.agreement = Agreement::begin(self.crew.rank, proposal);
+        self.agreement = Agreement::begin(self.job_group.rank, proposal);
         self.stage = Stage::Agreeing { until: now + self.timeout_ns };
         Progress::Running(Some(now))
     }
@@ -253,7 +253,7 @@ impl Survivors {
                 self.agreement.set_published();
             }
         }
-        self.proposals.send(now, reachable, &self.crew, seat);
+        self.proposals.send(now, reachable, &self.job_group, seat);
         if now >= until {
             return Err("those who are left could not agree who goes on".to_owned());
         }
@@ -261,7 +261,7 @@ impl Survivors {
         let silent =
             ranks(members & reachable).filter(|rank| proposals.latest(*rank) != self.agreement.proposal);
         let silent = silent.fold(0, |all, rank| all | bit(rank));
-        self.proposals.read_from(now, silent, &self.crew, seat);
+        self.proposals.read_from(now, silent, &self.job_group, seat);
         Ok(Progress::Running(Some(until.min(now + LOOK_INTERVAL_NS))))
     }
 
@@ -269,7 +269,7 @@ impl Survivors {
     fn form(&mut self, now: Instant) -> Result<(), String> {
         let Proposal { members, room, .. } = self.agreement.proposal;
         let members: Vec<_> = ranks(members).collect();
-        let own = members.iter().position(|rank| *rank == self.crew.rank).unwrap_or(0);
+        let own = members.iter().position(|rank| *rank == self.job_group.rank).unwrap_or(0);
         let job = (self.build)(&members, NodeId(own as u16))?;
         let result = self.job.result();
         self.earlier.steps += self.job.progress_count();
@@ -285,7 +285,7 @@ impl Survivors {
     }
 
     fn names(&self) -> Vec<String> {
-        self.group.members.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
+        self.group.members.iter().map(|rank| self.job_group.name(*rank).to_owned()).collect()
     }
 
     /// Answers ranks that propose to go on with this one after its end.
@@ -297,7 +297,7 @@ impl Survivors {
             self.proposals.repeat(self.others());
         }
         let reachable = self.reachable(seat);
-        self.proposals.send(now, reachable, &self.crew, seat);
+        self.proposals.send(now, reachable, &self.job_group, seat);
     }
 }
 
@@ -308,13 +308,13 @@ fn ranks_of(members: &[u16]) -> u64 {
 impl Job for Survivors {
     fn regions(&self) -> Vec<RegionConfig> {
         let mut regions = self.job.regions();
-        regions.push(Proposals::region(&self.crew));
+        regions.push(Proposals::region(&self.job_group));
         for room in 1..=ROOMS {
             let group = GroupRoom { room, members: Vec::new() };
             let of_room = self
                 .regions
                 .iter()
-                .map(|region| self.crew.region(group.region(region.region), region.length, region.access));
+                .map(|region| self.job_group.region(group.region(region.region), region.length, region.access));
             regions.extend(of_room);
         }
         regions
@@ -322,7 +322,7 @@ impl Job for Survivors {
 
     fn handle_event(&mut self, now: Instant, event: &Event) {
         if let Event::NodeRestarted { node } = *event
-            && node.index() < self.crew.ranks.len()
+            && node.index() < self.job_group.ranks.len()
         {
             self.proposals.exclude_successor(node.0);
         }
@@ -358,10 +358,10 @@ impl Job for Survivors {
             },
             Stage::Over => {
                 self.answer(now, seat, memory);
-                let Self { job, group, crew, .. } = self;
+                let Self { job, group, job_group, .. } = self;
                 if job.has_last_words() {
                     let mut room = GroupMemory { group: &*group, memory };
-                    let _ = job.advance(now, &mut GroupSeat { group, crew, seat }, &mut room);
+                    let _ = job.advance(now, &mut GroupSeat { group, job_group, seat }, &mut room);
                 }
                 Progress::Finished
             }
@@ -372,7 +372,7 @@ impl Job for Survivors {
         match self.stage {
             Stage::Agreeing { .. } => {
                 let members =
-                    ranks(self.agreement.proposal.members).map(|rank| self.crew.name(rank).to_owned());
+                    ranks(self.agreement.proposal.members).map(|rank| self.job_group.name(rank).to_owned());
                 format!("an agreement who goes on, proposed are {}", members.collect::<Vec<_>>().join(", "))
             }
             _ => self.job.waiting_for(),

@@ -18,7 +18,7 @@ use rackloom_protocol::{
 };
 
 use super::agreement::{Proposal, Standing, bit, ranks};
-use crate::crew::Crew;
+use crate::ranks::JobGroup;
 use crate::job::{Carried, Seat};
 
 /// Region of the proposals. A job's own regions have smaller numbers.
@@ -77,10 +77,10 @@ pub(super) struct Proposals {
 }
 
 impl Proposals {
-    pub(super) fn new(crew: &Crew, timeout_ns: u64) -> Self {
-        let count = crew.ranks.len();
+    pub(super) fn new(job_group: &JobGroup, timeout_ns: u64) -> Self {
+        let count = job_group.ranks.len();
         Self {
-            own: crew.rank,
+            own: job_group.rank,
             count: count as u16,
             unsent: 0,
             again: 0,
@@ -101,9 +101,9 @@ impl Proposals {
     }
 
     /// Returns the region that holds the proposals.
-    pub(super) fn region(crew: &Crew) -> RegionConfig {
-        let bytes = (2 * crew.ranks.len() as u64 + STAGES) * SLOT_BYTES;
-        crew.region(PROPOSALS, bytes, Access { read: true, write: true, atomic: false })
+    pub(super) fn region(job_group: &JobGroup) -> RegionConfig {
+        let bytes = (2 * job_group.ranks.len() as u64 + STAGES) * SLOT_BYTES;
+        job_group.region(PROPOSALS, bytes, Access { read: true, write: true, atomic: false })
     }
 
     /// Returns the time that a rank waits before it reads the others' proposals, in nanoseconds.
@@ -174,13 +174,13 @@ impl Proposals {
     }
 
     /// Puts the present proposal into the memory of the reachable ranks that still need it.
-    pub(super) fn send(&mut self, now: Instant, reachable: u64, crew: &Crew, seat: &mut dyn Seat) {
+    pub(super) fn send(&mut self, now: Instant, reachable: u64, job_group: &JobGroup, seat: &mut dyn Seat) {
         if self.again != 0 && now >= self.again_due {
             self.unsent |= std::mem::take(&mut self.again);
             self.again_due = now + self.read_interval_ns / PUTS_PER_READ;
         }
         for rank in ranks(self.unsent & reachable) {
-            let slot = crew.address(rank, PROPOSALS, u64::from(self.own) * SLOT_BYTES);
+            let slot = job_group.address(rank, PROPOSALS, u64::from(self.own) * SLOT_BYTES);
             let target = RemoteAddress { offset: slot.offset + 8, ..slot };
             let source = LocalRange {
                 region: PROPOSALS,
@@ -201,13 +201,13 @@ impl Proposals {
     }
 
     /// Reads the proposals of the ranks of `peers` from their own memory, at most once per interval.
-    pub(super) fn read_from(&mut self, now: Instant, peers: u64, crew: &Crew, seat: &mut dyn Seat) {
+    pub(super) fn read_from(&mut self, now: Instant, peers: u64, job_group: &JobGroup, seat: &mut dyn Seat) {
         if now < self.read_due {
             return;
         }
         self.read_due = now + self.read_interval_ns;
         for rank in ranks(peers & !self.being_read & !bit(self.own)) {
-            let target = crew.address(rank, PROPOSALS, u64::from(rank) * SLOT_BYTES);
+            let target = job_group.address(rank, PROPOSALS, u64::from(rank) * SLOT_BYTES);
             let copy = (u64::from(self.count) + u64::from(rank)) * SLOT_BYTES;
             let into = LocalRange { region: PROPOSALS, offset: copy, length: SLOT_BYTES };
             let operation = OperationId(self.next);

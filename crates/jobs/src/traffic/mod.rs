@@ -19,10 +19,10 @@ use rackloom_protocol::{
 };
 
 use self::targets::Scheme;
-use crate::crew::ensemble::{Ensemble, Limits, Play, Poll, Step};
-use crate::crew::pattern::Pattern;
-use crate::crew::request::{Body, Outcome, Request, Tag};
-use crate::crew::{CONTROL_BYTES, Crew, Rank};
+use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
+use crate::ranks::pattern::Pattern;
+use crate::ranks::request::{Body, Outcome, Request, Tag};
+use crate::ranks::{CONTROL_BYTES, JobGroup, Rank};
 use crate::job::{Job, Output, Portion};
 use crate::measure::OperationKind;
 use crate::report::{JobResult, Mismatch, TrafficPart};
@@ -228,7 +228,7 @@ impl Traffic {
         }
         while self.issued < self.targets.len().min(self.may_go()) && poll.issuer.has_space() {
             let target = self.targets[self.issued];
-            let body = self.message(poll.crew, target);
+            let body = self.message(poll.job_group, target);
             poll.issuer.submit(Request::new(Tag::Phase { peer: target, item: 0 }, body));
             self.issued += 1;
         }
@@ -241,9 +241,9 @@ impl Traffic {
         Step::Waiting
     }
 
-    fn message(&self, crew: &Crew, target: u16) -> Body {
+    fn message(&self, job_group: &JobGroup, target: u16) -> Body {
         let slot = u64::from(self.rank) * self.settings.bytes;
-        let slot_address = crew.address(target, INBOX, slot);
+        let slot_address = job_group.address(target, INBOX, slot);
         if self.settings.pattern == PatternName::SmallStores {
             return Body::Store {
                 target: slot_address,
@@ -251,7 +251,7 @@ impl Traffic {
                 completion: Completion::Visible,
             };
         }
-        let word = crew.address(target, COUNTS, 8 * u64::from(self.rank));
+        let word = job_group.address(target, COUNTS, 8 * u64::from(self.rank));
         let (region, offset, key) = (word.region, word.offset, word.key);
         let signal = Signal { region, offset, key, kind: SignalKind::Add, value: 1 };
         let source = LocalRange { region: SOURCE, offset: 0, length: self.settings.bytes };
@@ -317,7 +317,7 @@ impl Traffic {
                         offset: slot + at as u64,
                         expected: wanted[at],
                         found: found[at],
-                        location: format!("message from {}", poll.crew.name(source)),
+                        location: format!("message from {}", poll.job_group.name(source)),
                     });
                 }
             }
@@ -338,18 +338,18 @@ impl Traffic {
         if counted == expected {
             return Ok(());
         }
-        Err(format!("{counted} messages of {} were counted, it sent {expected}", poll.crew.name(source)))
+        Err(format!("{counted} messages of {} were counted, it sent {expected}", poll.job_group.name(source)))
     }
 }
 
 impl Play for Traffic {
-    fn regions(&self, crew: &Crew) -> Vec<RegionConfig> {
-        let ranks = crew.ranks.len() as u64;
+    fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
+        let ranks = job_group.ranks.len() as u64;
         let write = Access { read: false, write: true, atomic: false };
         vec![
-            crew.region(SOURCE, self.settings.bytes, Access::READ),
-            crew.region(INBOX, self.settings.bytes * ranks, write),
-            crew.region(COUNTS, 8 * ranks, write),
+            job_group.region(SOURCE, self.settings.bytes, Access::READ),
+            job_group.region(INBOX, self.settings.bytes * ranks, write),
+            job_group.region(COUNTS, 8 * ranks, write),
         ]
     }
 
@@ -392,7 +392,7 @@ impl Play for Traffic {
         Ok(())
     }
 
-    fn position(&self, _crew: &Crew) -> String {
+    fn position(&self, _job_group: &JobGroup) -> String {
         let (pattern, total) = (self.settings.pattern, self.targets.len());
         format!("{pattern}, {} of {total} messages sent, {} over", self.issued, self.over)
     }

@@ -5,7 +5,7 @@
 
 use rackloom_plan::PatternName;
 
-use crate::crew::pattern::fold;
+use crate::ranks::pattern::fold;
 
 const PURPOSE: u64 = 0x7472_6166_6669;
 

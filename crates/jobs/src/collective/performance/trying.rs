@@ -9,7 +9,7 @@ use crate::collective::probe::Measured;
 use crate::collective::room;
 use crate::collective::run::{Run, RunState};
 use crate::collective::trials::Trials;
-use crate::crew::ensemble::{Poll, Step};
+use crate::ranks::ensemble::{Poll, Step};
 
 impl Performance {
     /// Begins the trials if computing takes time. Otherwise the closed forms hold.

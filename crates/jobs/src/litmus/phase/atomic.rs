@@ -17,7 +17,7 @@ use super::super::findings::{Findings, read_word};
 use super::super::layout::{ContendedWord, DATA};
 use super::super::run_view::{RunView, width};
 use super::{Phase, Poll};
-use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 
 /// Work of one rank on one word of one owner.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES, READABLE, SMALL_LANE_BYTES};
 use super::super::run_view::RunView;
 use super::{Phase, Poll, Sweeper};
-use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 
 /// Number of a region that does not exist.
 const NOWHERE: RegionId = RegionId(99);

@@ -23,9 +23,9 @@ use super::fill;
 use super::findings::Findings;
 use super::lanes::Lanes;
 use super::run_view::RunView;
-use crate::crew::issuer::Issuer;
-use crate::crew::pattern::Pattern;
-use crate::crew::request::Outcome;
+use crate::ranks::issuer::Issuer;
+use crate::ranks::pattern::Pattern;
+use crate::ranks::request::Outcome;
 
 /// Resources of a phase during one poll.
 pub(crate) struct Poll<'a> {

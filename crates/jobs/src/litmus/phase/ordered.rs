@@ -15,7 +15,7 @@ use super::super::layout::{CONTROL, DATA};
 use super::super::run_view::RunView;
 use super::write::transfer;
 use super::{Phase, Poll, Sweeper};
-use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 
 /// First item number of the waits.
 const WAIT: u32 = 1 << 24;

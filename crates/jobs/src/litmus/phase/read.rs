@@ -11,7 +11,7 @@ use super::super::findings::Expected;
 use super::super::lanes::Lane;
 use super::super::layout::{LANES, READABLE};
 use super::{Phase, Poll, Sweeper};
-use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 
 /// Reads of the others' readable regions.
 #[derive(Debug, Default)]

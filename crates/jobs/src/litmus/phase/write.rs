@@ -11,7 +11,7 @@ use super::super::case::CaseKind;
 use super::super::lanes::Lane;
 use super::super::layout::{DATA, LANES};
 use super::{Phase, Poll, Sweeper};
-use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 
 /// Item number of a flush.
 const FLUSH: u32 = u32::MAX;

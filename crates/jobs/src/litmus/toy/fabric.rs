@@ -10,7 +10,7 @@ use rackloom_protocol::{
 
 use super::Defect;
 use super::messages::Arrived;
-use crate::crew::pattern::mix;
+use crate::ranks::pattern::mix;
 use crate::litmus::findings::read_word;
 
 pub(super) const SEGMENT_BYTES: usize = 1024;

@@ -4,7 +4,7 @@ use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, NodeId, OperationError};
 
 use super::fabric::{Action, FLIGHTS_MAX, Fabric, Wait, segments};
-use crate::crew::request::{Carried, Seat};
+use crate::ranks::request::{Carried, Seat};
 
 pub(super) struct ToySeat<'a> {
     pub(super) fabric: &'a mut Fabric,

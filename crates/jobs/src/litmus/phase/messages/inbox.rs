@@ -7,7 +7,7 @@ use super::super::super::layout::{GUARD_BYTES, MAIL, MAIL_SLOTS};
 use super::super::super::run_view::RunView;
 use super::super::Poll;
 use super::script::{ANY_BYTES, Kind, Script, source_offset, tag};
-use crate::crew::request::{Body, Matched, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Matched, Outcome, Request, Tag};
 
 /// First item number of the receives that name no source.
 const ANY: u32 = 1 << 24;

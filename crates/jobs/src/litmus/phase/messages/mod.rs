@@ -15,7 +15,7 @@ use self::script::{Script, source_offset};
 use super::super::layout::READABLE;
 use super::super::run_view::RunView;
 use super::{Phase, Poll};
-use crate::crew::request::{Body, Outcome, Request, Tag};
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 use crate::measure::OperationKind;
 
 /// Tagged messages.

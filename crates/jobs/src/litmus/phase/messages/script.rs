@@ -130,7 +130,7 @@ mod tests {
     use rackloom_protocol::operation::messages::EAGER_BUDGET_BYTES;
 
     use super::*;
-    use crate::crew::Rank;
+    use crate::ranks::Rank;
     use crate::litmus::layout::Layout;
     use crate::litmus::settings::LitmusSettings;
 

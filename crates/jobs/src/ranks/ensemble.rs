@@ -14,7 +14,7 @@ use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
 use super::start::StartWait;
-use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, Crew, NOTICES_REPEATED_MAX, Rank, BreakOff};
+use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, JobGroup, NOTICES_REPEATED_MAX, Rank, BreakOff};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
@@ -45,7 +45,7 @@ pub(crate) enum Step {
 /// Resources of a play during one poll.
 pub(crate) struct Poll<'a> {
     pub(crate) now: Instant,
-    pub(crate) crew: &'a Crew,
+    pub(crate) job_group: &'a JobGroup,
     pub(crate) issuer: &'a mut Issuer,
     pub(crate) memory: &'a mut dyn JobMemory,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Poll<'a> {
 /// Program that the ranks run together. Every rank returns [`Step::Meet`] equally often.
 pub(crate) trait Play: Send {
     /// Returns the regions beside [`CONTROL`].
-    fn regions(&self, crew: &Crew) -> Vec<RegionConfig>;
+    fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig>;
     /// Advances as far as possible without waiting, or as far as one poll may take.
     fn advance(&mut self, poll: &mut Poll<'_>) -> Step;
     /// Records that all ranks have met.
@@ -61,7 +61,7 @@ pub(crate) trait Play: Send {
     /// Records that a request of the play succeeded with `value`. An error ends the play.
     fn succeeded(&mut self, poll: &mut Poll<'_>, outcome: &Outcome, value: u64) -> Result<(), String>;
     /// Returns a description of the point that the rank has reached in the program.
-    fn position(&self, crew: &Crew) -> String;
+    fn position(&self, job_group: &JobGroup) -> String;
     /// Adds the findings and measurements to `result`.
     fn contribute(&self, result: &mut JobResult);
     /// Returns the location of the job's result in memory, once the job is complete.
@@ -98,7 +98,7 @@ enum Stage {
 
 /// One rank of a job that plays `P`.
 pub(crate) struct Ensemble<P> {
-    crew: Crew,
+    job_group: JobGroup,
     issuer: Issuer,
     play: P,
     barrier: Barrier,
@@ -125,7 +125,7 @@ impl<P: Play> Ensemble<P> {
         let issuer = Issuer::new(limits.outstanding_max, limits.start_timeout_ns);
         let barrier = Barrier::new((0..ranks.len() as u16).collect(), rank.0);
         Self {
-            crew: Crew::new(rank.0, ranks, key_seed),
+            job_group: JobGroup::new(rank.0, ranks, key_seed),
             issuer,
             play,
             barrier,
@@ -210,7 +210,7 @@ impl<P: Play> Ensemble<P> {
 
     /// Begins the play once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
     fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat) {
-        let missing: Vec<_> = self.crew.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
+        let missing: Vec<_> = self.job_group.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
         self.steps += u64::from(wait.record(now, missing.len()));
         self.stage = Stage::Gather(wait);
         if missing.is_empty() {
@@ -230,7 +230,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     fn play_on(&mut self, now: Instant, memory: &mut dyn JobMemory) -> bool {
-        let mut poll = Poll { now, crew: &self.crew, issuer: &mut self.issuer, memory };
+        let mut poll = Poll { now, job_group: &self.job_group, issuer: &mut self.issuer, memory };
         match self.play.advance(&mut poll) {
             Step::Waiting => self.wake_at = None,
             Step::Until(at) => self.wake_at = Some(at),
@@ -246,7 +246,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     fn meet(&mut self, now: Instant, is_last: bool) {
-        self.barrier.begin(now, &self.crew, &mut self.issuer);
+        self.barrier.begin(now, &self.job_group, &mut self.issuer);
         self.enter(Stage::Meeting { is_last });
     }
 
@@ -276,11 +276,11 @@ impl<P: Play> Ensemble<P> {
                     let what = outcome.kind.name();
                     self.fail(format!("a barrier's {what} ended with {value} at {}", self.position()));
                 }
-                self.barrier.succeeded(&self.crew, &mut self.issuer);
+                self.barrier.succeeded(&self.job_group, &mut self.issuer);
             }
             (Ok(_), Tag::AbortNotice) => {}
             (Ok(value), Tag::Phase { .. }) => {
-                let mut poll = Poll { now, crew: &self.crew, issuer: &mut self.issuer, memory };
+                let mut poll = Poll { now, job_group: &self.job_group, issuer: &mut self.issuer, memory };
                 if let Err(reason) = self.play.succeeded(&mut poll, outcome, value) {
                     self.break_off(now, BreakOff::Fault(reason));
                 }
@@ -296,7 +296,7 @@ impl<P: Play> Ensemble<P> {
             }
             target => {
                 let target =
-                    target.map_or_else(|| "all".to_owned(), |node| self.crew.name(node.0).to_owned());
+                    target.map_or_else(|| "all".to_owned(), |node| self.job_group.name(node.0).to_owned());
                 let text = format!("{} to {target} ended with: {}", outcome.kind.name(), failure.name());
                 let is_refusal = failure.is_refusal() || failure.is_of_new_incarnation();
                 self.break_off(now, if is_refusal { BreakOff::Refusal(text) } else { BreakOff::Fault(text) });
@@ -310,12 +310,12 @@ impl<P: Play> Ensemble<P> {
         if let Some(lost) = lost.checked_sub(1) {
             self.lose(lost);
         }
-        let sender = self.crew.name(sender.wrapping_sub(1)).to_owned();
+        let sender = self.job_group.name(sender.wrapping_sub(1)).to_owned();
         self.break_off(now, BreakOff::Loss(format!("{sender} broke off")));
     }
 
     fn handle_loss(&mut self, now: Instant, node: NodeId) {
-        let is_rank = node.index() < self.crew.ranks.len();
+        let is_rank = node.index() < self.job_group.ranks.len();
         if is_rank && !matches!(self.stage, Stage::Close | Stage::Over) {
             self.lose(node.0);
             self.break_off(now, BreakOff::Loss(self.losses()));
@@ -323,7 +323,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     fn lose(&mut self, rank: u16) {
-        if usize::from(rank) < self.crew.ranks.len() && rank != self.crew.rank {
+        if usize::from(rank) < self.job_group.ranks.len() && rank != self.job_group.rank {
             self.lost.insert(rank);
             self.issuer.lose(NodeId(rank));
         }
@@ -342,7 +342,7 @@ impl<P: Play> Ensemble<P> {
         }
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.
-        self.crew.others().for_each(|peer| self.notify_abort(peer));
+        self.job_group.others().for_each(|peer| self.notify_abort(peer));
         let until = now + self.limits.drain_timeout_ns;
         self.enter(Stage::BreakOff { until });
     }
@@ -350,8 +350,8 @@ impl<P: Play> Ensemble<P> {
     /// Notifies `peer` that this rank has broken off.
     fn notify_abort(&mut self, peer: u16) {
         let lost = self.lost.first().map_or(0, |lost| u64::from(*lost) + 1);
-        let notice = (u64::from(self.crew.rank) + 1) | lost << 16;
-        let target = self.crew.address(peer, CONTROL, 8 * ABORT_WORD);
+        let notice = (u64::from(self.job_group.rank) + 1) | lost << 16;
+        let target = self.job_group.address(peer, CONTROL, 8 * ABORT_WORD);
         let data = notice.to_le_bytes().to_vec();
         let body = Body::Store { target, data, completion: Completion::Visible };
         self.issuer.submit_urgent(Request::new(Tag::AbortNotice, body));
@@ -387,7 +387,7 @@ impl<P: Play> Ensemble<P> {
     fn finish_broken_off(&mut self) {
         // A notice without a path to its target is not outstanding.
         if self.issuer.has_outstanding() {
-            let waiting = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
+            let waiting = self.issuer.waiting_for(|node| self.job_group.name(node.0).to_owned());
             self.fail(format!("operations did not end in time: {waiting}"));
         }
         self.enter(Stage::Over);
@@ -398,7 +398,7 @@ impl<P: Play> Ensemble<P> {
     }
 
     fn lost_names(&self) -> Vec<String> {
-        self.lost.iter().map(|rank| self.crew.name(*rank).to_owned()).collect()
+        self.lost.iter().map(|rank| self.job_group.name(*rank).to_owned()).collect()
     }
 
     fn fail(&mut self, failure: String) {
@@ -413,12 +413,12 @@ impl<P: Play> Ensemble<P> {
     fn position(&self) -> String {
         match self.stage {
             Stage::Gather(_) => "the start, waiting until every rank can be reached".to_owned(),
-            Stage::Playing => self.play.position(&self.crew),
+            Stage::Playing => self.play.position(&self.job_group),
             Stage::Meeting { is_last } => {
-                let awaited = self.crew.name(self.barrier.waits_for());
+                let awaited = self.job_group.name(self.barrier.waits_for());
                 let which = if is_last { "the last barrier" } else { "the barrier before" };
                 let position =
-                    if is_last { String::new() } else { format!(" {}", self.play.position(&self.crew)) };
+                    if is_last { String::new() } else { format!(" {}", self.play.position(&self.job_group)) };
                 format!("{which}{position}, waiting for {awaited}")
             }
             Stage::Close => "the end, closing".to_owned(),
@@ -430,8 +430,8 @@ impl<P: Play> Ensemble<P> {
 
 impl<P: Play> Job for Ensemble<P> {
     fn regions(&self) -> Vec<RegionConfig> {
-        let control = self.crew.region(CONTROL, CONTROL_BYTES, Access::ALL);
-        std::iter::once(control).chain(self.play.regions(&self.crew)).collect()
+        let control = self.job_group.region(CONTROL, CONTROL_BYTES, Access::ALL);
+        std::iter::once(control).chain(self.play.regions(&self.job_group)).collect()
     }
 
     fn handle_event(&mut self, now: Instant, event: &Event) {
@@ -451,7 +451,7 @@ impl<P: Play> Job for Ensemble<P> {
     }
 
     fn waiting_for(&self) -> String {
-        let outstanding = self.issuer.waiting_for(|node| self.crew.name(node.0).to_owned());
+        let outstanding = self.issuer.waiting_for(|node| self.job_group.name(node.0).to_owned());
         format!("{} ({outstanding})", self.position())
     }
 
@@ -459,7 +459,7 @@ impl<P: Play> Job for Ensemble<P> {
         let mut result = JobResult {
             complete: self.is_complete,
             operations: self.issuer.measurements.clone(),
-            oracles: self.issuer.verdicts(|node| self.crew.name(node.0).to_owned()),
+            oracles: self.issuer.verdicts(|node| self.job_group.name(node.0).to_owned()),
             failures: self.failures.clone(),
             failures_omitted: self.failures_omitted,
             excused: self.excused.clone(),

@@ -25,7 +25,7 @@ pub struct Rank {
     pub tenant: Tenant,
 }
 
-/// Region with the words for barriers and notices. A play's own words begin at [`Crew::own_word`].
+/// Region with the words for barriers and notices. A play's own words begin at [`JobGroup::own_word`].
 pub(crate) const CONTROL: RegionId = RegionId(1);
 /// Word of [`CONTROL`] that receives the notice of a rank that broke off.
 const ABORT_WORD: u64 = 0;
@@ -38,13 +38,13 @@ pub(crate) const CONTROL_BYTES: u64 = 8 * (FIRST_BARRIER_WORD + BARRIER_WORDS + 
 const KEY_PURPOSE: u64 = 0x6b65_7973;
 
 /// One rank, with the list of all ranks.
-pub(crate) struct Crew {
+pub(crate) struct JobGroup {
     pub(crate) rank: u16,
     pub(crate) ranks: Vec<Rank>,
     key_seed: u64,
 }
 
-impl Crew {
+impl JobGroup {
     /// Returns the view of `rank`. All keys of the job's regions are derived from `key_seed`.
     pub(crate) const fn new(rank: u16, ranks: Vec<Rank>, key_seed: u64) -> Self {
         Self { rank, ranks, key_seed }
@@ -83,7 +83,7 @@ impl Crew {
     }
 }
 
-impl Grounds for Crew {
+impl Grounds for JobGroup {
     fn rank(&self) -> u16 {
         self.rank
     }
