@@ -60,7 +60,7 @@ fn the_litmus_passes_through_one_to_twelve_bridges() {
     }
 }
 
-/// Checks that frames within their credits have room, because every link's socket has a ring of its own. This
+/// Checks that frames within their credits have space, because every link's socket has a ring of its own. This
 /// check does not detect credits that are not divided among the links of an interface: with 7 and 28 times
 /// the budget (`credits: {limit: 4480}`, the value of each link alone, and 17920) no frame of 9 000 to 18 000
 /// was dropped either, in three runs each of both collectives below; 16 to 58 were retransmitted, and 11 to
@@ -72,7 +72,7 @@ fn assert_no_overflow(report: &Value, what: &str) {
     };
     let (frames, lost) =
         (sum(|link| link["frames"].as_u64()), sum(|link| link["dropped"]["receive-buffer-full"].as_u64()));
-    assert!(lost * 200 <= frames, "{what}: {lost} of {frames} frames found no room");
+    assert!(lost * 200 <= frames, "{what}: {lost} of {frames} frames found no free space");
 }
 
 /// Every node sends to every other node through one port.
@@ -196,7 +196,7 @@ fn foreign_frames_on_a_bridge_are_counted_and_have_no_effect() {
         assert_eq!(
             count(first, "receive-buffer-full"),
             0,
-            "our own frames have room of their own: {}",
+            "our own frames have space of their own: {}",
             links[first]
         );
     }

@@ -42,7 +42,7 @@ fn schema() -> Value {
     serde_json::from_str(&ended.stdout).expect("the schema is JSON")
 }
 
-/// The schema without room for fields that it does not list, so that a report with an unlisted field is found.
+/// The schema that allows only the fields that it lists, so that a report with an unlisted field is found.
 fn closed(mut schema: Value) -> Value {
     match &mut schema {
         Value::Object(fields) => {

@@ -323,8 +323,8 @@ class Litmus:
         return kind << 32 | self.round << 8 | number
 
     def message_place(self, writer, owner, index, size):
-        room = self.layout.readable_bytes - size
-        return fold(self.seed, PLACE, self.round, owner, writer, index | 1 << 15) % max(room, 1)
+        space = self.layout.readable_bytes - size
+        return fold(self.seed, PLACE, self.round, owner, writer, index | 1 << 15) % max(space, 1)
 
     def message(self):
         script, pendings = self.script(), []

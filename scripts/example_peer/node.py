@@ -293,9 +293,9 @@ class Node:
 
     def store(self, region, key, offset, data):
         """Ends when the bytes are visible."""
-        room, first, last = self.settings.frame_bytes - 86 - 16 - 12, None, 0
-        for at in range(0, len(data), room):
-            piece = operation(STORE, offset + at & U64, data[at : at + room])
+        space, first, last = self.settings.frame_bytes - 86 - 16 - 12, None, 0
+        for at in range(0, len(data), space):
+            piece = operation(STORE, offset + at & U64, data[at : at + space])
             last = self.senders[REQUEST].append(1, self.address(region, key) + piece)
             first = last if first is None else first
         return self.watch(REQUEST, first, last)

@@ -179,7 +179,7 @@ impl Core {
         }
     }
 
-    /// Gives the core a command as soon as its queue has room, and waits for its completion.
+    /// Gives the core a command as soon as its queue has space, and waits for its completion.
     pub(super) fn complete(&mut self, command: Command<'_>) -> io::Result<()> {
         while !self.command(self.now(), command)? {
             self.poll()?;

@@ -66,12 +66,12 @@ impl Port {
         let (mut sent, mut taken) = (0, 0);
         let begun = Instant::now();
         while taken < count {
-            let room = in_flight_max - (sent - taken);
-            let batch = room.min(count - sent).min(BATCH as u64);
+            let free = in_flight_max - (sent - taken);
+            let batch = free.min(count - sent).min(BATCH as u64);
             if batch > 0 {
                 sent += send(&self.sender, &frame, batch as usize)? as u64;
             }
-            if room < in_flight_max / 2 || sent == count {
+            if free < in_flight_max / 2 || sent == count {
                 taken = self.receive_more_than(taken)?;
             }
         }
@@ -83,7 +83,7 @@ impl Port {
     /// # Errors
     /// The system's error, or another end that stopped answering.
     pub fn take(&mut self, count: u64) -> io::Result<()> {
-        let in_flight_max = self.room_for_frames()?;
+        let in_flight_max = self.frames_in_flight_max()?;
         self.await_one()?;
         self.report(in_flight_max)?;
         let spacing = in_flight_max / 4;
@@ -103,13 +103,13 @@ impl Port {
     }
 
     /// Returns the number of frames like the waiting one that fit the receive buffer.
-    fn room_for_frames(&self) -> io::Result<u64> {
+    fn frames_in_flight_max(&self) -> io::Result<u64> {
         let mut memory = Memory::default();
         wait_until("receiver of the first frame", || {
             memory = Memory::of(&self.receiver).unwrap_or_default();
             memory.held_bytes > 0
         })?;
-        Ok(memory.room())
+        Ok(memory.frames_max())
     }
 
     /// Sends a number to the other end.
@@ -222,7 +222,7 @@ impl Memory {
     }
 
     /// Returns the number of frames like the contained one that may be in flight.
-    fn room(self) -> u64 {
+    fn frames_max(self) -> u64 {
         let frames = u64::from(self.limit_bytes) / u64::from(self.held_bytes.max(1));
         (frames * FILL_NUMERATOR / FILL_DENOMINATOR).clamp(IN_FLIGHT_MIN, IN_FLIGHT_MAX)
     }
@@ -314,8 +314,8 @@ mod tests {
 
     #[test]
     fn the_frames_in_flight_follow_the_kernel_memory_of_a_frame() {
-        let room = |held_bytes| Memory { held_bytes, limit_bytes: 425_984 }.room();
-        assert_eq!([768, 8448, 16_640, 400_000].map(room), [256, 37, 18, 4]);
+        let frames_max = |held_bytes| Memory { held_bytes, limit_bytes: 425_984 }.frames_max();
+        assert_eq!([768, 8448, 16_640, 400_000].map(frames_max), [256, 37, 18, 4]);
     }
 
     #[test]

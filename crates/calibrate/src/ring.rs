@@ -2,7 +2,7 @@
 //! check, and no answer except the count of taken records.
 //!
 //! A record begins with its target offset. The producer copies it from its source into the ring and publishes it. The
-//! consumer copies the whole record to that offset, which makes it a store, and gives its room back. Each side counts records,
+//! consumer copies the whole record to that offset, which makes it a store, and frees the slot. Each side counts records,
 //! writes only its own count, in a cache line of its own, and caches the last seen count of the other side.
 //!
 //! The distance between the sides decides the figure, not their work (`docs/measuring.md`). A consumer that is thousands of
@@ -34,7 +34,7 @@ pub struct Flow {
     pub batch: u64,
     /// Most records in flight, a power of two. `None`: as many as a ring of 1 MiB holds.
     pub in_flight_max: Option<u64>,
-    /// Records whose room is given back at once. `None`: a quarter of the ring.
+    /// Records whose slots are freed at once. `None`: a quarter of the ring.
     pub given_back: Option<u64>,
 }
 
@@ -176,9 +176,9 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
     #[inline]
     fn push(&mut self) -> io::Result<()> {
         let offset = Ring::<BYTES>::offset(self.tail);
-        let (source, slot) = (self.ring.source.bytes(offset, BYTES), self.room()?);
+        let (source, slot) = (self.ring.source.bytes(offset, BYTES), self.free_slot()?);
         // SAFETY: needed because the record is in mapped pages. Source and slot have `BYTES` bytes (`bytes` asserts it)
-        // in different files, a slot is a multiple of 8 and exclusive (`room`). The source is never written.
+        // in different files, a slot is a multiple of 8 and exclusive (`free_slot`). The source is never written.
         unsafe {
             ptr::copy_nonoverlapping(source, slot, BYTES);
             slot.cast::<u64>().write(offset as u64);
@@ -187,10 +187,10 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
         Ok(())
     }
 
-    /// Returns room for the next record: `BYTES` bytes at a multiple of 8, which the consumer has given back (checked against its count), so
+    /// Returns the slot of the next record: `BYTES` bytes at a multiple of 8, which the consumer has given back (checked against its count), so
     /// that only the caller touches them until they are committed and published.
     #[inline]
-    pub(crate) fn room(&mut self) -> io::Result<*mut u8> {
+    pub(crate) fn free_slot(&mut self) -> io::Result<*mut u8> {
         if self.tail - self.head_seen == self.ring.slots {
             self.publish();
             self.await_head(self.tail + 1 - self.ring.slots)?;
@@ -198,7 +198,7 @@ impl<const BYTES: usize> Producer<'_, BYTES> {
         Ok(self.ring.slot(self.tail))
     }
 
-    /// Alternations the room into a record.
+    /// Alternations the free slot into a record.
     #[inline]
     pub(crate) const fn commit(&mut self) {
         self.tail += 1;
@@ -263,7 +263,7 @@ impl<const BYTES: usize> Consumer<'_, BYTES> {
         Ok(self.ring.slot(self.head))
     }
 
-    /// Gives the room of the record back.
+    /// Frees the slot of the record.
     #[inline]
     pub(crate) fn give_back(&mut self) {
         self.head += 1;

@@ -5,7 +5,7 @@
 //! comparison can store to the same ones.
 //!
 //! The producer writes offset and line of each store into a record and publishes the record. The consumer prefetches the targets of a
-//! whole record, copies each line to its target, and gives the room back. The consumer's memory is the limit:
+//! whole record, copies each line to its target, and frees the slot. The consumer's memory is the limit:
 //! a line, and an entry of the page table, for every store.
 
 use std::io;
@@ -69,7 +69,7 @@ impl Scatter {
             let mut producer = self.ring.producer();
             let begun = Instant::now();
             for record in 0..records {
-                self.pack(producer.room()?, record * STORES as u64);
+                self.pack(producer.free_slot()?, record * STORES as u64);
                 producer.commit();
                 producer.publish();
             }

@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn a_failing_target_reports_the_reason() {
         let Some(pair) = pair() else { return };
-        let error = pair.run_processes(|| Ok(()), || Err(io::Error::other("no room"))).unwrap_err();
-        assert_eq!(error.to_string(), "target of a loop: no room");
+        let error = pair.run_processes(|| Ok(()), || Err(io::Error::other("no space"))).unwrap_err();
+        assert_eq!(error.to_string(), "target of a loop: no space");
     }
 
     #[test]

@@ -88,14 +88,14 @@ impl SuperFrames {
     /// # Errors
     /// The system's error, or an initiator that stopped answering.
     pub fn take(&self, count: u64) -> io::Result<()> {
-        let mut room = vec![0; 1 << 16];
+        let mut buffer = vec![0; 1 << 16];
         let piece_bytes = self.piece_bytes() as u64;
         let all = count.div_ceil(self.segments) * piece_bytes;
         let (mut bytes, mut reported) = (0, 0);
         while bytes < all {
             let before = bytes;
             wait_until("receiver of super-frames", || {
-                while let Ok(length) = self.target.recv(&mut room) {
+                while let Ok(length) = self.target.recv(&mut buffer) {
                     bytes += length as u64;
                 }
                 bytes > before

@@ -78,7 +78,7 @@ pub trait Surroundings {
 /// Minimum size of a block of a fold, for any number of operands, in bytes.
 const FOLDED_BYTES_MIN: usize = 512;
 
-/// Private room for a reduction, with its operation and element type.
+/// Private buffer for a reduction, with its operation and element type.
 pub struct Blocks {
     /// Left-hand operands and results.
     pub left: Vec<u8>,
@@ -99,7 +99,7 @@ impl fmt::Debug for Blocks {
 }
 
 impl Blocks {
-    /// Creates room for this operation on elements of this type.
+    /// Creates a buffer for this operation on elements of this type.
     #[must_use]
     pub fn new(operation: ReduceOperation, element: ElementType) -> Self {
         let folded = Accumulator::new(operation, element);
@@ -117,7 +117,7 @@ impl Blocks {
         Ok(left)
     }
 
-    /// Returns true if it is room for this operation on elements of this type.
+    /// Returns true if it is a buffer for this operation on elements of this type.
     #[must_use]
     pub fn are_for(&self, operation: ReduceOperation, element: ElementType) -> bool {
         (self.operation, self.element) == (operation, element)

@@ -143,8 +143,8 @@ impl Verdicts {
             tally.looked += other.looked;
             tally.unjudged += other.unjudged;
             tally.broken += other.broken;
-            let room = FIRST_MAX.saturating_sub(tally.first.len());
-            tally.first.extend(other.first.iter().take(room).cloned());
+            let free = FIRST_MAX.saturating_sub(tally.first.len());
+            tally.first.extend(other.first.iter().take(free).cloned());
         }
     }
 

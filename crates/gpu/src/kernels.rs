@@ -162,7 +162,7 @@ impl Compiler {
         // SAFETY: needed because the compiler is C. The program exists, and one number is written.
         self.call::<Size>(size, |size| unsafe { size(program, &raw mut bytes) })?;
         let mut text = vec![0_u8; bytes + 1];
-        // SAFETY: as above; there is room for as many bytes as it returned, and one more that stays zero.
+        // SAFETY: as above; there is space for as many bytes as it returned, and one more that stays zero.
         self.call::<Fill>(fill, |fill| unsafe { fill(program, text.as_mut_ptr().cast()) })?;
         Ok(CStr::from_bytes_until_nul(&text).map(CStr::to_owned).unwrap_or_default())
     }

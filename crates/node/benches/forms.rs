@@ -35,7 +35,7 @@ fn block_on<F: Future>(future: F, waker: &Waker) -> F::Output {
 }
 
 fn submit_and_poll(node: &Node, target: RemoteAddress, queue: &Arc<Queue>) {
-    node.store(target, &DATA).submit(queue, 0).expect("one at a time finds room");
+    node.store(target, &DATA).submit(queue, 0).expect("one at a time finds space");
     loop {
         if let Some(completion) = node.poll(queue) {
             completion.result.expect("the store is visible");

@@ -162,7 +162,7 @@ impl Polls {
     fn batch(&mut self, command: fn(u64) -> Command<'static>) {
         let end = self.nodes[0].completed + BATCH;
         for index in 0..BATCH {
-            assert!(self.nodes[0].accepts(command(index)), "room for a batch");
+            assert!(self.nodes[0].accepts(command(index)), "space for a batch");
         }
         while self.nodes[0].completed < end {
             self.poll();
@@ -247,7 +247,7 @@ fn threads(criterion: &mut Criterion) {
 /// Sends a batch of frames from one device to the other. Each frame is released as soon as it was read.
 fn exchange(sender: &mut dyn Device, receiver: &mut dyn Device, frame_bytes: usize) {
     for _ in 0..BATCH {
-        let slot = sender.slot().expect("the ring has room for a batch");
+        let slot = sender.slot().expect("the ring has space for a batch");
         slot[..frame_bytes].fill(7);
         sender.commit(frame_bytes, false);
     }

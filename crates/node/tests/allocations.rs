@@ -49,7 +49,7 @@ fn nothing_is_allocated_per_frame() {
         let mut passed = 0;
         for _ in 0..frames / BATCH {
             for _ in 0..BATCH {
-                source.slot().expect("room")[..256].fill(3);
+                source.slot().expect("space")[..256].fill(3);
                 source.commit(256, true);
             }
             source.flush(Instant::ZERO);
@@ -62,7 +62,7 @@ fn nothing_is_allocated_per_frame() {
         }
         passed
     };
-    assert_eq!(pass(10 * BATCH), 10 * BATCH, "the first frames make room for all others");
+    assert_eq!(pass(10 * BATCH), 10 * BATCH, "the first frames make space for all others");
     let before = ALLOCATIONS.with(Cell::get);
     let passed = pass(FRAMES);
     let allocated = ALLOCATIONS.with(Cell::get) - before;

@@ -67,7 +67,7 @@ fn the_lateness_of_a_timer_is_recorded_unless_the_device_is_full() {
     };
     assert_eq!(late_at_most(50, 57), 7);
     assert_eq!(late_at_most(90, 93), 7, "the latest of all");
-    assert_eq!(late_at_most(80, 200), 7, "due at an earlier poll without room");
+    assert_eq!(late_at_most(80, 200), 7, "due at an earlier poll without free space");
     assert_eq!(late_at_most(300, 300), 7);
     assert_eq!(late_at_most(400, 408), 8);
 }

@@ -213,9 +213,9 @@ impl Pair {
     fn batch(&mut self, script: Script) {
         for index in 0..BATCH {
             if let Some(far) = script.far {
-                self.right.endpoint.handle_command(self.now, far(index)).expect("room for a batch");
+                self.right.endpoint.handle_command(self.now, far(index)).expect("space for a batch");
             }
-            self.left.endpoint.handle_command(self.now, (script.near)(index)).expect("room for a batch");
+            self.left.endpoint.handle_command(self.now, (script.near)(index)).expect("space for a batch");
         }
         let end = if script.far.is_some() { 2 * BATCH } else { BATCH };
         let mut completed = 0;

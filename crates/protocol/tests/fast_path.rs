@@ -2,7 +2,7 @@
 //!
 //! Each script runs four times with equal timing. In the first run, frames are written in runs and finished
 //! on arrival. In the second, memory is not available when a frame arrives, so that the frame waits for it.
-//! In the third, the wire has room for one frame, and each frame begins a poll iteration of its own. The
+//! In the third, the wire has space for one frame, and each frame begins a poll iteration of its own. The
 //! fourth is like the third, and every data frame gets a hop check in flight, so that it must be checked
 //! completely. Frames, events, memory and counters must be equal.
 
@@ -85,7 +85,7 @@ fn some_command(fabric: &mut Fabric, random: &mut Random, id: u64) {
         15 => get(id, target, local(900_000, 1 + random.roll(9000))),
         _ => Command::Flush { operation: OperationId(id), target: None },
     };
-    // Commands that are refused for lack of room or path are refused in all runs.
+    // Commands that are refused for lack of space or path are refused in all runs.
     let _ = fabric.command(source, command);
 }
 

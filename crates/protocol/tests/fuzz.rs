@@ -123,7 +123,7 @@ fn corrupt(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
     bytes.truncate(9216);
 }
 
-/// Computes both checks again, if the frame has room for them.
+/// Computes both checks again, if the frame has space for them.
 fn forge(bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().max(layout::OPERATIONS), 0);
     let length = bytes.len() - layout::FABRIC;

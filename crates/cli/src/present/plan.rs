@@ -151,8 +151,8 @@ fn flow_control(plan: &Plan, link: &LinkPlan) -> String {
         let CreditConfig { limit, unit_bytes, .. } = link.credits;
         return format!("{limit} credits of {}{}", units::bytes(unit_bytes.into()), divided(plan, link));
     };
-    let room = plan.channel_room_bytes(&link.profile);
-    let pause = pause.config(&link.profile, plan.frame_bytes_max, room, Clock::Virtual);
+    let capacity = plan.channel_capacity_bytes(&link.profile);
+    let pause = pause.config(&link.profile, plan.frame_bytes_max, capacity, Clock::Virtual);
     let headroom = units::bytes(pause.headroom_bytes.into());
     match plan.forwarding.buffer {
         Some(SharedBufferConfig { bytes, alpha_thousandths, .. }) => format!(

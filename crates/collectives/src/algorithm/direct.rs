@@ -1,6 +1,6 @@
 //! Every pair talks at once: one message per pair and phase.
 //!
-//! Good where each pair has a path of its own (full mesh) or the switch has room for all (star), and for small messages
+//! Good where each pair has a path of its own (full mesh) or the switch has space for all (star), and for small messages
 //! anywhere, because latency is paid once per phase. Contributions lie in slots of their own until all are there, and are
 //! then folded in the order of ranks, `((x[0] op x[1]) op x[2]) op ...`, in one go: memory is written once, and 16-bit values
 //! are rounded once, which a ring cannot do because its partial results travel in the type of the array.

@@ -10,7 +10,7 @@
 use super::{ReduceError, ReduceOperation, bf16, f16, reduce};
 use crate::array::ElementType;
 
-/// A reduction in progress; its room is reused for the next result.
+/// A reduction in progress; its buffer is reused for the next result.
 #[derive(Debug)]
 pub struct Accumulator {
     operation: ReduceOperation,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn sixteen_bits_are_rounded_once_and_the_room_can_be_used_again() {
+    fn sixteen_bits_are_rounded_once_and_the_buffer_can_be_used_again() {
         let mut accumulator = Accumulator::new(ReduceOperation::Sum, ElementType::F16);
         for _ in 0..2 {
             accumulator.take(&of_f16(&[2048.0, 1.0, 60_000.0])).unwrap();

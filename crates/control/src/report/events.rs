@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_storm_of_one_kind_leaves_room_for_the_rare_ones() {
+    fn a_storm_of_one_kind_leaves_space_for_the_rare_ones() {
         let mut log = EventLog::default();
         for _ in 0..EventLog::KEPT_PER_KIND + 5 {
             log.push_event(Instant(0), NodeId(0), &Event::NodeReached { node: NodeId(1) }, &names());

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_million_lines_take_the_room_of_a_hundred_and_are_counted() {
+    fn a_million_lines_take_the_space_of_a_hundred_and_are_counted() {
         let mut lines = FaultLines::default();
         (0..1_000_000).for_each(|number| lines.push(line(number, number % 2 == 0)));
         let records = lines.into_records();

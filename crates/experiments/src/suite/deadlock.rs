@@ -71,7 +71,7 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
     let (seed, puts, loads) = (setup.seed, setup.run_count(PUTS), setup.run_count(LOADS));
     for (index, (name, rules, channels)) in RINGS.into_iter().enumerate() {
         for buffers in setup.knobs.counts("buffers", setup.reduced) {
-            // A bubble needs room for two.
+            // A bubble needs space for two.
             if name.contains("bubble") && buffers < 2 {
                 continue;
             }

@@ -1,7 +1,7 @@
 //! Experiment 19: how much headroom a link that pauses needs.
 //!
 //! A node puts through a switch to one that drains nothing, so the switch fills, requests a pause, and counts the
-//! frames that still arrive. With headroom for exactly that nothing is lost; with room for one frame less, one frame
+//! frames that still arrive. With headroom for exactly that nothing is lost; with headroom for one frame less, one frame
 //! is.
 
 use rackloom_protocol::{Class, DropReason, Instant, NodeId, PortId};
@@ -92,8 +92,8 @@ fn trials(setup: &Setup) -> Result<Vec<Trial>, Refused> {
         let above = frames_above(length as f64);
         let looks = [
             ("frames above xoff", AMPLE_FRAMES, Quantity::FramesAbove, above),
-            ("lost with room for them", above, Quantity::FramesLost, 0),
-            ("lost with room for one less", above - 1, Quantity::FramesLost, 1),
+            ("lost with headroom for them", above, Quantity::FramesLost, 0),
+            ("lost with headroom for one less", above - 1, Quantity::FramesLost, 1),
         ];
         for (what, headroom_frames, look, expected) in looks {
             trials.push(Trial {

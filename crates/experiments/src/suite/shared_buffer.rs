@@ -71,7 +71,7 @@ fn curve(series: &str, inputs: f64) -> Option<f64> {
     (inputs >= 1.0).then(|| frames_of(alpha, inputs))
 }
 
-/// Returns the remaining room for the next ingress, as text.
+/// Returns the remaining space for the next ingress, as text.
 fn in_words(rows: &[Row]) -> Vec<String> {
     let held = rows.iter().filter(|row| row.is_drawn).filter_map(|row| Some((row, row.measured?)));
     let left = held.map(|(row, frames)| {

@@ -74,7 +74,7 @@ pub struct ReplayLoop {
     pub ack_wire_bytes: f64,
 }
 
-/// Returns the throughput as a share of the link: what the buffer holds per loop, `min(1, n L / (B loop))`, where a frame's room is
+/// Returns the throughput as a share of the link: what the buffer holds per loop, `min(1, n L / (B loop))`, where a frame's space is
 /// free again `L / B + RTT + ack / B` after it began to leave.
 #[must_use]
 pub fn replay_limited(link: ReplayLoop) -> f64 {

@@ -30,7 +30,7 @@ fn bytes_of_hex(text: &[u8]) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect()
 }
 
-/// Computes length and checks anew, as far as there is room for them.
+/// Computes length and checks anew, as far as there is space for them.
 fn forged(bytes: &[u8]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes.resize(bytes.len().max(layout::OPERATIONS), 0);

@@ -6,7 +6,7 @@
 //! order, and only then is its part of the ring used again. Reads and atomics use the same stream, so a later request sees the effects of
 //! earlier ones.
 //!
-//! Nothing here waits, except for room in a ring that is full, and that wait has a limit. There are no threads. The caller chooses the
+//! Nothing here waits, except for space in a ring that is full, and that wait has a limit. There are no threads. The caller chooses the
 //! numbers of tickets.
 
 mod claims;

@@ -89,7 +89,7 @@ mod tests {
     use crate::fake::{Fake, FakePlan};
 
     proptest! {
-        /// Pieces in use never share a byte and are aligned as requested. An empty ring always has room.
+        /// Pieces in use never share a byte and are aligned as requested. An empty ring always has space.
         #[test]
         fn pieces_never_overlap(steps in prop::collection::vec((1_usize..300, 0_u64..64, any::<bool>()), 1..200)) {
             let mut fake = Fake::new(FakePlan::new(0));
@@ -101,7 +101,7 @@ mod tests {
                     ring.give_back(mark);
                 }
                 let Some(offset) = ring.take(bytes, like) else {
-                    prop_assert!(!out.is_empty(), "an empty ring has room");
+                    prop_assert!(!out.is_empty(), "an empty ring has space");
                     continue;
                 };
                 prop_assert_eq!(offset as u64 % 16, like % 16);

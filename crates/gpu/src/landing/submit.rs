@@ -1,4 +1,4 @@
-//! Submission: collects ranges, chooses kernel or engines for them, and finds room in the ring.
+//! Submission: collects ranges, chooses kernel or engines for them, and finds space in the ring.
 
 use std::time::Instant;
 
@@ -98,7 +98,7 @@ impl<D: Device + ?Sized> Landing<D> {
         Ok(())
     }
 
-    /// Returns room in the ring. Starts the open batch and waits for completed ones if the ring is full.
+    /// Returns space in the ring. Starts the open batch and waits for completed ones if the ring is full.
     pub(super) fn reserve(&mut self, bytes: usize, like: u64) -> Result<usize, GpuError> {
         if let Some(offset) = self.ring.take(bytes, like) {
             return Ok(offset);

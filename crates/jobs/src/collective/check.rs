@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::expected::{Expected, Index};
 use super::inputs::Given;
-use super::room::OUTPUT;
+use super::memory_plan::OUTPUT;
 use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, read};
 use crate::report::Mismatch;
 

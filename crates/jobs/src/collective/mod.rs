@@ -6,7 +6,7 @@
 //! its program is complete and all it sent is visible. Overwriting, checking and barriers are not measured. When a rank
 //! is lost, the others end with an error that names it.
 //!
-//! Modules: `start` (construction) · `performance` (the play) · `settings` · `inputs` (input data) · `room` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying`
+//! Modules: `start` (construction) · `performance` (the play) · `settings` · `inputs` (input data) · `memory_plan` (memory) · `probe` (alpha, beta and gamma) · `trials`, `trying`
 //! (trial runs of algorithms) · `run` (one run) · `work` (own memory) · `expected`, `check` (check of the result) ·
 //! [`snapshot`] (saving and resuming) · `shrink` (repeating with the remaining ranks).
 
@@ -15,7 +15,7 @@ mod expected;
 mod inputs;
 mod performance;
 mod probe;
-mod room;
+mod memory_plan;
 mod run;
 mod settings;
 mod shrink;
@@ -25,6 +25,6 @@ mod trials;
 mod work;
 
 pub use self::inputs::{Arrays, HeldArrays, Inputs};
-pub use self::room::{CollectiveError, MemoryNeed, memory_needed};
+pub use self::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
 pub use self::settings::CollectiveSettings;
 pub use self::start::{collective, collective_from};

@@ -11,7 +11,7 @@ use rackloom_protocol::{Instant, NodeId, RegionConfig};
 use super::check::{Check, Findings, Reference};
 use super::inputs::{Given, Inputs};
 use super::probe::{self, Measured, Probe, Probed};
-use super::room::{self, CollectiveError, INPUT, OUTPUT};
+use super::memory_plan::{self, CollectiveError, INPUT, OUTPUT};
 use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
@@ -115,7 +115,7 @@ struct Performance {
     given: Given,
     rank: usize,
     ranks: usize,
-    room: room::Plan,
+    memory_plan: memory_plan::MemoryPlan,
     stage: Stage,
     blocks: Blocks,
     /// Number of legs that have begun. A leg is one size with one algorithm. The algorithms of one size follow each
@@ -142,7 +142,7 @@ impl Performance {
         if ranks.iter().any(|other| other.tenant != ranks[0].tenant) {
             return Err(CollectiveError::SeveralTenants);
         }
-        let room = room::plan(&settings, ranks.len())?;
+        let memory_plan = memory_plan::plan(&settings, ranks.len())?;
         check_arrays(&settings, ranks.len())?;
         let given = Given {
             inputs: settings.inputs.clone(),
@@ -152,14 +152,14 @@ impl Performance {
             operation: settings.operation,
         };
         let stage = match &checkpoints.resume {
-            Some(_) => Stage::Restore(Cursor::new(&room.needs[rank])),
+            Some(_) => Stage::Restore(Cursor::new(&memory_plan.needs[rank])),
             None => Stage::Fill { done: 0 },
         };
         Ok(Self {
             given,
             rank,
             ranks: ranks.len(),
-            room,
+            memory_plan,
             stage,
             blocks: Blocks::new(settings.operation, settings.element),
             begun_legs: 0,
@@ -186,7 +186,7 @@ impl Performance {
     }
 
     fn is_chosen(&self) -> bool {
-        room::is_chosen(&self.settings, self.ranks)
+        memory_plan::is_chosen(&self.settings, self.ranks)
     }
 
     /// Continues the current stage. Returns `None` if the stage has changed.
@@ -225,7 +225,7 @@ impl Performance {
 
     fn fill(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Fill { done } = &mut self.stage else { return Ok(None) };
-        let total = self.room.needs[self.rank].input_bytes as usize;
+        let total = self.memory_plan.needs[self.rank].input_bytes as usize;
         let end = total.min(*done + POLL_BYTES_MAX);
         while *done < end {
             let block = &mut self.blocks.left[..BLOCK_BYTES.min(end - *done)];
@@ -259,7 +259,7 @@ impl Performance {
         };
         self.begun_legs += 1;
         let (algorithm, estimate_ns) = self.algorithm_for(elements, slot)?;
-        let request = room::request(&self.settings, self.ranks, elements);
+        let request = memory_plan::request(&self.settings, self.ranks, elements);
         let schedule = build(&request, algorithm).map_err(|refused| refused.to_string())?;
         let reference = Reference::new(&schedule);
         self.current = Some(Current {
@@ -278,12 +278,12 @@ impl Performance {
     /// Returns the algorithm with this index, or the one with the lowest estimated time among those that fit, with the
     /// estimate in nanoseconds.
     fn algorithm_for(&mut self, elements: usize, slot: usize) -> Result<(Algorithm, Option<f64>), String> {
-        let Some(measured) = self.fabric else { return Ok((self.room.algorithms[slot], None)) };
+        let Some(measured) = self.fabric else { return Ok((self.memory_plan.algorithms[slot], None)) };
         let choice = self.choice(measured, elements)?;
-        let request = room::request(&self.settings, self.ranks, elements);
+        let request = memory_plan::request(&self.settings, self.ranks, elements);
         let element_bytes = self.settings.element.bytes();
         let fits = |algorithm: Algorithm| {
-            self.room.algorithms.iter().any(|fitting| fitting.name() == algorithm.name())
+            self.memory_plan.algorithms.iter().any(|fitting| fitting.name() == algorithm.name())
         };
         let fitting = choice.estimates.iter().find(|estimate| fits(estimate.algorithm));
         let taken = fitting.map_or(choice.algorithm, |estimate| estimate.algorithm);
@@ -390,7 +390,7 @@ impl Performance {
 
     /// Begins to save. No rank's memory changes any more.
     fn begin_save(&mut self) {
-        let cursor = Cursor::new(&self.room.needs[self.rank]);
+        let cursor = Cursor::new(&self.memory_plan.needs[self.rank]);
         let head = Head { progress: self.progress(), regions: cursor.regions() };
         let begun = self.checkpoints.save.as_mut().map(|(_, sink)| sink.begin(&head));
         self.stage = match begun {
@@ -420,7 +420,7 @@ impl Performance {
     fn restore(&mut self, poll: &mut Poll<'_>) -> Result<Option<Step>, String> {
         let Stage::Restore(cursor) = &mut self.stage else { return Ok(None) };
         let Some(saved) = &mut self.checkpoints.resume else { return Ok(None) };
-        if saved.head().regions != Cursor::new(&self.room.needs[self.rank]).regions() {
+        if saved.head().regions != Cursor::new(&self.memory_plan.needs[self.rank]).regions() {
             return Err("the snapshot is of buffers of other sizes".to_owned());
         }
         if !cursor.restore(poll.memory, &mut **saved, &mut self.blocks.left)? {
@@ -522,7 +522,7 @@ impl Play for Performance {
     }
 
     fn regions(&self, job_group: &JobGroup) -> Vec<RegionConfig> {
-        self.room.needs[self.rank].regions(job_group, self.is_chosen())
+        self.memory_plan.needs[self.rank].regions(job_group, self.is_chosen())
     }
 
     fn advance(&mut self, poll: &mut Poll<'_>) -> Step {

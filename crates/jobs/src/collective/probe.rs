@@ -12,7 +12,7 @@ use rackloom_protocol::{
     Arithmetic, Combine, Condition, Instant, LocalRange, NodeId, Number, Signal, SignalKind,
 };
 
-use super::room::{PROBE, PROBE_BYTES};
+use super::memory_plan::{PROBE, PROBE_BYTES};
 use super::work::{Blocks, WORKED_BYTES_MAX, combine, read, write};
 use crate::ranks::ensemble::Poll;
 use crate::ranks::request::{Body, Outcome, Request, Tag};

@@ -12,7 +12,7 @@ use rackloom_protocol::{
     Arithmetic, Combine, Condition, Instant, LocalRange, NodeId, Number, Signal, SignalKind,
 };
 
-use super::room::SIGNALS;
+use super::memory_plan::SIGNALS;
 use super::work::{Blocks, combine, read, region_of, write};
 use crate::ranks::NOTHING;
 use crate::ranks::ensemble::Poll;

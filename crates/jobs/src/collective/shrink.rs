@@ -8,12 +8,12 @@ use rackloom_collectives::{Algorithm, Collective};
 use rackloom_protocol::{Access, NodeId, RegionConfig};
 
 use super::performance::alone;
-use super::room::{CollectiveError, MemoryNeed, memory_needed};
+use super::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;
 use crate::ranks::{CONTROL, CONTROL_BYTES, JobGroup, Rank};
 use crate::job::Job;
-use crate::survivors::{RANKS_MAX, ROOMS, Survivors};
+use crate::survivors::{RANKS_MAX, AREAS, Survivors};
 
 /// Returns one rank of a collective that the remaining ranks repeat after a loss.
 pub(super) fn shrinking(
@@ -47,7 +47,7 @@ pub(super) fn shrinking(
     let regions = regions(&job_group, need);
     let drain_timeout_ns = settings.drain_timeout_ns;
     let whole =
-        CollectiveSettings { memory_bytes: settings.memory_bytes - ROOMS * need.total_bytes(), ..settings };
+        CollectiveSettings { memory_bytes: settings.memory_bytes - AREAS * need.total_bytes(), ..settings };
     let job = alone(rank, ranks.clone(), whole, checkpoints)?;
     let build = move |members: &[u16], own: NodeId| {
         let settings = CollectiveSettings { members: members.to_vec(), ..of_group.clone() };
@@ -66,7 +66,7 @@ fn need(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryNeed, Colle
     Ok(most)
 }
 
-/// Returns the regions of a group's room.
+/// Returns the regions of a memory area of a group.
 fn regions(job_group: &JobGroup, need: MemoryNeed) -> Vec<RegionConfig> {
     let control = job_group.region(CONTROL, CONTROL_BYTES, Access::ALL);
     std::iter::once(control).chain(need.regions(job_group, false)).collect()
@@ -79,13 +79,13 @@ fn must_fit(
     algorithm: Algorithm,
     need: MemoryNeed,
 ) -> Result<(), CollectiveError> {
-    let rooms_bytes = ROOMS * need.total_bytes();
-    let left = settings.memory_bytes.saturating_sub(rooms_bytes);
-    // `auto` uses as many algorithms as fit beside the rooms.
+    let areas_bytes = AREAS * need.total_bytes();
+    let left = settings.memory_bytes.saturating_sub(areas_bytes);
+    // `auto` uses as many algorithms as fit beside the areas.
     let whole = CollectiveSettings { memory_bytes: left, ..settings.clone() };
     memory_needed(&whole, ranks).map(|_| ()).map_err(|error| match error {
         CollectiveError::TooLarge { what, rank, need: of_whole, .. } => {
-            let overhead_bytes = of_whole.overhead_bytes + rooms_bytes;
+            let overhead_bytes = of_whole.overhead_bytes + areas_bytes;
             let need = MemoryNeed { overhead_bytes, ..of_whole };
             CollectiveError::TooLarge { what, algorithm, rank, need, memory_bytes: settings.memory_bytes }
         }

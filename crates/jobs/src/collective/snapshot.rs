@@ -11,8 +11,8 @@ use rackloom_protocol::{JobMemory, RegionId};
 use serde::{Deserialize, Serialize};
 
 use super::probe::Measured;
-use super::room::MemoryNeed;
-use super::room::{INPUT, OUTPUT, SCRATCH};
+use super::memory_plan::MemoryNeed;
+use super::memory_plan::{INPUT, OUTPUT, SCRATCH};
 use super::trials::Tried;
 use super::work::{BLOCK_BYTES, POLL_BYTES_MAX, read, write};
 use crate::report::SweepRow;

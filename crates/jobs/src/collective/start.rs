@@ -3,7 +3,7 @@
 use rackloom_protocol::NodeId;
 
 use super::performance::alone;
-use super::room::CollectiveError;
+use super::memory_plan::CollectiveError;
 use super::settings::CollectiveSettings;
 use super::shrink;
 use super::snapshot::Checkpoints;

@@ -21,7 +21,7 @@ use rackloom_collectives::{Algorithm, Schedule, build};
 use rackloom_protocol::LocalRange;
 
 use super::check::Reference;
-use super::room::{self, PROBE, PROBE_BYTES};
+use super::memory_plan::{self, PROBE, PROBE_BYTES};
 use super::settings::CollectiveSettings;
 use super::work::{read, write};
 use crate::ranks::ensemble::Poll;
@@ -310,7 +310,7 @@ fn trials_of(
     let mut trials: Vec<Trial> = Vec::new();
     let mut last_skipped = None;
     for elements in sizes {
-        let request = room::request(settings, ranks, elements);
+        let request = memory_plan::request(settings, ranks, elements);
         let choice = choose::choose(&request, settings.element.bytes(), fabric)
             .map_err(|refused| refused.to_string())?;
         // The choice determines the number of segments of a pipeline at this size.
@@ -352,7 +352,7 @@ fn schedule(
     algorithm: Algorithm,
     elements: usize,
 ) -> Result<Schedule, String> {
-    build(&room::request(settings, ranks, elements), algorithm).map_err(|refused| refused.to_string())
+    build(&memory_plan::request(settings, ranks, elements), algorithm).map_err(|refused| refused.to_string())
 }
 
 #[cfg(test)]
@@ -417,7 +417,7 @@ mod tests {
         let tried = Tried { points, runs: 12 };
         let settings = settings(&[2, 202, 402]);
         let closed_form = |elements| {
-            let request = room::request(&settings, 4, elements);
+            let request = memory_plan::request(&settings, 4, elements);
             choose::choose(&request, 4, &FABRIC).map_err(|refused| refused.to_string())
         };
         let at = |elements| tried.choose(elements, closed_form).unwrap();

@@ -6,7 +6,7 @@
 use rackloom_collectives::Buffer;
 use rackloom_protocol::{Combine, JobMemory, RegionId};
 
-use super::room::{INPUT, OUTPUT, SCRATCH};
+use super::memory_plan::{INPUT, OUTPUT, SCRATCH};
 
 pub(crate) use rackloom_collectives::execute::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, WORKED_BYTES_MAX};
 

@@ -125,17 +125,17 @@ impl RunView {
 
     /// Returns the offset in the readable region at which a read case begins.
     pub(crate) fn read_offset(&self, owner: u16, case: u16, bytes: u64, misalignment: u64) -> u64 {
-        let room = self.layout.region_bytes(READABLE) - bytes;
+        let space = self.layout.region_bytes(READABLE) - bytes;
         let parts = [Purpose::Offset as u64, self.round.into(), self.rank.into(), owner.into(), case.into()];
-        let anywhere = fold(self.settings.seed, &parts) % (room - 64).max(1);
+        let anywhere = fold(self.settings.seed, &parts) % (space - 64).max(1);
         anywhere / 64 * 64 + misalignment
     }
 
     /// Returns the offset in a writer's readable region at which the data of a message to an owner begins.
     pub(crate) fn read_offset_of(&self, owner: u16, writer: u16, number: u16, bytes: u64) -> u64 {
-        let room = self.layout.region_bytes(READABLE) - bytes;
+        let space = self.layout.region_bytes(READABLE) - bytes;
         let parts = [Purpose::Offset as u64, self.round.into(), owner.into(), writer.into(), number.into()];
-        fold(self.settings.seed, &parts) % room.max(1)
+        fold(self.settings.seed, &parts) % space.max(1)
     }
 
     /// Returns the value of a case's flag. It is never 0, which is the flag's initial value.

@@ -4,10 +4,10 @@ use rackloom_protocol::{Command, Completion, Key, RegionId, RemoteAddress};
 
 use super::*;
 
-/// Accepts `room` commands, then is busy.
+/// Accepts `free` commands, then is busy.
 #[derive(Default)]
 struct Script {
-    room: usize,
+    free: usize,
     unreachable: bool,
     carried: Carried,
     taken: Vec<String>,
@@ -18,10 +18,10 @@ impl Seat for Script {
         if self.unreachable {
             return Err(CommandRefused::Unreachable(NodeId(1)));
         }
-        if self.room == 0 {
+        if self.free == 0 {
             return Err(CommandRefused::Busy);
         }
-        self.room -= 1;
+        self.free -= 1;
         self.taken.push(match command {
             Command::Store { operation, data, .. } => format!("store {} as {}", data[0], operation.0),
             Command::Flush { operation, .. } => format!("flush as {}", operation.0),
@@ -63,10 +63,10 @@ fn flush() -> Request {
 fn a_busy_endpoint_gets_the_same_request_again_in_order() {
     let mut issuer = Issuer::new(32, 1_000);
     (0..3).for_each(|number| issuer.submit(store(number, Completion::Visible)));
-    let mut script = Script { room: 1, ..Script::default() };
+    let mut script = Script { free: 1, ..Script::default() };
     issuer.pump(Instant(0), &mut script);
     assert!(issuer.is_blocked());
-    script.room = 5;
+    script.free = 5;
     issuer.pump(Instant(10), &mut script);
     assert!(!issuer.is_blocked());
     assert_eq!(script.taken, ["store 0 as 1", "store 1 as 2", "store 2 as 3"]);
@@ -81,7 +81,7 @@ fn outstanding_work_is_bounded_and_waits_do_not_count() {
     let mut issuer = Issuer::new(2, 1_000);
     (0..3).for_each(|number| issuer.submit(store(number, Completion::Visible)));
     issuer.submit_urgent(wait());
-    let mut script = Script { room: 100, ..Script::default() };
+    let mut script = Script { free: 100, ..Script::default() };
     issuer.pump(Instant(0), &mut script);
     assert_eq!(script.taken.len(), 3);
     issuer.completed(Instant(1), OperationId(2), Ok(0));
@@ -94,7 +94,7 @@ fn posted_stores_are_in_flight_until_their_flush_ends() {
     let mut issuer = Issuer::new(32, 1_000);
     issuer.submit(store(0, Completion::Accepted));
     issuer.submit(flush());
-    issuer.pump(Instant(100), &mut Script { room: 9, ..Script::default() });
+    issuer.pump(Instant(100), &mut Script { free: 9, ..Script::default() });
     assert_eq!(issuer.measurements.get(OperationKind::StorePosted).unwrap().busy_ns, 0);
     issuer.completed(Instant(600), OperationId(2), Ok(0));
     let posted = issuer.measurements.get(OperationKind::StorePosted).unwrap();
@@ -127,7 +127,7 @@ fn breaking_off_forgets_the_queue_and_cancels_waits() {
     let mut issuer = Issuer::new(1, 1_000);
     issuer.submit_urgent(wait());
     (0..2).for_each(|number| issuer.submit(store(number, Completion::Visible)));
-    let mut script = Script { room: 9, ..Script::default() };
+    let mut script = Script { free: 9, ..Script::default() };
     issuer.pump(Instant(0), &mut script);
     issuer.break_off();
     issuer.pump(Instant(0), &mut script);
@@ -147,7 +147,7 @@ fn a_forbidden_access_succeeds_only_by_the_right_refusal() {
         let mut issuer = Issuer::new(1, 1_000);
         let Request { tag, body, .. } = store(0, Completion::Visible);
         issuer.submit(Request::forbidden(tag, body, OperationError::BadKey));
-        issuer.pump(Instant(0), &mut Script { room: 1, ..Script::default() });
+        issuer.pump(Instant(0), &mut Script { free: 1, ..Script::default() });
         issuer.completed(Instant(1), OperationId(1), result);
         assert_eq!(issuer.pop_outcome().unwrap().result.is_ok(), is_right);
         let measured = issuer.measurements.get(OperationKind::ForbiddenAccess).unwrap();
@@ -159,7 +159,7 @@ fn a_forbidden_access_succeeds_only_by_the_right_refusal() {
 #[test]
 fn direct_operations_take_what_the_engine_measured_and_stand_apart() {
     let mut issuer = Issuer::new(8, 1_000);
-    let mut seat = Script { room: 3, carried: Carried::Direct { took_ns: Some(700) }, ..Script::default() };
+    let mut seat = Script { free: 3, carried: Carried::Direct { took_ns: Some(700) }, ..Script::default() };
     let now = Instant(5_000);
     issuer.submit(store(1, Completion::Accepted));
     issuer.submit(store(2, Completion::Visible));
@@ -178,7 +178,7 @@ fn direct_operations_take_what_the_engine_measured_and_stand_apart() {
     issuer.completed(Instant(9_000), OperationId(3), Ok(0));
     let framed = issuer.measurements.get(OperationKind::StoreAcknowledged).unwrap();
     assert_eq!((framed.count, framed.latency.max_ns()), (1, 4_000));
-    (seat.carried, seat.room) = (Carried::Direct { took_ns: None }, 1);
+    (seat.carried, seat.free) = (Carried::Direct { took_ns: None }, 1);
     issuer.submit(store(4, Completion::Visible));
     issuer.pump(Instant(10_000), &mut seat);
     issuer.completed(Instant(10_900), OperationId(4), Ok(0));

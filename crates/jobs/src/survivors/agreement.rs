@@ -7,9 +7,9 @@
 //! need not be uniform: if a rank is lost in the last moment, some ranks may have begun in a group that others have
 //! never formed. They detect this, because the others' numbers continue, and agree again.
 //!
-//! Two groups with different members never share a room, which is the memory set aside for one group. A rank that has
+//! Two groups with different members never share a area, which is the memory set aside for one group. A rank that has
 //! published a proposal cannot know whether another rank has formed it. So a change of members after that uses the next
-//! room.
+//! area.
 //!
 //! This module is pure: no memory, no endpoint, no clock.
 
@@ -38,25 +38,25 @@ pub(super) struct Proposal {
     pub(super) number: u64,
     /// Ranks that are to go on. For a rank that is through: its group.
     pub(super) members: u64,
-    /// Room that the group uses, of those reserved for groups.
-    pub(super) room: u64,
+    /// Area that the group uses, of those reserved for groups.
+    pub(super) area: u64,
     pub(super) standing: Standing,
 }
 
 impl Proposal {
-    /// Returns the words of a slot: number, members, room and standing, and a check over them.
+    /// Returns the words of a slot: number, members, area and standing, and a check over them.
     pub(super) fn words(&self) -> [u64; 4] {
-        let room = self.room << 8 | self.standing as u64;
-        [self.number, self.members, room, check(self.number, self.members, room)]
+        let area = self.area << 8 | self.standing as u64;
+        [self.number, self.members, area, check(self.number, self.members, area)]
     }
 
     /// Reads the words of a slot. Returns the default, empty proposal if the check fails because only some of the words
     /// have arrived.
     pub(super) fn of(words: [u64; 4]) -> Self {
-        let [number, members, room, sum] = words;
-        let standing = Standing::ALL.into_iter().find(|standing| *standing as u64 == room & 0xff);
-        match standing.filter(|_| sum == check(number, members, room)) {
-            Some(standing) => Self { number, members, room: room >> 8, standing },
+        let [number, members, area, sum] = words;
+        let standing = Standing::ALL.into_iter().find(|standing| *standing as u64 == area & 0xff);
+        match standing.filter(|_| sum == check(number, members, area)) {
+            Some(standing) => Self { number, members, area: area >> 8, standing },
             None => Self::default(),
         }
     }
@@ -68,8 +68,8 @@ impl Proposal {
 }
 
 /// Returns the check of a slot. It is never zero, so that a slot that was never written fails the check.
-fn check(number: u64, members: u64, room: u64) -> u64 {
-    fold(number, &[members, room]) | 1
+fn check(number: u64, members: u64, area: u64) -> u64 {
+    fold(number, &[members, area]) | 1
 }
 
 /// Result of [`Agreement::look`].
@@ -118,8 +118,8 @@ impl Agreement {
     }
 
     /// Ends this rank's part: it takes part in no group any more. Its last group stays in the proposal.
-    pub(super) fn end(&mut self, standing: Standing, members: u64, room: u64) {
-        self.proposal = Proposal { number: self.proposal.number + 1, members, room, standing };
+    pub(super) fn end(&mut self, standing: Standing, members: u64, area: u64) {
+        self.proposal = Proposal { number: self.proposal.number + 1, members, area, standing };
     }
 
     /// Updates the proposal from the reachable ranks and the latest proposals of the others.
@@ -139,18 +139,18 @@ impl Agreement {
                 continue;
             }
             now.members &= proposal.members;
-            now.room = now.room.max(proposal.room);
+            now.area = now.area.max(proposal.area);
             is_unanimous &= proposal == before;
         }
         if now.members != before.members && self.is_published {
-            now.room = now.room.max(before.room + 1);
+            now.area = now.area.max(before.area + 1);
         }
-        if (now.members, now.room) != (before.members, before.room) {
+        if (now.members, now.area) != (before.members, before.area) {
             now.number += 1;
         }
-        // Adopting a number alone still names the same group in the same room.
+        // Adopting a number alone still names the same group in the same area.
         if now != before {
-            self.is_published &= now.members == before.members && now.room == before.room;
+            self.is_published &= now.members == before.members && now.area == before.area;
         }
         self.proposal = now;
         match (now == before, is_unanimous) {
@@ -172,7 +172,7 @@ mod tests {
         let begin = |own| {
             Agreement::begin(
                 own,
-                Proposal { number: 1, members: all, room: u64::from(own) + 1, ..Proposal::default() },
+                Proposal { number: 1, members: all, area: u64::from(own) + 1, ..Proposal::default() },
             )
         };
         let mut parts: Vec<_> = (0..reach.len() as u16).map(begin).collect();
@@ -196,8 +196,8 @@ mod tests {
         let groups = agreed(&[0b0011, 0b0011, 0b1100, 0b1100]);
         let members: Vec<_> = groups.iter().map(|group| group.map(|group| group.members)).collect();
         assert_eq!(members, [Some(0b0011), Some(0b0011), Some(0b1100), Some(0b1100)]);
-        assert_eq!(groups[0], groups[1], "number and room too");
-        assert_eq!(groups[1].map(|group| group.room), Some(2), "the highest requested number");
+        assert_eq!(groups[0], groups[1], "number and area too");
+        assert_eq!(groups[1].map(|group| group.area), Some(2), "the highest requested number");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn who_is_through_is_left_out() {
         let mut own =
-            Agreement::begin(0, Proposal { number: 4, members: 0b11, room: 1, ..Proposal::default() });
+            Agreement::begin(0, Proposal { number: 4, members: 0b11, area: 1, ..Proposal::default() });
         let through =
             |_| Proposal { number: 4, members: 0b11, standing: Standing::Through, ..Proposal::default() };
         assert_eq!(own.look(0b11, through), Look::Changed);

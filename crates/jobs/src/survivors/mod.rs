@@ -2,8 +2,8 @@
 //!
 //! The inner job does not take part in this. It breaks off as usual, with an error that names the lost ranks. Then this
 //! rank sends the ranks that it can reach to all others ([`agreement`]). Once all members of a group have published the
-//! same proposal, the job is built again for that group and played in its own room of memory ([`group_room`]). A rank that
-//! has completed the job publishes that and is left out. After [`ROOMS`] groups, or when there is no agreement in time,
+//! same proposal, the job is built again for that group and played in a memory area of its own ([`group_area`]). A rank that
+//! has completed the job publishes that and is left out. After [`AREAS`] groups, or when there is no agreement in time,
 //! the job ends as it would without this module. `docs/decisions/shrink.md` gives the reasons.
 //!
 //! Every wait has an end. A rank waits for others in two stages: while it plays and while it agrees. In both, it reads
@@ -13,14 +13,14 @@
 //! stops.
 
 mod agreement;
-mod group_room;
+mod group_area;
 mod proposals;
 
 use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
-use self::group_room::{GroupMemory, GroupRoom, GroupSeat};
+use self::group_area::{GroupMemory, GroupArea, GroupSeat};
 use self::proposals::{FIRST_PROPOSAL, Proposals};
 use crate::ranks::JobGroup;
 use crate::job::{Job, Output, Portion, Progress, Seat};
@@ -29,7 +29,7 @@ use crate::oracle::Verdicts;
 use crate::report::JobResult;
 
 /// Maximum number of groups formed one after the other. Each needs the memory of the job once more.
-pub(crate) const ROOMS: u64 = 3;
+pub(crate) const AREAS: u64 = 3;
 /// Maximum number of ranks: a set of ranks is the bits of one word.
 pub(crate) const RANKS_MAX: usize = 64;
 /// Time between two checks of the others' proposals and of the reachable ranks, in nanoseconds.
@@ -54,7 +54,7 @@ pub(crate) struct Survivors {
     regions: Vec<RegionConfig>,
     timeout_ns: u64,
     job: Box<dyn Job>,
-    group: GroupRoom,
+    group: GroupArea,
     stage: Stage,
     agreement: Agreement,
     proposals: Proposals,
@@ -98,7 +98,7 @@ impl Survivors {
             regions,
             timeout_ns,
             job,
-            group: GroupRoom { room: 0, members },
+            group: GroupArea { area: 0, members },
             stage: Stage::Playing,
             agreement,
             proposals,
@@ -126,8 +126,8 @@ impl Survivors {
             self.watch(now, seat, memory);
         }
         let Self { job, group, job_group, .. } = self;
-        let mut room = GroupMemory { group: &*group, memory: &mut *memory };
-        match job.advance(now, &mut GroupSeat { group, job_group, seat }, &mut room) {
+        let mut group_memory = GroupMemory { group: &*group, memory: &mut *memory };
+        match job.advance(now, &mut GroupSeat { group, job_group, seat }, &mut group_memory) {
             Progress::Running(wake_at) => {
                 Progress::Running(Some(wake_at.map_or(self.look_due, |at| at.min(self.look_due))))
             }
@@ -147,7 +147,7 @@ impl Survivors {
         for rank in ranks(members & !self.missed) {
             // Before the first group, a rank that is not reachable yet may still come.
             let is_gone = reachable & bit(rank) == 0
-                && (self.group.room > 0 || is_stuck && self.proposals.excluded() & bit(rank) != 0);
+                && (self.group.area > 0 || is_stuck && self.proposals.excluded() & bit(rank) != 0);
             if is_gone || self.has_left(rank, is_stuck) {
                 self.miss(now, rank);
             }
@@ -171,11 +171,11 @@ impl Survivors {
             Standing::Left => true,
             // If a rank is through with this group's job, the job can still complete at the others.
             Standing::Through => {
-                (latest.members, latest.room) != (ranks_of(&self.group.members), self.group.room)
+                (latest.members, latest.area) != (ranks_of(&self.group.members), self.group.area)
             }
             // A rank that goes on without this one may have left the group when this one was nearly through.
             Standing::Member => {
-                let names_this = latest.members & own != 0 || self.group.room > 0 || is_stuck;
+                let names_this = latest.members & own != 0 || self.group.area > 0 || is_stuck;
                 latest.number > self.agreement.proposal.number && names_this
             }
         }
@@ -196,13 +196,13 @@ impl Survivors {
         if result.complete {
             return self.end(now, Standing::Through, seat, memory);
         }
-        if !is_clean || self.group.room >= ROOMS {
+        if !is_clean || self.group.area >= AREAS {
             return self.end(now, Standing::Left, seat, memory);
         }
         let Proposal { number, .. } = self.agreement.proposal;
         let members = ranks_of(&self.group.members);
         let proposal =
-            Proposal { number: number + 1, members, room: self.group.room + 1, ..Proposal::default() };
+            Proposal { number: number + 1, members, area: self.group.area + 1, ..Proposal::default() };
         self.agreement = Agreement::begin(self.job_group.rank, proposal);
         self.stage = Stage::Agreeing { until: now + self.timeout_ns };
         Progress::Running(Some(now))
@@ -219,7 +219,7 @@ impl Survivors {
     ) -> Progress {
         self.stage = Stage::Over;
         self.answered = self.agreement.proposal.number;
-        self.agreement.end(standing, ranks_of(&self.group.members), self.group.room);
+        self.agreement.end(standing, ranks_of(&self.group.members), self.group.area);
         let to = if standing == Standing::Left { self.others() } else { 0 };
         // If own memory cannot be written any more, this rank cannot notify any other.
         let _ = self.proposals.publish(self.agreement.proposal, to, memory);
@@ -238,9 +238,9 @@ impl Survivors {
         let reachable = self.reachable(seat);
         let proposals = &self.proposals;
         let look = self.agreement.look(reachable, |rank| proposals.latest(rank));
-        let Proposal { members, room, .. } = self.agreement.proposal;
-        if room > ROOMS {
-            return Err(format!("those who are left had more than {ROOMS} groups to form"));
+        let Proposal { members, area, .. } = self.agreement.proposal;
+        if area > AREAS {
+            return Err(format!("those who are left had more than {AREAS} groups to form"));
         }
         match look {
             Look::Agreed => {
@@ -267,7 +267,7 @@ impl Survivors {
 
     /// Builds the job anew among the members, after all have published the same proposal.
     fn form(&mut self, now: Instant) -> Result<(), String> {
-        let Proposal { members, room, .. } = self.agreement.proposal;
+        let Proposal { members, area, .. } = self.agreement.proposal;
         let members: Vec<_> = ranks(members).collect();
         let own = members.iter().position(|rank| *rank == self.job_group.rank).unwrap_or(0);
         let job = (self.build)(&members, NodeId(own as u16))?;
@@ -277,7 +277,7 @@ impl Survivors {
         self.earlier.oracles.merge(&result.oracles);
         self.earlier.verified_bytes += result.verified_bytes;
         self.earlier.notes.extend(result.notes);
-        self.group = GroupRoom { room, members };
+        self.group = GroupArea { area, members };
         let note = format!("the job was done again by {}", self.names().join(", "));
         self.earlier.notes.push(note);
         (self.job, self.stage, self.missed, self.stands_at) = (job, Stage::Playing, 0, (0, now));
@@ -309,13 +309,13 @@ impl Job for Survivors {
     fn regions(&self) -> Vec<RegionConfig> {
         let mut regions = self.job.regions();
         regions.push(Proposals::region(&self.job_group));
-        for room in 1..=ROOMS {
-            let group = GroupRoom { room, members: Vec::new() };
-            let of_room = self
+        for area in 1..=AREAS {
+            let group = GroupArea { area, members: Vec::new() };
+            let of_area = self
                 .regions
                 .iter()
                 .map(|region| self.job_group.region(group.region(region.region), region.length, region.access));
-            regions.extend(of_room);
+            regions.extend(of_area);
         }
         regions
     }
@@ -338,7 +338,7 @@ impl Job for Survivors {
                 self.group.rank_of(node).map(|node| Event::NodeRestarted { node })
             }
             Event::NodeReached { node } => self.group.rank_of(node).map(|node| Event::NodeReached { node }),
-            _ if self.group.room == 0 => Some(*event),
+            _ if self.group.area == 0 => Some(*event),
             _ => None,
         };
         if let Some(event) = inner {
@@ -360,8 +360,8 @@ impl Job for Survivors {
                 self.answer(now, seat, memory);
                 let Self { job, group, job_group, .. } = self;
                 if job.has_last_words() {
-                    let mut room = GroupMemory { group: &*group, memory };
-                    let _ = job.advance(now, &mut GroupSeat { group, job_group, seat }, &mut room);
+                    let mut group_memory = GroupMemory { group: &*group, memory };
+                    let _ = job.advance(now, &mut GroupSeat { group, job_group, seat }, &mut group_memory);
                 }
                 Progress::Finished
             }
@@ -386,7 +386,7 @@ impl Job for Survivors {
         result.oracles.merge(oracles);
         result.verified_bytes += verified_bytes;
         result.notes.splice(0..0, notes.iter().cloned());
-        if self.group.room > 0 {
+        if self.group.area > 0 {
             result.group = self.names();
         }
         result
@@ -399,7 +399,7 @@ impl Job for Survivors {
 
     fn portion(&self) -> Option<Portion> {
         // The group repeats work that was counted before. A portion never decreases.
-        if self.group.room == 0 { self.job.portion() } else { None }
+        if self.group.area == 0 { self.job.portion() } else { None }
     }
 
     fn reached(&self) -> Option<JobPosition> {

@@ -23,13 +23,13 @@ use crate::job::{Carried, Seat};
 
 /// Region of the proposals. A job's own regions have smaller numbers.
 const PROPOSALS: RegionId = RegionId(15);
-/// Bytes of a slot: number, members, room with standing, check. A load never crosses a boundary of 256 bytes, and 32
+/// Bytes of a slot: number, members, area with standing, check. A load never crosses a boundary of 256 bytes, and 32
 /// divides 256.
 const SLOT_BYTES: u64 = 32;
 /// Number of staging slots, after the slots of own and read proposals. A staging slot holds a proposal that is being
 /// put and must not change until the put completes.
 const STAGES: u64 = 16;
-/// First operation identifier of this exchange, above those of all rooms.
+/// First operation identifier of this exchange, above those of all areas.
 pub(super) const FIRST_PROPOSAL: u64 = 1 << 62;
 /// Bounds of the interval at which a waiting rank reads the others' proposals, in nanoseconds. The interval is the
 /// timeout divided by `READS_PER_TIMEOUT`.

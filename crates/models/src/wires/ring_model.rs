@@ -39,7 +39,7 @@ fn pair() -> (Sender, Receiver) {
 }
 
 impl Sender {
-    /// Commits a frame that contains this number twice, if there is room.
+    /// Commits a frame that contains this number twice, if there is space.
     fn commit(&mut self, number: u64) -> bool {
         if self.producer.slot(FRAME_BYTES).expect("the ring is whole").is_none() {
             return false;
@@ -111,7 +111,7 @@ pub fn no_wake_up_for_frames_is_lost(preemptions: usize) {
         let rung = Arc::clone(&bell);
         let sending = thread::spawn(move || {
             for number in 0..FRAMES {
-                assert!(sender.commit(number), "there is room for two");
+                assert!(sender.commit(number), "there is space for two");
                 sender.producer.publish();
                 rung.ring();
             }

@@ -429,7 +429,7 @@ fn number_of(frame: &[u8]) -> u32 {
 }
 
 fn send(device: &mut dyn Device, number: u32, length: usize) {
-    device.slot().expect("room")[..length].copy_from_slice(&frame(number, length));
+    device.slot().expect("space")[..length].copy_from_slice(&frame(number, length));
     device.commit(length, true);
 }
 

@@ -47,7 +47,7 @@ fn credits_beside(check: &mut Inspection<'_>) {
         return;
     }
     let message =
-        format!("`{BUFFER}` means nothing: no link pauses, and credits are room that is given beforehand");
+        format!("`{BUFFER}` means nothing: no link pauses, and credits are memory that is granted beforehand");
     let hint = "write `link: {pfc: on}`, or leave `buffer` out";
     check.complain(&[BUFFER], Complaint::about(message).hint(hint));
 }
@@ -59,16 +59,16 @@ fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
         return;
     }
     let needs = plan.links.iter().filter_map(|link| {
-        let room = plan.channel_room_bytes(&link.profile);
-        let headroom = link.profile.pfc?.headroom_bytes(&link.profile, plan.frame_bytes_max, room);
-        Some((alone_bytes(buffer) + u64::from(headroom), room))
+        let capacity = plan.channel_capacity_bytes(&link.profile);
+        let headroom = link.profile.pfc?.headroom_bytes(&link.profile, plan.frame_bytes_max, capacity);
+        Some((alone_bytes(buffer) + u64::from(headroom), capacity))
     });
-    let Some((most, room)) = needs.filter(|(most, room)| most > room).max() else { return };
+    let Some((most, capacity)) = needs.filter(|(most, capacity)| most > capacity).max() else { return };
     let message = format!(
         "a channel may hold {} of `{BUFFER}` and of headroom, and a ring of {} has {} for it",
         shown(most, Unit::Bytes),
         shown(plan.ring_bytes.into(), Unit::Bytes),
-        shown(room, Unit::Bytes)
+        shown(capacity, Unit::Bytes)
     );
     let hint = "make `ring_bytes` larger, or the buffer smaller";
     check.complain(&[BUFFER, "ring_bytes"], Complaint::about(message).hint(hint));

@@ -146,7 +146,7 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     if !check.intact(&paths) {
         return;
     }
-    room_for_frames(check, whole, shares, &paths);
+    credits_for_frames(check, whole, shares, &paths);
     let each = plan.channels.least_share(usual(plan), credits.limit);
     updates(check, CreditConfig { limit: each, ..credits });
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
@@ -171,7 +171,7 @@ fn usual(plan: &Plan) -> &LinkProfile {
 
 /// Every channel must hold a largest frame, or two if a bubble must remain: a member sends its own frame only if one
 /// more would still fit.
-fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
+fn credits_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
     let plan = check.plan;
     let (frames, in_words) = if plan.forwarding.bubble { (2, "two frames") } else { (1, "one frame") };
     let least = frames * whole.cost(usize::from(plan.frame_bytes_max));
@@ -201,7 +201,7 @@ fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32,
     let (message, hint) = if plan.has_bridges() {
         (
             format!(
-                "{} credits of {unit}{divided} are {each} for each, room for fewer than {in_words} of {frame}",
+                "{} credits of {unit}{divided} are {each} for each, which hold fewer than {in_words} of {frame}",
                 whole.limit
             ),
             format!(
@@ -211,7 +211,7 @@ fn room_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32,
         )
     } else {
         (
-            format!("{each} credits of {unit}{divided} are room for fewer than {in_words} of {frame}"),
+            format!("{each} credits of {unit}{divided} hold fewer than {in_words} of {frame}"),
             format!("a link needs at least {needed}: raise `credits.limit` or `ring_bytes`"),
         )
     };
@@ -223,17 +223,17 @@ fn updates(check: &mut Inspection<'_>, credits: CreditConfig) {
     const SPACING: &str = "credits.update_spacing";
     const BITS: &str = "credits.counter_bits";
     let choice = check.plan.credit_choice;
-    let room = u64::from(credits.limit) * u64::from(credits.unit_bytes);
+    let capacity = u64::from(credits.limit) * u64::from(credits.unit_bytes);
     if let Some(spacing) = choice.update_spacing_bytes
         && check.intact(&[SPACING])
-        && spacing > room
+        && spacing > capacity
     {
         let message = format!(
             "`{SPACING}` is {}, and all credits of a link are {}: a sender would wait for an update that never leaves",
             shown(spacing, Unit::Bytes),
-            shown(room, Unit::Bytes)
+            shown(capacity, Unit::Bytes)
         );
-        let hint = format!("write at most {}", shown(room, Unit::Bytes));
+        let hint = format!("write at most {}", shown(capacity, Unit::Bytes));
         check.complain(&[SPACING], Complaint::about(message).hint(hint));
     }
     let bits = choice.counter_bits;

@@ -129,13 +129,13 @@ fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
 
 /// A member reports the state of all its links in one frame.
 fn reports(check: &mut Inspection<'_>, neighbours: &Neighbours) {
-    let room =
+    let links_max =
         usize::from(check.plan.frame_bytes_max).saturating_sub(FABRIC + REPORT_BYTES) / REPORT_ENTRY_BYTES;
     let most = neighbours.iter().zip(&check.plan.members).max_by_key(|(links, _)| links.len());
     let Some((links, member)) = most else { return };
-    if links.len() > room && check.intact(&["frame_bytes_max"]) {
+    if links.len() > links_max && check.intact(&["frame_bytes_max"]) {
         let message = format!(
-            "{} has {} links; a frame of {} reports at most {room}",
+            "{} has {} links; a frame of {} reports at most {links_max}",
             quoted(&member.name),
             links.len(),
             shown(check.plan.frame_bytes_max.into(), Unit::Bytes)

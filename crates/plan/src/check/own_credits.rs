@@ -117,11 +117,11 @@ fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option
         (message, format!("lower them, or write at least {least}"))
     } else if limit < least {
         let of_each = if count > 1 { format!(" of each of {count} channels") } else { String::new() };
-        let message = format!("`{path}` of {limit} is room for fewer than {in_words} of {frame}{of_each}");
+        let message = format!("`{path}` of {limit} holds fewer than {in_words} of {frame}{of_each}");
         (message, format!("write at least {least}"))
     } else {
         let message =
-            format!("`{path}` gives a channel {smallest}, room for fewer than {in_words} of {frame}");
+            format!("`{path}` gives a channel {smallest}, which holds fewer than {in_words} of {frame}");
         (message, format!("write at least {of_channel} for each channel"))
     };
     Some(CreditMistake { path, message, hint })
@@ -148,20 +148,20 @@ fn too_late<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Optio
     let plan = check.plan;
     let CreditConfig { unit_bytes, limit, .. } = link.credits;
     let least = plan.channels.least_share(&link.profile, limit);
-    let room = u64::from(least) * u64::from(unit_bytes);
+    let capacity = u64::from(least) * u64::from(unit_bytes);
     let own = link.profile.credits.update_spacing_bytes;
-    let spacing = own.or(plan.credit_choice.update_spacing_bytes).filter(|spacing| *spacing > room)?;
+    let spacing = own.or(plan.credit_choice.update_spacing_bytes).filter(|spacing| *spacing > capacity)?;
     if own.is_some() {
         let message = format!(
             "`{path}` is {}, and a channel of {} has credits for {}: a sender would wait for an update that never leaves",
             shown(spacing, Unit::Bytes),
             link.name,
-            shown(room, Unit::Bytes)
+            shown(capacity, Unit::Bytes)
         );
         return Some(CreditMistake {
             path,
             message,
-            hint: format!("write at most {}", shown(room, Unit::Bytes)),
+            hint: format!("write at most {}", shown(capacity, Unit::Bytes)),
         });
     }
     let message = format!(

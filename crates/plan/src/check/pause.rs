@@ -38,7 +38,7 @@ fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_
     let frame_bytes = check.plan.frame_bytes_max;
     let Some(in_flight) = pause.in_flight_bytes(&link.profile, frame_bytes) else { return };
     let headroom =
-        pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_room_bytes(&link.profile));
+        pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_capacity_bytes(&link.profile));
     if u64::from(headroom) >= in_flight || pause.short_headroom == ShortHeadroom::Allow {
         return;
     }
@@ -61,11 +61,11 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
     if !plan.wire_of(&link.edge).has_rings() || !check.intact(&["ring_bytes"]) {
         return;
     }
-    let room = plan.channel_room_bytes(&link.profile);
-    let headroom = pause.headroom_bytes(&link.profile, plan.frame_bytes_max, room);
+    let capacity = plan.channel_capacity_bytes(&link.profile);
+    let headroom = pause.headroom_bytes(&link.profile, plan.frame_bytes_max, capacity);
     let of_channel = u64::from(pause.xoff_bytes) + u64::from(headroom);
     let channels = plan.channels.count_of(&link.profile);
-    if of_channel <= room {
+    if of_channel <= capacity {
         return;
     }
     let [xoff, headroom] = ["xoff", "headroom"].map(|key| path_of(check, &format!("pfc.{key}")));

@@ -125,16 +125,16 @@ impl Inspection<'_> {
             );
         }
         let bitmap_bytes = window.div_ceil(8);
-        let room =
+        let free_bytes =
             u64::from(self.plan.frame_bytes_max).saturating_sub(HEADER_BYTES + OPERATION_HEADER as u64);
         if transport.mode == RetransmissionMode::Selective
             && self.intact(&[path, "frame_bytes_max"])
             && u64::from(self.plan.frame_bytes_max) >= FRAME_BYTES_MIN
-            && bitmap_bytes > room
+            && bitmap_bytes > free_bytes
         {
             let message = format!(
                 "a window of {window} packets needs {bitmap_bytes} bytes in an acknowledgement, \
-                 and frames of {} leave {room}",
+                 and frames of {} leave {free_bytes}",
                 shown(self.plan.frame_bytes_max.into(), Unit::Bytes)
             );
             self.complain(

@@ -189,14 +189,14 @@ impl Plan {
 
     fn pause_config(&self, edge: usize, clock: Clock) -> Option<PauseConfig> {
         let profile = &self.links[edge].profile;
-        let room_bytes = self.channel_room_bytes(profile);
-        profile.pfc.map(|pause| pause.config(profile, self.frame_bytes_max, room_bytes, clock))
+        let capacity_bytes = self.channel_capacity_bytes(profile);
+        profile.pfc.map(|pause| pause.config(profile, self.frame_bytes_max, capacity_bytes, clock))
     }
 
     /// Returns the bytes that frames of one channel may fill on a link with pauses. A quarter of a ring stays free for
     /// control frames.
     #[must_use]
-    pub fn channel_room_bytes(&self, link: &LinkProfile) -> u64 {
+    pub fn channel_capacity_bytes(&self, link: &LinkProfile) -> u64 {
         u64::from(self.ring_bytes) / 4 * 3 / self.channels.count_of(link) as u64
     }
 

@@ -140,8 +140,8 @@ impl<'text> Source<'text> {
 fn snippet_of(line: &str, number: &str, position: Position) -> String {
     let blank = " ".repeat(number.len());
     let before = position.column.saturating_sub(1) as usize;
-    let room = line.chars().count().saturating_sub(before);
-    let carets = "^".repeat((position.length as usize).clamp(1, room.max(1)));
+    let columns = line.chars().count().saturating_sub(before);
+    let carets = "^".repeat((position.length as usize).clamp(1, columns.max(1)));
     let padding = " ".repeat(before.min(line.chars().count()));
     let shown = printable(line);
     format!("{blank} |\n{number} | {shown}\n{blank} | {padding}{carets}")

@@ -5,10 +5,10 @@ use rackloom_plan::Plan;
 use crate::{expect, wrong};
 
 #[test]
-fn credits_hold_two_frames_and_leave_room_for_control() {
-    expect("credits: {limit: 67}", &["room for fewer than two frames"]);
+fn credits_hold_two_frames_and_leave_space_for_control() {
+    expect("credits: {limit: 67}", &["hold fewer than two frames"]);
     expect("credits: {limit: 6145}", &["less than a quarter of a ring of 1MiB"]);
-    expect("ring_bytes: 8KiB", &["room for fewer than two frames"]);
+    expect("ring_bytes: 8KiB", &["hold fewer than two frames"]);
     expect("ring_bytes: 1000KiB", &["no power of two"]);
     expect("credits: {unit_bytes: 0B}", &["`credits.unit_bytes` is 0B"]);
     for fine in ["credits: {limit: 68}", "credits: {limit: 6144}", "credits: {limit: 6145}\nwire: packet"] {
@@ -109,16 +109,16 @@ fn channels_must_match_their_lanes_and_credits() {
     expect("channels: {limits: [2000, 1000, 1000, 1000]}", &["5000 credits together, and a link has 4096"]);
     expect(
         "channels: {limits: [2000, 1000, 1000, 50]}",
-        &["50 credits of 128B for each of 4 channels are room for fewer"],
+        &["50 credits of 128B for each of 4 channels hold fewer"],
     );
     expect("channels: {limits: [0, 1000, 1000, 50]}", &["which is none of its numbers"]);
     expect(
         "channels: by-class\ncredits: {limit: 271}",
-        &["for each of 4 channels are room for fewer than two frames"],
+        &["for each of 4 channels hold fewer than two frames"],
     );
     expect(
         "forwarding: {bubble: false, deadlock: allow}\ncredits: {limit: 33}",
-        &["room for fewer than one frame"],
+        &["hold fewer than one frame"],
     );
     expect("channels: by-classes", &["is not a choice"]);
     let star = "name: s\nshape: {star: {nodes: 4}}\nchannels: {rise: dateline}";
@@ -131,7 +131,7 @@ fn credits_and_channels_of_one_link_must_fit_the_link() {
     expect(
         &link("credits: {limit: 271}"),
         &[
-            "`links.n0--n1.credits.limit` of 271 is room for fewer than two frames of 4240B of each of 4 channels",
+            "`links.n0--n1.credits.limit` of 271 holds fewer than two frames of 4240B of each of 4 channels",
         ],
     );
     expect(&link("channels: {limits: [2000, 1000, 1000]}"), &["has 3 numbers for 4 channels"]);
@@ -141,7 +141,7 @@ fn credits_and_channels_of_one_link_must_fit_the_link() {
     );
     expect(
         &link("channels: {limits: [4000, 32, 32, 32]}"),
-        &["gives a channel 32, room for fewer than two frames"],
+        &["gives a channel 32, which holds fewer than two frames"],
     );
     expect(&link("channels: maybe"), &["`links.n0--n1.channels`: `maybe` is not a choice"]);
     expect(
@@ -160,7 +160,7 @@ fn credits_and_channels_of_one_link_must_fit_the_link() {
     );
     expect(
         "channels: by-class\nlink: {channels: off}\ncredits: {limit: 40}",
-        &["40 credits of 128B are room for fewer than two frames"],
+        &["40 credits of 128B hold fewer than two frames"],
     );
     for fine in [
         link("credits: 272"),

@@ -5,7 +5,7 @@ use rackloom_plan::Plan;
 use crate::{expect, wrong};
 
 #[test]
-fn frames_have_room_for_headers_and_stay_within_a_jumbo() {
+fn frames_hold_headers_and_stay_within_a_jumbo() {
     expect("frame_bytes_max: 353B", &["`frame_bytes_max` is 353B, below 354B"]);
     expect("frame_bytes_max: 9015B", &["`frame_bytes_max` is 9015B"]);
     expect("frame_bytes_max: 70000B", &["70000 bytes is too large"]);

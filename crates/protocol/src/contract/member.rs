@@ -32,7 +32,7 @@ pub trait Member {
 
     // ---- outputs
 
-    /// Writes the next frame for `port` into `out`, which has room for the largest frame.
+    /// Writes the next frame for `port` into `out`, which has space for the largest frame.
     fn poll_transmit(&mut self, now: Instant, port: PortId, out: &mut [u8]) -> Option<Transmit>;
     /// Returns the next memory request, in order.
     fn poll_memory(&mut self) -> Option<MemoryRequest<'_>>;

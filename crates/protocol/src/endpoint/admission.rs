@@ -42,7 +42,7 @@ impl Endpoint {
         }
     }
 
-    /// Accepts held packets that waited for room, after work for a peer may have ended.
+    /// Accepts held packets that waited for space, after work for a peer may have ended.
     pub(super) fn resume_held(&mut self, now: Instant, peer: &mut Peer) {
         peer.is_stalled = false;
         for class in Class::ALL {

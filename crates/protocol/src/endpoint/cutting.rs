@@ -1,4 +1,4 @@
-//! Cutting of long transfers into packets, only when the window has room for them.
+//! Cutting of long transfers into packets, only when the window has space for them.
 
 use super::Endpoint;
 use super::peer::Peer;

@@ -146,7 +146,7 @@ impl Endpoint {
     }
 
     /// Sends the next packet of a run if it is like the last one. `read` writes the payload, or returns nothing if
-    /// there is no room. Returns `None` if nothing has left.
+    /// there is no free space. Returns `None` if nothing has left.
     #[inline(always)]
     fn send_next(
         &mut self,

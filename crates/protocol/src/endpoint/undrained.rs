@@ -1,7 +1,7 @@
 //! Buffers that a node keeps back, as an injected fault.
 //!
 //! A node drains all frames: the credits of a frame are free as soon as it is accepted. Real nodes may not. A
-//! responder without room for more answers leaves requests queued until answers have left, and a consumer may stop
+//! responder without free space for more answers leaves requests queued until answers have left, and a consumer may stop
 //! completely. This file emulates such a node: frames are accepted as usual, and their credits are kept back. The
 //! fault shows why answers need a channel of their own.
 //!

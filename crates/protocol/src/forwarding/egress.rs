@@ -1,7 +1,7 @@
 //! Egress queues of one port: frames in transit, and the rule of which may leave.
 //!
 //! Frames in transit have priority over the member's own frames. Own frames need a *bubble*: credits for two of the
-//! largest frames, so that transit always finds room. On a ring that is sufficient against a circular wait (bubble
+//! largest frames, so that transit always finds space. On a ring that is sufficient against a circular wait (bubble
 //! flow control, Puente et al. 1999). Each virtual channel has a queue of its own, and the port's arbiter chooses
 //! among them.
 

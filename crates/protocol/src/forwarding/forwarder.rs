@@ -206,7 +206,7 @@ impl Forwarder {
     }
 
     /// Returns the queue length of a channel of a port: frames in transit, the owner's `streams`, and one more if the
-    /// neighbour has no room. Credits in use are a worse measure: they are returned in batches, so that an idle link
+    /// neighbour has no free space. Credits in use are a worse measure: they are returned in batches, so that an idle link
     /// may seem the fuller one.
     #[must_use]
     pub fn backlog(&self, port: PortId, channel: Channel, streams: usize) -> usize {
@@ -547,7 +547,7 @@ impl Forwarder {
         Withheld { port, channel, generation, cost, bytes }
     }
 
-    /// Frees kept-back credits, unless the neighbour has reset its counters, and the room in any case.
+    /// Frees kept-back credits, unless the neighbour has reset its counters, and the space in any case.
     pub(crate) fn give_back(&mut self, withheld: &Withheld) {
         let is_known = self.links[withheld.port.index()].generation == withheld.generation;
         let cost = if is_known { withheld.cost } else { 0 };

@@ -7,7 +7,7 @@
 //! and Morgan 1987). Channels have a queue each and share the ingress.
 //!
 //! Frames stay in the queues of their ports; this file only decides which may leave. A frame counts as having left
-//! when its port has room for another.
+//! when its port has space for another.
 
 use alloc::collections::VecDeque;
 use alloc::vec;

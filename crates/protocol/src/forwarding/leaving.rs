@@ -26,7 +26,7 @@ impl Forwarder {
         }
     }
 
-    /// Records that the port has room or is down: the frame that was leaving has left, and the next frame of its
+    /// Records that the port has space or is down: the frame that was leaving has left, and the next frame of its
     /// ingress may need any port.
     pub(super) fn end_leaving(&mut self, port: PortId) {
         if let Some(lines) = &mut self.in_order

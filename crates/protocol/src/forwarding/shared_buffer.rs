@@ -71,7 +71,7 @@ mod tests {
         let mut buffer = SharedBuffer::new(CONFIG);
         assert_eq!(buffer.xoff_bytes(0), 600);
         buffer.change(0, 100);
-        assert_eq!(buffer.xoff_bytes(0), 600, "a channel's own room is not shared");
+        assert_eq!(buffer.xoff_bytes(0), 600, "a channel's own space is not shared");
         buffer.change(100, 500);
         assert_eq!(buffer.xoff_bytes(0), 400);
         buffer.change(500, 0);

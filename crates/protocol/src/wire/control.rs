@@ -135,7 +135,7 @@ impl Heartbeat {
     }
 }
 
-/// Mark of 14 bits that distinguishes incarnations of one member where the full value has no room.
+/// Mark of 14 bits that distinguishes incarnations of one member where the full value does not fit.
 ///
 /// The value is stored plus one, so that an `Option` of it needs no more memory: every member keeps one per link of
 /// the rack.

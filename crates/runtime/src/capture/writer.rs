@@ -28,7 +28,7 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 pub enum WhenFull {
     /// Leave frames out and count them.
     Drop,
-    /// Wait until there is room.
+    /// Wait until there is space.
     Wait,
 }
 
@@ -37,8 +37,8 @@ struct OutputFile {
     file: File,
     path: PathBuf,
     recorder: Mutex<Recorder>,
-    /// Notified when there is room again.
-    room: Condvar,
+    /// Notified when there is space again.
+    space_freed: Condvar,
 }
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl CaptureWriter {
                 |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
             let file = crate::machine::exclusive::create(&path).map_err(named)?;
             let recorder = Mutex::new(Recorder::new(heading, files.bytes_max));
-            Ok(Arc::new(OutputFile { file, path, recorder, room: Condvar::new() }))
+            Ok(Arc::new(OutputFile { file, path, recorder, space_freed: Condvar::new() }))
         };
         let outputs = links.iter().map(open).collect::<io::Result<Vec<_>>>()?;
         let shared = Arc::new(Shared { outputs, flags: Mutex::default(), wake: Condvar::new() });
@@ -112,7 +112,7 @@ impl Drop for CaptureWriter {
 }
 
 impl FrameSink {
-    /// Appends a frame. Without room it waits or leaves the frame out, see [`WhenFull`].
+    /// Appends a frame. Without space it waits or leaves the frame out, see [`WhenFull`].
     pub fn write(&self, what: impl FnOnce(&mut Recorder)) {
         let mut recorder = lock(&self.output.recorder);
         if recorder.waiting_bytes() > WAITING_BYTES_MAX {
@@ -121,7 +121,7 @@ impl FrameSink {
             }
             while recorder.waiting_bytes() > WAITING_BYTES_MAX {
                 self.shared.wake_thread();
-                let waited = self.output.room.wait_timeout(recorder, INTERVAL);
+                let waited = self.output.space_freed.wait_timeout(recorder, INTERVAL);
                 recorder = waited.unwrap_or_else(PoisonError::into_inner).0;
             }
         }
@@ -155,7 +155,7 @@ impl Shared {
             drop(flags);
             for (output, given_up) in self.outputs.iter().zip(&mut given_up) {
                 let full = lock(&output.recorder).take(std::mem::take(&mut empty));
-                output.room.notify_all();
+                output.space_freed.notify_all();
                 if !*given_up && let Err(error) = (&output.file).write_all(&full) {
                     tracing::error!("the capture {} ends here: {error}", output.path.display());
                     *given_up = true;

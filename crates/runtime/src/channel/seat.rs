@@ -1,6 +1,6 @@
 //! A seat's end of the control socket. It never blocks the seat.
 //!
-//! The supervisor may be stopped for any time, and its socket buffer is then full. Bytes without room wait in
+//! The supervisor may be stopped for any time, and its socket buffer is then full. Bytes without free space wait in
 //! a buffer here, so the seat continues to serve its neighbours. The buffer is bounded: when it is full,
 //! progress notices are dropped, because the next notice replaces them.
 
@@ -121,7 +121,7 @@ impl Channel {
     }
 
     /// Queues a line, unless [`BACKLOG_BYTES_MAX`] bytes already wait. The line is dropped then.
-    pub(crate) fn send_if_room(&mut self, message: &impl Serialize) -> io::Result<()> {
+    pub(crate) fn try_send(&mut self, message: &impl Serialize) -> io::Result<()> {
         if self.outgoing.len() < BACKLOG_BYTES_MAX { self.send(message) } else { self.flush() }
     }
 
@@ -222,7 +222,7 @@ mod tests {
         let (mut channel, mut other) = pair();
         let long = "x".repeat(1000);
         for _ in 0..3_000 {
-            channel.send_if_room(&long).unwrap();
+            channel.try_send(&long).unwrap();
         }
         assert!(channel.outgoing.len() < BACKLOG_BYTES_MAX + 2_000, "the backlog is bounded");
         channel.send(&"the report").unwrap();

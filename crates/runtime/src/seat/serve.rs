@@ -320,7 +320,7 @@ impl Seat {
                 channel.send(&Notice::LinksUp)?;
             }
             if let (true, Some(record)) = (self.sends_events, seen.record) {
-                channel.send_if_room(&Notice::Happened(record))?;
+                channel.try_send(&Notice::Happened(record))?;
             }
             if let Body::Endpoint(work) = &mut self.body {
                 if let Event::NodeLost { node } = event
@@ -348,7 +348,7 @@ impl Seat {
                 self.progress = work.job.progress_count();
                 self.progress_at = now;
                 let (count, portion) = (self.progress, work.job.portion());
-                channel.send_if_room(&Notice::Progress { count, portion })?;
+                channel.try_send(&Notice::Progress { count, portion })?;
             }
         }
         channel.flush()?;

@@ -6,7 +6,7 @@ use rackloom_protocol::Instant;
 use super::{Performance, Stage};
 use crate::collective::check::Check;
 use crate::collective::probe::Measured;
-use crate::collective::room;
+use crate::collective::memory_plan;
 use crate::collective::run::{Run, RunState};
 use crate::collective::trials::Trials;
 use crate::ranks::ensemble::{Poll, Step};
@@ -19,7 +19,7 @@ impl Performance {
             return Ok(());
         }
         let fabric = self.fabric_of(measured);
-        self.trials = Trials::new(&self.settings, self.ranks, &self.room.algorithms, &fabric)?;
+        self.trials = Trials::new(&self.settings, self.ranks, &self.memory_plan.algorithms, &fabric)?;
         if self.trials.is_some() {
             self.go_on_trying(true);
         }
@@ -133,7 +133,7 @@ impl Performance {
     pub(super) fn choice(&self, measured: Measured, elements: usize) -> Result<Choice, String> {
         let fabric = self.fabric_of(measured);
         let closed_form = |elements: usize| {
-            let request = room::request(&self.settings, self.ranks, elements);
+            let request = memory_plan::request(&self.settings, self.ranks, elements);
             choose::choose(&request, self.settings.element.bytes(), &fabric)
                 .map_err(|refused| refused.to_string())
         };

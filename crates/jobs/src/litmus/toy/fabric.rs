@@ -292,8 +292,8 @@ impl Fabric {
             bytes[0] = bytes[0].wrapping_add(1);
         }
         if !is_lost {
-            let room = self.seats[target].memory.bytes(address.region).len() as u64;
-            bytes.truncate(room.saturating_sub(offset) as usize);
+            let space = self.seats[target].memory.bytes(address.region).len() as u64;
+            bytes.truncate(space.saturating_sub(offset) as usize);
             self.seats[target].memory.write(address.region, offset, &bytes).unwrap();
         }
         let is_over = segments.is_empty() && signal.is_none();

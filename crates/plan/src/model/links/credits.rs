@@ -82,7 +82,7 @@ impl CreditChoice {
     /// kernel's accounting (about 1 KiB per frame in addition to its bytes).
     pub(crate) fn resolve(self, wire: WireKind, ring_bytes: u32) -> CreditConfig {
         let WireProperties { unit_bytes, overhead_bytes, buffer, .. } = wire.properties();
-        let room_bytes = match buffer {
+        let capacity_bytes = match buffer {
             FrameBuffer::Ring => ring_bytes / 2,
             FrameBuffer::KernelRing => PACKET_BUFFER_BYTES,
             FrameBuffer::Socket => UDP_BUFFER_BYTES,
@@ -92,7 +92,7 @@ impl CreditChoice {
             unit_bytes,
             overhead_bytes: self.overhead_bytes.unwrap_or(overhead_bytes),
             // The checks report a unit of zero. Here it must only not divide.
-            limit: self.limit.unwrap_or(room_bytes / u32::from(unit_bytes.max(1))),
+            limit: self.limit.unwrap_or(capacity_bytes / u32::from(unit_bytes.max(1))),
         }
     }
 }

@@ -163,7 +163,7 @@ section! {
             default = None;
             shown = "`off`";
         }
-        /// Pauses in place of credits: a receiver that runs out of room pauses its neighbour, for each channel.
+        /// Pauses in place of credits: a receiver without free space pauses its neighbour, for each channel.
         pfc: Option<PausePlan> {
             form = Kind::Either(&[Kind::Word(&["on", "off"]), Kind::Table(&PFC)]);
             default = None;

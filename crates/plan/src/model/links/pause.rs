@@ -34,7 +34,7 @@ section! {
             default = None;
             shown = "half of `xoff` (ours)";
         }
-        /// Buffer above `xoff` for frames in flight. A frame that finds no room is lost.
+        /// Buffer above `xoff` for frames in flight. A frame that does not fit is lost.
         headroom_bytes: Option<u32> {
             key = "headroom";
             form = Kind::Size(0, BUFFER_BYTES_MAX);

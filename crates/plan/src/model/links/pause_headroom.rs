@@ -22,11 +22,11 @@ const PICOSECONDS_PER_NANOSECOND: u64 = 1_000;
 const PAUSE_FRAME_BYTES: usize = 48;
 
 impl PausePlan {
-    /// Returns the buffer above xoff on a link, in bytes, if each channel may have `room_bytes` in all.
+    /// Returns the buffer above xoff on a link, in bytes, if each channel may have `capacity_bytes` in all.
     #[must_use]
-    pub fn headroom_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16, room_bytes: u64) -> u32 {
+    pub fn headroom_bytes(&self, profile: &LinkProfile, frame_bytes_max: u16, capacity_bytes: u64) -> u32 {
         self.headroom_bytes.unwrap_or_else(|| {
-            let rest = room_bytes.saturating_sub(self.xoff_bytes.into());
+            let rest = capacity_bytes.saturating_sub(self.xoff_bytes.into());
             let in_flight = self.in_flight_bytes(profile, frame_bytes_max).unwrap_or(rest);
             u32::try_from(in_flight).unwrap_or(u32::MAX)
         })
@@ -58,7 +58,7 @@ impl PausePlan {
         &self,
         profile: &LinkProfile,
         frame_bytes_max: u16,
-        room_bytes: u64,
+        capacity_bytes: u64,
         clock: Clock,
     ) -> PauseConfig {
         let rate = profile.rate_bits_per_s.unwrap_or(RATE_OF_UNLIMITED).max(1);
@@ -70,7 +70,7 @@ impl PausePlan {
         PauseConfig {
             xoff_bytes: self.xoff_bytes,
             xon_bytes: self.xon_bytes(),
-            headroom_bytes: self.headroom_bytes(profile, frame_bytes_max, room_bytes),
+            headroom_bytes: self.headroom_bytes(profile, frame_bytes_max, capacity_bytes),
             quanta: self.quanta,
             quantum_ps: quantum_ps.max(least_ps),
             response_delay_ns: self.response_delay_ns,
@@ -83,7 +83,7 @@ impl PausePlan {
 mod tests {
     use super::*;
 
-    const ROOM: u64 = 100 << 10;
+    const CAPACITY_BYTES: u64 = 100 << 10;
 
     // 976 + 24 bytes last 80 ns at 100 Gbit/s, a pause of 84 bytes 6.72 ns; 500 ns in each direction.
     #[test]
@@ -95,22 +95,22 @@ mod tests {
         };
         let plan = PausePlan::default();
         // 80 + 6.72 + 1000 = 1086.72 ns: 14 frames begin in this time, and one frame caused the pause.
-        assert_eq!(plan.headroom_bytes(&link(500), 976, ROOM), 15 * 976);
+        assert_eq!(plan.headroom_bytes(&link(500), 976, CAPACITY_BYTES), 15 * 976);
         let slow = PausePlan { response_delay_ns: 800, ..plan };
-        assert_eq!(slow.headroom_bytes(&link(500), 976, ROOM), 25 * 976);
-        assert_eq!(plan.headroom_bytes(&link(0), 976, ROOM), 3 * 976);
-        assert_eq!(plan.headroom_bytes(&LinkProfile::default(), 976, ROOM), 36 << 10);
+        assert_eq!(slow.headroom_bytes(&link(500), 976, CAPACITY_BYTES), 25 * 976);
+        assert_eq!(plan.headroom_bytes(&link(0), 976, CAPACITY_BYTES), 3 * 976);
+        assert_eq!(plan.headroom_bytes(&LinkProfile::default(), 976, CAPACITY_BYTES), 36 << 10);
     }
 
     #[test]
     fn a_quantum_is_512_bits_and_a_pause_between_processes_has_a_minimum() {
         let plan = PausePlan::default();
         let link = LinkProfile { rate_bits_per_s: Some(400_000_000_000), ..LinkProfile::default() };
-        assert_eq!(plan.config(&link, 976, ROOM, Clock::Virtual).pause_ns(1_000), 1_280);
-        assert_eq!(plan.config(&LinkProfile::default(), 976, ROOM, Clock::Virtual).pause_ns(1_000), 5_120);
+        assert_eq!(plan.config(&link, 976, CAPACITY_BYTES, Clock::Virtual).pause_ns(1_000), 1_280);
+        assert_eq!(plan.config(&LinkProfile::default(), 976, CAPACITY_BYTES, Clock::Virtual).pause_ns(1_000), 5_120);
         for quanta in [100, u16::MAX] {
             let pause_ns =
-                PausePlan { quanta, ..plan }.config(&link, 976, ROOM, Clock::Wall).pause_ns(quanta);
+                PausePlan { quanta, ..plan }.config(&link, 976, CAPACITY_BYTES, Clock::Wall).pause_ns(quanta);
             assert!((19_900_000..=20_000_000).contains(&pause_ns), "{pause_ns}");
         }
     }

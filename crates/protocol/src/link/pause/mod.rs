@@ -52,7 +52,7 @@ impl Pauses {
     // ---- the receiving end -----------------------------------------------------------------------------------------
 
     // W-72
-    /// Returns true if a frame of `bytes` has room on a channel whose neighbour is paused above `xoff_bytes`.
+    /// Returns true if a frame of `bytes` has space on a channel whose neighbour is paused above `xoff_bytes`.
     #[must_use]
     pub fn has_space(&self, channel: Channel, bytes: usize, xoff_bytes: u64) -> bool {
         self.occupancies.of(channel).beyond_with(bytes, xoff_bytes) <= self.config.headroom_bytes.into()
@@ -78,7 +78,7 @@ impl Pauses {
         occupancy.resume_below(xon_bytes);
     }
 
-    /// Resumes the channels that hold at most `xon_bytes`, after room has grown. Returns true if any pause or resume
+    /// Resumes the channels that hold at most `xon_bytes`, after space has grown. Returns true if any pause or resume
     /// is due.
     pub fn resume_below(&mut self, xon_bytes: u64) -> bool {
         self.occupancies.iter_mut().for_each(|occupancy| occupancy.resume_below(xon_bytes));

@@ -66,7 +66,7 @@ impl Occupancy {
         self.held_bytes -= bytes as u64;
     }
 
-    /// Resumes the neighbour if enough room is free again.
+    /// Resumes the neighbour if enough space is free again.
     pub(super) fn resume_below(&mut self, xon_bytes: u64) {
         if self.is_pausing && self.held_bytes <= xon_bytes {
             self.is_pausing = false;

@@ -20,9 +20,9 @@ pub enum PauseState {
 /// Event that may change the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PauseStimulus {
-    /// The neighbour has no room.
+    /// The neighbour has no free space.
     Pause,
-    /// The neighbour has room again.
+    /// The neighbour has space again.
     Resume,
     /// The response delay has elapsed.
     Responded,

@@ -47,7 +47,7 @@ fn headroom_holds_what_arrives_after_the_pause_and_not_a_byte_more() {
     let (mut pauses, mut counters) = fresh(CONFIG);
     pauses.hold(FIRST, 1_400, 1_000, &mut counters);
     assert!(pauses.has_space(FIRST, 100, 1_000) && !pauses.has_space(FIRST, 101, 1_000));
-    assert!(pauses.has_space(SECOND, 1_500, 1_000), "each channel has room of its own");
+    assert!(pauses.has_space(SECOND, 1_500, 1_000), "each channel has space of its own");
 }
 
 // W-70

@@ -1,7 +1,7 @@
 //! Replay buffer: copies of the frames that the neighbour has not acknowledged, oldest first.
 //!
 //! The buffer is one block of memory, allocated with the link and used as a ring. A frame that reaches its end
-//! continues at its beginning. It has room for one largest frame more than the configuration grants, so that a
+//! continues at its beginning. It has space for one largest frame more than the configuration grants, so that a
 //! transport acknowledgement, whose length is known only after it is written, always fits.
 //!
 //! If the device keeps its frames itself ([`crate::KeptFrames::keep`]), the buffer holds only their lengths, and the block

@@ -3,7 +3,7 @@
 //! [`sender`] numbers routed frames and keeps copies ([`buffer`]) until the [`receiver`] at the other end has
 //! acknowledged them. [`timer`] determines when the sender stops waiting. [`state`] is the table of the sender's
 //! states, [`receiver_state`] that of the receiver's. Data and transport acknowledgements are protected alike. Neither waits
-//! for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always have room, so
+//! for anything but the neighbour's link acknowledgements, which are small unnumbered frames and always have space, so
 //! retry adds no wait that could close a cycle. Control frames repeat themselves and are not numbered.
 //!
 //! Retry contains no routes, streams or credits. The transport retransmits what it gives up.

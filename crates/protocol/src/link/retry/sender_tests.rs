@@ -48,7 +48,7 @@ fn the_window_closes_by_frames_and_by_bytes_and_an_acknowledgement_opens_it() {
     assert_eq!(sender.outstanding_frames(), 6);
     assert!(sender.admits(1_400) && !sender.admits(1_401), "2000 bytes, of which 600 are taken");
     sender.note_wait(1_401);
-    assert!(!sender.has_space(), "a waiting frame needs more room than there is");
+    assert!(!sender.has_space(), "a waiting frame needs more space than there is");
     sender.receive_ack(NOW, 5);
     assert!(sender.has_space());
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::outcome::failure::Failure;
 
-const HINT: &str = "logs need a directory in which this user can make files, on a disk with room";
+const HINT: &str = "logs need a directory in which this user can make files, on a disk with free space";
 
 /// Destination and level of the logs.
 #[derive(Clone, Debug, Default)]

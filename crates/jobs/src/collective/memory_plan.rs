@@ -182,7 +182,7 @@ impl core::error::Error for CollectiveError {}
 
 /// Algorithms that may be run, and the memory for all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub(crate) struct MemoryPlan {
     /// Named algorithms in the order of the settings, otherwise in the order of [`Algorithm::all`]. Never empty.
     pub(crate) algorithms: Vec<Algorithm>,
     /// Memory that each rank needs.
@@ -202,12 +202,12 @@ pub fn memory_needed(
     plan(settings, ranks).map(|plan| plan.needs)
 }
 
-pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
+pub(crate) fn plan(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
     if settings.algorithms.len() > 1 { plan_for_all(settings, ranks) } else { plan_for_some(settings, ranks) }
 }
 
 /// Plans for all named algorithms. Each must fit, because each is measured.
-fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
+fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
     let mut needs = vec![MemoryNeed::default(); ranks];
     for &algorithm in &settings.algorithms {
         let own = needs_of(settings, ranks, algorithm)?;
@@ -217,7 +217,7 @@ fn plan_for_all(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, Col
             return Err(too_large(settings, algorithm, rank, *need));
         }
     }
-    Ok(Plan { algorithms: settings.algorithms.clone(), needs })
+    Ok(MemoryPlan { algorithms: settings.algorithms.clone(), needs })
 }
 
 fn too_large(
@@ -232,8 +232,8 @@ fn too_large(
 }
 
 /// Plans for at least one algorithm. Those that do not fit are left out.
-fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, CollectiveError> {
-    let mut fitting: Option<Plan> = None;
+fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPlan, CollectiveError> {
+    let mut fitting: Option<MemoryPlan> = None;
     let mut least: Option<(Algorithm, usize, MemoryNeed)> = None;
     for algorithm in candidates(settings) {
         let needs = needs_of(settings, ranks, algorithm)?;
@@ -245,7 +245,7 @@ fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<Plan, Co
         if fits {
             let mut algorithms = fitting.map(|plan| plan.algorithms).unwrap_or_default();
             algorithms.push(algorithm);
-            fitting = Some(Plan { algorithms, needs: union });
+            fitting = Some(MemoryPlan { algorithms, needs: union });
         }
         let most = needs.into_iter().enumerate().rev().max_by_key(|(_, need)| need.total_bytes());
         if let Some((rank, need)) = most

@@ -1,8 +1,8 @@
 //! Translation of a group's numbers to those of the rack: its ranks are renumbered, and its regions are those of its
-//! own room.
+//! own area.
 //!
 //! The repeated job uses the group's numbers, such as rank 1 and region 4. This module translates them to nodes and
-//! regions of the rack. A room is never used twice. So a late message from a rank outside the group lands in memory
+//! regions of the rack. A area is never used twice. So a late message from a rank outside the group lands in memory
 //! that is no longer used.
 
 use rackloom_protocol::{
@@ -13,28 +13,28 @@ use rackloom_protocol::{
 use crate::ranks::JobGroup;
 use crate::job::{Carried, Seat};
 
-/// Region numbers per room. A job has fewer regions.
+/// Region numbers per area. A job has fewer regions.
 const REGIONS: u32 = 16;
-/// Operation identifiers per room.
+/// Operation identifiers per area.
 const FIRST_OPERATION: u64 = 1 << 48;
 
-/// A group and its room. Room 0 belongs to the whole rack.
+/// A group and its area. Area 0 belongs to the whole rack.
 #[derive(Clone, Debug)]
-pub(super) struct GroupRoom {
-    pub(super) room: u64,
+pub(super) struct GroupArea {
+    pub(super) area: u64,
     /// Ranks of the rack, indexed by rank of the group.
     pub(super) members: Vec<u16>,
 }
 
-impl GroupRoom {
+impl GroupArea {
     /// Returns the rack's region for a region of the group.
     pub(super) fn region(&self, region: RegionId) -> RegionId {
-        RegionId(region.0 + self.room as u32 * REGIONS)
+        RegionId(region.0 + self.area as u32 * REGIONS)
     }
 
-    /// Returns the group's identifier of an operation of the rack; `None` if the operation belongs to another room.
+    /// Returns the group's identifier of an operation of the rack; `None` if the operation belongs to another area.
     pub(super) fn operation_of(&self, operation: OperationId) -> Option<OperationId> {
-        (operation.0 / FIRST_OPERATION == self.room).then_some(OperationId(operation.0 % FIRST_OPERATION))
+        (operation.0 / FIRST_OPERATION == self.area).then_some(OperationId(operation.0 % FIRST_OPERATION))
     }
 
     /// Returns the rank within the group of a node; `None` if the node is not a member.
@@ -48,7 +48,7 @@ impl GroupRoom {
     }
 
     fn operation(&self, operation: OperationId) -> OperationId {
-        OperationId(operation.0 + self.room * FIRST_OPERATION)
+        OperationId(operation.0 + self.area * FIRST_OPERATION)
     }
 
     fn range(&self, range: LocalRange) -> LocalRange {
@@ -123,15 +123,15 @@ impl GroupRoom {
 
 /// Seat of a rank of the group.
 pub(super) struct GroupSeat<'a> {
-    pub(super) group: &'a GroupRoom,
+    pub(super) group: &'a GroupArea,
     pub(super) job_group: &'a JobGroup,
     pub(super) seat: &'a mut dyn Seat,
 }
 
 impl Seat for GroupSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
-        // In room 0, the group is the whole rack and its numbers need no translation.
-        let command = if self.group.room == 0 { command } else { self.group.command(self.job_group, command) };
+        // In area 0, the group is the whole rack and its numbers need no translation.
+        let command = if self.group.area == 0 { command } else { self.group.command(self.job_group, command) };
         self.seat.command(now, command)
     }
 
@@ -140,9 +140,9 @@ impl Seat for GroupSeat<'_> {
     }
 }
 
-/// A rank's own memory, in the group's room.
+/// A rank's own memory, in the memory area of the group.
 pub(super) struct GroupMemory<'a> {
-    pub(super) group: &'a GroupRoom,
+    pub(super) group: &'a GroupArea,
     pub(super) memory: &'a mut dyn JobMemory,
 }
 
