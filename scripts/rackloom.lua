@@ -397,11 +397,11 @@ local function show_relations(tree, frame, context, kind, number, range)
         add_value(tree, "request_in", range, answered.frame)
         add_value(tree, "response_time", range, duration(answered.time, frame.abs_ts))
     end
-    local asked = requests[context.stream.key .. "#" .. number]
-    if asked ~= nil and asked.response_frame ~= nil then
-        add_value(tree, "response_in", range, asked.response_frame)
+    local request = requests[context.stream.key .. "#" .. number]
+    if request ~= nil and request.response_frame ~= nil then
+        add_value(tree, "response_in", range, request.response_frame)
         if ASKS[kind] then
-            add_value(tree, "response_time", range, duration(asked.time, asked.response_time))
+            add_value(tree, "response_time", range, duration(request.time, request.response_time))
         end
     end
     local visible_in = context.stream.visible_in[number]

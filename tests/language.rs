@@ -130,9 +130,6 @@ const RETIRED_PARTS: &[&str] = &[
     "trespass",
     "unhold",
     "vain",
-];
-/// Parts of names that are retired in [`ENGINE_CRATES`] and in the tests of the whole, beside [`RETIRED_PARTS`].
-const RETIRED_IN_ENGINES: &[&str] = &[
     "room",
     "rooms",
     "news",
@@ -151,6 +148,8 @@ const RETIRED_IN_ENGINES: &[&str] = &[
     "nonsense",
     "circumstances",
 ];
+/// Words that are retired in texts, comments and documents as well, except in `CHANGELOG.md`, which has old names.
+const RETIRED_IN_TEXTS: &[&str] = &["told", "asked", "news", "patience"];
 
 /// Crates whose code has none of [`RETIRED_PARTS`].
 const PLAIN_CRATES: &[&str] = &[
@@ -171,9 +170,6 @@ const PLAIN_CRATES: &[&str] = &[
     "runtime",
     "simulator",
 ];
-/// Crates whose code has none of [`RETIRED_IN_ENGINES`] either.
-const ENGINE_CRATES: &[&str] =
-    &["bench", "capture", "experiments", "fuzz", "gpu", "models", "node", "protocol", "simulator"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -181,11 +177,16 @@ fn root() -> PathBuf {
 
 /// Returns the lines with a retired word, as `line: word`. Parts of identifiers are words of their own.
 fn retired(text: &str) -> Vec<String> {
+    lines_with(text, RETIRED)
+}
+
+/// Returns the lines with one of these words, as `line: word`.
+fn lines_with(text: &str, retired: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let lower = FOREIGN.iter().fold(line.to_lowercase(), |line, text| line.replace(text, ""));
         let words = lower.split(|character: char| !character.is_ascii_alphabetic());
-        found.extend(words.filter(|word| RETIRED.contains(word)).map(|word| format!("{number}: {word}")));
+        found.extend(words.filter(|word| retired.contains(word)).map(|word| format!("{number}: {word}")));
     }
     found
 }
@@ -261,11 +262,6 @@ fn retired_names(text: &str) -> Vec<String> {
     names_with(text, RETIRED_PARTS)
 }
 
-/// Returns the names of the code with one of [`RETIRED_IN_ENGINES`], as `line: name`.
-fn retired_names_of_engines(text: &str) -> Vec<String> {
-    names_with(text, RETIRED_IN_ENGINES)
-}
-
 /// Returns the names of the code with one of these parts, as `line: name`.
 fn names_with(text: &str, retired: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
@@ -325,20 +321,47 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn rewritten_texts_have_no_retired_words() {
+/// Returns the files below [`READ`] that are not below one of `left_out`.
+fn files_but(left_out: &[&str]) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     READ.iter().for_each(|name| files(&root().join(name), &mut paths));
-    let left_out: Vec<_> = EXEMPT.iter().map(|name| root().join(name)).collect();
+    let left_out: Vec<_> = left_out.iter().map(|name| root().join(name)).collect();
     paths.retain(|path| !left_out.iter().any(|folder| path.starts_with(folder)));
     assert!(paths.len() > 500, "only {} files", paths.len());
+    paths
+}
+
+/// Fails if one of these files has one of these words.
+fn have_none_of(paths: &[PathBuf], retired: &[&str]) {
     let mut found = Vec::new();
-    for path in &paths {
+    for path in paths {
         let text =
             std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        found.extend(retired(&text).iter().map(|line| format!("{}:{line}", path.display())));
+        found.extend(lines_with(&text, retired).iter().map(|line| format!("{}:{line}", path.display())));
     }
     assert!(found.is_empty(), "retired words; docs/glossary.md has the terms:\n{}", found.join("\n"));
+}
+
+#[test]
+fn rewritten_texts_have_no_retired_words() {
+    have_none_of(&files_but(EXEMPT), RETIRED);
+    have_none_of(&files_but(&[EXEMPT, &["CHANGELOG.md"]].concat()), RETIRED_IN_TEXTS);
+}
+
+/// Returns true if a part of a file's name is retired. Parts are separated by `-`, `_` and `.`.
+fn is_retired_file(name: &str) -> bool {
+    let mut parts = name.split(['-', '_', '.']);
+    parts.any(|part| RETIRED.contains(&part) || RETIRED_PARTS.contains(&part))
+}
+
+#[test]
+fn names_of_files_have_no_retired_parts() {
+    let name_of = |path: &PathBuf| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let mut paths = files_but(&[]);
+    paths.retain(|path| is_retired_file(&name_of(path)));
+    assert_eq!(paths, Vec::<PathBuf>::new(), "retired names; docs/glossary.md has the terms");
+    assert!(is_retired_file("buffer-that-nobody-shares.yaml") && is_retired_file("group_room.rs"));
+    assert!(!is_retired_file("mushroom.rs"));
 }
 
 #[test]
@@ -364,7 +387,6 @@ fn sources(crates: &[&str]) -> Vec<PathBuf> {
 #[test]
 fn names_have_no_retired_parts() {
     holds(&sources(PLAIN_CRATES), retired_names, "retired names; docs/glossary.md has the terms");
-    holds(&sources(ENGINE_CRATES), retired_names_of_engines, "retired names; docs/glossary.md has the terms");
 }
 
 #[test]

@@ -54,8 +54,8 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
 fn several(plan: &Plan, job: &CollectivePlan, kinds: &[AlgorithmKind]) -> Result<String, Failure> {
     let schedules: Result<Vec<_>, _> =
         kinds.iter().map(|kind| schedule(plan, job, kind.with_segments(segments(job)))).collect();
-    let why = "measured one after the other at each size";
-    Ok(present::schedules(&schedules?, job.element.bytes() as u64, why))
+    let reason = "measured one after the other at each size";
+    Ok(present::schedules(&schedules?, job.element.bytes() as u64, reason))
 }
 
 /// Formats the candidates of `auto`.
@@ -70,6 +70,6 @@ fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     if schedules.is_empty() {
         return Err(Failure::bad_input(format!("no algorithm can do {}", job.collective)));
     }
-    let why = "chosen while the rack runs, by trial runs of each (in virtual time by closed forms)";
-    Ok(present::schedules(&schedules, job.element.bytes() as u64, why))
+    let reason = "chosen while the rack runs, by trial runs of each (in virtual time by closed forms)";
+    Ok(present::schedules(&schedules, job.element.bytes() as u64, reason))
 }

@@ -33,12 +33,12 @@ impl SimulatedLinks {
         now: Instant,
         (edge, direction): (u16, Direction),
         frame: &[u8],
-        why: impl FnOnce(&str) -> String,
+        reason: impl FnOnce(&str) -> String,
     ) {
         let receiver = Heading::interface(direction) ^ 1;
         let index = usize::from(edge);
         if let (Some(sink), Some(heading)) = (self.sinks.get(index), self.headings.get(index)) {
-            sink.write(|to| to.not_used(now, receiver, frame, why(&heading.ends[receiver as usize])));
+            sink.write(|to| to.not_used(now, receiver, frame, reason(&heading.ends[receiver as usize])));
         }
     }
 }
@@ -54,7 +54,7 @@ impl FrameObserver for SimulatedLinks {
         self.write_unused(now, (edge, direction), frame, |end| comment::refused(end, reason));
     }
 
-    fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], why: &str) {
-        self.write_unused(now, (edge, direction), frame, |_| comment::lost(why));
+    fn lost(&mut self, now: Instant, edge: u16, direction: Direction, frame: &[u8], reason: &str) {
+        self.write_unused(now, (edge, direction), frame, |_| comment::lost(reason));
     }
 }

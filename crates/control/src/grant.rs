@@ -179,8 +179,8 @@ impl Grant {
             }
             Self::Packet { interfaces, outlets } => {
                 let outlet = |outlet: &Outlet| {
-                    let [sender, receiver, news] = outlet.sockets;
-                    let sockets = [number(sender)?, number(receiver)?, number(news)?];
+                    let [sender, receiver, notices] = outlet.sockets;
+                    let sockets = [number(sender)?, number(receiver)?, number(notices)?];
                     Some(Outlet { sockets, ..outlet.clone() })
                 };
                 let outlets = outlets.iter().map(outlet).collect::<Option<_>>()?;

@@ -259,11 +259,14 @@ mod tests {
     #[test]
     fn behind_a_switch_the_questions_are_a_circle() {
         let edges = [edge(0, 3), edge(1, 3), edge(2, 3)];
-        let ask = |reader, dead| {
+        let request = |reader, dead| {
             nodes_to_read(&edges, NodeId(reader), |node| node.0 < 3, |node| Some(node.0) != dead)
         };
-        assert_eq!([ask(0, None), ask(1, None), ask(2, None)], [[NodeId(1)], [NodeId(2)], [NodeId(0)]]);
-        assert_eq!(ask(0, Some(1)), [NodeId(2)]);
-        assert_eq!(ask(0, Some(3)), []);
+        assert_eq!(
+            [request(0, None), request(1, None), request(2, None)],
+            [[NodeId(1)], [NodeId(2)], [NodeId(0)]]
+        );
+        assert_eq!(request(0, Some(1)), [NodeId(2)]);
+        assert_eq!(request(0, Some(3)), []);
     }
 }

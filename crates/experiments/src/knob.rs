@@ -80,7 +80,10 @@ impl Knobs {
         let mut values = values.clone();
         for (old, new) in OLD_NAMES {
             let is_known = known.iter().any(|knob| knob.name == new);
-            if is_known && !values.contains_key(new) && let Some(renamed) = values.remove(old) {
+            if is_known
+                && !values.contains_key(new)
+                && let Some(renamed) = values.remove(old)
+            {
                 values.insert(new.to_owned(), renamed);
             }
         }

@@ -179,9 +179,7 @@ impl GpuError {
             Self::NoPermission { .. } => "the user needs read and write access to /dev/nvidia*",
             Self::NoDevice => "see `nvidia-smi`; CUDA_VISIBLE_DEVICES hides devices",
             Self::NoSuchDevice { .. } => "`rackloom gpu info` lists the devices; they count from 0",
-            Self::SymbolMissing { .. } => {
-                "the library is too old for this function: install a newer one"
-            }
+            Self::SymbolMissing { .. } => "the library is too old for this function: install a newer one",
             Self::OwnHandle => "use the address itself; handles are for other processes",
             Self::OutOfMemory { .. } => {
                 "allocate less, or free what is not needed; `nvidia-smi` lists the processes that use memory"
@@ -189,9 +187,7 @@ impl GpuError {
             Self::Imported { .. } => "let the process that made the pool do it",
             Self::NotSupported { .. } => "`rackloom gpu info` lists what each device can do",
             Self::NotReady => "try again later",
-            Self::DeviceFailed { .. } => {
-                "start the process anew; compute-sanitizer finds the invalid access"
-            }
+            Self::DeviceFailed { .. } => "start the process anew; compute-sanitizer finds the invalid access",
             Self::OutOfRange { .. } => "keep ranges within what was allocated",
             Self::NoCompiler { .. } => "install NVRTC, or name its library in RACKLOOM_NVRTC",
             Self::NotCompiled { .. } => "correct the source at the line that the compiler names",
@@ -219,7 +215,10 @@ mod tests {
     #[test]
     fn an_error_has_a_cause_and_a_hint() {
         let text = GpuError::DriverTooOld { found: 10020, needed: 12000 }.to_string();
-        assert_eq!(text, "the NVIDIA driver supports CUDA 10.2, 12.0 is needed; hint: install a newer driver");
+        assert_eq!(
+            text,
+            "the NVIDIA driver supports CUDA 10.2, 12.0 is needed; hint: install a newer driver"
+        );
         let text = GpuError::NoSuchDevice { index: 7, count: 2 }.to_string();
         assert!(text.starts_with("cuda:7 does not exist: this machine has 2; hint: "), "{text}");
         let text =

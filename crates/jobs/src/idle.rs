@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
-use crate::ranks::start::StartWait;
 use crate::job::{Job, Progress, Seat};
+use crate::ranks::start::StartWait;
 use crate::report::JobResult;
 
 /// Time between two checks of which ranks are reachable, in nanoseconds.

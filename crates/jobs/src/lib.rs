@@ -19,20 +19,20 @@
 pub mod arrays;
 mod build;
 pub mod collective;
-mod ranks;
 mod idle;
 pub mod job;
 pub mod litmus;
 pub mod local;
 pub mod pairs;
+mod ranks;
 mod survivors;
 pub mod trace;
 pub mod traffic;
 
 pub use build::{Seeds, build, build_from, build_on, objections, play_trace, wait_for};
-pub use ranks::{Rank, data_regions};
 pub use job::{Carried, Job, Output, Portion, Progress, Seat};
 pub use rackloom_control::{measure, oracle, report, rest};
+pub use ranks::{Rank, data_regions};
 
 pub use measure::{Measurements, OperationKind, OperationPath};
 pub use oracle::{Oracle, Verdicts};

@@ -11,11 +11,11 @@ use rackloom_protocol::{
 };
 use thiserror::Error;
 
+use crate::job::{Job, Output, Portion};
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::pattern::Pattern;
 use crate::ranks::request::{Body, Outcome, Request, Tag};
 use crate::ranks::{CONTROL_BYTES, JobGroup, Rank};
-use crate::job::{Job, Output, Portion};
 use crate::report::{JobResult, Mismatch, TrafficPart};
 
 /// Region with the data that this rank writes to others and that others read.
@@ -209,7 +209,8 @@ impl Trace {
         let slot = self.slot_bytes * u64::from(self.rank);
         let landing = self.slot_bytes * u64::from(other);
         let into = LocalRange { region: LANDING, offset: landing, length: line.bytes };
-        let word = |word_offset: u64| job_group.address(other, COUNTS, 16 * u64::from(self.rank) + word_offset);
+        let word =
+            |word_offset: u64| job_group.address(other, COUNTS, 16 * u64::from(self.rank) + word_offset);
         match line.kind {
             TraceKind::Put => {
                 let at = word(0);

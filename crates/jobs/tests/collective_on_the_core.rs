@@ -140,7 +140,7 @@ fn sweep() -> CollectiveSettings {
 }
 
 #[test]
-fn a_sweep_has_a_row_per_size_and_says_why_each_algorithm_was_taken() {
+fn a_sweep_has_a_row_per_size_with_the_reason_for_each_algorithm() {
     let mut rig = rig("ring: {nodes: 4}", &sweep());
     rig.run();
     let report = rig.report();

@@ -37,7 +37,7 @@ fn a_warm_rack_carries_frames_without_allocating() {
     let text =
         "{name: ring, shape: {ring: {nodes: 4}}, packing: {mode: off}, link: {delay: 1us, rate: 100Gbit/s}}";
     let mut simulation = Simulation::new(&plan(text), 1, Counting::jobs(4, 1_000_000));
-    // Warm: links up, spaces taken, and the bounded recording of completions full.
+    // Warm: links up, buffers allocated, and the bounded recording of completions full.
     let mut until = rackloom_protocol::Instant::ZERO;
     let mut advance = |simulation: &mut Simulation, frames: u64| {
         let target = simulation.statistics().frames_delivered + frames;

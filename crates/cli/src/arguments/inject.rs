@@ -302,8 +302,8 @@ mod tests {
                 "what: partition, where: [n0, n1, n2], for: 1s, every: 3s, times: 2",
             ),
         ] {
-            let text =
-                script_of(&format!("rackloom inject {line}")).unwrap_or_else(|why| panic!("{line}: {why}"));
+            let text = script_of(&format!("rackloom inject {line}"))
+                .unwrap_or_else(|reason| panic!("{line}: {reason}"));
             assert_eq!(text, format!("name: injected\nevents:\n  - {{{event}}}\n"), "{line}");
         }
     }

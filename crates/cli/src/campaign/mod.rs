@@ -40,7 +40,7 @@ struct Found {
     number: u64,
     script: FaultScript,
     events_before: usize,
-    why: Vec<String>,
+    reasons: Vec<String>,
     /// Number of failures in repeats, as text; `None` in virtual time, where each repeat fails.
     repeats: Option<String>,
 }
@@ -129,9 +129,9 @@ impl Campaign<'_> {
             match outcome {
                 Outcome::Pass => self.progress_log.note(number, true),
                 Outcome::Starved => _ = self.starved.fetch_add(1, Ordering::Relaxed),
-                Outcome::Fail(why) => {
+                Outcome::Fail(reasons) => {
                     self.progress_log.note(number, false);
-                    let reduced = self.reduce(&script, number, why);
+                    let reduced = self.reduce(&script, number, reasons);
                     self.found.lock().unwrap_or_else(PoisonError::into_inner).push(reduced);
                 }
                 Outcome::Cut => {}
@@ -148,21 +148,21 @@ impl Campaign<'_> {
         self.racks.as_ref().map_or_else(|| self.range.run(script), |racks| racks.run(script))
     }
 
-    fn reduce(&self, script: &FaultScript, number: u64, why: Vec<String>) -> Found {
-        let (events_before, mut reasons) = (script.events.len(), why);
+    fn reduce(&self, script: &FaultScript, number: u64, mut reasons: Vec<String>) -> Found {
+        let events_before = script.events.len();
         let mut fails = |candidate: &FaultScript| {
             if self.interruption.is_requested() {
                 return false;
             }
-            let why = match &self.racks {
+            let failures = match &self.racks {
                 Some(racks) => racks.repeat(candidate).0,
                 None => match self.range.run(candidate) {
-                    Outcome::Fail(why) => Some(why),
+                    Outcome::Fail(failures) => Some(failures),
                     _ => None,
                 },
             };
-            why.is_some_and(|why| {
-                reasons = why;
+            failures.is_some_and(|failures| {
+                reasons = failures;
                 true
             })
         };
@@ -177,7 +177,7 @@ impl Campaign<'_> {
                 }
             }
         }
-        Found { number, script: reduced, events_before, why: reasons, repeats }
+        Found { number, script: reduced, events_before, reasons, repeats }
     }
 
     /// Prints and writes the results. Returns the exit.
@@ -261,7 +261,7 @@ impl Campaign<'_> {
         let file = path.display().to_string();
         Ok(FailedScript {
             number: found.number,
-            reasons: found.why.clone(),
+            reasons: found.reasons.clone(),
             repeats: found.repeats.clone(),
             events_drawn: found.events_before,
             events: found.script.events.len(),

@@ -71,10 +71,10 @@ impl<'a> Racks<'a> {
         let mut racks = Self { arguments, range, interruption, options, scale, directory, next };
         let (outcome, report) = racks.run_once(None);
         match outcome {
-            Outcome::Fail(why) => {
+            Outcome::Fail(reasons) => {
                 return Err(Failure::new(
                     Exit::Fail,
-                    format!("the rack fails without any fault: {}", why.join("; ")),
+                    format!("the rack fails without any fault: {}", reasons.join("; ")),
                 )
                 .hint("`rackloom run` shows the whole report"));
             }
@@ -198,14 +198,14 @@ impl<'a> Racks<'a> {
             return Outcome::Starved;
         }
         let listed = report["failures"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let mut why: Vec<_> = listed.take(LINES_MAX).map(str::to_owned).collect();
-        if why.is_empty() {
+        let mut reasons: Vec<_> = listed.take(LINES_MAX).map(str::to_owned).collect();
+        if reasons.is_empty() {
             let text = std::fs::read_to_string(output).unwrap_or_default();
             let lines: Vec<_> = text.lines().map(str::to_owned).collect();
-            why = lines[lines.len().saturating_sub(LINES_MAX)..].to_vec();
+            reasons = lines[lines.len().saturating_sub(LINES_MAX)..].to_vec();
         }
-        why.insert(0, format!("`rackloom run` ended with exit code {code}"));
-        Outcome::Fail(why)
+        reasons.insert(0, format!("`rackloom run` ended with exit code {code}"));
+        Outcome::Fail(reasons)
     }
 }
 
@@ -215,7 +215,7 @@ fn judged(mut run: impl FnMut() -> Outcome) -> (Option<Vec<String>>, String) {
     let (mut failed, mut runs, mut last) = (0, 0, Vec::new());
     while runs < REPEATS && failed < FAILING_REPEATS && failed + REPEATS - runs >= FAILING_REPEATS {
         match run() {
-            Outcome::Fail(why) => (failed, last) = (failed + 1, why),
+            Outcome::Fail(reasons) => (failed, last) = (failed + 1, reasons),
             Outcome::Cut => break,
             Outcome::Pass | Outcome::Starved => {}
         }
@@ -275,8 +275,8 @@ mod tests {
                     Outcome::Pass
                 }
             };
-            let (why, text) = judged(&mut run);
-            (why.is_some(), text, repeats.count())
+            let (reasons, text) = judged(&mut run);
+            (reasons.is_some(), text, repeats.count())
         };
         let (yes, no) = (true, false);
         assert_eq!(judged_of(&[yes; 10]), (true, " (and in 3 of 3 repeats)".to_owned(), 7));

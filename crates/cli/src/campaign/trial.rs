@@ -54,10 +54,10 @@ impl Range {
         let no_faults = FaultScript { name: "nothing".into(), ..FaultScript::default() };
         let mut simulation = range.simulate(&no_faults);
         let (outcome, took_ns) = range.outcome(&no_faults, &mut simulation);
-        if let Outcome::Fail(why) = outcome {
+        if let Outcome::Fail(reasons) = outcome {
             return Err(Failure::new(
                 Exit::Fail,
-                format!("the rack fails without any fault: {}", why.join("; ")),
+                format!("the rack fails without any fault: {}", reasons.join("; ")),
             )
             .hint("`rackloom sim` shows the whole report"));
         }

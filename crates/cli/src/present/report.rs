@@ -140,7 +140,7 @@ fn leaks(nodes: &[NodeReport]) -> String {
         let leaks = node.memory.iter().flat_map(|memory| memory.leaks.iter());
         let line = |leak: &LeakedRegion| {
             let bytes = units::bytes(leak.bytes);
-            format!("leak: region{} of {} ({bytes}) was not freed: {}", leak.region, node.name, leak.why)
+            format!("leak: region{} of {} ({bytes}) was not freed: {}", leak.region, node.name, leak.reason)
         };
         leaks.map(line).collect::<Vec<_>>()
     };

@@ -77,7 +77,7 @@ fn bandwidth(gbps: Option<f64>) -> String {
 
 /// Formats the cost of each schedule, one row per algorithm. `why`: text that says how the job chooses an
 /// algorithm.
-pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, why: &str) -> String {
+pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, reason: &str) -> String {
     let mut table = Table::new(&[
         Column::Left("algorithm"),
         Column::Right("rounds"),
@@ -108,5 +108,5 @@ pub(crate) fn schedules(schedules: &[Schedule], element_bytes: u64, why: &str) -
         };
         format!("{}{elements} over {} ranks", schedule.collective, schedule.ranks())
     });
-    format!("{what}: {why}; --algorithm shows the schedule of one\n\n{}", table.render())
+    format!("{what}: {reason}; --algorithm shows the schedule of one\n\n{}", table.render())
 }

@@ -452,11 +452,12 @@ fn notes(members: &[MemberReport]) -> Vec<String> {
     let said: BTreeSet<_> = jobs().flat_map(|(_, job)| job.notes.iter().cloned()).collect();
     let mut ungranted = BTreeMap::<&str, Vec<&str>>::new();
     for (name, job) in jobs() {
-        for why in job.memory.iter().flat_map(|memory| &memory.ungranted) {
-            ungranted.entry(why).or_default().push(name);
+        for reason in job.memory.iter().flat_map(|memory| &memory.ungranted) {
+            ungranted.entry(reason).or_default().push(name);
         }
     }
-    let memory = ungranted.into_iter().map(|(why, names)| format!("memory of {}: {why}", listed(&names)));
+    let memory =
+        ungranted.into_iter().map(|(reason, names)| format!("memory of {}: {reason}", listed(&names)));
     said.into_iter().chain(memory).collect()
 }
 

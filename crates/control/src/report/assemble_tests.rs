@@ -170,19 +170,19 @@ fn operations_of_all_ranks_are_counted_together() {
 fn what_all_members_note_is_noted_once_and_is_no_failure() {
     let mut members = members();
     for member in members.iter_mut().take(2) {
-        member.job.as_mut().unwrap().notes = vec!["smaller than asked".into()];
+        member.job.as_mut().unwrap().notes = vec!["smaller than requested".into()];
     }
     let report = Report::assemble(context(), &members);
     assert_eq!(
         (report.verdict, report.notes.as_slice()),
-        (Verdict::Pass, ["smaller than asked".to_owned()].as_slice())
+        (Verdict::Pass, ["smaller than requested".to_owned()].as_slice())
     );
 }
 
 #[test]
 fn a_wish_for_memory_that_was_not_granted_names_the_nodes() {
     let with_memory = |name: String, ungranted: &[&str]| {
-        let ungranted = ungranted.iter().map(|why| (*why).to_owned()).collect();
+        let ungranted = ungranted.iter().map(|reason| (*reason).to_owned()).collect();
         let memory = Some(MemoryReport { ungranted, ..MemoryReport::default() });
         let job = Some(JobResult { complete: true, memory, ..JobResult::default() });
         MemberReport { job, ..MemberReport::silent(name, None, MemberState::Finished) }

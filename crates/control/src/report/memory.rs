@@ -23,7 +23,8 @@ pub struct LeakedRegion {
     /// Length of the region in bytes.
     pub bytes: u64,
     /// Reason for which it could not be freed.
-    pub why: String,
+    #[serde(rename = "why")]
+    pub reason: String,
 }
 
 /// Sizes from which bytes of device memory take another path.

@@ -132,7 +132,8 @@ fn held(seed: u64, alpha: &str, inputs: u64, bytes: u64) -> Result<Measured, Str
          link: {{rate: 100Gbit/s, delay: 100ns, pfc: {{headroom: 0B, short_headroom: allow, watchdog: 0ns}}}}}}",
         2 * inputs
     );
-    let flows = (0..inputs).map(|node| vec![Flow::greedy(Kind::Put, (inputs + node) as u16, PUT_BYTES, PUTS)]);
+    let flows =
+        (0..inputs).map(|node| vec![Flow::greedy(Kind::Put, (inputs + node) as u16, PUT_BYTES, PUTS)]);
     let mut stage = Stage::new(&text, seed, flows.collect())?;
     for node in inputs..2 * inputs {
         stage.simulation.endpoint_mut(NodeId(node as u16)).stop_draining(Class::Bulk, true);

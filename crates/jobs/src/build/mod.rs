@@ -14,11 +14,11 @@ pub use self::shared::Seeds;
 use self::shared::{smallest_memory, timeout_ns};
 use crate::collective::snapshot::Checkpoints;
 use crate::collective::{CollectiveError, Inputs};
-use crate::ranks::Rank;
 use crate::idle::Idle;
 use crate::job::Job;
 use crate::litmus::{Litmus, LitmusSettings};
 use crate::pairs::{Measure, PairError, PairSettings, pairs};
+use crate::ranks::Rank;
 use crate::trace::{TraceError, TraceSettings, trace};
 use crate::traffic::{TrafficError, TrafficSettings, traffic};
 

@@ -13,9 +13,9 @@
 mod check;
 mod expected;
 mod inputs;
+mod memory_plan;
 mod performance;
 mod probe;
-mod memory_plan;
 mod run;
 mod settings;
 mod shrink;

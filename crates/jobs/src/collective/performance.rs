@@ -10,17 +10,17 @@ use rackloom_protocol::{Instant, NodeId, RegionConfig};
 
 use super::check::{Check, Findings, Reference};
 use super::inputs::{Given, Inputs};
-use super::probe::{self, Measured, Probe, Probed};
 use super::memory_plan::{self, CollectiveError, INPUT, OUTPUT};
+use super::probe::{self, Measured, Probe, Probed};
 use super::run::{self, Run, RunState};
 use super::settings::CollectiveSettings;
 use super::snapshot::{Checkpoints, Cursor, Head, Progress};
 use super::trials::{Trials, Tried};
+use crate::job::{Job, Output, Portion};
+use crate::measure::OperationKind;
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::request::Outcome;
 use crate::ranks::{JobGroup, Rank};
-use crate::job::{Job, Output, Portion};
-use crate::measure::OperationKind;
 use crate::report::{JobResult, SweepRow};
 
 use super::work::{BLOCK_BYTES, Blocks, POLL_BYTES_MAX, write};
@@ -217,7 +217,7 @@ impl Performance {
             Stage::Run(_) => return self.run(poll),
             Stage::Check(_) => return self.check(poll),
             Stage::Save(_) => return self.save(poll),
-            Stage::Failed(why) => return Err(std::mem::take(why)),
+            Stage::Failed(reason) => return Err(std::mem::take(reason)),
             Stage::Over => return Ok(Some(Step::Done)),
         }
         Ok(None)
@@ -394,7 +394,7 @@ impl Performance {
         let head = Head { progress: self.progress(), regions: cursor.regions() };
         let begun = self.checkpoints.save.as_mut().map(|(_, sink)| sink.begin(&head));
         self.stage = match begun {
-            Some(Err(why)) => Stage::Failed(why),
+            Some(Err(reason)) => Stage::Failed(reason),
             _ => Stage::Save(cursor),
         };
     }

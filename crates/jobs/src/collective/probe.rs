@@ -14,10 +14,10 @@ use rackloom_protocol::{
 
 use super::memory_plan::{PROBE, PROBE_BYTES};
 use super::work::{Blocks, WORKED_BYTES_MAX, combine, read, write};
+use crate::measure::OperationKind;
 use crate::ranks::ensemble::Poll;
 use crate::ranks::request::{Body, Outcome, Request, Tag};
 use crate::ranks::{CONTROL, JobGroup, NOTHING};
-use crate::measure::OperationKind;
 
 const WARM_UP: u64 = 2;
 const SMALL_PINGS: u64 = WARM_UP + 9;
@@ -142,7 +142,11 @@ impl Probe {
             _ => return self.receive_measured(poll),
         }
         // The first poll after the last round trip begins to reduce.
-        Ok(if poll.job_group.rank == 0 && self.wait == WordWait::Idle { Probed::Again } else { Probed::Waiting })
+        Ok(if poll.job_group.rank == 0 && self.wait == WordWait::Idle {
+            Probed::Again
+        } else {
+            Probed::Waiting
+        })
     }
 
     /// Records that a wait or a put succeeded.
@@ -307,13 +311,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_survive_the_way_and_nonsense_is_refused() {
+    fn numbers_survive_the_transfer_and_invalid_ones_are_refused() {
         let measured = Measured { alpha_ns: 1234.5, ns_per_byte: 0.02, reduce_ns_per_byte: 0.1 };
         assert_eq!(Measured::from_bytes(measured.to_bytes()), Some(measured));
-        for nonsense in
+        for invalid in
             [Measured { alpha_ns: f64::NAN, ..measured }, Measured { reduce_ns_per_byte: -1.0, ..measured }]
         {
-            assert_eq!(Measured::from_bytes(nonsense.to_bytes()), None);
+            assert_eq!(Measured::from_bytes(invalid.to_bytes()), None);
         }
     }
 }

@@ -7,13 +7,13 @@
 use rackloom_collectives::{Algorithm, Collective};
 use rackloom_protocol::{Access, NodeId, RegionConfig};
 
-use super::performance::alone;
 use super::memory_plan::{CollectiveError, MemoryNeed, memory_needed};
+use super::performance::alone;
 use super::settings::CollectiveSettings;
 use super::snapshot::Checkpoints;
-use crate::ranks::{CONTROL, CONTROL_BYTES, JobGroup, Rank};
 use crate::job::Job;
-use crate::survivors::{RANKS_MAX, AREAS, Survivors};
+use crate::ranks::{CONTROL, CONTROL_BYTES, JobGroup, Rank};
+use crate::survivors::{AREAS, RANKS_MAX, Survivors};
 
 /// Returns one rank of a collective that the remaining ranks repeat after a loss.
 pub(super) fn shrinking(

@@ -10,9 +10,9 @@
 use rackloom_protocol::{JobMemory, RegionId};
 use serde::{Deserialize, Serialize};
 
-use super::probe::Measured;
 use super::memory_plan::MemoryNeed;
 use super::memory_plan::{INPUT, OUTPUT, SCRATCH};
+use super::probe::Measured;
 use super::trials::Tried;
 use super::work::{BLOCK_BYTES, POLL_BYTES_MAX, read, write};
 use crate::report::SweepRow;

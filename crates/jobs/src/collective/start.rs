@@ -2,13 +2,13 @@
 
 use rackloom_protocol::NodeId;
 
-use super::performance::alone;
 use super::memory_plan::CollectiveError;
+use super::performance::alone;
 use super::settings::CollectiveSettings;
 use super::shrink;
 use super::snapshot::Checkpoints;
-use crate::ranks::Rank;
 use crate::job::Job;
+use crate::ranks::Rank;
 
 /// Returns one rank of a collective job.
 ///

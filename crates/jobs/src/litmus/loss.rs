@@ -10,9 +10,9 @@ use super::findings::read_word;
 use super::layout::CONTROL;
 use super::memory::{self, Certainty};
 use super::{Litmus, Stage, phase};
-use crate::ranks::request::{Body, Failure, Outcome, Request, Tag};
-use crate::ranks::{NOTICES_REPEATED_MAX, BreakOff};
 use crate::measure::OperationKind;
+use crate::ranks::request::{Body, Failure, Outcome, Request, Tag};
+use crate::ranks::{BreakOff, NOTICES_REPEATED_MAX};
 
 impl Litmus {
     pub(super) fn handle_failure(&mut self, now: Instant, outcome: &Outcome, failure: Failure) {
@@ -69,9 +69,13 @@ impl Litmus {
         }
         let activity = self.position();
         match reason {
-            BreakOff::Loss(reason) => self.findings.excused.push(format!("broke off at {activity}: {reason}")),
+            BreakOff::Loss(reason) => {
+                self.findings.excused.push(format!("broke off at {activity}: {reason}"))
+            }
             BreakOff::Fault(reason) => self.findings.fail(format!("broke off at {activity}: {reason}")),
-            BreakOff::Refusal(reason) => self.findings.refusals.push(format!("broke off at {activity}: {reason}")),
+            BreakOff::Refusal(reason) => {
+                self.findings.refusals.push(format!("broke off at {activity}: {reason}"))
+            }
         }
         self.issuer.break_off();
         // A rank that is lost to this one may be live and wait for it. It is notified as well, if possible.

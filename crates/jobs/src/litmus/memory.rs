@@ -109,8 +109,8 @@ fn sweep_slot(
     let case = view.layout.cases(distance)[usize::from(number)];
     let range = (view.layout.slot_offset(distance, number), case.bytes);
     let pattern = view.slot_pattern(writer, view.rank, number);
-    let is_flag_up = case.kind.has_flag()
-        && read_word(memory, CONTROL, view.layout.flag_offset(distance, number), 8) != 0;
+    let is_flag_up =
+        case.kind.has_flag() && read_word(memory, CONTROL, view.layout.flag_offset(distance, number), 8) != 0;
     let expected = match certainty {
         _ if !is_peer(view, writer) => Expected::Zero,
         Certainty::Partial if !is_flag_up => Expected::AtMost(pattern, 0),

@@ -33,13 +33,13 @@ use self::layout::{CONTROL, Layout};
 use self::memory::Certainty;
 use self::phase::{Atomics, Forbidden, Messages, Ordered, Phase, Poll, Reads, Writes};
 use self::run_view::RunView;
-use crate::ranks::Rank;
+use crate::job::{Job, Portion, Progress};
 use crate::ranks::BreakOff;
+use crate::ranks::Rank;
 use crate::ranks::barrier::Barrier;
 use crate::ranks::issuer::Issuer;
 use crate::ranks::request::{Body, Matched, Outcome, Request, Seat, Tag};
 use crate::ranks::start::StartWait;
-use crate::job::{Job, Portion, Progress};
 use crate::report::JobResult;
 
 pub use self::layout::LayoutError;
@@ -416,6 +416,6 @@ impl Job for Litmus {
 }
 
 #[cfg(test)]
-mod tests;
+mod test_rack;
 #[cfg(test)]
-mod toy;
+mod tests;

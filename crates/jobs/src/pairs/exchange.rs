@@ -6,11 +6,11 @@
 use rackloom_protocol::{Completion, Condition, Instant, LocalRange, NodeId, RegionId, Signal, SignalKind};
 
 use super::settings::{Measure, PairOperation};
+use crate::measure::OperationKind;
 use crate::ranks::ensemble::Poll;
 use crate::ranks::pattern::Pattern;
 use crate::ranks::request::{Body, Outcome, Request, Tag};
 use crate::ranks::{CONTROL, JobGroup, NOTHING};
-use crate::measure::OperationKind;
 
 /// Region that a rank's messages are taken from.
 pub(crate) const SOURCE: RegionId = RegionId(2);
@@ -155,7 +155,9 @@ impl Exchange {
             PairOperation::Put => {
                 Body::Put { target: poll.job_group.address(to, TARGET, 0), source: own(SOURCE), signal: None }
             }
-            PairOperation::Get => Body::Get { target: poll.job_group.address(to, SOURCE, 0), into: own(TARGET) },
+            PairOperation::Get => {
+                Body::Get { target: poll.job_group.address(to, SOURCE, 0), into: own(TARGET) }
+            }
             PairOperation::Send => {
                 self.send(poll, to, self.issued + 1);
                 self.wait(poll, to, self.issued + 1);
@@ -169,8 +171,11 @@ impl Exchange {
     fn send(&self, poll: &mut Poll<'_>, peer: u16, number: u64) {
         let word = poll.job_group.address(peer, CONTROL, COUNT);
         let source = LocalRange { region: SOURCE, offset: 0, length: self.case.bytes };
-        let (target, source) =
-            if self.case.bytes == 0 { (word, NOTHING) } else { (poll.job_group.address(peer, TARGET, 0), source) };
+        let (target, source) = if self.case.bytes == 0 {
+            (word, NOTHING)
+        } else {
+            (poll.job_group.address(peer, TARGET, 0), source)
+        };
         let signal = Signal {
             region: word.region,
             offset: word.offset,

@@ -14,11 +14,11 @@ use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Access, Comparison, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::exchange::{Case, Exchange, SOURCE, TARGET};
+use crate::job::{Job, Output, Portion};
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::pattern::Pattern;
 use crate::ranks::request::Outcome;
 use crate::ranks::{CONTROL_BYTES, JobGroup, Rank};
-use crate::job::{Job, Output, Portion};
 use crate::report::{JobResult, Mismatch, SweepRow};
 
 pub use self::settings::{Measure, PairOperation, PairSettings, Pairs};

@@ -14,7 +14,7 @@ use super::barrier::Barrier;
 use super::issuer::Issuer;
 use super::request::{Body, Failure, Outcome, Request, Seat, Tag};
 use super::start::StartWait;
-use super::{ABORT_WORD, CONTROL, CONTROL_BYTES, JobGroup, NOTICES_REPEATED_MAX, Rank, BreakOff};
+use super::{ABORT_WORD, BreakOff, CONTROL, CONTROL_BYTES, JobGroup, NOTICES_REPEATED_MAX, Rank};
 use crate::job::{Job, Output, Portion, Progress};
 use crate::report::JobResult;
 
@@ -210,7 +210,8 @@ impl<P: Play> Ensemble<P> {
 
     /// Begins the play once every other rank can be reached. Each rank that is reached counts as progress for the watchdog.
     fn gather(&mut self, now: Instant, mut wait: StartWait, seat: &dyn Seat) {
-        let missing: Vec<_> = self.job_group.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
+        let missing: Vec<_> =
+            self.job_group.others().filter(|rank| !seat.is_reachable(NodeId(*rank))).collect();
         self.steps += u64::from(wait.record(now, missing.len()));
         self.stage = Stage::Gather(wait);
         if missing.is_empty() {

@@ -10,8 +10,8 @@ use rackloom_protocol::{
     MemoryRequest, NodeId, OperationId, RegionId, RemoteAddress, Signal,
 };
 
-use crate::ranks::JobGroup;
 use crate::job::{Carried, Seat};
+use crate::ranks::JobGroup;
 
 /// Region numbers per area. A job has fewer regions.
 const REGIONS: u32 = 16;
@@ -131,7 +131,8 @@ pub(super) struct GroupSeat<'a> {
 impl Seat for GroupSeat<'_> {
     fn command(&mut self, now: Instant, command: Command<'_>) -> Result<Carried, CommandRefused> {
         // In area 0, the group is the whole rack and its numbers need no translation.
-        let command = if self.group.area == 0 { command } else { self.group.command(self.job_group, command) };
+        let command =
+            if self.group.area == 0 { command } else { self.group.command(self.job_group, command) };
         self.seat.command(now, command)
     }
 

@@ -20,12 +20,12 @@ use rackloom_plan::faults::JobPosition;
 use rackloom_protocol::{Event, Instant, JobMemory, NodeId, RegionConfig};
 
 use self::agreement::{Agreement, Look, Proposal, Standing, bit, ranks};
-use self::group_area::{GroupMemory, GroupArea, GroupSeat};
+use self::group_area::{GroupArea, GroupMemory, GroupSeat};
 use self::proposals::{FIRST_PROPOSAL, Proposals};
-use crate::ranks::JobGroup;
 use crate::job::{Job, Output, Portion, Progress, Seat};
 use crate::measure::Measurements;
 use crate::oracle::Verdicts;
+use crate::ranks::JobGroup;
 use crate::report::JobResult;
 
 /// Maximum number of groups formed one after the other. Each needs the memory of the job once more.
@@ -311,10 +311,9 @@ impl Job for Survivors {
         regions.push(Proposals::region(&self.job_group));
         for area in 1..=AREAS {
             let group = GroupArea { area, members: Vec::new() };
-            let of_area = self
-                .regions
-                .iter()
-                .map(|region| self.job_group.region(group.region(region.region), region.length, region.access));
+            let of_area = self.regions.iter().map(|region| {
+                self.job_group.region(group.region(region.region), region.length, region.access)
+            });
             regions.extend(of_area);
         }
         regions
@@ -351,8 +350,8 @@ impl Job for Survivors {
             Stage::Playing => self.play(now, seat, memory),
             Stage::Agreeing { until } => match self.agree(now, until, seat, memory) {
                 Ok(progress) => progress,
-                Err(why) => {
-                    self.earlier.notes.push(why);
+                Err(reason) => {
+                    self.earlier.notes.push(reason);
                     self.end(now, Standing::Left, seat, memory)
                 }
             },

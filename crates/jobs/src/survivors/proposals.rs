@@ -18,8 +18,8 @@ use rackloom_protocol::{
 };
 
 use super::agreement::{Proposal, Standing, bit, ranks};
-use crate::ranks::JobGroup;
 use crate::job::{Carried, Seat};
+use crate::ranks::JobGroup;
 
 /// Region of the proposals. A job's own regions have smaller numbers.
 const PROPOSALS: RegionId = RegionId(15);

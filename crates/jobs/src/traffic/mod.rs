@@ -19,12 +19,12 @@ use rackloom_protocol::{
 };
 
 use self::targets::Scheme;
+use crate::job::{Job, Output, Portion};
+use crate::measure::OperationKind;
 use crate::ranks::ensemble::{Ensemble, Limits, Play, Poll, Step};
 use crate::ranks::pattern::Pattern;
 use crate::ranks::request::{Body, Outcome, Request, Tag};
 use crate::ranks::{CONTROL_BYTES, JobGroup, Rank};
-use crate::job::{Job, Output, Portion};
-use crate::measure::OperationKind;
 use crate::report::{JobResult, Mismatch, TrafficPart};
 
 /// Region that a rank's messages are taken from.

@@ -69,9 +69,7 @@ pub enum HostLinkError {
         port: u16,
     },
     /// The machine has no route to the address.
-    #[error(
-        "this machine has no route to {address}\nhint: `ip route get {address}` shows the error"
-    )]
+    #[error("this machine has no route to {address}\nhint: `ip route get {address}` shows the error")]
     NoRoute {
         /// Address of the remote host.
         address: String,

@@ -59,7 +59,7 @@ impl Bench {
                     wait(policy, &self.clock, ports, &Traffic::default(), Instant::NEVER, &mut || false);
                 if is_seen && self.ports.carrier(PortId(0)) == expected {
                     let took_ns = self.clock.now().since(before);
-                    assert!(took_ns < SLEEP_NS_MAX, "{what}: woken by the news and not by the clock");
+                    assert!(took_ns < SLEEP_NS_MAX, "{what}: woken by the carrier and not by the clock");
                     break;
                 }
             }

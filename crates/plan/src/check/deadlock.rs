@@ -242,8 +242,8 @@ impl Dependencies {
         let count = config.count();
         for request in requests {
             let lane = config.lane(Channel((request % count) as u8));
-            let asks = |class: &Class| usize::from(config.lane_of[class.index()]) == lane;
-            for class in [Class::Request, Class::Bulk].into_iter().filter(asks) {
+            let uses_lane = |class: &Class| usize::from(config.lane_of[class.index()]) == lane;
+            for class in [Class::Request, Class::Bulk].into_iter().filter(uses_lane) {
                 for (direction, _) in leaving {
                     let over_dateline = plan.channels.is_dateline((direction / 2) as u16);
                     let answer = config.first(class.reply(), over_dateline);

@@ -46,8 +46,9 @@ fn credits_beside(check: &mut Inspection<'_>) {
     if check.plan.links.iter().any(|link| link.profile.pfc.is_some()) || !check.intact(&["link.pfc"]) {
         return;
     }
-    let message =
-        format!("`{BUFFER}` means nothing: no link pauses, and credits are memory that is granted beforehand");
+    let message = format!(
+        "`{BUFFER}` means nothing: no link pauses, and credits are memory that is granted beforehand"
+    );
     let hint = "write `link: {pfc: on}`, or leave `buffer` out";
     check.complain(&[BUFFER], Complaint::about(message).hint(hint));
 }

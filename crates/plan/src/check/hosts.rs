@@ -129,7 +129,8 @@ fn interfaces(check: &mut Inspection<'_>, host: &HostPlan) {
                 quoted(&link.name),
                 quoted(&host.name)
             );
-            let hint = "a receiver could not distinguish their frames: give each an interface or a plane of its own";
+            let hint =
+                "a receiver could not distinguish their frames: give each an interface or a plane of its own";
             check.complain(&[&own, &default, &path], Complaint::about(message).hint(hint));
         }
     }

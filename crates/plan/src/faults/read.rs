@@ -211,7 +211,8 @@ fn demand(
     let Some(position) = fields.find(key).map(|value| value.position) else { return };
     for missing in needed.iter().filter(|needed| inner.find(needed).is_none()) {
         let message = format!("`{key}` does not state `{missing}`");
-        let hint = "write like `after: {frames: 100, direction: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
+        let hint =
+            "write like `after: {frames: 100, direction: n0->n1}` or `when: {node: n3, run: 2, step: 5}`";
         reader.complain(position, Complaint::about(message).hint(hint));
     }
 }

@@ -283,7 +283,8 @@ fn a_job_trigger_affects_the_member_and_notifies_others() {
 
 #[test]
 fn the_old_name_of_the_direction_is_accepted_once() {
-    let read = |keys: &str| script(&format!("  - {{what: down, where: n0->n1, after: {{frames: 10, {keys}}}}}"));
+    let read =
+        |keys: &str| script(&format!("  - {{what: down, where: n0->n1, after: {{frames: 10, {keys}}}}}"));
     assert_eq!(read("way: n0->n1").events, read("direction: n0->n1").events);
     let text = "name: x\nevents:\n  - {what: down, where: n0->n1, after: {frames: 3, way: n0->n1, direction: n0->n1}}\n";
     assert_eq!(mistakes(text).len(), 1, "{:?}", mistakes(text));
@@ -291,7 +292,8 @@ fn the_old_name_of_the_direction_is_accepted_once() {
 
 #[test]
 fn frames_are_counted_where_they_leave() {
-    let script = script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, direction: n0->n1}}");
+    let script =
+        script("  - {what: drop, where: n2->n1, frames: [2], after: {frames: 10, direction: n0->n1}}");
     let mut sender = lit(&script, 0);
     assert_eq!((actions(&mut sender, 2_000, 9, None), sender.poll_notification()), (vec![], None));
     assert_eq!((actions(&mut sender, 2_001, 10, None), sender.poll_notification()), (vec![], Some(0)));

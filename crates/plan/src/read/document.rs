@@ -20,7 +20,7 @@ use serde_saphyr::options::DuplicateKeyPolicy;
 
 use crate::read::mistake::{Complaint, Position};
 pub(crate) use tree::{Content, Document, Entry, Value};
-use yaml::{Keeper, position_of, raw, with_position};
+use yaml::{TreeBuilder, position_of, raw, with_position};
 
 /// Largest size of a rack file, in bytes. A larger file is refused without parsing.
 pub(crate) const FILE_BYTES_MAX: usize = 16 << 20;
@@ -32,18 +32,18 @@ pub(crate) fn parse(text: &str) -> Result<Document, (Option<Position>, Complaint
         let hint = "describe a regular rack by a `shape` instead of lists, or leave out comments";
         return Err((None, Complaint::about(message).hint(hint)));
     }
-    let mut keeper = Keeper { text, repetitions: BTreeMap::new() };
+    let mut builder = TreeBuilder { text, repetitions: BTreeMap::new() };
     let value = match raw(text, DuplicateKeyPolicy::Error) {
-        Ok(raw) => keeper.keep(raw),
+        Ok(raw) => builder.keep(raw),
         Err(serde_saphyr::Error::DuplicateMappingKey { key, location }) => {
-            let value = keeper.keep(raw(text, DuplicateKeyPolicy::LastWins).map_err(with_position)?);
+            let value = builder.keep(raw(text, DuplicateKeyPolicy::LastWins).map_err(with_position)?);
             // If keys are numbers, the parser yields the last one only. It has named the first repetition here.
-            keeper.repeated(position_of(location), key.as_deref().unwrap_or("?"));
+            builder.repeated(position_of(location), key.as_deref().unwrap_or("?"));
             value
         }
         Err(error) => return Err(with_position(error)),
     };
-    let mut document = Document { value, repetitions: keeper.repetitions.into_values().collect() };
+    let mut document = Document { value, repetitions: builder.repetitions.into_values().collect() };
     settings::apply(text, &mut document)?;
     Ok(document)
 }

@@ -130,9 +130,7 @@ fn credits_and_channels_of_one_link_must_fit_the_link() {
     let link = |lines: &str| format!("channels: by-class\nlinks: {{n0--n1: {{{lines}}}}}");
     expect(
         &link("credits: {limit: 271}"),
-        &[
-            "`links.n0--n1.credits.limit` of 271 holds fewer than two frames of 4240B of each of 4 channels",
-        ],
+        &["`links.n0--n1.credits.limit` of 271 holds fewer than two frames of 4240B of each of 4 channels"],
     );
     expect(&link("channels: {limits: [2000, 1000, 1000]}"), &["has 3 numbers for 4 channels"]);
     expect(

@@ -136,8 +136,8 @@ pub(super) fn free(
         // The region is revoked in both cases: no later frame may access it.
         endpoint.revoke(region);
         let freed = withdrawn.and_then(|()| memory.free(region).map_err(|refused| refused.to_string()));
-        if let Err(why) = freed {
-            report.leaks.push(LeakedRegion { region: region.0, bytes, why });
+        if let Err(reason) = freed {
+            report.leaks.push(LeakedRegion { region: region.0, bytes, reason });
         }
     }
     count(&mut report, memory);

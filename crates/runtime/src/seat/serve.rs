@@ -464,8 +464,8 @@ impl Seat {
     fn replace_cable(&mut self, cable: &NewCable, channel: &mut Channel) -> io::Result<()> {
         let wires = channel.take_descriptors(cable.descriptors()).ok_or(io::ErrorKind::InvalidData)?;
         let conditions = self.faults.conditions(cable.port());
-        if let Err(why) = self.cabling.exchange_under(cable, wires, conditions) {
-            tracing::error!("{why}");
+        if let Err(reason) = self.cabling.exchange_under(cable, wires, conditions) {
+            tracing::error!("{reason}");
         }
         Ok(())
     }

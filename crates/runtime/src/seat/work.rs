@@ -210,7 +210,9 @@ impl Work {
         result.notes.extend(self.sharing.notes());
         result.memory = Some(held);
         self.incarnations.iter().for_each(|checks| result.oracles.merge(&checks.verdicts()));
-        result.failures.extend(self.unwritten.iter().map(|why| format!("the result was not written: {why}")));
+        result
+            .failures
+            .extend(self.unwritten.iter().map(|reason| format!("the result was not written: {reason}")));
         result
     }
 }

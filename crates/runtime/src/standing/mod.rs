@@ -1,22 +1,22 @@
 //! Standing racks: a supervisor in the background, controlled over a socket, whose seats other processes can take.
 //!
-//! Reading order: `up` (start a rack) · `rack` (control a rack) · `client` (requests) · `keeper` (the
+//! Reading order: `up` (start a rack) · `rack` (control a rack) · `client` (requests) · `background` (the
 //! supervisor in the background) · `clients` (its control socket) · `state` (its status) · `links` (traffic,
 //! losses and paths) · `join` (a seat in another process).
 //!
 //! Requests and answers are in [`rackloom_control::request`] and `docs/control-socket.md`. There is no daemon
 //! and no registry: the run directory holds one directory per rack ([`crate::machine::directory`]).
 
+mod background;
 mod client;
 mod clients;
 mod join;
-mod keeper;
 mod links;
 mod rack;
 mod state;
 mod up;
 
+pub use self::background::keep;
 pub use self::join::join;
-pub use self::keeper::keep;
 pub use self::rack::{StandingRack, status_with_rates};
 pub use self::up::up;

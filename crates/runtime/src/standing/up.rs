@@ -11,7 +11,7 @@ use rackloom_plan::faults::FaultScript;
 use rackloom_plan::{JobName, Plan};
 use rackloom_protocol::{Edge, NodeId};
 
-use super::keeper::{KeepOptions, Outcome};
+use super::background::{KeepOptions, Outcome};
 use super::rack::StandingRack;
 use crate::channel::seat::{Channel, Received};
 use crate::machine::directory::{RunDirectory, check_name};

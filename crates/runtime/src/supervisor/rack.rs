@@ -247,11 +247,11 @@ impl Rack {
     }
 
     /// Records that the successor of this member cannot start.
-    pub(crate) fn successor_failed(&mut self, member: usize, why: &str) -> Vec<Step> {
+    pub(crate) fn successor_failed(&mut self, member: usize, reason: &str) -> Vec<Step> {
         let seat = &mut self.seats[member];
         seat.successor = Successor::None;
         let how = seat.death.take().unwrap_or_default();
-        seat.death = Some(format!("{how}, and no successor could start: {why}"));
+        seat.death = Some(format!("{how}, and no successor could start: {reason}"));
         self.settle()
     }
 

@@ -31,7 +31,7 @@ impl Supervisor {
         let Some(ends) = self.rack.due_successor(member) else { return Vec::new() };
         match self.seat_successor(member) {
             Ok(()) => vec![Step::Fault(EventRecord { at_ns: self.clock.now().0, ..ends })],
-            Err(why) => self.rack.successor_failed(member, &why),
+            Err(reason) => self.rack.successor_failed(member, &reason),
         }
     }
 
@@ -51,9 +51,9 @@ impl Supervisor {
         let process = start().map_err(|error| format!("cannot start a process: {error}"))?;
         let (start, wires) = match self.cable(member, process.pid) {
             Ok(cabled) => cabled,
-            Err(why) => {
+            Err(reason) => {
                 process.kill();
-                return Err(why);
+                return Err(reason);
             }
         };
         let joined = Joined { descriptors: start.grant.descriptors(), start };

@@ -5,8 +5,8 @@ use rackloom_protocol::Instant;
 
 use super::{Performance, Stage};
 use crate::collective::check::Check;
-use crate::collective::probe::Measured;
 use crate::collective::memory_plan;
+use crate::collective::probe::Measured;
 use crate::collective::run::{Run, RunState};
 use crate::collective::trials::Trials;
 use crate::ranks::ensemble::{Poll, Step};

@@ -202,8 +202,7 @@ pub(crate) fn check_contended(
     findings: &mut Findings,
     word: ContendedWord,
 ) {
-    let (word_offset, ledger_offset) =
-        (view.layout.contended_offset(word), view.layout.ledger_offset(word));
+    let (word_offset, ledger_offset) = (view.layout.contended_offset(word), view.layout.ledger_offset(word));
     let found = read_word(memory, DATA, word_offset, width(word).bytes());
     let (expected, expected_ledger) = must_hold(view, word, found);
     let location = |what: &str| format!("{what} of {word:?} after round {}", view.round);

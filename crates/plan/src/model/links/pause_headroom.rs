@@ -107,7 +107,10 @@ mod tests {
         let plan = PausePlan::default();
         let link = LinkProfile { rate_bits_per_s: Some(400_000_000_000), ..LinkProfile::default() };
         assert_eq!(plan.config(&link, 976, CAPACITY_BYTES, Clock::Virtual).pause_ns(1_000), 1_280);
-        assert_eq!(plan.config(&LinkProfile::default(), 976, CAPACITY_BYTES, Clock::Virtual).pause_ns(1_000), 5_120);
+        assert_eq!(
+            plan.config(&LinkProfile::default(), 976, CAPACITY_BYTES, Clock::Virtual).pause_ns(1_000),
+            5_120
+        );
         for quanta in [100, u16::MAX] {
             let pause_ns =
                 PausePlan { quanta, ..plan }.config(&link, 976, CAPACITY_BYTES, Clock::Wall).pause_ns(quanta);

@@ -3,7 +3,7 @@
 use serde_saphyr::options::DuplicateKeyPolicy;
 
 use super::tree::{Content, Document, Entry, Value};
-use super::yaml::{Keeper, raw, user_complaint};
+use super::yaml::{TreeBuilder, raw, user_complaint};
 use crate::read::mistake::{Complaint, Position};
 use crate::read::setting_lines::MARK;
 
@@ -35,7 +35,7 @@ pub(super) fn apply(text: &str, document: &mut Document) -> Result<(), (Option<P
 fn read(text: &str, position: Position) -> Result<Value, (Option<Position>, Complaint)> {
     let read =
         raw(text, DuplicateKeyPolicy::Error).map_err(|error| (Some(position), user_complaint(&error)))?;
-    Ok(Keeper { text, repetitions: std::collections::BTreeMap::new() }.keep(read))
+    Ok(TreeBuilder { text, repetitions: std::collections::BTreeMap::new() }.keep(read))
 }
 
 /// Sets all positions in this value to the line of the setting.

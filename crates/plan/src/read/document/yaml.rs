@@ -62,7 +62,7 @@ fn hint_for(message: &str) -> &'static str {
 }
 
 /// Converts the values of the parser into the tree.
-pub(super) struct Keeper<'text> {
+pub(super) struct TreeBuilder<'text> {
     pub(super) text: &'text str,
     pub(super) repetitions: BTreeMap<(u32, u32), (Position, Complaint)>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Keeper<'text> {
 /// Entries of all tables of a repeated key, each with the number of its table.
 type Lines = Vec<(u32, Spanned<String>, Spanned<Raw>)>;
 
-impl Keeper<'_> {
+impl TreeBuilder<'_> {
     pub(super) fn keep(&mut self, raw: Spanned<Raw>) -> Value {
         let position = position_of(raw.referenced);
         let content = match raw.value {

@@ -60,8 +60,8 @@ fn common_epoch(directory: &Path, plan: &Plan, number: u64) -> Result<Option<u64
         if !path.exists() {
             return Ok(None);
         }
-        let header = inspect(&path).map_err(|why| {
-            Failure::bad_input(format!("this snapshot cannot be used: {why}"))
+        let header = inspect(&path).map_err(|reason| {
+            Failure::bad_input(format!("this snapshot cannot be used: {reason}"))
                 .at_path(&path)
                 .hint("remove it to restore the set before it, if there is one")
         })?;

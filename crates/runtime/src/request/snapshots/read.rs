@@ -79,7 +79,7 @@ impl FileSaved {
     /// Opens the snapshot that this rank restores.
     pub(super) fn open(directory: &Path, identity: &Identity, number: u64) -> Result<Self, String> {
         let path = directory.join(name(identity.rank, number));
-        let about = |why: String| format!("{}: {why}", path.display());
+        let about = |reason: String| format!("{}: {reason}", path.display());
         let file = File::open(&path).map_err(|error| about(format!("it cannot be opened: {error}")))?;
         let mut file = BufReader::new(file);
         let header = read_checked(&mut file).map_err(about)?;

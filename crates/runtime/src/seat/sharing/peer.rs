@@ -39,7 +39,7 @@ enum State {
     },
     Direct,
     Wire {
-        why: String,
+        reason: String,
     },
 }
 
@@ -88,7 +88,7 @@ impl Peer {
     /// Returns the reason why a peer of the server is reached in frames, as a note.
     pub(super) fn note(&self) -> Option<String> {
         match &self.state {
-            State::Wire { why } => Some(format!("memory of {} is reached in frames: {why}", self.name)),
+            State::Wire { reason } => Some(format!("memory of {} is reached in frames: {reason}", self.name)),
             _ => None,
         }
     }
@@ -112,7 +112,7 @@ impl Peer {
                 mapped.drain(..).for_each(|imported| direct.add(imported));
                 State::Direct
             }
-            Err(why) => State::Wire { why },
+            Err(reason) => State::Wire { reason },
         };
     }
 

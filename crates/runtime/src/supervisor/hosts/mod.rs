@@ -124,13 +124,13 @@ impl Hosts {
     /// Returns a line for each host that never sent a message.
     pub(super) fn awaited(&self) -> Vec<String> {
         let silent = self.others.silent();
-        let why = match self.others.refused() {
+        let reason = match self.others.refused() {
             0 => String::new(),
             refused => format!(
                 "; {refused} messages without a valid tag were refused: is the key file the same on every host?"
             ),
         };
-        silent.map(|host| format!("{} has sent no message{why}", self.name(host))).collect()
+        silent.map(|host| format!("{} has sent no message{reason}", self.name(host))).collect()
     }
 
     /// Returns a line about refused messages, if there are any.

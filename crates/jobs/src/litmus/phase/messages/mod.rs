@@ -15,8 +15,8 @@ use self::script::{Script, source_offset};
 use super::super::layout::READABLE;
 use super::super::run_view::RunView;
 use super::{Phase, Poll};
-use crate::ranks::request::{Body, Outcome, Request, Tag};
 use crate::measure::OperationKind;
+use crate::ranks::request::{Body, Outcome, Request, Tag};
 
 /// Tagged messages.
 #[derive(Debug, Default)]

@@ -130,9 +130,9 @@ mod tests {
     use rackloom_protocol::operation::messages::EAGER_BUDGET_BYTES;
 
     use super::*;
-    use crate::ranks::Rank;
     use crate::litmus::layout::Layout;
     use crate::litmus::settings::LitmusSettings;
+    use crate::ranks::Rank;
 
     fn script(offers_max: usize, bytes_max: u64) -> Script {
         let settings = LitmusSettings { offers_max, bytes_max, ..LitmusSettings::default() };

@@ -1,4 +1,4 @@
-//! Tagged messages of the toy: they arrive in the order of one source, and wait for a receive that matches them.
+//! Tagged messages of the rack: they arrive in the order of one source, and wait for a receive that matches them.
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::operation::messages::Posted;

@@ -94,7 +94,7 @@ fn keep_up(
         });
         listener.map_err(|error| Failure::could_not_start("cannot open the control socket", error))?
     };
-    runtime.block_on(Keeper::new(supervisor, claim).run(listener, launcher, observer))
+    runtime.block_on(BackgroundSupervisor::new(supervisor, claim).run(listener, launcher, observer))
 }
 
 /// Redirects standard error to the log: no process reads it from now on.
@@ -105,7 +105,7 @@ fn redirect_errors(logs: &Logs, log_dir: &Path) -> Result<(), Failure> {
     })
 }
 
-struct Keeper {
+struct BackgroundSupervisor {
     supervisor: Supervisor,
     claim: Claim,
     was_up: bool,
@@ -117,7 +117,7 @@ struct Keeper {
     awaiting_end: Vec<oneshot::Sender<Reply>>,
 }
 
-impl Keeper {
+impl BackgroundSupervisor {
     fn new(supervisor: Supervisor, claim: Claim) -> Self {
         let (awaiting_status, awaiting_departure, awaiting_end) = Default::default();
         Self { supervisor, claim, was_up: false, awaiting_status, awaiting_departure, awaiting_end }
@@ -202,7 +202,7 @@ impl Keeper {
                 let hint = "docs/fault-scripts.md describes fault scripts";
                 let answer = match self.supervisor.inject(&inject.script, inject.inline) {
                     Ok(events) => Answer::Injected(Injection { events }),
-                    Err(why) => Answer::refuse(why, Some(hint)),
+                    Err(reason) => Answer::refuse(reason, Some(hint)),
                 };
                 let _ = reply.send(Reply::Answer(answer));
             }
@@ -252,7 +252,7 @@ impl Keeper {
         let service = self
             .supervisor
             .grant_seat(node.index(), pid)
-            .map_err(|why| Answer::refuse(format!("cannot grant seat {seat}: {why}"), None))?;
+            .map_err(|reason| Answer::refuse(format!("cannot grant seat {seat}: {reason}"), None))?;
         let start = service.start.clone();
         let joined = Joined { descriptors: start.grant.descriptors(), start };
         Ok(Reply::Seat(Answer::Joined(Box::new(joined)), Box::new(service)))

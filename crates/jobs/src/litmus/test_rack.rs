@@ -1,4 +1,4 @@
-//! Toy fabric for tests: as disorderly as the rules allow, and able to break each rule on demand.
+//! Test fabric for tests: as disorderly as the rules allow, and able to break each rule on demand.
 //!
 //! Operations become segments that are applied in random order. Only fences, signals and flushes delay anything. So a
 //! litmus that passes here does not pass by luck. A litmus that passes in spite of a [`Defect`] is useless.
@@ -14,12 +14,12 @@ use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::{Instant, NodeId};
 
 use self::fabric::{Fabric, Seated};
-use self::seat::ToySeat;
+use self::seat::TestSeat;
 use super::{Litmus, LitmusSettings};
-use crate::ranks::Rank;
 use crate::job::{Job, Progress};
+use crate::ranks::Rank;
 
-/// A rule that the toy fabric breaks.
+/// A rule that the test fabric breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Defect {
     /// One posted store is never applied, although it is reported as applied.
@@ -83,14 +83,14 @@ pub(super) enum Defect {
 }
 
 /// Ranks, the fabric between them, and the order of polls.
-pub(super) struct Toy {
+pub(super) struct TestRack {
     fabric: Fabric,
     jobs: Vec<Litmus>,
     finished: Vec<bool>,
     now: Instant,
 }
 
-impl Toy {
+impl TestRack {
     pub(super) fn new(ranks: &[Rank], settings: &LitmusSettings, seed: u64) -> Self {
         let count = ranks.len();
         let jobs: Vec<_> = (0..count)
@@ -164,7 +164,7 @@ impl Toy {
         }
         // Commands are only queued. Only the job accesses memory during its poll.
         let mut memory = std::mem::take(&mut self.fabric.seats[rank].memory);
-        let progress = job.poll(self.now, &mut ToySeat { fabric: &mut self.fabric, rank }, &mut memory);
+        let progress = job.poll(self.now, &mut TestSeat { fabric: &mut self.fabric, rank }, &mut memory);
         self.fabric.seats[rank].memory = memory;
         self.finished[rank] = progress == Progress::Finished;
         self.fabric.match_messages(rank);

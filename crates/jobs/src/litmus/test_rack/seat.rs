@@ -1,4 +1,4 @@
-//! Endpoint of the toy: accepts a rank's commands and queues them.
+//! Endpoint of the test rack: accepts a rank's commands and queues them.
 
 use rackloom_protocol::operation::messages::Posted;
 use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, NodeId, OperationError};
@@ -6,12 +6,12 @@ use rackloom_protocol::{Command, CommandRefused, Completion, Event, Instant, Nod
 use super::fabric::{Action, FLIGHTS_MAX, Fabric, Wait, segments};
 use crate::ranks::request::{Carried, Seat};
 
-pub(super) struct ToySeat<'a> {
+pub(super) struct TestSeat<'a> {
     pub(super) fabric: &'a mut Fabric,
     pub(super) rank: usize,
 }
 
-impl ToySeat<'_> {
+impl TestSeat<'_> {
     pub(super) fn queue(&mut self, target: NodeId) -> Result<u16, CommandRefused> {
         if self.fabric.seats[self.rank].lost[target.index()] {
             return Err(CommandRefused::Unreachable(target));
@@ -24,7 +24,7 @@ impl ToySeat<'_> {
     }
 }
 
-impl Seat for ToySeat<'_> {
+impl Seat for TestSeat<'_> {
     fn is_reachable(&self, node: NodeId) -> bool {
         !self.fabric.seats[self.rank].lost[node.index()]
     }

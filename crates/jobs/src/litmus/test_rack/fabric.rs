@@ -1,4 +1,4 @@
-//! Operations in flight between the ranks of the toy, and their application.
+//! Operations in flight between the ranks of the rack, and their application.
 
 use rackloom_protocol::memory::vector::VectorMemory;
 use rackloom_protocol::operation::messages::Posted;
@@ -10,8 +10,8 @@ use rackloom_protocol::{
 
 use super::Defect;
 use super::messages::Arrived;
-use crate::ranks::pattern::mix;
 use crate::litmus::findings::read_word;
+use crate::ranks::pattern::mix;
 
 pub(super) const SEGMENT_BYTES: usize = 1024;
 pub(super) const FLIGHTS_MAX: usize = 20;
