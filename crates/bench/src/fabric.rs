@@ -225,7 +225,7 @@ fn list(number: u64, data: &[u8], address: impl Fn(u64) -> RemoteAddress) -> [St
 }
 
 /// Measures operations per second with a full window in flight. `begin` gets the number of the next operation
-/// and the room in the window, and returns the number of operations that it began.
+/// and the free space of the window, and returns the number of operations that it began.
 fn in_flight(
     driver: &mut Driver,
     count: u64,
@@ -263,7 +263,7 @@ fn take(driver: &mut Driver, completions: &mut Vec<Completion>) -> Result<u64, E
     Ok(count)
 }
 
-/// Accepts the error of a full queue: a poll makes room.
+/// Accepts the error of a full queue: a poll frees space.
 fn unless_busy(error: Error) -> Result<(), Error> {
     if matches!(error, Error::Busy { .. }) { Ok(()) } else { Err(error) }
 }

@@ -121,7 +121,7 @@ fn memory_of_the_program_is_reached_in_frames() {
     assert!(error.to_string().contains("no such region is exported"), "{error}");
 }
 
-/// A put to memory that is reached in frames is under way, and the word that announces it is mapped. The fence must hold.
+/// A put to memory that is reached in frames is in flight, and the word that announces it is mapped. The fence must hold.
 #[test]
 fn a_direct_store_does_not_overtake_earlier_frames() {
     let [initiator, owner] = pair("");
@@ -141,7 +141,7 @@ fn a_direct_store_does_not_overtake_earlier_frames() {
         data.read(0, &mut seen).unwrap();
         assert!(seen.iter().all(|word| *word == round), "round {round}: the word is visible before the data");
         assert!(initiator.poll_wait(&queue, BOUND).unwrap().result.is_ok());
-        // Nothing is under way now, so the next store is direct again.
+        // Nothing is in flight now, so the next store is direct again.
         initiator.store(words.address(8), &round.to_le_bytes()).wait().unwrap();
     }
     assert!(initiator.counters().direct_operations - before >= 200);
