@@ -124,7 +124,7 @@ fn every_public_type_documents_its_thread_safety() {
         }
     }
     // Traits for numbers and outcomes are sealed. Their implementors are checked where they are declared.
-    for name in ["Element", "Number", "Outcome"] {
+    for name in ["Element", "Number", "Outcome", "Word"] {
         assert!(
             documented_types.remove(name).is_some_and(|text| text.contains("`Send` and `Sync`")),
             "{name}"
