@@ -189,8 +189,9 @@ fn build(plan: &Plan, frames: &Arc<Mutex<Frames>>) -> Vec<Seat> {
     let bells: Vec<_> = graph.members.iter().map(|_| Doorbell::create().expect("a doorbell")).collect();
     let mut devices: Vec<Vec<(u16, Box<dyn Device>)>> = graph.members.iter().map(|_| Vec::new()).collect();
     for (index, edge) in graph.edges.iter().enumerate() {
-        let (a, b) = shared_memory::pair(plan.ring_bytes, &bells[edge.a.index()], &bells[edge.b.index()])
-            .expect("a shared-memory link");
+        let (a, b) =
+            shared_memory::pair(plan.settings.ring_bytes, &bells[edge.a.index()], &bells[edge.b.index()])
+                .expect("a shared-memory link");
         for (node, port, device, forward) in [(edge.a, edge.a_port, a, true), (edge.b, edge.b_port, b, false)]
         {
             let sink = frames.clone();
@@ -207,7 +208,7 @@ fn build(plan: &Plan, frames: &Arc<Mutex<Frames>>) -> Vec<Seat> {
 fn seat(plan: &Plan, node: NodeId, mut devices: Vec<(u16, Box<dyn Device>)>) -> Seat {
     devices.sort_by_key(|(port, _)| *port);
     let devices = devices.into_iter().map(|(_, device)| device).collect();
-    let ports = Ports::new(devices, plan.frame_bytes_max).expect("devices of one kind");
+    let ports = Ports::new(devices, plan.settings.frame_bytes_max).expect("devices of one kind");
     let config = plan.member_config_on(rackloom_plan::Clock::Virtual, node, incarnation(SEED, node));
     if plan.members[node.index()].role == MemberRole::Switch {
         let runtime = Runtime::new(

@@ -53,7 +53,7 @@ pub(super) fn on_packet<T>(
     let (receive, send) = UnixStream::pair()?;
     let open = |interface: &str, config: &MemberConfig| -> io::Result<Box<dyn Device>> {
         let MemberConfig { ether_type, frame_bytes_max, .. } = *config;
-        let (credits, reception) = (config.ports[0].credits, plan.reception);
+        let (credits, reception) = (config.ports[0].credits, plan.settings.reception);
         let settings = packet::Settings { ether_type, frame_bytes_max, credits, reception };
         Ok(Box::new(packet::open(interface, &settings)?))
     };

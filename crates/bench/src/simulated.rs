@@ -232,8 +232,8 @@ fn all_reduce(bench: &Bench) -> Result<f64, MeasureError> {
     let plan =
         Plan::parse(ALL_REDUCE, "calibrate").map_err(|error| MeasureError::Failed(error.to_string()))?;
     let ranks = (0..plan.endpoint_count() as u16).map(NodeId);
-    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.seed)).collect();
-    let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    let jobs = ranks.map(|rank| rackloom_jobs::build(&plan, rank, plan.settings.seed)).collect();
+    let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
     simulation.run().map_err(|stalled| MeasureError::Failed(stalled.to_string()))?;
     let results = simulation.take_jobs().iter_mut().map(|job| job.result()).collect::<Vec<_>>();
     let nanoseconds = begun.elapsed().as_secs_f64() * 1e9;

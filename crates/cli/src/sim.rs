@@ -58,14 +58,14 @@ pub(crate) fn run(arguments: &SimArguments) -> Result<Exit, Failure> {
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     let jobs = match &arguments.trace {
         Some(file) => trace::jobs(file, &plan)?,
-        None => ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.seed, &inputs)).collect(),
+        None => ranks.map(|rank| rackloom_jobs::build_on(&plan, rank, plan.settings.seed, &inputs)).collect(),
     };
-    let mut simulation = Simulation::new(&plan, plan.seed, jobs);
+    let mut simulation = Simulation::new(&plan, plan.settings.seed, jobs);
     if faults.is_some() || plan.members.len() <= WATCHED_MEMBERS_MAX {
         simulation.watch();
     }
     if let Some(script) = &faults {
-        simulation.play(script, &plan, plan.seed);
+        simulation.play(script, &plan, plan.settings.seed);
     }
     let captures = capture::files_of(&source.capture, u64::from(std::process::id()));
     if let Some(files) = &captures {

@@ -30,7 +30,7 @@ pub(crate) fn jobs(file: &Path, plan: &Plan) -> Result<Vec<Box<dyn Job>>, Failur
         .map_err(|error| Failure::bad_input(error.to_string()))?;
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
     ranks
-        .map(|rank| rackloom_jobs::play_trace(plan, rank, plan.seed, &lines))
+        .map(|rank| rackloom_jobs::play_trace(plan, rank, plan.settings.seed, &lines))
         .collect::<Result<_, _>>()
         .map_err(|error| Failure::bad_input(error.to_string()).at_path(file))
 }

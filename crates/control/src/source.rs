@@ -68,8 +68,8 @@ impl Source {
             if let Some(rack) = &self.rack {
                 plan.name.clone_from(rack);
             }
-            plan.wire = self.wire.unwrap_or(plan.wire);
-            plan.force_wire |= self.force_wire;
+            plan.settings.wire = self.wire.unwrap_or(plan.settings.wire);
+            plan.settings.force_wire |= self.force_wire;
         });
     }
 
@@ -82,7 +82,7 @@ impl Source {
         let Some(FaultFile { name, text }) = &self.faults else { return Ok(None) };
         let script = FaultScript::parse(text, name, plan)?;
         if script.corrupts() {
-            plan.change(|plan| plan.checks = Checks::Always);
+            plan.change(|plan| plan.settings.checks = Checks::Always);
         }
         Ok(Some(script))
     }
@@ -131,8 +131,8 @@ impl Overrides {
         // A new field must be applied here. The text of the rack file contains `set` already.
         let &Self { job: _, set: _, seed, transport, llr, loss, corrupt, duplicate, reorder, payload } = self;
         plan.change(|plan| {
-            plan.seed = seed.unwrap_or(plan.seed);
-            plan.payload = payload.unwrap_or(plan.payload);
+            plan.settings.seed = seed.unwrap_or(plan.settings.seed);
+            plan.settings.payload = payload.unwrap_or(plan.settings.payload);
             plan.transport.mode = transport.unwrap_or(plan.transport.mode);
         });
         plan.override_links(|profile| {

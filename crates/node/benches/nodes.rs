@@ -43,7 +43,7 @@ struct Node {
 
 impl Node {
     fn new(plan: &Plan, node: u16, device: Box<dyn Device>) -> Self {
-        let ports = Ports::new(vec![device], plan.frame_bytes_max).expect("ports");
+        let ports = Ports::new(vec![device], plan.settings.frame_bytes_max).expect("ports");
         let mut memory = HostMemory::default();
         memory.allocate(REGION, REGION_BYTES).expect("memory");
         let config = plan.member_config(NodeId(node), Incarnation(7));
@@ -88,7 +88,7 @@ fn staying(plan: &Plan, device: SharedMemoryDevice, direction: Direction) -> Box
     let WakeSource::Doorbell(bell) = device.wake_source() else { panic!("rings wake by doorbells") };
     let idle = Idle::Doorbell(bell.clone());
     let link = &plan.links[0];
-    let judge = Judge::new(plan.seed, &link.name, direction, &link.profile);
+    let judge = Judge::new(plan.settings.seed, &link.name, direction, &link.profile);
     let impaired = Impaired::new(device, judge, None).dormant();
     Box::new(ExchangeablePort::new(Some(Box::new(impaired)), idle).0)
 }

@@ -36,9 +36,9 @@ impl Node {
     fn new(plan: &Plan, node: u16, end: End, bells: (&Doorbell, &Doorbell), over: &Arc<AtomicUsize>) -> Self {
         let link = &plan.links[0];
         let direction = if node == 0 { Direction::Forward } else { Direction::Backward };
-        let judge = Judge::new(plan.seed, &link.name, direction, &link.profile);
+        let judge = Judge::new(plan.settings.seed, &link.name, direction, &link.profile);
         let device = Impaired::new(end.open(bells.0, bells.1).unwrap(), judge, None);
-        let ports = Ports::new(vec![Box::new(device)], plan.frame_bytes_max).unwrap();
+        let ports = Ports::new(vec![Box::new(device)], plan.settings.frame_bytes_max).unwrap();
         let mut memory = HostMemory::default();
         memory.allocate(REGION, DATA_BYTES + 64).unwrap();
         let config = plan.member_config(NodeId(node), Incarnation(7));

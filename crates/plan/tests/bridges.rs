@@ -23,7 +23,10 @@ const PACKET: &str = "wire: packet\n";
 fn a_bridge_is_no_member_and_every_two_nodes_have_a_link_in_each_plane() {
     let plan = plan(4, 3, PACKET);
     assert_eq!((plan.members.len(), plan.endpoint_count(), plan.links.len()), (4, 4, 18));
-    assert_eq!((plan.switch, plan.has_bridges(), plan.wire), (SwitchKind::Bridge, true, WireKind::Packet));
+    assert_eq!(
+        (plan.switch, plan.has_bridges(), plan.settings.wire),
+        (SwitchKind::Bridge, true, WireKind::Packet)
+    );
     let in_plane = |plane| plan.links.iter().filter(|link| link.edge.plane.0 == plane).count();
     assert_eq!([in_plane(0), in_plane(1), in_plane(2)], [6, 6, 6]);
     assert!(plan.end_to_end_check(), "an Ethernet switch may change a frame");

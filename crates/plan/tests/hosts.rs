@@ -36,7 +36,7 @@ fn links_between_hosts_leave_at_their_interfaces() {
 #[test]
 fn a_link_between_hosts_has_the_credits_of_the_packet_wire_and_the_end_to_end_check() {
     let (alone, shared) = (plan(""), plan(TWO));
-    assert_eq!(shared.wire, WireKind::SharedMemory);
+    assert_eq!(shared.settings.wire, WireKind::SharedMemory);
     assert!(!alone.end_to_end_check() && shared.end_to_end_check());
     let mut packet = plan("");
     packet.set_wire(WireKind::Packet);

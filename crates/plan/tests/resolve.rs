@@ -26,7 +26,7 @@ fn with(lines: &str) -> Plan {
 fn an_empty_file_gets_the_documented_defaults() {
     let plan = plan(MINIMAL);
     assert_eq!(
-        (plan.wire, plan.checks, plan.job.kind),
+        (plan.settings.wire, plan.settings.checks, plan.job.kind),
         (WireKind::SharedMemory, Checks::Auto, JobKind::Litmus)
     );
     assert_eq!(plan.links[0].credits, CreditConfig { unit_bytes: 128, overhead_bytes: 16, limit: 4096 });
@@ -163,7 +163,10 @@ fn every_key_arrives_where_it_belongs() {
     assert_eq!(config.transport.mode, RetransmissionMode::GoBackN);
     assert_eq!((config.transport.window_packets, config.transport.ack_delay_ns), (32, 50_000));
     assert_eq!((config.timers.hold_down_ns, config.timers.up_count), (70_000_000, 4));
-    assert_eq!((plan.seed, plan.watchdog_ns, plan.rdma_threshold_bytes), (9, 5_000_000_000, 1024));
+    assert_eq!(
+        (plan.settings.seed, plan.settings.watchdog_ns, plan.settings.rdma_threshold_bytes),
+        (9, 5_000_000_000, 1024)
+    );
     assert_eq!((plan.job.litmus.bytes_max, plan.job.litmus.rounds), (65_536, 2));
 }
 

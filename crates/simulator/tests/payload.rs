@@ -40,7 +40,7 @@ fn run(plan: &Plan) -> (Seen, Outcome, Vec<JobResult>) {
 fn in_each_mode(text: &str) -> [(Seen, Outcome, Vec<JobResult>); 2] {
     [PayloadMode::Full, PayloadMode::Elided].map(|mode| {
         let plan = plan(&format!("{{name: modes, payload: {mode}, {text}}}"));
-        assert_eq!(plan.payload, mode);
+        assert_eq!(plan.settings.payload, mode);
         run(&plan)
     })
 }

@@ -34,11 +34,14 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 /// Returns the failure of a run, if any: it stalled, an oracle found something, or bytes are wrong.
 fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
     let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-    let mut simulation =
-        Simulation::new(plan, plan.seed, ranks.map(|rank| build(plan, rank, plan.seed)).collect());
+    let mut simulation = Simulation::new(
+        plan,
+        plan.settings.seed,
+        ranks.map(|rank| build(plan, rank, plan.settings.seed)).collect(),
+    );
     simulation.limit_events(20_000_000);
     simulation.watch();
-    simulation.play(script, plan, plan.seed);
+    simulation.play(script, plan, plan.settings.seed);
     if let Err(stalled) = simulation.run() {
         return Some(stalled.to_string());
     }
@@ -57,12 +60,14 @@ fn wrong(plan: &Plan, script: &FaultScript) -> Option<String> {
 fn is_found_and_small(bug: PlantedBug, rack: &str) {
     let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut plan = plan(rack);
-    plan.change(|plan| plan.checks = Checks::Always);
+    plan.change(|plan| plan.settings.checks = Checks::Always);
     plant(None);
     let mut baseline = Simulation::new(
         &plan,
-        plan.seed,
-        (0..plan.endpoint_count()).map(|rank| build(&plan, NodeId(rank as u16), plan.seed)).collect(),
+        plan.settings.seed,
+        (0..plan.endpoint_count())
+            .map(|rank| build(&plan, NodeId(rank as u16), plan.settings.seed))
+            .collect(),
     );
     let took_ns = baseline.run().expect("it ends").ended_at.0;
     let reach =

@@ -157,7 +157,9 @@ impl<'a> Racks<'a> {
     fn limit(&self, script: Option<&FaultScript>) -> Duration {
         let faults_ns = script.map_or(0, FaultScript::longest_pause_ns);
         let plan = self.range.plan();
-        let ns = faults_ns.saturating_add(plan.watchdog_ns).saturating_add(4 * plan.timers.detection_ns());
+        let ns = faults_ns
+            .saturating_add(plan.settings.watchdog_ns)
+            .saturating_add(4 * plan.timers.detection_ns());
         Duration::from_nanos(ns) + SLACK
     }
 

@@ -45,7 +45,7 @@ impl Range {
     pub(super) fn prepare(work: Work) -> Result<Self, Failure> {
         sim::must_have_a_model(&work.plan)?;
         let mut checked = work.plan.clone();
-        checked.change(|plan| plan.checks = Checks::Always);
+        checked.change(|plan| plan.settings.checks = Checks::Always);
         // Links are suspected and lost within this time. Durations of faults are drawn from below to above
         // it.
         let last_ns = work.plan.timers_on(Clock::Virtual).detection_ns().saturating_mul(2);
@@ -110,12 +110,13 @@ impl Range {
     fn simulate(&self, script: &FaultScript) -> Simulation {
         let plan = self.plan_for(script);
         let ranks = (0..plan.endpoint_count()).map(|rank| NodeId(rank as u16));
-        let jobs =
-            ranks.map(|rank| rackloom_jobs::build_on(plan, rank, plan.seed, &self.work.inputs)).collect();
-        let mut simulation = Simulation::new(plan, plan.seed, jobs);
+        let jobs = ranks
+            .map(|rank| rackloom_jobs::build_on(plan, rank, plan.settings.seed, &self.work.inputs))
+            .collect();
+        let mut simulation = Simulation::new(plan, plan.settings.seed, jobs);
         simulation.limit_events(EVENTS_MAX);
         simulation.watch();
-        simulation.play(script, plan, plan.seed);
+        simulation.play(script, plan, plan.settings.seed);
         simulation
     }
 

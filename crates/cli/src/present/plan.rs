@@ -108,7 +108,7 @@ const fn role(role: MemberRole) -> &'static str {
 /// All keys of the rack file with their values, from the declarations of the keys.
 fn keys(plan: &Plan) -> String {
     let mut table = Table::new(&[Column::Left("key"), Column::Left("value"), Column::Left("default")]);
-    for Setting { key, value, is_default } in plan.settings() {
+    for Setting { key, value, is_default } in plan.all_settings() {
         table.row([key, value, if is_default { "yes" } else { "no" }.to_owned()]);
     }
     table.render()
@@ -152,7 +152,7 @@ fn flow_control(plan: &Plan, link: &LinkPlan) -> String {
         return format!("{limit} credits of {}{}", units::bytes(unit_bytes.into()), divided(plan, link));
     };
     let capacity = plan.channel_capacity_bytes(&link.profile);
-    let pause = pause.config(&link.profile, plan.frame_bytes_max, capacity, Clock::Virtual);
+    let pause = pause.config(&link.profile, plan.settings.frame_bytes_max, capacity, Clock::Virtual);
     let headroom = units::bytes(pause.headroom_bytes.into());
     match plan.forwarding.buffer {
         Some(SharedBufferConfig { bytes, alpha_thousandths, .. }) => format!(
@@ -177,7 +177,7 @@ fn divided(plan: &Plan, link: &LinkPlan) -> String {
 /// Formats the retry limits of a link, and its replay timer in virtual time.
 fn retry(plan: &Plan, link: &LinkPlan) -> String {
     let Some(retry) = link.profile.llr else { return "-".to_owned() };
-    let timer_ns = retry.config(&link.profile, plan.frame_bytes_max, Clock::Virtual).replay_timer_ns;
+    let timer_ns = retry.config(&link.profile, plan.settings.frame_bytes_max, Clock::Virtual).replay_timer_ns;
     let most = units::bytes(retry.outstanding_bytes.into());
     format!(
         "{} frames, {most}; timer {}",
@@ -247,8 +247,8 @@ fn settings(plan: &Plan) -> String {
     }
     for (setting, value) in [
         ("job", plan.job.kind.name().to_owned()),
-        ("wire", plan.wire.name().to_owned()),
-        ("seed", plan.seed.to_string()),
+        ("wire", plan.settings.wire.name().to_owned()),
+        ("seed", plan.settings.seed.to_string()),
         ("transport", mode.to_owned()),
         ("window", format!("{} packets", plan.transport.window_packets)),
         ("retransmission timeout", on_both_clocks(plan, timeouts)),
@@ -258,8 +258,8 @@ fn settings(plan: &Plan) -> String {
         ("end-to-end check", if plan.end_to_end_check() { "on" } else { "off" }.to_owned()),
         ("channels", channels(plan)),
         ("kept moving by", deadlock::judge(plan).description()),
-        ("largest frame", units::bytes(plan.frame_bytes_max.into())),
-        ("watchdog", units::time(plan.watchdog_ns)),
+        ("largest frame", units::bytes(plan.settings.frame_bytes_max.into())),
+        ("watchdog", units::time(plan.settings.watchdog_ns)),
         ("configuration hash", format!("{:016x}", plan.config_hash)),
     ] {
         table.row([setting.to_owned(), value]);

@@ -92,13 +92,16 @@ pub fn play_trace(
 /// same rule.
 #[must_use]
 pub fn objections(plan: &Plan, inputs: &Inputs) -> Vec<Objection> {
-    let mut objections =
-        Vec::from_iter(made(plan, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
+    let mut objections = Vec::from_iter(
+        made(plan, NodeId(0), plan.settings.seed.into(), inputs, Checkpoints::default()).err(),
+    );
     if objections.first().is_some_and(|objection| objection.about == Subject::Tenants) {
         // Further errors show only if all ranks are of one tenant.
         let mut united = plan.clone();
         united.members.iter_mut().for_each(|member| member.tenant = plan.members[0].tenant);
-        objections.extend(made(&united, NodeId(0), plan.seed.into(), inputs, Checkpoints::default()).err());
+        objections.extend(
+            made(&united, NodeId(0), plan.settings.seed.into(), inputs, Checkpoints::default()).err(),
+        );
     }
     objections
 }
@@ -146,7 +149,7 @@ fn trafficked(plan: &Plan, rank: NodeId, job: &TrafficPlan, seeds: Seeds) -> Res
         messages: job.messages.into(),
         seed: seeds.data,
         key_seed: seeds.keys,
-        store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
+        store_bytes_max: u64::from(plan.settings.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
         start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
@@ -179,7 +182,7 @@ fn pair_settings(plan: &Plan, measure: Measure, sweep: &Sweep, seeds: Seeds) -> 
         warm_up: sweep.warm_up,
         seed: seeds.data,
         key_seed: seeds.keys,
-        store_bytes_max: u64::from(plan.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
+        store_bytes_max: u64::from(plan.settings.rdma_threshold_bytes).min(LOAD_STORE_BYTES_MAX),
         memory_bytes: smallest_memory(plan),
         start_timeout_ns: timeout_ns(plan, default.start_timeout_ns),
         drain_timeout_ns: timeout_ns(plan, default.drain_timeout_ns),
@@ -196,14 +199,14 @@ fn ranks(plan: &Plan) -> Vec<Rank> {
 /// Returns the litmus settings from the plan and the limits of its core.
 fn litmus_settings(plan: &Plan, seeds: Seeds) -> LitmusSettings {
     let default = LitmusSettings::default();
-    let requests_max = u64::from(plan.outstanding_loads_max);
+    let requests_max = u64::from(plan.settings.outstanding_loads_max);
     LitmusSettings {
         seed: seeds.data,
         key_seed: seeds.keys,
         bytes_max: u64::from(plan.job.litmus.bytes_max),
         memory_bytes: smallest_memory(plan),
         // A misaligned load needs one more request than its length alone requires.
-        store_bytes_max: u64::from(plan.rdma_threshold_bytes)
+        store_bytes_max: u64::from(plan.settings.rdma_threshold_bytes)
             .min(LOAD_STORE_BYTES_MAX)
             .min(requests_max.saturating_sub(1) * LOAD_REQUEST_BYTES)
             .max(1),
@@ -235,7 +238,7 @@ mod tests {
     #[test]
     fn few_outstanding_loads_make_small_loads() {
         let mut plan = plan("");
-        plan.change(|plan| plan.outstanding_loads_max = 3);
+        plan.change(|plan| plan.settings.outstanding_loads_max = 3);
         assert_eq!(litmus_settings(&plan, 0.into()).store_bytes_max, 512);
     }
 

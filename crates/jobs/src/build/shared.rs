@@ -29,5 +29,5 @@ pub(super) fn smallest_memory(plan: &Plan) -> u64 {
 
 /// Returns a timeout that ends before the watchdog's, because the job can report more about the cause.
 pub(super) fn timeout_ns(plan: &Plan, most_ns: u64) -> u64 {
-    (plan.watchdog_ns / 2).min(most_ns)
+    (plan.settings.watchdog_ns / 2).min(most_ns)
 }

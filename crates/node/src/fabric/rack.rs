@@ -145,8 +145,8 @@ fn wires(plan: &Plan) -> std::io::Result<Wires> {
         (0..plan.members.len()).map(|member| (0..port_count(member)).map(|_| None).collect()).collect();
     for link in &plan.links {
         let (a, b) = (link.edge.a.index(), link.edge.b.index());
-        let (first, second) = shared_memory::pair(plan.ring_bytes, &bells[a], &bells[b])?;
-        let judge = |direction| Judge::new(plan.seed, &link.name, direction, &link.profile);
+        let (first, second) = shared_memory::pair(plan.settings.ring_bytes, &bells[a], &bells[b])?;
+        let judge = |direction| Judge::new(plan.settings.seed, &link.name, direction, &link.profile);
         let profile = &link.profile;
         let has_delay = profile.latency_ns() >= LONG_DELAY_NS
             || profile.rate_bits_per_s.is_some_and(|rate_bits_per_s| rate_bits_per_s < SLOW_RATE_BITS_PER_S);

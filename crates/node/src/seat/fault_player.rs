@@ -204,7 +204,7 @@ impl FaultPlayer {
     /// Returns the random numbers for faults of this member's memory.
     #[must_use]
     pub fn memory_faults(&self) -> MemoryFaults {
-        MemoryFaults::new(self.plan.seed, self.name())
+        MemoryFaults::new(self.plan.settings.seed, self.name())
     }
 
     fn name(&self) -> &str {

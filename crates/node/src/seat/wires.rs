@@ -219,7 +219,7 @@ impl Cabling {
         }
         let direction =
             if link.edge.a == self.config.node { Direction::Forward } else { Direction::Backward };
-        let judge = Judge::new(self.plan.seed, &link.name, direction, profile);
+        let judge = Judge::new(self.plan.settings.seed, &link.name, direction, profile);
         let impaired = Impaired::new(device, judge, has_delay.then(|| Timing::of(profile)));
         let impaired = impaired.with_profile(profile);
         // A rack that stays has the wrapper for faults that may be injected later. Until then the wrapper should cost nothing.
@@ -294,7 +294,12 @@ fn open_outlet(plan: &Plan, config: &MemberConfig, outlet: &Outlet) -> Result<Bo
 fn packet_settings(plan: &Plan, config: &MemberConfig, port: usize) -> Result<packet::Settings, String> {
     let link = config.ports.get(port).ok_or_else(|| format!("the plan has no port {port}"))?;
     let (ether_type, frame_bytes_max) = (config.ether_type, plan.wire_bytes_max());
-    Ok(packet::Settings { ether_type, frame_bytes_max, credits: link.credits, reception: plan.reception })
+    Ok(packet::Settings {
+        ether_type,
+        frame_bytes_max,
+        credits: link.credits,
+        reception: plan.settings.reception,
+    })
 }
 
 /// Returns the addresses on the segment of a port: at a bridge, those of all members of the plane. Returns `None` without bridges.

@@ -28,7 +28,7 @@ fn alone_bytes(buffer: SharedBufferConfig) -> u64 {
 }
 
 fn frame(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
-    let frame_bytes = u64::from(check.plan.frame_bytes_max);
+    let frame_bytes = u64::from(check.plan.settings.frame_bytes_max);
     if alone_bytes(buffer) >= frame_bytes {
         return;
     }
@@ -56,19 +56,20 @@ fn credits_beside(check: &mut Inspection<'_>) {
 /// Frames that wait for forwarding stay in the ring on which they arrived.
 fn ring(check: &mut Inspection<'_>, buffer: SharedBufferConfig) {
     let plan = check.plan;
-    if !plan.wire.has_rings() || !check.intact(&["ring_bytes"]) {
+    if !plan.settings.wire.has_rings() || !check.intact(&["ring_bytes"]) {
         return;
     }
     let needs = plan.links.iter().filter_map(|link| {
         let capacity = plan.channel_capacity_bytes(&link.profile);
-        let headroom = link.profile.pfc?.headroom_bytes(&link.profile, plan.frame_bytes_max, capacity);
+        let headroom =
+            link.profile.pfc?.headroom_bytes(&link.profile, plan.settings.frame_bytes_max, capacity);
         Some((alone_bytes(buffer) + u64::from(headroom), capacity))
     });
     let Some((most, capacity)) = needs.filter(|(most, capacity)| most > capacity).max() else { return };
     let message = format!(
         "a channel may hold {} of `{BUFFER}` and of headroom, and a ring of {} has {} for it",
         shown(most, Unit::Bytes),
-        shown(plan.ring_bytes.into(), Unit::Bytes),
+        shown(plan.settings.ring_bytes.into(), Unit::Bytes),
         shown(capacity, Unit::Bytes)
     );
     let hint = "make `ring_bytes` larger, or the buffer smaller";

@@ -16,13 +16,16 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     every_member_has_a_host(check);
     servers_are_of_one_host(check);
     for host in &plan.hosts {
-        match plan.wire.properties().host_end {
+        match plan.settings.wire.properties().host_end {
             HostEnd::Address => addresses(check, host),
             HostEnd::Interface => interfaces(check, host),
         }
     }
-    let highest = usize::from(plan.udp_port) + plan.links.len();
-    if plan.wire.has_host_addresses() && highest > usize::from(u16::MAX) && check.intact(&["udp_port"]) {
+    let highest = usize::from(plan.settings.udp_port) + plan.links.len();
+    if plan.settings.wire.has_host_addresses()
+        && highest > usize::from(u16::MAX)
+        && check.intact(&["udp_port"])
+    {
         let message = format!("link ports end at {highest}, beyond 65535");
         let hint = format!("write `udp_port` of at most {}", usize::from(u16::MAX) - plan.links.len());
         check.complain(&["udp_port", "hosts"], Complaint::about(message).hint(hint));

@@ -35,7 +35,7 @@ fn settings(check: &mut Inspection<'_>, job: &JobPlan) {
 
 /// Jobs that check data need the payload.
 fn payload(check: &mut Inspection<'_>, job: &JobPlan) {
-    let (mode, name) = (check.plan.payload, job.kind.name());
+    let (mode, name) = (check.plan.settings.payload, job.kind.name());
     let reason = match job.kind {
         JobKind::Litmus => "compares every byte, those that were not written too",
         JobKind::Collective(_) => "computes with what it gets",

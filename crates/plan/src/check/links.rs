@@ -24,11 +24,11 @@ pub(super) fn check(check: &mut Inspection<'_>) {
     }
     cut_through(check);
     let count = check.plan.links.len() as u64;
-    let bytes = count * 2 * u64::from(check.plan.ring_bytes);
-    if check.plan.wire.has_rings() && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
+    let bytes = count * 2 * u64::from(check.plan.settings.ring_bytes);
+    if check.plan.settings.wire.has_rings() && check.intact(&["ring_bytes"]) && bytes > RINGS_BYTES_MAX {
         let message = format!(
             "{count} links with a ring of {} in each direction take {}, more than {}",
-            shown(check.plan.ring_bytes.into(), Unit::Bytes),
+            shown(check.plan.settings.ring_bytes.into(), Unit::Bytes),
             shown(bytes, Unit::Bytes),
             shown(RINGS_BYTES_MAX, Unit::Bytes)
         );
@@ -63,7 +63,7 @@ fn profile(check: &mut Inspection<'_>, link: &LinkPlan) {
     own_credits::check(check, link, &path_of);
     retry::check(check, link, &path_of);
     pause::check(check, link, &path_of);
-    if check.plan.checks == Checks::Never && profile.corrupt > 0.0 {
+    if check.plan.settings.checks == Checks::Never && profile.corrupt > 0.0 {
         let path = path_of(check, "corrupt");
         let message = format!("`{path}` flips bits and `checks: never` looks for none");
         let hint = "leave `checks` at `auto`, or take the corruption out";
@@ -78,9 +78,9 @@ pub(super) fn bridges(check: &mut Inspection<'_>) {
     if !plan.has_bridges() || !check.intact(&["shape", SWITCH]) {
         return;
     }
-    if plan.wire != WireKind::Packet && check.intact(&["wire"]) {
+    if plan.settings.wire != WireKind::Packet && check.intact(&["wire"]) {
         let message =
-            format!("`switch: bridge` needs the packet wire, and the rack has {}", plan.wire.name());
+            format!("`switch: bridge` needs the packet wire, and the rack has {}", plan.settings.wire.name());
         let hint = "a bridge joins real interfaces: write `wire: packet`, or `switch: member`";
         check.complain(&[SWITCH, "wire"], Complaint::about(message).hint(hint));
     }
@@ -137,7 +137,7 @@ fn cut_through(check: &mut Inspection<'_>) {
 /// Links without credits of their own have equal credits in every shape.
 pub(super) fn credits(check: &mut Inspection<'_>) {
     let plan = check.plan;
-    let whole = plan.credit_choice.resolve(plan.wire, plan.ring_bytes);
+    let whole = plan.credit_choice.resolve(plan.settings.wire, plan.settings.ring_bytes);
     let shares = plan.links_per_interface();
     let credits = CreditConfig { limit: whole.limit / shares, ..whole };
     let paths =
@@ -150,11 +150,11 @@ pub(super) fn credits(check: &mut Inspection<'_>) {
     let each = plan.channels.least_share(usual(plan), credits.limit);
     updates(check, CreditConfig { limit: each, ..credits });
     let bytes = u64::from(credits.limit) * u64::from(credits.unit_bytes);
-    let most = u64::from(plan.ring_bytes) / 4 * 3;
-    if plan.wire.has_rings() && bytes > most {
+    let most = u64::from(plan.settings.ring_bytes) / 4 * 3;
+    if plan.settings.wire.has_rings() && bytes > most {
         let message = format!(
             "credits for {bytes} bytes leave less than a quarter of a ring of {} for control frames",
-            shown(plan.ring_bytes.into(), Unit::Bytes)
+            shown(plan.settings.ring_bytes.into(), Unit::Bytes)
         );
         let hint = format!("write `credits.limit` of at most {}", most / u64::from(credits.unit_bytes));
         check.complain(&paths, Complaint::about(message).hint(hint));
@@ -174,7 +174,7 @@ fn usual(plan: &Plan) -> &LinkProfile {
 fn credits_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u32, paths: &[&str]) {
     let plan = check.plan;
     let (frames, in_words) = if plan.forwarding.bubble { (2, "two frames") } else { (1, "one frame") };
-    let least = frames * whole.cost(usize::from(plan.frame_bytes_max));
+    let least = frames * whole.cost(usize::from(plan.settings.frame_bytes_max));
     let limit = whole.limit / shares;
     let each = plan.channels.least_share(usual(plan), limit);
     let count = plan.channels.count_of(usual(plan)) as u64;
@@ -190,7 +190,7 @@ fn credits_for_frames(check: &mut Inspection<'_>, whole: CreditConfig, shares: u
     if each >= least || count > CHANNELS_MAX as u64 || !check.intact(&["channels.limits"]) {
         return;
     }
-    let (unit, frame) = (whole.unit_bytes.into(), plan.frame_bytes_max.into());
+    let (unit, frame) = (whole.unit_bytes.into(), plan.settings.frame_bytes_max.into());
     let (unit, frame) = (shown(unit, Unit::Bytes), shown(frame, Unit::Bytes));
     let needed = u64::from(least) * u64::from(shares) * count;
     let divided = match (plan.has_bridges(), count) {

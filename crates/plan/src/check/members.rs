@@ -129,8 +129,8 @@ fn quota(check: &mut Inspection<'_>, quota: &TenantPlan) {
 
 /// A member reports the state of all its links in one frame.
 fn reports(check: &mut Inspection<'_>, neighbours: &Neighbours) {
-    let links_max =
-        usize::from(check.plan.frame_bytes_max).saturating_sub(FABRIC + REPORT_BYTES) / REPORT_ENTRY_BYTES;
+    let links_max = usize::from(check.plan.settings.frame_bytes_max).saturating_sub(FABRIC + REPORT_BYTES)
+        / REPORT_ENTRY_BYTES;
     let most = neighbours.iter().zip(&check.plan.members).max_by_key(|(links, _)| links.len());
     let Some((links, member)) = most else { return };
     if links.len() > links_max && check.intact(&["frame_bytes_max"]) {
@@ -138,7 +138,7 @@ fn reports(check: &mut Inspection<'_>, neighbours: &Neighbours) {
             "{} has {} links; a frame of {} reports at most {links_max}",
             quoted(&member.name),
             links.len(),
-            shown(check.plan.frame_bytes_max.into(), Unit::Bytes)
+            shown(check.plan.settings.frame_bytes_max.into(), Unit::Bytes)
         );
         let hint = "raise `frame_bytes_max`, or spread the nodes over more switches";
         check.complain(&["frame_bytes_max", "shape"], Complaint::about(message).hint(hint));

@@ -101,14 +101,14 @@ fn too_few<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Option
     let CreditConfig { limit, .. } = link.credits;
     let (frames, in_words) = if plan.forwarding.bubble { (2, "two frames") } else { (1, "one frame") };
     let (count, limits) = (plan.channels.count_of(&link.profile), plan.channels.limits_of(&link.profile));
-    let of_channel = frames * link.credits.cost(usize::from(plan.frame_bytes_max));
+    let of_channel = frames * link.credits.cost(usize::from(plan.settings.frame_bytes_max));
     let together = limits.iter().fold(0_u32, |sum, limit| sum.saturating_add(*limit));
     let least = of_channel.saturating_mul(count as u32).max(together);
     let smallest = plan.channels.least_share(&link.profile, limit);
     if limit >= least && smallest >= of_channel {
         return None;
     }
-    let frame = shown(plan.frame_bytes_max.into(), Unit::Bytes);
+    let frame = shown(plan.settings.frame_bytes_max.into(), Unit::Bytes);
     let (message, hint) = if limit < least && limit < together {
         let message = format!(
             "the `limits` of the channels of {} are {together} credits together, and it has {limit}",
@@ -131,14 +131,14 @@ fn too_many<'p>(check: &Inspection<'_>, link: &LinkPlan, path: &'p str) -> Optio
     let plan = check.plan;
     let CreditConfig { unit_bytes, limit, .. } = link.credits;
     let most = match plan.wire_of(&link.edge).has_rings() {
-        true => u64::from(plan.ring_bytes) / 4 * 3 / u64::from(unit_bytes),
+        true => u64::from(plan.settings.ring_bytes) / 4 * 3 / u64::from(unit_bytes),
         false => u64::MAX,
     };
     let most = most.min(CreditConfig::limit_for_bits(plan.credit_choice.counter_bits));
     (u64::from(limit) > most).then(|| {
         let message = format!(
             "`{path}` of {limit} is more than a ring of {} or the counters can take",
-            shown(plan.ring_bytes.into(), Unit::Bytes)
+            shown(plan.settings.ring_bytes.into(), Unit::Bytes)
         );
         CreditMistake { path, message, hint: format!("write at most {most}, or raise `ring_bytes`") }
     })

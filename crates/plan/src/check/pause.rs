@@ -35,7 +35,7 @@ fn marks(check: &mut Inspection<'_>, pause: PausePlan, path_of: PathOf<'_>) {
 }
 
 fn headroom(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: PathOf<'_>) {
-    let frame_bytes = check.plan.frame_bytes_max;
+    let frame_bytes = check.plan.settings.frame_bytes_max;
     let Some(in_flight) = pause.in_flight_bytes(&link.profile, frame_bytes) else { return };
     let headroom =
         pause.headroom_bytes(&link.profile, frame_bytes, check.plan.channel_capacity_bytes(&link.profile));
@@ -62,7 +62,7 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
         return;
     }
     let capacity = plan.channel_capacity_bytes(&link.profile);
-    let headroom = pause.headroom_bytes(&link.profile, plan.frame_bytes_max, capacity);
+    let headroom = pause.headroom_bytes(&link.profile, plan.settings.frame_bytes_max, capacity);
     let of_channel = u64::from(pause.xoff_bytes) + u64::from(headroom);
     let channels = plan.channels.count_of(&link.profile);
     if of_channel <= capacity {
@@ -72,7 +72,7 @@ fn ring(check: &mut Inspection<'_>, link: &LinkPlan, pause: PausePlan, path_of: 
     let message = format!(
         "`xoff` and `headroom` of {} for each of {channels} channels leave less than a quarter of a ring of {} for control frames",
         shown(of_channel, Unit::Bytes),
-        shown(plan.ring_bytes.into(), Unit::Bytes)
+        shown(plan.settings.ring_bytes.into(), Unit::Bytes)
     );
     let hint = "make them smaller, or `ring_bytes` larger";
     check.complain(&[&xoff, &headroom, "link.pfc", "ring_bytes"], Complaint::about(message).hint(hint));

@@ -40,7 +40,7 @@ fn windows(check: &mut Inspection<'_>, retry: RetryPlan, path_of: &dyn Fn(&Inspe
         let hint = format!("write at most {limit}, or more `sequence_bits`");
         check.complain(&[&frames, &bits], Complaint::about(message).hint(hint));
     }
-    let frame_bytes = u32::from(check.plan.frame_bytes_max);
+    let frame_bytes = u32::from(check.plan.settings.frame_bytes_max);
     if retry.outstanding_bytes < frame_bytes {
         let message = format!(
             "`{bytes}` is {}, a replay buffer for less than one frame of {}",
@@ -68,7 +68,7 @@ fn times(
 ) {
     let [timer_path, delay_path] =
         ["replay_timer", "ack_delay"].map(|key| path_of(check, &format!("llr.{key}")));
-    let (profile, frame_bytes) = (&link.profile, check.plan.frame_bytes_max);
+    let (profile, frame_bytes) = (&link.profile, check.plan.settings.frame_bytes_max);
     let loop_ns = loop_ns(profile, frame_bytes);
     // The shorter of the two timers, if the file states none.
     let timer_ns = retry.replay_timer_ns(profile, frame_bytes, Clock::Virtual);

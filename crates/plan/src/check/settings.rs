@@ -22,7 +22,7 @@ const ETHER_TYPES_TAKEN: [(u16, &str); 7] = [
 
 impl Inspection<'_> {
     pub(super) fn settings(&mut self) {
-        self.ranges_of(self.plan);
+        self.ranges_of(&self.plan.settings);
         self.ranges_of(&self.plan.timers);
         self.ranges_of(&self.plan.transport);
         self.ranges_of(&self.plan.packing);
@@ -38,10 +38,12 @@ impl Inspection<'_> {
 
     fn frames(&mut self) {
         let plan = self.plan;
-        if self.intact(&["ring_bytes"]) && !plan.ring_bytes.is_power_of_two() {
-            let message =
-                format!("`ring_bytes` is {}, no power of two", shown(plan.ring_bytes.into(), Unit::Bytes));
-            let near = shown(plan.ring_bytes.next_power_of_two().into(), Unit::Bytes);
+        if self.intact(&["ring_bytes"]) && !plan.settings.ring_bytes.is_power_of_two() {
+            let message = format!(
+                "`ring_bytes` is {}, no power of two",
+                shown(plan.settings.ring_bytes.into(), Unit::Bytes)
+            );
+            let near = shown(plan.settings.ring_bytes.next_power_of_two().into(), Unit::Bytes);
             self.complain(&["ring_bytes"], Complaint::about(message).hint(format!("write `{near}`")));
             self.outside.insert("ring_bytes".to_owned());
         }
@@ -49,7 +51,7 @@ impl Inspection<'_> {
     }
 
     fn ether_type(&mut self) {
-        let ether_type = self.plan.ether_type;
+        let ether_type = self.plan.settings.ether_type;
         let taken = ETHER_TYPES_TAKEN.iter().find(|(taken, _)| *taken == ether_type);
         let Some((_, owner)) = taken else { return };
         let message = format!("`ether_type` {ether_type:#06x} belongs to {owner}");
@@ -125,17 +127,17 @@ impl Inspection<'_> {
             );
         }
         let bitmap_bytes = window.div_ceil(8);
-        let free_bytes =
-            u64::from(self.plan.frame_bytes_max).saturating_sub(HEADER_BYTES + OPERATION_HEADER as u64);
+        let free_bytes = u64::from(self.plan.settings.frame_bytes_max)
+            .saturating_sub(HEADER_BYTES + OPERATION_HEADER as u64);
         if transport.mode == RetransmissionMode::Selective
             && self.intact(&[path, "frame_bytes_max"])
-            && u64::from(self.plan.frame_bytes_max) >= FRAME_BYTES_MIN
+            && u64::from(self.plan.settings.frame_bytes_max) >= FRAME_BYTES_MIN
             && bitmap_bytes > free_bytes
         {
             let message = format!(
                 "a window of {window} packets needs {bitmap_bytes} bytes in an acknowledgement, \
                  and frames of {} leave {free_bytes}",
-                shown(self.plan.frame_bytes_max.into(), Unit::Bytes)
+                shown(self.plan.settings.frame_bytes_max.into(), Unit::Bytes)
             );
             self.complain(
                 &[path, "frame_bytes_max"],

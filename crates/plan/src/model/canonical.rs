@@ -112,9 +112,9 @@ fn text(plan: &Plan) -> String {
 }
 
 fn rack(plan: &Plan, to: &mut Encoder<'_>) {
-    // Keys of `RACK_SETTINGS` are left out here: the section writes them.
     let Plan {
         name,
+        settings,
         // They follow from the encoding.
         epoch: _,
         config_hash: _,
@@ -139,13 +139,12 @@ fn rack(plan: &Plan, to: &mut Encoder<'_>) {
         reach: _,
         // The resulting credits are part of each link.
         credit_choice: _,
-        ..
     } = plan;
     to.put("name", name);
     if *switch != SwitchKind::default() {
         to.put("switch", switch.name());
     }
-    plan.visit(to);
+    settings.visit(to);
     to.section("timers", timers);
     to.section("transport", transport);
     to.section("paths", paths);

@@ -90,9 +90,9 @@ impl Plan {
     /// Returns all keys with their values, in the order of the document. A key of links or memories stands once if all have one
     /// value.
     #[must_use]
-    pub fn settings(&self) -> Vec<Setting> {
+    pub fn all_settings(&self) -> Vec<Setting> {
         let mut list = List::default();
-        self.visit(&mut list);
+        self.settings.visit(&mut list);
         list.section(&self.timers, "timers");
         list.section(&self.transport, "transport");
         list.section(&self.paths, "paths");

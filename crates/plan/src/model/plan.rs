@@ -26,12 +26,13 @@ use crate::model::jobs::job::JobPlan;
 use crate::model::links::channels::ChannelPlan;
 use crate::model::links::credits::CreditChoice;
 use crate::model::links::link::{LinkPlan, LinkProfile};
-use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
+use crate::model::links::wire::{Checks, WireKind};
 use crate::model::members::hosts::HostPlan;
 use crate::model::members::hub::SwitchKind;
 use crate::model::members::local::LocalPlan;
 use crate::model::members::member::{MemberPlan, SecurityPlan, TenantPlan};
 use crate::model::members::paths::PathPlan;
+use crate::model::rack_settings::RackSettings;
 use crate::model::times::clock::Clock;
 use crate::model::times::stated::{Reach, Stated};
 use crate::model::times::timing::ForwardingPlan;
@@ -41,12 +42,12 @@ use crate::model::times::timing::ForwardingPlan;
 pub struct Plan {
     /// Name of the rack.
     pub name: String,
-    /// Seed of all random numbers. Not part of the configuration hash: a report states both.
-    pub seed: u64,
     /// Identity of the rack on the wire, derived from name and configuration hash. Never zero.
     pub epoch: u16,
     /// Hash of the name and of all fields below. It does not depend on comments or spelling.
     pub config_hash: u64,
+    /// Values at the top level of the file. Seed and payload are not part of the configuration hash: reports state them.
+    pub settings: RackSettings,
     /// Members, indexed by [`NodeId`]: endpoints first, then switches.
     pub members: Vec<MemberPlan>,
     /// Machines that run the rack together. Empty if one machine runs all of it.
@@ -57,14 +58,8 @@ pub struct Plan {
     pub security: SecurityPlan,
     /// Kind of device that joins the nodes of a star.
     pub switch: SwitchKind,
-    /// Medium of the frames between real processes. Change it with [`Plan::set_wire`].
-    pub wire: WireKind,
-    /// True if GPU nodes of one server use frames only and do not map each other's memory.
-    pub force_wire: bool,
     /// Paths between the memories of nodes of one server, in virtual time.
     pub local: LocalPlan,
-    /// When frames carry the end-to-end check.
-    pub checks: Checks,
     /// Timers that detect dead links between real processes. See [`Plan::timers_on`].
     pub timers: LinkTimers,
     /// Retransmission, windows and acknowledgements between real processes. See [`Plan::transport_on`].
@@ -77,30 +72,12 @@ pub struct Plan {
     pub forwarding: ForwardingPlan,
     /// Virtual channels of every link.
     pub channels: ChannelPlan,
-    /// Largest frame in bytes, Ethernet header included.
-    pub frame_bytes_max: u16,
-    /// Largest number of outstanding loads per peer.
-    pub outstanding_loads_max: u32,
-    /// EtherType of every frame.
-    pub ether_type: u16,
-    /// Reception of frames on the packet wire.
-    pub reception: Reception,
-    /// UDP port of messages between supervisors, on the udp wire between hosts. Links use the ports above it.
-    pub udp_port: u16,
-    /// Size of the shared-memory ring of one link direction, in bytes. A power of two.
-    pub ring_bytes: u32,
-    /// Operations larger than this number of bytes take the bulk path.
-    pub rdma_threshold_bytes: u32,
-    /// Treatment of the payload of long transfers, in virtual time.
-    pub payload: PayloadMode,
     /// Job of the rack.
     pub job: JobPlan,
     /// Expectations that the report compares the run with.
     pub expect: Expectations,
     /// Quotas of the tenants that the file names, in ascending order of tenant numbers.
     pub tenants: Vec<TenantPlan>,
-    /// A run without progress for this time ends, in nanoseconds.
-    pub watchdog_ns: u64,
     /// Timing keys that the file states. Not part of the configuration hash: real processes take the values above.
     pub(crate) stated: Stated,
     /// Times of the links, from which unstated timers follow in virtual time.
@@ -122,7 +99,11 @@ impl Plan {
     /// Returns the largest frame on the wire in bytes, Ethernet header and seal included.
     #[must_use]
     pub const fn wire_bytes_max(&self) -> u16 {
-        if self.is_sealed() { self.frame_bytes_max + Self::SEAL_BYTES } else { self.frame_bytes_max }
+        if self.is_sealed() {
+            self.settings.frame_bytes_max + Self::SEAL_BYTES
+        } else {
+            self.settings.frame_bytes_max
+        }
     }
 
     /// Returns members and links as a graph of the protocol core.
@@ -167,7 +148,7 @@ impl Plan {
             incarnation,
             epoch: self.epoch,
             tenants: self.members.iter().map(|member| member.tenant).collect(),
-            ether_type: self.ether_type,
+            ether_type: self.settings.ether_type,
             ports: ports.collect(),
             graph: graph.into(),
             timers: self.timers_on(clock),
@@ -177,40 +158,40 @@ impl Plan {
             forwarding: self.forwarding.config(),
             channels: self.channels.config.clone(),
             end_to_end_check: self.end_to_end_check(),
-            outstanding_loads_max: self.outstanding_loads_max,
-            frame_bytes_max: self.frame_bytes_max,
+            outstanding_loads_max: self.settings.outstanding_loads_max,
+            frame_bytes_max: self.settings.frame_bytes_max,
         }
     }
 
     fn retry_config(&self, edge: usize, clock: Clock) -> Option<RetryConfig> {
         let profile = &self.links[edge].profile;
-        profile.llr.map(|retry| retry.config(profile, self.frame_bytes_max, clock))
+        profile.llr.map(|retry| retry.config(profile, self.settings.frame_bytes_max, clock))
     }
 
     fn pause_config(&self, edge: usize, clock: Clock) -> Option<PauseConfig> {
         let profile = &self.links[edge].profile;
         let capacity_bytes = self.channel_capacity_bytes(profile);
-        profile.pfc.map(|pause| pause.config(profile, self.frame_bytes_max, capacity_bytes, clock))
+        profile.pfc.map(|pause| pause.config(profile, self.settings.frame_bytes_max, capacity_bytes, clock))
     }
 
     /// Returns the bytes that frames of one channel may fill on a link with pauses. A quarter of a ring stays free for
     /// control frames.
     #[must_use]
     pub fn channel_capacity_bytes(&self, link: &LinkProfile) -> u64 {
-        u64::from(self.ring_bytes) / 4 * 3 / self.channels.count_of(link) as u64
+        u64::from(self.settings.ring_bytes) / 4 * 3 / self.channels.count_of(link) as u64
     }
 
     /// Returns true if frames carry the end-to-end check.
     #[must_use]
     pub fn end_to_end_check(&self) -> bool {
-        match self.checks {
+        match self.settings.checks {
             Checks::Always => true,
             Checks::Never => false,
             Checks::Auto => {
                 let is_exposed = |link: &LinkPlan| {
                     self.wire_of(&link.edge) != WireKind::SharedMemory || link.profile.corrupt > 0.0
                 };
-                self.wire != WireKind::SharedMemory || self.links.iter().any(is_exposed)
+                self.settings.wire != WireKind::SharedMemory || self.links.iter().any(is_exposed)
             }
         }
     }

@@ -8,7 +8,6 @@ use rackloom_protocol::wire::packed::LOAD_BYTES_MAX;
 
 use crate::model::bounds::{HOUR_NS, MILLISECOND_NS};
 use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
-use crate::model::plan::Plan;
 use crate::setting::complaint::Complaint;
 use crate::setting::quantity::{Unit, shown};
 use crate::setting::section::section;
@@ -26,7 +25,10 @@ const STORE_BYTES_MAX: u64 = 16 << 10;
 const ETHER_TYPE_MIN: u64 = 0x0600;
 
 section! {
-    pub(crate) fields of Plan: RACK_SETTINGS = RACK_NAME {
+    /// Values at the top level of a rack file. [`Plan::change`](crate::Plan::change) changes them: credits, configuration hash and epoch
+    /// follow from some.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct RackSettings: RACK_SETTINGS = RACK_NAME {
         /// Seed of all random numbers: faults and data patterns.
         seed: u64 {
             form = Kind::Count(0, u64::MAX);
@@ -136,10 +138,11 @@ mod tests {
     use rackloom_protocol::wire::packed::{PUT_BYTES, SELECT_BYTES};
 
     use super::*;
+    use crate::model::plan::Plan;
 
     #[test]
     fn a_block_of_4_kib_fits_one_default_frame() {
         let plan = Plan::parse("name: r\nshape: {ring: {nodes: 2}}\n", "rack").expect("a rack");
-        assert!(usize::from(plan.frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES >= 4096);
+        assert!(usize::from(plan.settings.frame_bytes_max) - OPERATIONS - SELECT_BYTES - PUT_BYTES >= 4096);
     }
 }

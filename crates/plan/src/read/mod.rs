@@ -27,8 +27,9 @@ pub mod units;
 
 use crate::model::jobs::job::JobPlan;
 use crate::model::links::link::LinkPlan;
-use crate::model::links::wire::{Checks, PayloadMode, Reception, WireKind};
+use crate::model::links::wire::WireKind;
 use crate::model::plan::Plan;
+use crate::model::rack_settings::RackSettings;
 use crate::model::times::stated::Reach;
 use crate::read::document::Value;
 use crate::read::mistake::Complaint;
@@ -73,9 +74,8 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
             updates: credits.usual_updates(),
         })
         .collect();
-    let plan = Plan {
+    let mut plan = Plan {
         name: name(reader, &rack, document),
-        seed: 0,
         epoch: 0,
         config_hash: 0,
         members,
@@ -83,10 +83,7 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         links,
         security: security::read(reader, &rack),
         switch,
-        wire: WireKind::default(),
-        force_wire: false,
         local,
-        checks: Checks::default(),
         timers: settings::timers(reader, &rack),
         transport: settings::transport(reader, &rack),
         stated: settings::stated(&rack),
@@ -95,21 +92,12 @@ pub(crate) fn plan(reader: &mut Reader<'_>, document: &Value) -> RackFile {
         packing: settings::packing(reader, &rack),
         forwarding: settings::forwarding(reader, &rack),
         channels,
-        frame_bytes_max: 0,
-        outstanding_loads_max: 0,
-        ether_type: 0,
-        reception: Reception::default(),
-        udp_port: 0,
-        ring_bytes: 0,
-        rdma_threshold_bytes: 0,
-        payload: PayloadMode::default(),
         job,
         expect,
         tenants,
-        watchdog_ns: 0,
         credit_choice,
+        settings: reader.section(&rack, RackSettings::default()),
     };
-    let mut plan = reader.section(&rack, plan.with_defaults());
     plan.settle_levels();
     plan.settle();
     RackFile { plan, jobs, has_shape }

@@ -188,7 +188,7 @@ fn kind(word: &str) -> Result<TraceKind, Complaint> {
 
 /// Checks that an operation of this kind can move this number of bytes.
 fn sizes(kind: TraceKind, bytes: u64, plan: &Plan) -> Result<(), Complaint> {
-    let straight = u64::from(plan.rdma_threshold_bytes);
+    let straight = u64::from(plan.settings.rdma_threshold_bytes);
     let (least, most, hint) = match kind {
         TraceKind::Put | TraceKind::Get => (1, BYTES_MAX, "split it into several lines".to_owned()),
         TraceKind::Store => (1, straight, "write `put` for more".to_owned()),

@@ -157,7 +157,7 @@ fn one_declaration_brings_a_key_everywhere() {
             Plan::parse(&text, "rack")
         };
         let read = plan(value).unwrap_or_else(|error| panic!("{error}"));
-        let listed = read.settings().into_iter().find(|setting| setting.key == path);
+        let listed = read.all_settings().into_iter().find(|setting| setting.key == path);
         let listed = listed.unwrap_or_else(|| panic!("{path} is not listed"));
         assert_eq!((listed.value.as_str(), listed.is_default), (value, false), "{path}");
         let encoding = read.canonical_encoding();

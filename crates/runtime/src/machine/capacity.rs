@@ -28,8 +28,8 @@ struct Required {
 
 /// Returns the memory that the kernel keeps for one end of a link on the packet wire, in bytes.
 fn kernel_ring_bytes(plan: &Plan, link: &LinkPlan) -> u64 {
-    let (ether_type, frame_bytes_max) = (plan.ether_type, plan.wire_bytes_max());
-    let (credits, reception) = (link.credits, plan.reception);
+    let (ether_type, frame_bytes_max) = (plan.settings.ether_type, plan.wire_bytes_max());
+    let (credits, reception) = (link.credits, plan.settings.reception);
     packet::ring_bytes(&packet::Settings { ether_type, frame_bytes_max, credits, reception })
 }
 
@@ -41,9 +41,9 @@ impl Required {
             members.filter(|(_, member)| !matches!(member.memory.device, Some(MemoryDevice::Cuda(_))));
         let nodes = on_host.map(|(_, member)| member.memory_bytes).fold(0, u64::saturating_add);
         let ends = |link: &LinkPlan| here.ends(plan, &link.edge);
-        let rings = match plan.wire.properties().buffer {
+        let rings = match plan.settings.wire.properties().buffer {
             FrameBuffer::Ring => {
-                plan.links.iter().map(ends).sum::<u64>().saturating_mul(plan.ring_bytes.into())
+                plan.links.iter().map(ends).sum::<u64>().saturating_mul(plan.settings.ring_bytes.into())
             }
             FrameBuffer::KernelRing => {
                 plan.links.iter().map(|link| ends(link) * kernel_ring_bytes(plan, link)).sum()

@@ -30,10 +30,10 @@ impl Here {
             };
             return Err(Failure::bad_input(format!("there is no host {name}")).at("--host").hint(hint));
         };
-        if plan.wire.has_rings() {
+        if plan.settings.wire.has_rings() {
             let what = format!(
                 "--host needs the packet or the udp wire; the rack has the {} wire",
-                plan.wire.name()
+                plan.settings.wire.name()
             );
             let hint = "write `wire: packet` in the file, or `wire: udp` for hosts with routers between them";
             return Err(Failure::bad_input(what).at("--host").hint(hint));
@@ -74,7 +74,7 @@ impl Here {
 /// Checks that each host has the address or the interface that the wire needs. A rack on one machine needs
 /// neither.
 fn must_be_found(plan: &Plan) -> Result<(), Failure> {
-    let has_addresses = plan.wire.has_host_addresses();
+    let has_addresses = plan.settings.wire.has_host_addresses();
     let is_found = |host: &&HostPlan| match has_addresses {
         true => host.address.is_some(),
         false => host.interface.is_some() || !host.interfaces.is_empty(),
@@ -88,7 +88,8 @@ fn must_be_found(plan: &Plan) -> Result<(), Failure> {
             ("interface", "write `interface: eth1` under each of `hosts`, or use --wire udp on every host")
         }
     };
-    let what = format!("host {} has no {what}, which the {} wire needs", host.name, plan.wire.name());
+    let what =
+        format!("host {} has no {what}, which the {} wire needs", host.name, plan.settings.wire.name());
     Err(Failure::bad_input(what).at("--host").hint(hint))
 }
 

@@ -35,7 +35,7 @@ pub fn context(plan: &Plan, findings: Findings) -> Context {
         members: plan.members.iter().map(seat).collect(),
         links: plan.links.iter().map(|link| (link.edge.a.0, link.edge.b.0)).collect(),
         clock: findings.clock.to_owned(),
-        seed: plan.seed,
+        seed: plan.settings.seed,
         trace_hash: findings.trace_hash,
         elapsed_ns: findings.elapsed_ns,
         manifest: Manifest {

@@ -42,9 +42,9 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
         RetransmissionMode::GoBackN => "go-back-n",
         RetransmissionMode::Selective => "selective",
     };
-    set("seed", plan.seed.to_string());
-    set("wire", plan.wire.name().to_owned());
-    set("force-wire", plan.force_wire.to_string());
+    set("seed", plan.settings.seed.to_string());
+    set("wire", plan.settings.wire.name().to_owned());
+    set("force-wire", plan.settings.force_wire.to_string());
     set("transport", transport.to_owned());
     set("llr", if has_retry { "on" } else { "off" }.to_owned());
     let shares: [(&str, Share); 4] = [
@@ -58,7 +58,7 @@ fn options(plan: &Plan) -> BTreeMap<String, String> {
         values.dedup();
         set(key, if values.len() == 1 { values.remove(0) } else { "differs by link".to_owned() });
     }
-    set("payload", plan.payload.name().to_owned());
+    set("payload", plan.settings.payload.name().to_owned());
     set("job", plan.job.kind.name().to_owned());
     match &plan.job.kind {
         JobKind::Collective(collective) => {

@@ -35,7 +35,7 @@ pub(super) fn begin(start: Start) -> Result<Seat, String> {
         (plan.job.kind, inputs) = (JobKind::None, Inputs::Pattern);
         faults = None;
     }
-    let seeds = Seeds { data: plan.seed, keys: start.key_seed };
+    let seeds = Seeds { data: plan.settings.seed, keys: start.key_seed };
     let node = NodeId(start.member);
     let member = plan.members.get(node.index()).ok_or("the plan has no such member")?;
     let config = plan.member_config(node, Incarnation(start.incarnation));

@@ -58,7 +58,7 @@ pub(super) fn of_rack(supervisor: &Supervisor) -> RackStatus {
         name: plan.name.clone(),
         pid: std::process::id(),
         state: state.to_owned(),
-        wire: plan.wire.name().to_owned(),
+        wire: plan.settings.wire.name().to_owned(),
         job: plan.job.kind.name().to_owned(),
         verdict: verdict(&rack.seats).filter(|_| has_job && !expects),
         epoch: plan.epoch,

@@ -81,7 +81,8 @@ impl Supervisor {
         let node_lost = has_unplanned_death(&plan, faults.as_ref(), &rack) || !missed.is_empty();
         let has_died = node_lost || rack.seats.iter().any(|seat| seat.death.is_some());
         let limit_ns =
-            if ending == Ending::Stalled { plan.watchdog_ns } else { plan.timers.detection_ns() } / 2;
+            if ending == Ending::Stalled { plan.settings.watchdog_ns } else { plan.timers.detection_ns() }
+                / 2;
         let facts = starved::Facts { has_died, has_faults: !fault_names.is_empty(), limit_ns };
         // A standing rack is taken down host by host.
         let mut failures = if ending == Ending::TakenDown { Vec::new() } else { missed };
@@ -92,7 +93,7 @@ impl Supervisor {
             failures.push("interrupted".to_owned());
         }
         if ending == Ending::Stalled {
-            failures.push(format!("no progress for {}", units::time(plan.watchdog_ns)));
+            failures.push(format!("no progress for {}", units::time(plan.settings.watchdog_ns)));
             failures.extend(awaited);
             let reports_it =
                 |seat: &&Seat| seat.report.as_ref().is_some_and(|report| !report.waiting.is_empty());
@@ -111,7 +112,7 @@ impl Supervisor {
         let findings = Findings {
             failures,
             elapsed_ns,
-            wire: plan.wire.name(),
+            wire: plan.settings.wire.name(),
             clock: "wall",
             trace_hash: None,
             events: fault_lines.into_records(),

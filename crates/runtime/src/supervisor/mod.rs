@@ -181,7 +181,7 @@ impl Supervisor {
         let members =
             plan.members.iter().map(|member| (member.name.clone(), member.role == MemberRole::Endpoint));
         let detection_ns = plan.timers.detection_ns();
-        let mut rack = Rack::new(members, plan.watchdog_ns, detection_ns + DETECTION_SLACK_NS);
+        let mut rack = Rack::new(members, plan.settings.watchdog_ns, detection_ns + DETECTION_SLACK_NS);
         rack.set_elsewhere(&here.elsewhere(&plan));
         if let Some(script) = &faults {
             rack.wait_for_lost(script.longest_pause_ns());
@@ -592,7 +592,7 @@ fn key_seed(plan: &Plan, here: &Here) -> Result<u64, Failure> {
         })?;
         return Ok(u64::from_ne_bytes(secret));
     }
-    let Some(path) = &plan.security.key_file else { return Ok(plan.seed) };
+    let Some(path) = &plan.security.key_file else { return Ok(plan.settings.seed) };
     let key = RackKey::read(path).map_err(|error| Failure::bad_input(error.to_string()))?;
     Ok(key.region_seed())
 }

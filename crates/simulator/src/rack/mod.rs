@@ -123,12 +123,12 @@ impl Simulation {
             Seat::new(node, body_of(*role, config), outgoing)
         });
         let seats: Vec<_> = seats.collect();
-        let payload_table = Rc::new(PayloadTable::new(plan.payload, seats.len()));
+        let payload_table = Rc::new(PayloadTable::new(plan.settings.payload, seats.len()));
         let checks = plan.end_to_end_check();
         let mut simulation =
             Self::assemble(&plan.links, checks, plan.forwarding, seed, seats, buffer_bytes, payload_table);
         simulation.names = plan.members.iter().map(|member| member.name.clone()).collect();
-        simulation.watchdog = Watchdog::new(plan.watchdog_ns);
+        simulation.watchdog = Watchdog::new(plan.settings.watchdog_ns);
         let local = local::paths(plan, &jobs);
         if plan.has_memory_peers() {
             simulation.count_paths(plan);

@@ -29,7 +29,7 @@ fn on_wire_ns(plan: &Plan, edge: u16, frame_bytes: usize) -> u64 {
 
 /// Returns the longest time in nanoseconds that a heartbeat waits for a frame before it.
 fn longest_wait_ns(plan: &Plan, edge: u16) -> u64 {
-    on_wire_ns(plan, edge, usize::from(plan.frame_bytes_max))
+    on_wire_ns(plan, edge, usize::from(plan.settings.frame_bytes_max))
 }
 
 /// Returns the shortest travel time of a heartbeat in nanoseconds, with no frame before it.

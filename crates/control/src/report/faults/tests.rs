@@ -130,7 +130,7 @@ fn in_virtual_time_heartbeats_find_a_cut_and_a_death_neither_too_soon_nor_too_la
         failures(", loss: 20%", cut, (40_000_000, 50_000_500), "virtual", 5, BY_HEARTBEATS);
     assert_eq!(of_a_link_that_loses, 0, "heartbeats before the cut may have been lost");
     // At 8 Gbit/s a byte takes a nanosecond: 84 of the heartbeat, and 24 beside those of the longest frame before it.
-    let frame_ns = u64::from(rack("").frame_bytes_max) + 24;
+    let frame_ns = u64::from(rack("").settings.frame_bytes_max) + 24;
     let bounds_ns = (40_000_584 - frame_ns, 50_000_584 + frame_ns);
     let behind_a_frame =
         failures(", rate: 8Gbit/s", cases[1].0, bounds_ns, "virtual", bounds_ns.1, BY_HEARTBEATS);

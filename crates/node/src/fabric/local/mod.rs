@@ -119,7 +119,7 @@ impl LocalPaths {
     /// The system has no descriptors or threads, or the directory cannot be used.
     pub(super) fn open(place: &Place<'_>) -> std::io::Result<Option<Self>> {
         let Place { plan, node, directory, .. } = *place;
-        let local = if plan.force_wire { Vec::new() } else { plan.memory_peers(node) };
+        let local = if plan.settings.force_wire { Vec::new() } else { plan.memory_peers(node) };
         if local.is_empty() {
             return Ok(None);
         }

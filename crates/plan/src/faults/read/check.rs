@@ -49,12 +49,12 @@ fn check_event(reader: &mut Reader<'_>, plan: &Plan, event: &FaultEvent, positio
                 Complaint::about(message).hint("give the link a `rate` in the rack file"),
             );
         }
-        if conditions.corrupt > 0.0 && plan.checks == Checks::Never {
+        if conditions.corrupt > 0.0 && plan.settings.checks == Checks::Never {
             let complaint =
                 Complaint::about("no check would detect a flipped bit: the rack has `checks: never`");
             reader.complain(position, complaint.hint("leave `checks` at `auto` in the rack file"));
         }
-        if conditions.is_unplugged && plan.has_bridges() && plan.wire == WireKind::Packet {
+        if conditions.is_unplugged && plan.has_bridges() && plan.settings.wire == WireKind::Packet {
             let complaint =
                 Complaint::about("links at a bridge share an interface, which cannot be unplugged for one");
             reader.complain(position, complaint.hint("say `what: down`"));

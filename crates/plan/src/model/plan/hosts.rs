@@ -33,13 +33,17 @@ impl Plan {
     /// Returns the medium of a link between real processes.
     #[must_use]
     pub fn wire_of(&self, edge: &Edge) -> WireKind {
-        if self.joins_hosts(edge) { self.wire.properties().between_hosts } else { self.wire }
+        if self.joins_hosts(edge) {
+            self.settings.wire.properties().between_hosts
+        } else {
+            self.settings.wire
+        }
     }
 
     /// Returns address and port of a link on a host, by edge index. The port is equal at both ends.
     #[must_use]
     pub fn udp_address(&self, host: &HostPlan, edge: usize) -> Option<SocketAddrV4> {
-        let port = usize::from(self.udp_port) + 1 + edge;
+        let port = usize::from(self.settings.udp_port) + 1 + edge;
         Some(SocketAddrV4::new(host.address_of(edge)?, u16::try_from(port).ok()?))
     }
 }

@@ -26,7 +26,7 @@ impl Plan {
     /// Returns true if some GPU nodes use each other's memory without a frame.
     #[must_use]
     pub fn has_local_paths(&self) -> bool {
-        !self.force_wire && self.has_memory_peers()
+        !self.settings.force_wire && self.has_memory_peers()
     }
 
     /// Returns true if some GPU nodes could use each other's memory without a frame with `force_wire` off.

@@ -22,7 +22,7 @@ impl Plan {
 
     /// Changes the wire, and updates the values that follow from it. These include credits that the file does not state.
     pub fn set_wire(&mut self, wire: WireKind) {
-        self.change(|plan| plan.wire = wire);
+        self.change(|plan| plan.settings.wire = wire);
     }
 
     /// Computes credits, configuration hash and epoch from the other fields.
@@ -30,7 +30,7 @@ impl Plan {
         let wires: Vec<_> = self.links.iter().map(|link| self.wire_of(&link.edge)).collect();
         let shares = self.links_per_interface();
         for (link, wire) in self.links.iter_mut().zip(wires) {
-            link.credits = self.credit_choice.resolve(wire, self.ring_bytes);
+            link.credits = self.credit_choice.resolve(wire, self.settings.ring_bytes);
             link.credits.limit = link.profile.credits.limit.unwrap_or(link.credits.limit / shares);
             let least = self.channels.least_share(&link.profile, link.credits.limit);
             let choice = self.credit_choice.of_link(link.profile.credits);

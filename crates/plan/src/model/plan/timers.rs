@@ -41,7 +41,7 @@ impl Reach {
     /// Computes the times with one search over the links.
     pub(crate) fn of(plan: &Plan) -> Self {
         let frame_ns = |link: &LinkPlan| {
-            let bits = 8 * wire_bytes(plan.frame_bytes_max.into()) as u128;
+            let bits = 8 * wire_bytes(plan.settings.frame_bytes_max.into()) as u128;
             let ns = |rate: u64| (bits * 1_000_000_000).div_ceil(u128::from(rate.max(1))) as u64;
             link.profile.rate_bits_per_s.map_or(0, ns)
         };

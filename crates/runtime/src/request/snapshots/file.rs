@@ -32,7 +32,7 @@ impl Identity {
         Self {
             rack: plan.name.clone(),
             config_hash: format!("{:016x}", plan.config_hash),
-            seed: plan.seed,
+            seed: plan.settings.seed,
             rank,
             ranks: plan.endpoint_count(),
             epoch,

@@ -112,7 +112,7 @@ impl Identity {
             .name
             .bytes()
             .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-        Self { name, epoch: plan.epoch, ether_type: plan.ether_type, tags: None }
+        Self { name, epoch: plan.epoch, ether_type: plan.settings.ether_type, tags: None }
     }
 
     /// Adds tags to every message, for this number of hosts.

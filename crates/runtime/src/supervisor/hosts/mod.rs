@@ -69,7 +69,7 @@ impl Hosts {
             transport,
             others,
             buffer: vec![0; frame_bytes_max.max(MESSAGE_BYTES_MAX)],
-            watchdog_ns: plan.watchdog_ns,
+            watchdog_ns: plan.settings.watchdog_ns,
         }))
     }
 

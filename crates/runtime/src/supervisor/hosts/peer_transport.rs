@@ -18,13 +18,13 @@ pub(super) enum PeerTransport {
 
 /// Opens the sockets. Returns them with a description of the address of each host.
 pub(super) fn open(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
-    if plan.wire.has_host_addresses() { routed(plan, mine) } else { on_segments(plan, mine) }
+    if plan.settings.wire.has_host_addresses() { routed(plan, mine) } else { on_segments(plan, mine) }
 }
 
 fn on_segments(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
     let interfaces_to = interfaces_to_hosts(plan, mine);
     let interfaces: BTreeSet<&String> = interfaces_to.iter().flatten().collect();
-    let open = |interface: &&String| MessageSocket::open(interface, plan.ether_type, GROUP);
+    let open = |interface: &&String| MessageSocket::open(interface, plan.settings.ether_type, GROUP);
     let sockets = interfaces.iter().map(open).collect::<Result<_, HostLinkError>>()?;
     let describe = |interfaces: &BTreeSet<String>| {
         let names: Vec<&str> = interfaces.iter().map(String::as_str).collect();
@@ -37,12 +37,12 @@ fn on_segments(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>),
 }
 
 fn routed(plan: &Plan, mine: usize) -> Result<(PeerTransport, Vec<String>), HostLinkError> {
-    let address = |host: &HostPlan| Some(SocketAddrV4::new(host.address?, plan.udp_port));
+    let address = |host: &HostPlan| Some(SocketAddrV4::new(host.address?, plan.settings.udp_port));
     let others = plan.hosts.iter().enumerate().filter(|(host, _)| *host != mine);
     let others = others.filter_map(|(_, host)| address(host)).collect();
     // The checked plan has an address for every host.
-    let here =
-        address(&plan.hosts[mine]).unwrap_or_else(|| SocketAddrV4::new([0, 0, 0, 0].into(), plan.udp_port));
+    let here = address(&plan.hosts[mine])
+        .unwrap_or_else(|| SocketAddrV4::new([0, 0, 0, 0].into(), plan.settings.udp_port));
     let socket = RoutedMessages::open(here, others)?;
     let describe =
         |host: &HostPlan| host.address.map_or_else(String::new, |address| format!(" at {address}"));

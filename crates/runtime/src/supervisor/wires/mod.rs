@@ -38,7 +38,7 @@ fn raise_descriptor_limit() {
 /// Makes the wires that need no process. For the packet wire this must precede the first thread.
 pub(crate) fn prepare(plan: &Plan, here: &Here) -> Result<Box<dyn Wiring>, Failure> {
     raise_descriptor_limit();
-    Ok(match plan.wire {
+    Ok(match plan.settings.wire {
         WireKind::SharedMemory => Box::new(SharedMemoryWiring::new(plan)?),
         WireKind::Udp => Box::new(UdpWiring::new(plan, here)?),
         WireKind::Packet => {

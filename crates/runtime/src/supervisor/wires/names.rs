@@ -68,8 +68,9 @@ pub(crate) fn begin(
     if !source.netns_names {
         return Ok(None);
     }
-    if plan.wire != WireKind::Packet {
-        let what = format!("--netns-names: members on the {} wire have no namespaces", plan.wire.name());
+    if plan.settings.wire != WireKind::Packet {
+        let what =
+            format!("--netns-names: members on the {} wire have no namespaces", plan.settings.wire.name());
         return Err(Failure::bad_input(what).hint("use --wire packet, or leave --netns-names out"));
     }
     let names = Names::begin(&plan.name);

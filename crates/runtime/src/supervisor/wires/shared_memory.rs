@@ -61,7 +61,7 @@ impl SharedMemoryWiring {
                 ends.push(None);
                 continue;
             }
-            let (mine, theirs) = shared_memory::create(plan.ring_bytes)?;
+            let (mine, theirs) = shared_memory::create(plan.settings.ring_bytes)?;
             let [send, receive, carrier] = theirs.fds();
             let doorbell = self.doorbells[node.index()].fd();
             let wires = duplicates(&[send, receive, carrier, doorbell])?;
@@ -79,7 +79,7 @@ impl SharedMemoryWiring {
         let doorbells = plan.members.iter().map(|_| Doorbell::create()).collect::<io::Result<_>>()?;
         let mut ends: Vec<Vec<_>> = plan.members.iter().map(|_| Vec::new()).collect();
         for link in &plan.links {
-            let (a, b) = shared_memory::create(plan.ring_bytes)?;
+            let (a, b) = shared_memory::create(plan.settings.ring_bytes)?;
             ends[link.edge.a.index()].push((link.edge.a_port, (link.edge.b, a)));
             ends[link.edge.b.index()].push((link.edge.b_port, (link.edge.a, b)));
         }
