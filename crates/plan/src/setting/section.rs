@@ -223,21 +223,31 @@ pub(crate) fn following<S, T>(section: &S, follows: fn(&S) -> T) -> T {
 /// Further attributes, in this order: `ours = true` marks a default that public descriptions do not give. `follows = |section| ...`
 /// computes a default from fields above. `moot_if = |section| ...` says when the value has no meaning and is not encoded.
 /// `encoded = false` leaves the key out of the canonical encoding. `explain = function` explains numbers outside of the range.
+///
+/// Fields that are no keys of the table, such as the name under which a table stands, follow the keys with their defaults. The reader of
+/// the table sets them: `section! { pub struct ... { ... } with { /// Documentation. name: String = String::new(); } }`.
 macro_rules! section {
     (
         $(#[$meta:meta])*
         $vis:vis struct $name:ident: $table:ident = $title:tt {
             $($(#[doc = $meaning:literal])+ $field:ident: $type:ty { $($attribute:tt)* })+
         }
+        $(with {
+            $($(#[doc = $note:literal])+ $other:ident: $other_type:ty = $other_default:expr;)+
+        })?
     ) => {
         $(#[$meta])*
         $vis struct $name {
+            $($($(#[doc = $note])+ $vis $other: $other_type,)+)?
             $($(#[doc = $meaning])+ $vis $field: $type,)+
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $($field: $crate::setting::section::section!(@default $($attribute)*),)+ }
+                Self {
+                    $($($other: $other_default,)+)?
+                    $($field: $crate::setting::section::section!(@default $($attribute)*),)+
+                }
             }
         }
 

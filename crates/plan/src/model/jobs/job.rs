@@ -71,27 +71,6 @@ impl JobKind {
     }
 }
 
-/// Collective, with sizes and numbers of repetitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CollectivePlan {
-    /// Collective to perform.
-    pub collective: CollectiveKind,
-    /// Algorithms to use. Several algorithms are measured one after the other.
-    pub algorithm: AlgorithmList,
-    /// Number of segments into which [`rackloom_collectives::AlgorithmKind::RingPipeline`] splits the array.
-    pub segments: u32,
-    /// Operator that combines values, for collectives that reduce.
-    pub op: ReduceOperation,
-    /// Type of one element.
-    pub element: ElementType,
-    /// Sizes of the whole array and number of repetitions of each.
-    pub sweep: Sweep,
-    /// Root of the collective, if it has one.
-    pub root: NodeId,
-    /// Reaction to the loss of ranks.
-    pub on_loss: OnLoss,
-}
-
 section! {
     /// Pattern of traffic, and its amount.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,7 +152,9 @@ section! {
 }
 
 section! {
-    pub(crate) fields of CollectivePlan: COLLECTIVE_SETTINGS = "job.collective" {
+    /// Collective, with sizes and numbers of repetitions.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct CollectivePlan: COLLECTIVE_SETTINGS = "job.collective" {
         /// Collective to perform.
         collective: CollectiveKind {
             form = Kind::Word(CollectiveKind::NAMES);
@@ -215,6 +196,10 @@ section! {
             form = Kind::Word(OnLoss::NAMES);
             default = OnLoss::BreakOff;
         }
+    }
+    with {
+        /// Sizes of the whole array and number of repetitions of each.
+        sweep: Sweep = Sweep::default();
     }
 }
 
@@ -418,22 +403,6 @@ impl JobPlan {
                 }
             }
         }
-    }
-}
-
-impl Default for CollectivePlan {
-    fn default() -> Self {
-        let plan = Self {
-            collective: CollectiveKind::AllReduce,
-            algorithm: AlgorithmList::default(),
-            segments: 0,
-            op: ReduceOperation::Sum,
-            element: ElementType::F32,
-            sweep: Sweep::default(),
-            root: NodeId(0),
-            on_loss: OnLoss::default(),
-        };
-        plan.with_defaults()
     }
 }
 
