@@ -197,8 +197,8 @@ pub(crate) fn tenants(reader: &mut Reader<'_>, rack: &Fields<'_>) -> Vec<TenantP
         let number = tenant_number(reader, entry);
         let path = format!("tenants.{}", number.unwrap_or_default());
         let fields = reader.open(Some(&entry.value), path, &schema::TENANT);
-        let plan = TenantPlan { tenant: Tenant(number.unwrap_or_default()), memory_max_bytes: 0 };
-        let plan = reader.section(&fields, plan.with_defaults());
+        let tenant = Tenant(number.unwrap_or_default());
+        let plan = reader.section(&fields, TenantPlan { tenant, ..TenantPlan::default() });
         let Some(number) = number else { continue };
         if !seen.insert(number) {
             let complaint = Complaint::about(format!("tenant {number} has been named before"));

@@ -152,17 +152,10 @@ section! {
     }
 }
 
-/// Quota of one tenant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TenantPlan {
-    /// Number of the tenant.
-    pub tenant: Tenant,
-    /// Largest sum of the memory of all its nodes, in bytes.
-    pub memory_max_bytes: u64,
-}
-
 section! {
-    pub(crate) fields of TenantPlan: TENANT = "tenants" {
+    /// Quota of one tenant.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct TenantPlan: TENANT = "tenants" {
         /// Memory of all its nodes together. A rack that gives them more is refused.
         memory_max_bytes: u64 {
             key = "memory_max";
@@ -170,5 +163,9 @@ section! {
             default = u64::MAX;
             shown = "unlimited";
         }
+    }
+    with {
+        /// Number of the tenant.
+        tenant: Tenant = Tenant(0);
     }
 }
