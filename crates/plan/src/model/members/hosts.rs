@@ -14,27 +14,12 @@ use crate::setting::name::Named;
 use crate::setting::section::section;
 use crate::setting::table::{Kind, REQUIRED};
 
-/// Describes one machine and the members that it runs.
-///
-/// `Send` and `Sync`: plain data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostPlan {
-    /// Name, unique in the rack.
-    pub name: String,
-    /// Members that the host runs, switches included.
-    pub nodes: Vec<NodeId>,
-    /// Interface of links to other hosts.
-    pub interface: Option<String>,
-    /// Interfaces of single links, by edge index. They replace `interface`.
-    pub interfaces: BTreeMap<usize, String>,
-    /// Address of links to other hosts on the udp wire, and address of the host's supervisor.
-    pub address: Option<Ipv4Addr>,
-    /// Addresses of single links, by edge index. They replace `address`.
-    pub addresses: BTreeMap<usize, Ipv4Addr>,
-}
-
 section! {
-    pub(crate) fields of HostPlan: HOST = "hosts" {
+    /// Describes one machine and the members that it runs.
+    ///
+    /// `Send` and `Sync`: plain data.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct HostPlan: HOST = "hosts" {
         /// Members that run on this host. Every member, switches too, runs on one host.
         nodes: Vec<NodeId> {
             form = Kind::Names;
@@ -66,14 +51,16 @@ section! {
             shown = "as `address`";
         }
     }
+    with {
+        /// Name, unique in the rack.
+        name: String = String::new();
+    }
 }
 
 impl HostPlan {
     /// Returns a host of this name without members.
     pub(crate) fn named(name: String) -> Self {
-        let (interfaces, addresses) = (BTreeMap::new(), BTreeMap::new());
-        Self { name, nodes: Vec::new(), interface: None, interfaces, address: None, addresses }
-            .with_defaults()
+        Self { name, ..Self::default() }
     }
 
     /// Returns the interface of a link, by edge index, or `None` if the file names none.
