@@ -272,23 +272,6 @@ macro_rules! section {
             $([$($meaning)+] $field: $type { $($attribute)* })+
         }
     };
-    (
-        pub(crate) fields of $name:ident: $table:ident = $title:tt {
-            $($(#[doc = $meaning:literal])+ $field:ident: $type:ty { $($attribute:tt)* })+
-        }
-    ) => {
-        impl $name {
-            /// Returns the value with the defaults of these fields.
-            pub(crate) fn with_defaults(self) -> Self {
-                Self { $($field: $crate::setting::section::section!(@default $($attribute)*),)+ ..self }
-            }
-        }
-
-        $crate::setting::section::section! {
-            @keys $name, $table, $title;
-            $([$($meaning)+] $field: $type { $($attribute)* })+
-        }
-    };
     (@keys $name:ident, $table:ident, $title:tt;
         $([$($meaning:literal)+] $field:ident: $type:ty { $($attribute:tt)* })+
     ) => {

@@ -38,17 +38,10 @@ impl Field for OwnCredits {
     }
 }
 
-/// Use of the rack's channels by one link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnChannels {
-    /// True if each channel has a queue and credits of its own. Otherwise all channels share one queue and one set of credits.
-    pub are_divided: bool,
-    /// Credits of each channel. If empty, the limits of the rack hold.
-    pub limits: Vec<u32>,
-}
-
 section! {
-    pub(crate) fields of OwnChannels: LINK_CHANNELS = "link.channels" {
+    /// Use of the rack's channels by one link.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct OwnChannels: LINK_CHANNELS = "link.channels" {
         /// Credits of each channel of the link; together at most the credits that the link has.
         limits: Vec<u32> {
             form = Kind::Counts;
@@ -56,11 +49,9 @@ section! {
             shown = "as `channels.limits`";
         }
     }
-}
-
-impl Default for OwnChannels {
-    fn default() -> Self {
-        Self { are_divided: true, limits: Vec::new() }.with_defaults()
+    with {
+        /// True if each channel has a queue and credits of its own. Otherwise all channels share one queue and one set of credits.
+        are_divided: bool = true;
     }
 }
 
