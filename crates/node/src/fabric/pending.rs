@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use rackloom_protocol::{Command, Instant, OperationId};
+use rackloom_protocol::{Instant, OperationId};
 
 use super::completion::Ended;
 use super::error::Error;
@@ -62,7 +62,7 @@ impl<T: Outcome> Request<'_, T> {
     pub fn start(self) -> Result<Pending<T>, Error> {
         let engine = Arc::clone(self.engine());
         let order = self.into_order(&engine)?;
-        let ends_when_dropped = matches!(order.command, Command::Receive { .. } | Command::WaitUntil { .. });
+        let ends_when_dropped = order.waits_for_others();
         let mut held = engine.hold();
         let core = held.core();
         let (operation, state) = if order.is_posted {
@@ -182,14 +182,7 @@ impl<T> Drop for Pending<T> {
         if !matches!(self.state, State::InFlight) {
             return;
         }
-        let mut held = self.engine.hold();
-        let core = held.core();
-        core.table.abandon(self.operation);
-        if self.ends_when_dropped {
-            core.cancel(self.operation);
-            // The poll handles the event of its end, which frees its region.
-            core.poll();
-        }
+        self.engine.hold().core().abandon(self.operation, self.ends_when_dropped);
     }
 }
 

@@ -306,23 +306,13 @@ impl<T: Outcome> Future for Request<'_, T> {
 impl<T> Request<'_, T> {
     /// Returns `true` if the operation waits for other nodes, and could take a message or a word from later operations.
     fn ends_when_dropped(&self) -> bool {
-        let order = self.order.as_ref();
-        order.is_ok_and(|Order { command, .. }| {
-            matches!(command, Command::Receive { .. } | Command::WaitUntil { .. })
-        })
+        self.order.as_ref().is_ok_and(Order::waits_for_others)
     }
 }
 
 impl<T> Drop for Request<'_, T> {
     fn drop(&mut self) {
         let Some(operation) = self.begun else { return };
-        let mut held = self.engine.hold();
-        let core = held.core();
-        core.table.abandon(operation);
-        if self.ends_when_dropped() {
-            core.cancel(operation);
-            // The poll handles the event of its end, which frees its region.
-            core.poll();
-        }
+        self.engine.hold().core().abandon(operation, self.ends_when_dropped());
     }
 }

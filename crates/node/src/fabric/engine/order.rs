@@ -50,6 +50,11 @@ pub(in crate::fabric) struct Order<'a> {
 }
 
 impl Order<'_> {
+    /// Returns `true` if the operation waits for other nodes, and could take a message or a word from later operations.
+    pub(in crate::fabric) const fn waits_for_others(&self) -> bool {
+        matches!(self.command, Command::Receive { .. } | Command::WaitUntil { .. })
+    }
+
     /// Returns the order, posted.
     pub(in crate::fabric) fn posted(mut self) -> Result<Self, Error> {
         match &mut self.command {
@@ -315,6 +320,16 @@ impl Core {
             let now = member.now();
             // The command fails for an operation that has ended meanwhile. It needs no cancellation.
             let _ = member.member_mut().handle_command(now, Command::Cancel { operation });
+        }
+    }
+
+    /// Drops the completion of a request. One that waits for other nodes is cancelled, so that it takes nothing from later ones.
+    pub(in crate::fabric) fn abandon(&mut self, operation: OperationId, waits_for_others: bool) {
+        self.table.abandon(operation);
+        if waits_for_others {
+            self.cancel(operation);
+            // The poll handles the event of its end, which frees its region.
+            self.poll();
         }
     }
 
