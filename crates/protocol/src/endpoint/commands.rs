@@ -12,13 +12,14 @@ use crate::operation::bulk::Bulk;
 use crate::operation::messages::Posted;
 use crate::operation::outstanding::{ReplyKind, ReplyWait, VisibleWait, Waiting};
 use crate::operation::waits::{Flush, WordWait};
-use crate::operation::{Atomic, Command, Completion, LocalRange, OperationId, RemoteAddress, Signal};
+use crate::operation::{
+    Atomic, Command, Completion, GET_BYTES_MAX, LOAD_STORE_BYTES_MAX, LocalRange, OperationId, RemoteAddress,
+    Signal,
+};
 use crate::route::graph::MemberRole;
 use crate::wire::layout::{OPERATION_HEADER, OPERATIONS};
 use crate::wire::packed::{LOAD_BYTES_MAX, Operation, SELECT_BYTES};
 
-/// Largest store or load command, in bytes. Longer ones are puts and gets.
-const LOAD_STORE_BYTES_MAX: usize = 16384;
 const PASSES_THE_END: CommandRefused =
     CommandRefused::Invalid("the remote range passes the end of the address space");
 /// Largest number of long transfers that may be queued towards one node.
@@ -383,7 +384,7 @@ impl Endpoint {
         target: RemoteAddress,
         into: LocalRange,
     ) -> Result<(), CommandRefused> {
-        if into.length == 0 || into.length > u64::from(u32::MAX) {
+        if into.length == 0 || into.length > GET_BYTES_MAX {
             return Err(CommandRefused::Invalid("a get takes 1 byte to 4 GiB - 1"));
         }
         if !self.regions.holds(into.region, into.offset, into.length) {

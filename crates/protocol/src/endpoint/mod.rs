@@ -199,10 +199,7 @@ impl Endpoint {
     /// Returns true if a wait for a word would end. `read` returns a word of own memory. For words that other processes
     /// change without a frame.
     pub fn has_satisfied_wait(&self, mut read: impl FnMut(RegionId, u64) -> Option<u64>) -> bool {
-        let is_over = |wait: &WordWait| {
-            read(wait.region, wait.offset).is_some_and(|word| wait.condition.holds(word, wait.value))
-        };
-        self.words.iter().any(is_over)
+        self.words.iter().any(|wait| wait.is_satisfied(&mut read))
     }
 
     /// Checks the waits for words whose condition holds. Call it before a poll, with a function that returns a word of own
@@ -210,8 +207,7 @@ impl Endpoint {
     pub fn look_at_satisfied_waits(&mut self, mut read: impl FnMut(RegionId, u64) -> Option<u64>) -> bool {
         let mut has_one = false;
         for index in 0..self.words.len() {
-            let wait = &self.words[index];
-            if read(wait.region, wait.offset).is_some_and(|word| wait.condition.holds(word, wait.value)) {
+            if self.words[index].is_satisfied(&mut read) {
                 self.look_at_word(index);
                 has_one = true;
             }

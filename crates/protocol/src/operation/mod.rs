@@ -86,6 +86,11 @@ impl Width {
     }
 }
 
+/// Largest store or load command, in bytes. Longer ones are puts and gets.
+pub const LOAD_STORE_BYTES_MAX: usize = 16384;
+/// Largest get, in bytes.
+pub const GET_BYTES_MAX: u64 = u32::MAX as u64;
+
 /// Effect of an atomic operation on its word.
 ///
 /// The numbers of the kinds are those of a frame.

@@ -28,6 +28,13 @@ pub struct WordWait {
     pub is_last: bool,
 }
 
+impl WordWait {
+    /// Returns true if the condition holds. `read` returns a word of own memory.
+    pub fn is_satisfied(&self, read: &mut impl FnMut(RegionId, u64) -> Option<u64>) -> bool {
+        read(self.region, self.offset).is_some_and(|word| self.condition.holds(word, self.value))
+    }
+}
+
 /// Progress of the streams to one node when a flush or fence began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rackloom_plan::Plan;
+use rackloom_protocol::operation::{GET_BYTES_MAX, LOAD_STORE_BYTES_MAX};
 use rackloom_protocol::{Command, Instant, NodeId, RegionConfig, RegionId, RemoteAddress};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::process::{Pid, test_kill_process};
@@ -42,9 +43,6 @@ const ANSWER_TIMEOUT_NS: u64 = 10_000_000_000;
 const RETRY_NS: u64 = 1_000_000_000;
 /// Largest number of requests and refusals that are remembered. Operations on further regions go in frames.
 const REQUESTS_MAX: usize = 4096;
-/// Limits of the lengths of operations in frames, which direct ones have as well.
-const STORE_BYTES_MAX: usize = 16384;
-const GET_BYTES_MAX: u64 = u32::MAX as u64;
 
 /// Memory that a node shares, and memory that others share with it.
 #[derive(Debug)]
@@ -357,7 +355,7 @@ fn has_ended(process: u32) -> bool {
 
 /// Returns the address that a command accesses, and its bytes. `None` for commands that always go in frames, and for lengths that are refused there.
 fn target_of(command: &Command<'_>) -> Option<(RemoteAddress, u64)> {
-    let is_short = |length: u64| (1..=STORE_BYTES_MAX as u64).contains(&length);
+    let is_short = |length: u64| (1..=LOAD_STORE_BYTES_MAX as u64).contains(&length);
     match *command {
         Command::Store { target, data, .. } if is_short(data.len() as u64) => {
             Some((target, data.len() as u64))
