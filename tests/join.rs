@@ -110,10 +110,11 @@ fn body_of_a_process_that_holds_a_seat() {
 
 /// Stores a byte until a store needs no frame.
 fn store_until_direct(node: &Node, target: RemoteAddress) {
+    let before = node.counters().direct_operations;
     within(TIMEOUT, "the memory is mapped", || {
         // The owner may not have allocated the region yet.
         let stored = node.store(target, &[1]).wait();
-        (stored.is_ok() && node.counters().direct_operations > 0).then_some(())
+        (stored.is_ok() && node.counters().direct_operations > before).then_some(())
     });
 }
 
@@ -133,11 +134,7 @@ fn processes_of_one_server_map_each_others_memory() {
             let mut holder = seat_holder(&rack, "n2");
             rack.wait_for("n2", "up");
             initiator.wait_until_reached(&[NodeId(2)], TIMEOUT).expect("n2 is reached");
-            let before = initiator.counters().direct_operations;
-            within(TIMEOUT, "the memory of the other process is mapped", || {
-                let stored = initiator.store(at, &[1]).wait();
-                (stored.is_ok() && initiator.counters().direct_operations > before).then_some(())
-            });
+            store_until_direct(&initiator, at);
             let view = initiator.map_peer(at, TIMEOUT).expect("it is mapped");
             view.write(16, &[77_u64 + round]).expect("it is alive");
             assert_eq!(
