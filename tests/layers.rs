@@ -1,10 +1,11 @@
-//! Files of one crate form layers: no two of them import each other, directly or in a circle.
+//! Files of one crate form layers: no two of them import each other, directly or in a circle. Some modules have an order.
 //!
 //! `tests/support/imports.rs` has the rules of counting.
 
 #[path = "support/imports.rs"]
 mod imports;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use imports::Imports;
@@ -16,6 +17,27 @@ const APART: &[(&str, &str, &str)] = &[
     ("protocol", "contract", "transport"),
     ("protocol", "contract", "forwarding"),
     ("protocol", "link", "transport"),
+    ("protocol", "endpoint", "switch"),
+];
+
+/// Orders of top-level modules of one crate, the lowest first. A module imports no module that stands after it.
+/// `docs/ARCHITECTURE.md` gives their reasons.
+const ORDERS: &[(&str, &[&str])] = &[
+    ("plan", &["setting", "model", "schema", "read", "check"]),
+    ("plan", &["setting", "model", "read", "faults"]),
+    ("protocol", &["ids", "link", "forwarding", "inspect", "endpoint"]),
+    ("protocol", &["ids", "link", "forwarding", "inspect", "switch"]),
+    ("protocol", &["ids", "transport", "endpoint"]),
+    ("control", &["oracle", "report", "request"]),
+    ("control", &["oracle", "report", "notice"]),
+    ("jobs", &["job", "ranks", "survivors", "collective", "build"]),
+    ("jobs", &["job", "ranks", "litmus", "build"]),
+    ("simulator", &["ids", "frames", "fabric", "wires", "seat"]),
+    ("node", &["mapping", "window", "memory", "sharing", "fabric"]),
+    ("node", &["wires", "runtime", "fabric"]),
+    ("node", &["wires", "seat", "fabric"]),
+    ("runtime", &["outcome", "machine", "request", "seat", "standing"]),
+    ("runtime", &["outcome", "machine", "supervisor", "run", "standing"]),
 ];
 
 fn crates() -> PathBuf {
@@ -59,32 +81,78 @@ fn modules_that_are_apart_do_not_import_each_other() {
     for (name, first, second) in APART {
         let imports = read(&crates().join(name));
         for module in [first, second] {
-            let is_there = imports.files.iter().any(|file| {
-                file.iter().next().is_some_and(|top| Path::new(top).with_extension("") == Path::new(module))
-            });
-            assert!(is_there, "{name} has no module {module}");
+            assert!(imports.has_module(module), "{name} has no module {module}");
         }
         let found = imports.edges_between(first, second);
         assert!(found.is_empty(), "{name}: {first} and {second} are not apart:\n{}", found.join("\n"));
     }
 }
 
+/// Returns each pair of a module and a higher module of an order.
+fn pairs<'a>(order: &'a [&'a str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+    order.iter().enumerate().flat_map(|(index, low)| order[index + 1..].iter().map(move |high| (*low, *high)))
+}
+
+#[test]
+fn modules_import_no_higher_module_of_their_order() {
+    let mut of_crates = BTreeMap::new();
+    for (name, order) in ORDERS {
+        let imports = of_crates.entry(name).or_insert_with(|| read(&crates().join(name)));
+        for module in *order {
+            assert!(imports.has_module(module), "{name} has no module {module}");
+        }
+        for (low, high) in pairs(order) {
+            let found = imports.edges_from(low, high);
+            assert!(found.is_empty(), "{name}: {low} is below {high}:\n{}", found.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn the_architecture_document_states_every_order() {
+    let path = crates().join("../docs/ARCHITECTURE.md");
+    let document = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}"));
+    let (_, section) = document.split_once("\n## Layers inside crates\n").expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let stated: Vec<_> = section.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+    let declared: Vec<_> =
+        ORDERS.iter().map(|(name, order)| format!("{name}: {}", order.join(" <- "))).collect();
+    assert_eq!(stated, declared);
+}
+
+/// Reads a copy of a crate in which the first module of each pair imports the second.
+fn with_planted_imports<'a>(name: &str, pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Imports {
+    let folder = tempfile::tempdir().expect("a folder");
+    copy(&crates().join(name).join("src"), folder.path());
+    let file_of = |module: &str| {
+        let files = [format!("{module}.rs"), format!("{module}/mod.rs")].map(|file| folder.path().join(file));
+        files.into_iter().find(|file| file.exists()).expect("the module")
+    };
+    for (from, to) in pairs {
+        append(&file_of(from), &format!("use crate::{to}::PlantedIn{to} as {from}To{to};\n"));
+        append(&file_of(to), &format!("pub struct PlantedIn{to};\n"));
+    }
+    Imports::read(&folder.path().join("lib.rs")).expect("the crate is read")
+}
+
 #[test]
 fn an_import_between_modules_that_are_apart_is_found() {
     for (name, first, second) in APART {
         for (from, to) in [(first, second), (second, first)] {
-            let folder = tempfile::tempdir().expect("a folder");
-            copy(&crates().join(name).join("src"), folder.path());
-            let planted = [format!("{from}.rs"), format!("{from}/mod.rs")];
-            let planted = planted.iter().find(|file| folder.path().join(file).exists()).expect("the module");
-            let (from_file, to_file) =
-                (folder.path().join(planted), folder.path().join(format!("{to}/mod.rs")));
-            let to_file = if to_file.exists() { to_file } else { folder.path().join(format!("{to}.rs")) };
-            append(&from_file, &format!("use crate::{to}::Planted;\n"));
-            append(&to_file, "pub struct Planted;\n");
-            let imports = Imports::read(&folder.path().join("lib.rs")).expect("the crate is read");
+            let imports = with_planted_imports(name, std::iter::once((*from, *to)));
             let found = imports.edges_between(first, second);
             assert_eq!(found.len(), 1, "{name}: {from} imports {to}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_import_of_a_higher_module_is_found() {
+    for (name, order) in ORDERS {
+        let imports = with_planted_imports(name, pairs(order));
+        for (low, high) in pairs(order) {
+            let found = imports.edges_from(low, high);
+            assert_eq!(found.len(), 1, "{name}: {low} imports {high}: {found:?}");
         }
     }
 }

@@ -91,11 +91,23 @@ impl Imports {
 
     /// Returns the imports between two top-level modules of the crate in either direction, as `from -> to` lines.
     pub(crate) fn edges_between(&self, first: &str, second: &str) -> Vec<String> {
-        let top = |file: usize| self.files[file].iter().next().map(|name| Path::new(name).with_extension(""));
-        let is = |file: usize, module: &str| top(file).is_some_and(|name| name == Path::new(module));
-        let joins = |from, to| is(from, first) && is(to, second) || is(from, second) && is(to, first);
-        let found = self.edges.iter().filter(|(from, to)| joins(*from, *to));
+        [self.edges_from(first, second), self.edges_from(second, first)].concat()
+    }
+
+    /// Returns the imports of the top-level module `to` by the top-level module `from`, as `from -> to` lines.
+    pub(crate) fn edges_from(&self, from: &str, to: &str) -> Vec<String> {
+        let found = self.edges.iter().filter(|(one, other)| self.is_in(*one, from) && self.is_in(*other, to));
         found.map(|(from, to)| self.line(*from, *to)).collect()
+    }
+
+    /// Returns true if the crate has a top-level module of this name.
+    pub(crate) fn has_module(&self, name: &str) -> bool {
+        (0..self.files.len()).any(|file| self.is_in(file, name))
+    }
+
+    fn is_in(&self, file: usize, module: &str) -> bool {
+        let top = self.files[file].iter().next();
+        top.is_some_and(|top| Path::new(top).with_extension("") == Path::new(module))
     }
 
     fn line(&self, from: usize, to: usize) -> String {
