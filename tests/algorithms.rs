@@ -194,3 +194,33 @@ fn the_report_of_a_standing_rack_has_the_rows_as_well() {
     assert!(rows(&report).iter().all(|row| row["of_link"].is_number()), "{}", report["sweep"]);
     assert!(printed.contains("of link"), "{printed}");
 }
+
+#[test]
+fn a_hierarchical_collective_is_right_on_a_rack_of_servers() {
+    let file = support::topology("four-servers-of-two.yaml");
+    for rack in [run, sim] {
+        for collective in ["all-reduce", "reduce-scatter", "all-gather", "broadcast"] {
+            let options = ["--job", "collective", "--collective", collective, "--algorithm", "hierarchical"];
+            let report =
+                rack(&file).with(&options).with(&["--bytes", "7001", "--type", "u8"]).finish().passed();
+            assert_eq!(order(&report), expected(&["hierarchical"], &[7001]), "{collective}");
+            assert_eq!(rows(&report)[0]["wrong"], 0, "{collective}");
+        }
+    }
+}
+
+/// Two servers of every other rank: four lanes share the array, so each link between servers carries a quarter of what a flat
+/// all-reduce sends over it.
+#[test]
+fn a_hierarchical_all_reduce_of_a_large_array_is_faster_than_a_flat_one_and_chosen() {
+    let file = rack_file(
+        "name: servers\nshape: {star: {nodes: 8}}\nlink: {rate: 10Gbit/s}\n\
+         servers: {left: [n0, n2, n4, n6], right: [n1, n3, n5, n7]}\n",
+    );
+    let all_reduce = ["--collective", "all-reduce", "--bytes", "1MiB", "--repetitions", "1"];
+    let report = |algorithm| sim(&file).with(&all_reduce).with(&["--algorithm", algorithm]).finish().passed();
+    let both = report("two-shot,hierarchical");
+    let [flat, hierarchical] = [0, 1].map(|row: usize| number(&rows(&both)[row], "time_us"));
+    assert!(1.5 * hierarchical < flat, "{hierarchical} us, {flat} us");
+    assert_eq!(order(&report("auto")), expected(&["hierarchical"], &[1 << 20]));
+}

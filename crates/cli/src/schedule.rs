@@ -5,7 +5,7 @@
 
 use std::num::NonZeroUsize;
 
-use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::algorithm::candidates;
 use rackloom_collectives::{Algorithm, AlgorithmKind, Request, Schedule, build, print};
 use rackloom_plan::{CollectivePlan, JobKind, Plan};
 
@@ -61,7 +61,7 @@ fn several(plan: &Plan, job: &CollectivePlan, kinds: &[AlgorithmKind]) -> Result
 /// Formats the candidates of `auto`.
 fn choices(plan: &Plan, job: &CollectivePlan) -> Result<String, Failure> {
     let mut schedules = Vec::new();
-    for algorithm in suitable(collective(job), segments(job)) {
+    for algorithm in candidates(collective(job), segments(job), &plan.server_of_each_rank()) {
         // An algorithm may not support this number of ranks.
         if let Ok(schedule) = schedule(plan, job, algorithm) {
             schedules.push(schedule);

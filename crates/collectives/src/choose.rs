@@ -7,7 +7,7 @@
 use core::fmt;
 use core::num::NonZeroUsize;
 
-use crate::algorithm::{self, Algorithm, Refused, Request, suitable};
+use crate::algorithm::{self, Algorithm, Refused, Request, candidates};
 use crate::estimate;
 
 pub use crate::fabric::{Fabric, TopologyKind, kind_of};
@@ -26,7 +26,7 @@ pub struct Estimate {
 pub struct Choice {
     /// The chosen algorithm.
     pub algorithm: Algorithm,
-    /// Estimates of all suitable algorithms, the fastest first.
+    /// Estimates of all [`candidates`], the fastest first.
     pub estimates: Vec<Estimate>,
 }
 
@@ -38,7 +38,7 @@ pub struct Choice {
 pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> Result<Choice, Refused> {
     let bytes = request.elements as f64 * element_bytes as f64;
     let mut estimates = Vec::new();
-    for algorithm in suitable(request.collective, NonZeroUsize::MIN) {
+    for algorithm in candidates(request.collective, NonZeroUsize::MIN, request.servers) {
         algorithm::check(request, algorithm)?;
         let algorithm = match algorithm {
             Algorithm::RingPipeline { .. } => {

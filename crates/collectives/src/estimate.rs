@@ -5,11 +5,14 @@
 //! on each topology. On a ring a message over *h* hops pays alpha *h* times and shares its links
 //! with the others of the same move.
 //!
+//! A list of servers matters to the algorithms of two levels only. The estimates of all others assume that every message
+//! crosses the fabric, so they are too long where ranks of one server exchange much.
+//!
 //! The reduction of the busiest rank is added. It is equal for most algorithms; in a one-shot every rank reduces all
 //! inputs, and in a direct reduce the root reduces all. If the processor that copies frames reduces as well,
 //! reducing is a large part: of two ranks that exchange 1 MiB in memory, a third more time for the one-shot.
 
-use crate::algorithm::{Algorithm, Request, SEGMENTS_MAX};
+use crate::algorithm::{Algorithm, DIRECT_SERVERS_MAX, Request, SEGMENTS_MAX, Servers};
 use crate::collective::Collective;
 use crate::fabric::{Fabric, TopologyKind};
 
@@ -46,6 +49,7 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
         }
         Algorithm::Dissemination => moves.powers_of_two().map(|distance| moves.shift_ns(distance, 0.0)).sum(),
         Algorithm::TwoLevel => two_level_ns(request, fabric),
+        Algorithm::Hierarchical => hierarchical_ns(request, bytes, fabric),
     }
 }
 
@@ -65,6 +69,7 @@ pub(crate) fn reduced_bytes(request: &Request<'_>, bytes: f64, algorithm: Algori
             let fold = if core == request.ranks { 0.0 } else { bytes };
             (core - 1) as f64 / core as f64 * bytes + fold
         }
+        Algorithm::Hierarchical => Levels::of(request).reduced_bytes(request, bytes),
         _ => others / ranks * bytes,
     }
 }
@@ -82,10 +87,7 @@ pub(crate) fn best_segments(request: &Request<'_>, bytes: f64, fabric: &Fabric) 
 
 /// Returns the time of a two-level barrier. Leaders are assumed at equal distances.
 fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
-    let mut servers = request.servers.to_vec();
-    servers.sort_unstable();
-    servers.dedup();
-    let leaders = if servers.is_empty() { request.ranks } else { servers.len() };
+    let leaders = Servers::new(request.servers, request.ranks).count();
     let moves = Moves { fabric, ranks: request.ranks };
     let spacing = request.ranks / leaders;
     let mut time_ns = if leaders < request.ranks { 2.0 * fabric.local_alpha_ns } else { 0.0 };
@@ -95,6 +97,68 @@ fn two_level_ns(request: &Request<'_>, fabric: &Fabric) -> f64 {
         distance *= 2;
     }
     time_ns
+}
+
+/// Returns the time of a hierarchical collective. Servers are assumed at equal distances, and moves to follow each other.
+///
+/// Each phase inside a server of *L* ranks moves (L - 1) S bytes there: in a reduction the ranks of the lanes together keep
+/// S of the L S bytes, and otherwise S of the L S bytes that ranks need come from outside or are at a rank already.
+fn hierarchical_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric) -> f64 {
+    let levels = Levels::of(request);
+    let moves = Moves { fabric, ranks: request.ranks };
+    let inside_bytes = (levels.largest - 1.0) * bytes;
+    let inside_ns = if levels.largest > 1.0 {
+        fabric.local_alpha_ns + inside_bytes * fabric.local_ns_per_byte
+    } else {
+        0.0
+    };
+    let across_ns = |bytes: f64| moves.lanes_ns(&levels, bytes);
+    let piece = bytes / levels.lanes;
+    match request.collective {
+        Collective::AllReduce => 2.0 * (inside_ns + across_ns(piece / levels.servers)),
+        Collective::Broadcast { .. } => {
+            // The scatter to the lanes of the root's server is part of its bytes, but one more message.
+            let scatter_ns = if levels.lanes > 1.0 { fabric.local_alpha_ns } else { 0.0 };
+            scatter_ns + moves.between_servers_ns(&levels, piece) + inside_ns
+        }
+        _ => across_ns(levels.shared() * bytes / request.ranks as f64) + inside_ns,
+    }
+}
+
+/// Servers of a request, as the estimate of a hierarchical collective uses them.
+struct Levels {
+    servers: f64,
+    /// Ranks of the smallest server.
+    lanes: f64,
+    /// Ranks of the largest server.
+    largest: f64,
+}
+
+impl Levels {
+    fn of(request: &Request<'_>) -> Self {
+        let servers = Servers::new(request.servers, request.ranks);
+        Self {
+            servers: servers.count() as f64,
+            lanes: servers.lanes() as f64,
+            largest: servers.largest() as f64,
+        }
+    }
+
+    /// Returns the number of ranks of another server for which one rank works.
+    fn shared(&self) -> f64 {
+        (self.largest / self.lanes).ceil()
+    }
+
+    /// Returns the bytes of operands that the busiest rank reduces.
+    fn reduced_bytes(&self, request: &Request<'_>, bytes: f64) -> f64 {
+        let (inside, across) = (self.largest - 1.0, self.servers - 1.0);
+        if request.collective == Collective::AllReduce {
+            let piece = bytes / self.lanes;
+            return inside * piece + across * piece / self.servers;
+        }
+        let part = bytes / request.ranks as f64;
+        inside * part * (1.0 + across * self.shared()) + across * part
+    }
 }
 
 /// Moves that ranks make at once, and their costs.
@@ -144,6 +208,43 @@ impl Moves<'_> {
     /// Cost of messages over this distance that share no link with each other.
     fn alone_ns(&self, distance: usize, bytes: f64) -> f64 {
         self.hops(distance) * self.fabric.alpha_ns + bytes * self.beta_alone()
+    }
+
+    /// Cost if every rank of every lane sends `bytes` to each other rank of its lane.
+    fn lanes_ns(&self, levels: &Levels, bytes: f64) -> f64 {
+        let peers = levels.servers - 1.0;
+        if peers == 0.0 {
+            return 0.0;
+        }
+        let load = match self.fabric.kind {
+            TopologyKind::Mesh => 1.0,
+            TopologyKind::Star | TopologyKind::Custom => peers,
+            TopologyKind::Ring if self.ranks == 2 => 1.0,
+            // As for all pairs, with N/M hops between neighbouring servers, and one sender in each of them and in each lane.
+            TopologyKind::Ring => levels.lanes * (levels.servers * levels.servers / 4.0).floor() / 2.0,
+        };
+        self.hops(self.ranks / 2) * self.fabric.alpha_ns + load * bytes * self.beta_alone()
+    }
+
+    /// Cost if each lane passes `bytes` from one server to all others.
+    fn between_servers_ns(&self, levels: &Levels, bytes: f64) -> f64 {
+        let servers = levels.servers as usize;
+        if servers == 1 {
+            return 0.0;
+        }
+        if servers <= DIRECT_SERVERS_MAX {
+            let load = match self.fabric.kind {
+                TopologyKind::Mesh => 1.0,
+                TopologyKind::Star | TopologyKind::Custom => levels.servers - 1.0,
+                TopologyKind::Ring => levels.lanes * (levels.servers / 2.0).floor(),
+            };
+            return self.hops(self.ranks / 2) * self.fabric.alpha_ns + load * bytes * self.beta_alone();
+        }
+        // On a ring the lanes of a server share the links to the next one.
+        let sharing = if self.fabric.kind == TopologyKind::Ring { levels.lanes } else { 1.0 };
+        let levels_of_tree = servers.next_power_of_two().ilog2();
+        let spacing = self.ranks / servers;
+        (0..levels_of_tree).map(|bit| self.alone_ns(spacing << bit, sharing * bytes)).sum()
     }
 
     fn halving_doubling_ns(&self, bytes: f64) -> f64 {

@@ -42,8 +42,11 @@ pub struct Fabric {
     pub alpha_ns: f64,
     /// Time per byte of one link: "beta", one over the rate.
     pub link_ns_per_byte: f64,
-    /// Time of a signal between ranks of one server.
+    /// Time from a put to its signal at a rank of the same server, without data. Ranks of one server exchange data through
+    /// shared memory and not through links.
     pub local_alpha_ns: f64,
+    /// Time per byte of the shared memory of one server. All ranks of the server share it.
+    pub local_ns_per_byte: f64,
     /// Time that a rank takes to reduce one byte of an operand into its values: "gamma". Zero if computing costs
     /// nothing, as in virtual time.
     pub reduce_ns_per_byte: f64,

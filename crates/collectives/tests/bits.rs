@@ -8,8 +8,14 @@ use rackloom_collectives::partition::part;
 use rackloom_collectives::reference::{RunError, run, run_with};
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation, Request, Schedule, build};
 
-fn schedule(collective: Collective, algorithm: Algorithm, ranks: usize, elements: usize) -> Schedule {
-    build(&Request { collective, ranks, elements, servers: &[] }, algorithm).unwrap()
+fn schedule(collective: Collective, algorithm: Algorithm, servers: &[usize], elements: usize) -> Schedule {
+    build(&Request { collective, ranks: servers.len(), elements, servers }, algorithm).unwrap()
+}
+
+/// Draws the server of each rank.
+fn servers(random: &mut Random, ranks: usize) -> Vec<usize> {
+    let servers = 1 + random.below(ranks);
+    (0..ranks).map(|_| random.below(servers)).collect()
 }
 
 /// A small generator, so that a failing case is named by its seed alone.
@@ -70,9 +76,10 @@ proptest! {
         ranks in 1_usize..=17, elements in 0_usize..=60, root in any::<prop::sample::Index>(), seed in any::<u64>(),
     ) {
         let mut random = Random(seed);
+        let servers = servers(&mut random, ranks);
         for collective in Collective::all(root.index(ranks)) {
             for algorithm in suitable(collective, NonZeroUsize::new(4).unwrap()) {
-                let schedule = schedule(collective, algorithm, ranks, elements);
+                let schedule = schedule(collective, algorithm, &servers, elements);
                 let inputs: Vec<Vec<i64>> = schedule.programs.iter()
                     .map(|program| (0..program.input).map(|_| random.next() as i64 - (1 << 30)).collect()).collect();
                 let bytes: Vec<Vec<u8>> = inputs.iter()
@@ -91,8 +98,9 @@ proptest! {
         ranks in 2_usize..=9, elements in 1_usize..=40, seed in any::<u64>(),
     ) {
         let mut random = Random(seed);
+        let servers = servers(&mut random, ranks);
         for algorithm in suitable(Collective::AllReduce, NonZeroUsize::MIN) {
-            let schedule = schedule(Collective::AllReduce, algorithm, ranks, elements);
+            let schedule = schedule(Collective::AllReduce, algorithm, &servers, elements);
             let inputs = float_inputs(&schedule, &mut random);
             let first = run(&schedule, ReduceOperation::Sum, ElementType::F32, &inputs).unwrap();
             prop_assert!(first.windows(2).all(|pair| pair[0] == pair[1]), "{}: ranks differ", algorithm);
@@ -110,7 +118,7 @@ fn orders_of_reduction_are_the_documented_ones() {
     let inputs: Vec<Vec<u8>> =
         [1.0, 1.0, big, -big].iter().map(|value: &f32| value.to_le_bytes().repeat(4)).collect();
     let result = |algorithm| {
-        let schedule = schedule(Collective::AllReduce, algorithm, 4, 4);
+        let schedule = schedule(Collective::AllReduce, algorithm, &[0, 1, 0, 1], 4);
         let outputs = run(&schedule, ReduceOperation::Sum, ElementType::F32, &inputs).unwrap();
         outputs[0]
             .chunks_exact(4)
@@ -124,11 +132,13 @@ fn orders_of_reduction_are_the_documented_ones() {
     assert_eq!(result(Algorithm::Ring), [1.0, 2.0, 2.0, 2.0]);
     // (1 + 1) + (big - big)
     assert_eq!(result(Algorithm::HalvingDoubling), [2.0; 4]);
+    // Ranks 0 and 2 are in one server, 1 and 3 in the other: (1 + big) + (1 - big), where the first 1 is lost.
+    assert_eq!(result(Algorithm::Hierarchical), [1.0; 4]);
 }
 
 #[test]
 fn inputs_that_do_not_fit_are_refused() {
-    let schedule = schedule(Collective::AllReduce, Algorithm::Ring, 3, 4);
+    let schedule = schedule(Collective::AllReduce, Algorithm::Ring, &[0; 3], 4);
     let run = |inputs: &[Vec<u8>]| run(&schedule, ReduceOperation::Sum, ElementType::U8, inputs).unwrap_err();
     assert_eq!(run(&[vec![0; 4], vec![0; 4]]), RunError::InputCount { found: 2, expected: 3 });
     let short = RunError::InputLength { rank: 1, found: 3, expected: 4 };

@@ -19,6 +19,7 @@ fn fabric(kind: TopologyKind) -> Fabric {
         alpha_ns: ALPHA_NS,
         link_ns_per_byte: 1.0 / RATE,
         local_alpha_ns: 100.0,
+        local_ns_per_byte: 0.001,
         reduce_ns_per_byte: 0.0,
     }
 }
@@ -175,13 +176,16 @@ fn slow_reduction_favours_algorithms_that_reduce_less() {
 #[test]
 fn estimates_match_the_reductions_of_the_busiest_rank() {
     let elements = 1 << 12;
+    let servers: Vec<usize> = (0..8).map(|rank| rank / 2).collect();
     for (collective, ranks) in
         [(Collective::AllReduce, 8), (Collective::AllReduce, 6), (Collective::ReduceScatter, 8)]
             .into_iter()
             .chain([(Collective::Reduce { root: 1 }, 8)])
     {
-        let request = request(collective, ranks, elements);
-        let still = Fabric { alpha_ns: 0.0, link_ns_per_byte: 0.0, ..fabric(TopologyKind::Mesh) };
+        let request = Request { servers: &servers[..ranks], ..request(collective, ranks, elements) };
+        let mesh = fabric(TopologyKind::Mesh);
+        let still = Fabric { alpha_ns: 0.0, link_ns_per_byte: 0.0, ..mesh };
+        let still = Fabric { local_alpha_ns: 0.0, local_ns_per_byte: 0.0, ..still };
         let choice = choose(&request, 1, &Fabric { reduce_ns_per_byte: 1.0, ..still }).unwrap();
         for estimate in choice.estimates {
             let schedule = build(&request, estimate.algorithm).unwrap();
@@ -219,6 +223,47 @@ fn ranks_that_share_servers_get_a_barrier_of_two_levels() {
     assert_close(time_ns(&choice, Algorithm::Dissemination), 3.0 * ALPHA_NS, "three rounds");
     let alone = choose(&Request { servers: &[], ..request }, 1, &star).unwrap();
     assert_eq!(alone.algorithm, Algorithm::Dissemination);
+}
+
+fn on_servers(collective: Collective, bytes: usize, servers: &[usize]) -> Choice {
+    let request = Request { servers, ..request(collective, servers.len(), bytes) };
+    choose(&request, 1, &fabric(TopologyKind::Star)).unwrap()
+}
+
+/// M servers of W ranks at a star: in each server (W - 1) S bytes per phase, and S (M - 1) / (M W) on each link.
+#[test]
+fn a_hierarchy_takes_the_time_that_its_closed_form_gives() {
+    let (local_alpha, local_beta) = (100.0, 0.001);
+    for (servers, lanes) in [(2, 4), (4, 2), (8, 8)] {
+        let server_of: Vec<usize> = (0..servers * lanes).map(|rank| rank / lanes).collect();
+        let (m, w, s) = (servers as f64, lanes as f64, 1_048_576.0);
+        let of = |collective| time_ns(&on_servers(collective, 1 << 20, &server_of), Algorithm::Hierarchical);
+        let inside = local_alpha + (w - 1.0) * s * local_beta;
+        let across = ALPHA_NS + (m - 1.0) / (m * w) * s / RATE;
+        assert_close(of(Collective::AllReduce), 2.0 * (inside + across), "all-reduce");
+        assert_close(of(Collective::ReduceScatter), inside + across, "reduce-scatter");
+        assert_close(of(Collective::AllGather), inside + across, "all-gather");
+        let passed = if servers > 4 {
+            m.log2() * (ALPHA_NS + s / (w * RATE))
+        } else {
+            ALPHA_NS + (m - 1.0) * s / (w * RATE)
+        };
+        let broadcast = of(Collective::Broadcast { root: 0 });
+        assert_close(broadcast, local_alpha + passed + inside, "broadcast");
+    }
+}
+
+#[test]
+fn a_hierarchy_is_chosen_only_where_there_are_two_levels() {
+    let is_candidate = |servers: &[usize]| {
+        let choice = on_servers(Collective::AllReduce, 1 << 20, servers);
+        choice.estimates.iter().any(|estimate| estimate.algorithm == Algorithm::Hierarchical)
+    };
+    assert!(is_candidate(&[0, 1, 2, 0]));
+    assert!(!is_candidate(&[0, 0, 0, 0]), "one server");
+    assert!(!is_candidate(&[0, 1, 2, 3]), "no rank shares a server");
+    let best = |bytes| on_servers(Collective::AllReduce, bytes, &[0, 0, 1, 1, 2, 2, 3, 3]).algorithm;
+    assert_eq!((best(8), best(1 << 20)), (Algorithm::OneShot, Algorithm::Hierarchical));
 }
 
 #[test]

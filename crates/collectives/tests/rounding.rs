@@ -55,7 +55,9 @@ fn outputs(
     inputs: &[Vec<u16>],
 ) -> Vec<Vec<u16>> {
     let (ranks, elements) = (inputs.len(), inputs[0].len());
-    let request = Request { collective, ranks, elements, servers: &[] };
+    // Two servers: the lower half of the ranks, and the others.
+    let servers: Vec<usize> = (0..ranks).map(|rank| 2 * rank / ranks).collect();
+    let request = Request { collective, ranks, elements, servers: &servers };
     let schedule = build(&request, algorithm).unwrap();
     let bytes: Vec<Vec<u8>> =
         inputs.iter().map(|input| input.iter().flat_map(|bits| bits.to_le_bytes()).collect()).collect();
@@ -158,6 +160,19 @@ fn halving_and_doubling_rounds_at_each_step() {
         {
             let [a, b, c, d] = [0, 1, 2, 3].map(|rank: usize| inputs[rank][element]);
             assert_eq!(found, add(add(a, b), add(c, d)), "{element}");
+        }
+    }
+}
+
+/// A hierarchy folds each server in one go, and then the servers: two roundings.
+#[test]
+fn a_hierarchy_rounds_once_per_server_and_once_over_them() {
+    for format in [HALF, BRAIN] {
+        let inputs = random(format, 8, 40);
+        let (lower, upper) = inputs.split_at(4);
+        for (element, found) in all_reduce(format, Algorithm::Hierarchical, &inputs).into_iter().enumerate() {
+            let [left, right] = [lower, upper].map(|server| rounded_once(format, server, element));
+            assert_eq!(found, format.round(format.value(left) + format.value(right)), "{element}");
         }
     }
 }

@@ -37,6 +37,64 @@ fn each_schedule_of_up_to_17_ranks_is_proved_for_small_sizes_and_around_multiple
     }
 }
 
+/// Returns every division of ranks into servers, in any order of ranks.
+fn divisions(ranks: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![vec![0]];
+    for _ in 1..ranks {
+        let longer = |servers: &Vec<usize>| {
+            let next = servers.iter().max().unwrap() + 1;
+            (0..=next).map(|server| [&servers[..], &[server]].concat()).collect::<Vec<_>>()
+        };
+        all = all.iter().flat_map(longer).collect();
+    }
+    all
+}
+
+/// Returns every division of ranks into servers of consecutive ranks, and for each a division into servers of equal sizes to
+/// which the ranks are dealt in turn.
+fn divisions_in_order(ranks: usize) -> Vec<Vec<usize>> {
+    let consecutive = |cuts: usize| {
+        let is_cut = |rank: usize| cuts >> (rank - 1) & 1;
+        (0..ranks).map(|rank| (1..=rank).map(is_cut).sum()).collect::<Vec<usize>>()
+    };
+    let dealt = |servers: &Vec<usize>| {
+        let mut left: Vec<_> =
+            (0..ranks).map(|server| servers.iter().filter(|&&one| one == server).count()).collect();
+        let mut turns = (0..ranks).cycle();
+        let mut next = || {
+            let server = turns.find(|&server| left[server] > 0).unwrap();
+            left[server] -= 1;
+            server
+        };
+        (0..ranks).map(|_| next()).collect::<Vec<_>>()
+    };
+    let consecutive: Vec<_> = (0..1 << (ranks - 1)).map(consecutive).collect();
+    let dealt: Vec<_> = consecutive.iter().map(dealt).collect();
+    [consecutive, dealt].concat()
+}
+
+fn on_servers(collective: Collective, elements: usize, servers: &[usize]) -> Schedule {
+    let request = Request { collective, ranks: servers.len(), elements, servers };
+    build(&request, Algorithm::Hierarchical).unwrap()
+}
+
+#[test]
+fn hierarchical_schedules_of_up_to_9_ranks_are_proved_for_every_size_of_servers() {
+    for ranks in 2..=9 {
+        let divisions = if ranks <= 6 { divisions(ranks) } else { divisions_in_order(ranks) };
+        for servers in divisions {
+            for collective in Collective::all(ranks / 2) {
+                if !Algorithm::Hierarchical.does(collective) {
+                    continue;
+                }
+                for elements in [0, 1, 3, 5 * ranks + 1] {
+                    proved(&on_servers(collective, elements, &servers));
+                }
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -50,6 +108,22 @@ proptest! {
         for collective in Collective::all(root.index(ranks)) {
             for algorithm in suitable(collective, segments(pieces)) {
                 proved(&schedule(collective, algorithm, ranks, elements));
+            }
+        }
+    }
+
+    #[test]
+    fn hierarchical_schedules_are_proved_for_any_placement_of_ranks(
+        servers in prop::collection::vec(0_usize..7, 2..=20),
+        elements in 0_usize..=150,
+        root in any::<prop::sample::Index>(),
+    ) {
+        for collective in Collective::all(root.index(servers.len())) {
+            if Algorithm::Hierarchical.does(collective) {
+                let schedule = on_servers(collective, elements, &servers);
+                let report = proved(&schedule);
+                let synchronizes = collective.synchronizes(servers.len(), elements);
+                prop_assert!(report.synchronizing || !synchronizes, "{collective} of {elements}");
             }
         }
     }
@@ -140,4 +214,18 @@ fn synchronizing_collectives_synchronize_under_every_algorithm() {
             }
         }
     }
+}
+
+/// Four servers of two: inside a server, across in a message per phase, and inside again.
+#[test]
+fn hierarchical_collectives_are_as_deep_as_their_phases() {
+    let depth = |collective, servers: &[usize]| proved(&on_servers(collective, 64, servers)).messages_deep;
+    let four = [0, 0, 1, 1, 2, 2, 3, 3];
+    assert_eq!(depth(Collective::AllReduce, &four), 4);
+    assert_eq!(depth(Collective::ReduceScatter, &four), 2);
+    assert_eq!(depth(Collective::AllGather, &four), 2);
+    assert_eq!(depth(Collective::Broadcast { root: 3 }, &four), 3);
+    // Eight servers are three levels of a tree.
+    let eight: Vec<usize> = (0..16).map(|rank| rank / 2).collect();
+    assert_eq!(depth(Collective::Broadcast { root: 3 }, &eight), 1 + 3 + 1);
 }

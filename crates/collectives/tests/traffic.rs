@@ -165,3 +165,29 @@ fn scratch_is_no_larger_than_what_arrives_unreduced() {
     assert_eq!(scratch(Algorithm::TwoShot, 8), 7 * 24);
     assert_eq!(scratch(Algorithm::HalvingDoubling, 8), (4 + 2) * 24);
 }
+
+/// M servers of W ranks: W lanes share what crosses between servers.
+#[test]
+fn a_hierarchy_sends_each_element_between_two_servers_once() {
+    for (servers, lanes) in [(2, 2), (3, 2), (4, 4), (5, 3)] {
+        let ranks = servers * lanes;
+        let (elements, bytes) = even(ranks);
+        let server_of: Vec<usize> = (0..ranks).map(|rank| rank / lanes).collect();
+        let across = |collective| {
+            let request = Request { collective, ranks, elements, servers: &server_of };
+            let traffic = traffic(&build(&request, Algorithm::Hierarchical).unwrap(), ELEMENT_BYTES);
+            let mut sent = vec![0; ranks];
+            for ((from, to), load) in traffic.pairs() {
+                sent[from] += if server_of[from] == server_of[to] { 0 } else { load.bytes };
+            }
+            sent
+        };
+        let (m, w) = (servers as u64, lanes as u64);
+        assert_eq!(across(Collective::AllReduce), vec![2 * (m - 1) * bytes / (m * w); ranks]);
+        for collective in [Collective::ReduceScatter, Collective::AllGather] {
+            assert_eq!(across(collective), vec![(m - 1) * bytes / (m * w); ranks], "{collective}");
+        }
+        let broadcast: u64 = across(Collective::Broadcast { root: 1 }).into_iter().sum();
+        assert_eq!(broadcast, (m - 1) * bytes);
+    }
+}

@@ -6,8 +6,7 @@
 //! *Two levels*: the ranks of one server signal their leader, which is the lowest of them. The leaders disseminate, and each
 //! leader then releases its ranks. Signals within a server cross no link if the executor has shared memory there.
 
-use std::collections::BTreeMap;
-
+use super::servers::Servers;
 use crate::builder::{Builder, Sent};
 
 /// Signals that each member must wait for before its next step, by index of the member.
@@ -24,18 +23,15 @@ pub(super) fn flat(builder: &mut Builder) {
 
 /// Lays out a barrier of two levels: the ranks of each server, then one leader per server.
 pub(super) fn two_level(builder: &mut Builder, servers: &[usize]) {
-    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for rank in 0..builder.ranks {
-        groups.entry(servers.get(rank).copied().unwrap_or(rank)).or_default().push(rank);
-    }
+    let servers = Servers::new(servers, builder.ranks);
     let (mut leaders, mut waits) = (Vec::new(), Vec::new());
-    for group in groups.values() {
+    for group in servers.iter() {
         let followers = group[1..].iter();
         waits.push(followers.map(|&rank| signal_leader(builder, rank, group[0])).collect());
         leaders.push(group[0]);
     }
     let (waits, round) = disseminate(builder, &leaders, waits, 1);
-    for (group, waits) in groups.values().zip(&waits) {
+    for (group, waits) in servers.iter().zip(&waits) {
         open(builder, group[0], round, waits);
         for &follower in &group[1..] {
             let release = builder.signal(group[0], follower);

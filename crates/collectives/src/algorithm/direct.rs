@@ -185,7 +185,8 @@ fn keep_own_block(builder: &mut Builder, rank: usize) {
     builder.copy(rank, input(part), output(block));
 }
 
-fn wait_for_all(builder: &mut Builder, arrivals: &[Vec<Sent>], round: usize) {
+/// Makes each rank wait for its transfers.
+pub(super) fn wait_for_all(builder: &mut Builder, arrivals: &[Vec<Sent>], round: usize) {
     for (rank, arrivals) in arrivals.iter().enumerate() {
         builder.step(rank, round);
         for &arrival in arrivals {
@@ -194,7 +195,8 @@ fn wait_for_all(builder: &mut Builder, arrivals: &[Vec<Sent>], round: usize) {
     }
 }
 
-fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
+/// Returns all other ranks, the one after `rank` first.
+pub(super) fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
     (1..ranks).map(move |distance| (rank + distance) % ranks)
 }
 

@@ -7,19 +7,23 @@
 mod barrier;
 mod direct;
 mod halving_doubling;
+mod hierarchical;
 mod name;
 mod pipeline;
 mod request;
 mod ring;
+mod servers;
 mod tree;
 
 use crate::builder::{Builder, input, output};
 use crate::collective::Collective;
 use crate::schedule::Schedule;
 
+pub(crate) use self::hierarchical::DIRECT_SERVERS_MAX;
 pub use self::name::{Algorithm, AlgorithmKind, UnknownAlgorithm};
 pub(crate) use self::request::check;
-pub use self::request::{ELEMENTS_MAX, RANKS_MAX, Refused, Request, SEGMENTS_MAX, suitable};
+pub use self::request::{ELEMENTS_MAX, RANKS_MAX, Refused, Request, SEGMENTS_MAX, candidates, suitable};
+pub(crate) use self::servers::Servers;
 
 /// Builds the schedule of a collective by an algorithm.
 ///
@@ -58,6 +62,7 @@ fn lay_out(builder: &mut Builder, request: &Request<'_>, algorithm: Algorithm) {
         Algorithm::RingPipeline { segments } => pipeline::broadcast(builder, segments.get()),
         Algorithm::Dissemination => barrier::flat(builder),
         Algorithm::TwoLevel => barrier::two_level(builder, request.servers),
+        Algorithm::Hierarchical => hierarchical::lay_out(builder, request.servers),
     }
 }
 

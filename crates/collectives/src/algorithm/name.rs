@@ -39,6 +39,8 @@ pub enum Algorithm {
     Dissemination,
     /// Barrier: ranks of one server first, then one leader per server.
     TwoLevel,
+    /// Ranks of one server first, then ranks of equal position in all servers. All-reduce, reduce-scatter, all-gather, broadcast.
+    Hierarchical,
 }
 
 named! {
@@ -66,6 +68,8 @@ named! {
         Dissemination = "dissemination",
         /// First the ranks of one server, then one leader per server.
         TwoLevel = "two-level",
+        /// Inside each server, then between servers in parallel lanes.
+        Hierarchical = "hierarchical",
     }
 }
 
@@ -85,6 +89,7 @@ impl AlgorithmKind {
             Self::RingPipeline => Algorithm::RingPipeline { segments },
             Self::Dissemination => Algorithm::Dissemination,
             Self::TwoLevel => Algorithm::TwoLevel,
+            Self::Hierarchical => Algorithm::Hierarchical,
         }
     }
 }
@@ -111,6 +116,7 @@ impl Algorithm {
             Self::RingPipeline { .. } => AlgorithmKind::RingPipeline,
             Self::Dissemination => AlgorithmKind::Dissemination,
             Self::TwoLevel => AlgorithmKind::TwoLevel,
+            Self::Hierarchical => AlgorithmKind::Hierarchical,
         }
     }
 
@@ -142,6 +148,9 @@ impl Algorithm {
             Self::Binomial => matches!(collective, C::Broadcast { .. } | C::Reduce { .. }),
             Self::RingPipeline { .. } => matches!(collective, C::Broadcast { .. }),
             Self::Dissemination | Self::TwoLevel => matches!(collective, C::Barrier),
+            Self::Hierarchical => {
+                matches!(collective, C::AllReduce | C::ReduceScatter | C::AllGather | C::Broadcast { .. })
+            }
         }
     }
 }
@@ -160,7 +169,7 @@ impl fmt::Display for Algorithm {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "unknown algorithm \"{0}\"; hint: one of ring, bidirectional-ring, one-shot, two-shot, halving-doubling, direct, \
-     pairwise, binomial, ring-pipeline:SEGMENTS, dissemination, two-level"
+     pairwise, binomial, ring-pipeline:SEGMENTS, dissemination, two-level, hierarchical"
 )]
 pub struct UnknownAlgorithm(pub String);
 

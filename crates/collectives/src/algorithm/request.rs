@@ -4,6 +4,7 @@ use core::fmt;
 use core::num::NonZeroUsize;
 
 use super::name::Algorithm;
+use super::servers::Servers;
 use crate::collective::Collective;
 use crate::reason::Reason;
 
@@ -17,7 +18,7 @@ pub struct Request<'a> {
     /// Elements of the whole array, as [`Collective`] counts them; a barrier has none.
     pub elements: usize,
     /// The server of each rank, by rank; empty when each rank has a server of its own. Only
-    /// [`Algorithm::TwoLevel`] uses it.
+    /// [`Algorithm::TwoLevel`] and [`Algorithm::Hierarchical`] use it.
     pub servers: &'a [usize],
 }
 
@@ -100,6 +101,18 @@ impl core::error::Error for Refused {}
 /// Returns the algorithms that can perform a collective; the pipeline with `segments`.
 pub fn suitable(collective: Collective, segments: NonZeroUsize) -> impl Iterator<Item = Algorithm> {
     Algorithm::all(segments).into_iter().filter(move |algorithm| algorithm.does(collective))
+}
+
+/// Returns the algorithms among which [`choose`](crate::choose::choose) chooses: all that can perform the collective, but
+/// [`Algorithm::Hierarchical`] only if there are several servers and one of them has several ranks.
+pub fn candidates(
+    collective: Collective,
+    segments: NonZeroUsize,
+    servers: &[usize],
+) -> impl Iterator<Item = Algorithm> {
+    let are_two_levels = Servers::new(servers, servers.len()).are_two_levels();
+    suitable(collective, segments)
+        .filter(move |algorithm| are_two_levels || *algorithm != Algorithm::Hierarchical)
 }
 
 pub(crate) fn check(request: &Request<'_>, algorithm: Algorithm) -> Result<(), Refused> {

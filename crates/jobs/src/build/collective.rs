@@ -35,6 +35,7 @@ pub(super) fn settings(
         shrinks: job.on_loss == OnLoss::Shrink,
         members: Vec::new(),
         servers: plan.server_of_each_rank(),
+        local: fabric::slowest_local_path(plan),
         topology,
         planes,
         link_bits_per_s: fabric::slowest_bits_per_s(plan),

@@ -3,7 +3,7 @@
 //! The links decide, not the name in the file: a rack that lists its links one by one may be a ring, too.
 
 use rackloom_collectives::choose::{self, TopologyKind};
-use rackloom_plan::Plan;
+use rackloom_plan::{LocalPath, Plan};
 use rackloom_protocol::MemberRole;
 
 /// Returns the kind of the topology, and the number of planes of a star.
@@ -17,6 +17,17 @@ pub(super) fn kind(plan: &Plan) -> (TopologyKind, u32) {
 pub(super) fn slowest_bits_per_s(plan: &Plan) -> Option<u64> {
     let rates: Option<Vec<u64>> = plan.links.iter().map(|link| link.profile.rate_bits_per_s).collect();
     rates?.into_iter().min()
+}
+
+/// Returns the longest latency and the lowest rate of the local paths of all servers.
+pub(super) fn slowest_local_path(plan: &Plan) -> LocalPath {
+    let paths = plan.servers().into_iter().map(|(server, _)| plan.local.of(server));
+    let slower = |left: LocalPath, right: LocalPath| LocalPath {
+        latency_ns: left.latency_ns.max(right.latency_ns),
+        // A path without a rate takes no time for its bytes.
+        rate_bits_per_s: left.rate_bits_per_s.into_iter().chain(right.rate_bits_per_s).min(),
+    };
+    paths.reduce(slower).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -53,5 +64,14 @@ mod tests {
         let mut plan = Plan::parse("name: r\nshape: {ring: {nodes: 5}}\n", "test").unwrap();
         plan.change(|plan| plan.links.truncate(4));
         assert_eq!(kind(&plan).0, TopologyKind::Custom);
+    }
+
+    #[test]
+    fn the_local_path_is_that_of_the_slowest_server() {
+        let text = "name: r\nshape: {ring: {nodes: 4}}\nlocal: {latency: 10ns, rate: 8Gbit/s}\n\
+                    servers: {a: {nodes: [n0, n1], local: {latency: 1us}}, b: {nodes: [n2, n3], local: {rate: 1Gbit/s}}}\n";
+        let plan = Plan::parse(text, "test").unwrap();
+        let expected = LocalPath { latency_ns: 1_000, rate_bits_per_s: Some(1_000_000_000) };
+        assert_eq!(slowest_local_path(&plan), expected);
     }
 }

@@ -15,7 +15,7 @@
 use std::fmt;
 use std::num::NonZeroUsize;
 
-use rackloom_collectives::algorithm::{SEGMENTS_MAX, suitable};
+use rackloom_collectives::algorithm::{self, SEGMENTS_MAX};
 use rackloom_collectives::{Algorithm, Reason, Refused, Request, Schedule, build};
 use rackloom_protocol::{Access, RegionConfig, RegionId};
 
@@ -261,12 +261,12 @@ fn plan_for_some(settings: &CollectiveSettings, ranks: usize) -> Result<MemoryPl
     fitting.ok_or_else(refused)
 }
 
-/// Returns the algorithms that may be run: the named ones, or all that support the collective.
+/// Returns the algorithms that may be run: the named ones, or all that may be chosen for the collective.
 fn candidates(settings: &CollectiveSettings) -> Vec<Algorithm> {
     // The best number of segments is known only later. The largest number needs most signals.
     let segments = NonZeroUsize::new(SEGMENTS_MAX).unwrap_or(NonZeroUsize::MIN);
     if settings.algorithms.is_empty() {
-        suitable(settings.collective, segments).collect()
+        algorithm::candidates(settings.collective, segments, &settings.servers).collect()
     } else {
         settings.algorithms.clone()
     }

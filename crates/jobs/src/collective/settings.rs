@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rackloom_collectives::choose::TopologyKind;
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation};
+use rackloom_plan::LocalPath;
 
 use super::inputs::{Arrays, Inputs};
 
@@ -37,6 +38,8 @@ pub struct CollectiveSettings {
     pub members: Vec<u16>,
     /// The server of each rank, by rank; empty when each has its own.
     pub servers: Vec<usize>,
+    /// Path between ranks of one server, of the slowest server. Closed forms use it.
+    pub local: LocalPath,
     /// Kind of the rack's topology.
     pub topology: TopologyKind,
     /// Number of planes of a star.
@@ -84,6 +87,7 @@ impl Default for CollectiveSettings {
             shrinks: false,
             members: Vec::new(),
             servers: Vec::new(),
+            local: LocalPath::default(),
             topology: TopologyKind::Custom,
             planes: 1,
             link_bits_per_s: None,

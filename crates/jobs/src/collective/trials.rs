@@ -367,6 +367,7 @@ mod tests {
         alpha_ns: 1_000.0,
         link_ns_per_byte: 1.0,
         local_alpha_ns: 1_000.0,
+        local_ns_per_byte: 1.0,
         reduce_ns_per_byte: 1.0,
     };
 

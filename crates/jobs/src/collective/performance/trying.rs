@@ -1,6 +1,7 @@
 //! Trial stage of a collective job, and the choice of an algorithm from the trials.
 
 use rackloom_collectives::choose::{self, Choice, Fabric};
+use rackloom_plan::LocalPath;
 use rackloom_protocol::Instant;
 
 use super::{Performance, Stage};
@@ -118,13 +119,15 @@ impl Performance {
         Ok(None)
     }
 
-    const fn fabric_of(&self, measured: Measured) -> Fabric {
+    fn fabric_of(&self, measured: Measured) -> Fabric {
+        let LocalPath { latency_ns, rate_bits_per_s } = self.settings.local;
         Fabric {
             kind: self.settings.topology,
             planes: self.settings.planes,
             alpha_ns: measured.alpha_ns,
             link_ns_per_byte: measured.ns_per_byte,
-            local_alpha_ns: measured.alpha_ns,
+            local_alpha_ns: latency_ns as f64,
+            local_ns_per_byte: rate_bits_per_s.map_or(0.0, |rate| 8e9 / rate as f64),
             reduce_ns_per_byte: measured.reduce_ns_per_byte,
         }
     }

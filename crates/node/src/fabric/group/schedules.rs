@@ -99,6 +99,7 @@ impl Schedules {
             alpha_ns: ALPHA_NS,
             link_ns_per_byte: NS_PER_BYTE,
             local_alpha_ns: ALPHA_NS,
+            local_ns_per_byte: NS_PER_BYTE,
             reduce_ns_per_byte: REDUCE_NS_PER_BYTE,
         }
     }
