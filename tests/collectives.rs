@@ -336,11 +336,13 @@ fn every_collective_moves_the_values_to_the_right_ranks() {
             "scatter" => Some(piece(&given[2], rank)),
             "all-gather" => Some(given.concat()),
             "gather" => (rank == 2).then(|| given.concat()),
+            "scan" => Some(reduced("i64", "sum", &given[..=rank])),
+            "exclusive-scan" => (rank > 0).then(|| reduced("i64", "sum", &given[..rank])),
             _ => Some(given.iter().flat_map(|array| piece(array, rank)).collect()),
         };
-        for collective in
-            ["broadcast", "reduce", "reduce-scatter", "scatter", "all-gather", "gather", "all-to-all"]
-        {
+        let moving =
+            "broadcast reduce reduce-scatter scatter all-gather gather all-to-all scan exclusive-scan";
+        for collective in moving.split(' ') {
             let (input, output) = (arrays("i64", &given), scratch("output"));
             let rooted = ["broadcast", "reduce", "scatter", "gather"].contains(&collective);
             let root: &[&str] = if rooted { &["--root", "n2"] } else { &[] };

@@ -144,6 +144,8 @@ fn every_job_is_right_on_both_paths_and_both_wires() {
         "gather",
         "scatter",
         "barrier",
+        "scan",
+        "exclusive-scan",
     ];
     let file = topology("four-servers-of-two.yaml");
     for wire in wires("every_job_is_right_on_both_paths_and_both_wires") {

@@ -125,7 +125,9 @@ fn every_job_runs_on_every_wire() {
     const SMALL: &[&str] = &["--bytes", "64KiB", "--repetitions", "3", "--warm-up", "1"];
     let file = rack_file("name: jobs\nshape: {star: {nodes: 4, planes: 2}}\n");
     let sweeps = ["latency", "bandwidth"].map(|job| [&["--job", job], SMALL].concat());
-    let moving = "all-reduce reduce-scatter all-gather broadcast reduce all-to-all gather scatter".split(' ');
+    let moving =
+        "all-reduce reduce-scatter all-gather broadcast reduce all-to-all gather scatter scan exclusive-scan"
+            .split(' ');
     let mut jobs: Vec<_> = moving.map(|name| [&["--collective", name], SMALL].concat()).collect();
     jobs.extend(sweeps);
     jobs.push(vec!["--collective", "barrier"]);

@@ -43,6 +43,10 @@ pub enum Collective {
     },
     /// No rank leaves before every rank has entered.
     Barrier,
+    /// Rank *r* ends with the reduction of the inputs of ranks 0 to *r*.
+    Scan,
+    /// Rank *r* ends with the reduction of the inputs of ranks 0 to *r* - 1. Rank 0 gets nothing.
+    ExclusiveScan,
 }
 
 named! {
@@ -66,6 +70,10 @@ named! {
         Scatter = "scatter",
         /// No rank leaves before every rank has entered.
         Barrier = "barrier",
+        /// Rank *r* ends with the reduction of the inputs of ranks 0 to *r*.
+        Scan = "scan",
+        /// Rank *r* ends with the reduction of the inputs of ranks 0 to *r* - 1.
+        ExclusiveScan = "exclusive-scan",
     }
 }
 
@@ -83,13 +91,18 @@ impl CollectiveKind {
             Self::Gather => Collective::Gather { root },
             Self::Scatter => Collective::Scatter { root },
             Self::Barrier => Collective::Barrier,
+            Self::Scan => Collective::Scan,
+            Self::ExclusiveScan => Collective::ExclusiveScan,
         }
     }
 
     /// Returns true if the collective reduces values, so that it needs a reduction operation.
     #[must_use]
     pub const fn reduces(self) -> bool {
-        matches!(self, Self::AllReduce | Self::ReduceScatter | Self::Reduce)
+        matches!(
+            self,
+            Self::AllReduce | Self::ReduceScatter | Self::Reduce | Self::Scan | Self::ExclusiveScan
+        )
     }
 
     /// Returns true if the collective has a root.
@@ -132,6 +145,8 @@ impl Collective {
             Self::Gather { .. } => CollectiveKind::Gather,
             Self::Scatter { .. } => CollectiveKind::Scatter,
             Self::Barrier => CollectiveKind::Barrier,
+            Self::Scan => CollectiveKind::Scan,
+            Self::ExclusiveScan => CollectiveKind::ExclusiveScan,
         }
     }
 
@@ -163,7 +178,12 @@ impl Collective {
     #[must_use]
     pub fn input_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
         match self {
-            Self::AllReduce | Self::ReduceScatter | Self::Reduce { .. } | Self::AllToAll => elements,
+            Self::AllReduce
+            | Self::ReduceScatter
+            | Self::Reduce { .. }
+            | Self::AllToAll
+            | Self::Scan
+            | Self::ExclusiveScan => elements,
             Self::AllGather | Self::Gather { .. } => part(elements, ranks, rank).len(),
             Self::Broadcast { root } | Self::Scatter { root } if root == rank => elements,
             Self::Broadcast { .. } | Self::Scatter { .. } | Self::Barrier => 0,
@@ -174,11 +194,12 @@ impl Collective {
     #[must_use]
     pub fn output_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
         match self {
-            Self::AllReduce | Self::AllGather | Self::Broadcast { .. } => elements,
+            Self::AllReduce | Self::AllGather | Self::Broadcast { .. } | Self::Scan => elements,
+            Self::ExclusiveScan if rank > 0 => elements,
             Self::ReduceScatter | Self::Scatter { .. } => part(elements, ranks, rank).len(),
             Self::AllToAll => ranks * part(elements, ranks, rank).len(),
             Self::Reduce { root } | Self::Gather { root } if root == rank => elements,
-            Self::Reduce { .. } | Self::Gather { .. } | Self::Barrier => 0,
+            Self::Reduce { .. } | Self::Gather { .. } | Self::Barrier | Self::ExclusiveScan => 0,
         }
     }
 
@@ -190,14 +211,18 @@ impl Collective {
             Self::AllReduce => elements > 0 || ranks == 1,
             Self::AllGather | Self::ReduceScatter | Self::AllToAll => elements >= ranks,
             Self::Barrier => true,
-            Self::Broadcast { .. } | Self::Reduce { .. } | Self::Gather { .. } | Self::Scatter { .. } => {
-                ranks == 1
-            }
+            Self::Broadcast { .. }
+            | Self::Reduce { .. }
+            | Self::Gather { .. }
+            | Self::Scatter { .. }
+            | Self::Scan
+            | Self::ExclusiveScan => ranks == 1,
         }
     }
 
     /// Returns the factor from the algorithm bandwidth (elements x size / time) to the bus bandwidth, which every link must have
-    /// carried for any algorithm. Source: nccl-tests, `doc/PERFORMANCE.md`. Returns `None` for a barrier, which carries no data.
+    /// carried for any algorithm. Source: nccl-tests, `doc/PERFORMANCE.md`, which has no scans: those have the factor of a
+    /// reduce, because the last rank's result depends on every array. Returns `None` for a barrier, which carries no data.
     #[must_use]
     pub fn bus_factor(self, ranks: usize) -> Option<f64> {
         let share = (ranks as f64 - 1.0) / ranks as f64;
@@ -208,7 +233,7 @@ impl Collective {
             | Self::AllToAll
             | Self::Gather { .. }
             | Self::Scatter { .. } => share,
-            Self::Broadcast { .. } | Self::Reduce { .. } => 1.0,
+            Self::Broadcast { .. } | Self::Reduce { .. } | Self::Scan | Self::ExclusiveScan => 1.0,
             Self::Barrier => return None,
         })
     }
@@ -238,6 +263,8 @@ mod tests {
                 Collective::AllGather | Collective::Broadcast { .. } => (13, 65),
                 Collective::Gather { .. } | Collective::Scatter { .. } => (13, 13),
                 Collective::Barrier => (0, 0),
+                Collective::Scan => (65, 65),
+                Collective::ExclusiveScan => (65, 52),
             };
             assert_eq!((given, got), expected, "{collective}");
         }
@@ -262,7 +289,10 @@ mod tests {
 
     #[test]
     fn options_of_a_collective_follow_from_its_kind() {
-        assert_eq!(CollectiveKind::listed(CollectiveKind::reduces), "all-reduce, reduce-scatter, reduce");
+        assert_eq!(
+            CollectiveKind::listed(CollectiveKind::reduces),
+            "all-reduce, reduce-scatter, reduce, scan, exclusive-scan"
+        );
         assert_eq!(CollectiveKind::listed(CollectiveKind::has_root), "broadcast, reduce, gather, scatter");
         assert_eq!(CollectiveKind::listed(|one| !one.moves_data()), "barrier");
     }

@@ -26,9 +26,14 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
     let moves = Moves { fabric, ranks: request.ranks };
     let ranks = request.ranks as f64;
     let hops = ranks - 1.0;
+    let is_scan = matches!(request.collective, Collective::Scan | Collective::ExclusiveScan);
     // An all-reduce is a reduce-scatter and an all-gather, which cost the same.
     let phases = if request.collective == Collective::AllReduce { 2.0 } else { 1.0 };
     match algorithm {
+        Algorithm::Ring if is_scan => hops * moves.shift_ns(1, bytes),
+        // The middle link of a ring, and the links of the first and the last rank of a star, carry as much as if all pairs
+        // exchanged arrays in both directions.
+        Algorithm::Direct if is_scan => moves.all_pairs_ns(bytes),
         Algorithm::Ring => phases * hops * moves.shift_ns(1, bytes / ranks),
         Algorithm::BidirectionalRing => phases * hops * moves.both_neighbours_ns(bytes / (2.0 * ranks)),
         Algorithm::OneShot => moves.all_pairs_ns(bytes),
@@ -61,6 +66,9 @@ pub(crate) fn reduced_bytes(request: &Request<'_>, bytes: f64, algorithm: Algori
     let ranks = request.ranks as f64;
     let others = ranks - 1.0;
     match algorithm {
+        // A chain reduces at one rank after the other, so all reductions count.
+        _ if request.collective == Collective::Scan => others * bytes,
+        _ if request.collective == Collective::ExclusiveScan => (others - 1.0) * bytes,
         Algorithm::OneShot => others * bytes,
         Algorithm::Direct if matches!(request.collective, Collective::Reduce { .. }) => others * bytes,
         Algorithm::Binomial => f64::from(request.ranks.next_power_of_two().ilog2()) * bytes,

@@ -55,6 +55,9 @@ fn expected(collective: Collective, inputs: &[Vec<i64>], elements: usize, rank: 
     let sum = |position| inputs.iter().map(|input: &Vec<i64>| input[position]).sum();
     let sums: Vec<i64> = if collective.reduces() { (0..elements).map(sum).collect() } else { Vec::new() };
     let mine = part(elements, ranks, rank);
+    let prefix = |end: usize| -> Vec<i64> {
+        (0..elements).map(|position| inputs[..end].iter().map(|input| input[position]).sum()).collect()
+    };
     match collective {
         Collective::AllReduce => sums,
         Collective::Reduce { root } if root == rank => sums,
@@ -64,7 +67,12 @@ fn expected(collective: Collective, inputs: &[Vec<i64>], elements: usize, rank: 
         Collective::Broadcast { root } => inputs[root].clone(),
         Collective::Scatter { root } => inputs[root][mine].to_vec(),
         Collective::AllToAll => inputs.iter().flat_map(|input| input[mine.clone()].to_vec()).collect(),
-        Collective::Reduce { .. } | Collective::Gather { .. } | Collective::Barrier => Vec::new(),
+        Collective::Scan => prefix(rank + 1),
+        Collective::ExclusiveScan if rank > 0 => prefix(rank),
+        Collective::Reduce { .. }
+        | Collective::Gather { .. }
+        | Collective::Barrier
+        | Collective::ExclusiveScan => Vec::new(),
     }
 }
 
@@ -134,6 +142,30 @@ fn orders_of_reduction_are_the_documented_ones() {
     assert_eq!(result(Algorithm::HalvingDoubling), [2.0; 4]);
     // Ranks 0 and 2 are in one server, 1 and 3 in the other: (1 + big) + (1 - big), where the first 1 is lost.
     assert_eq!(result(Algorithm::Hierarchical), [1.0; 4]);
+}
+
+/// A scan is the left fold in the order of ranks, by both algorithms.
+#[test]
+fn scans_reduce_in_the_order_of_ranks() {
+    let mut random = Random(3);
+    for collective in [Collective::Scan, Collective::ExclusiveScan] {
+        for algorithm in [Algorithm::Direct, Algorithm::Ring] {
+            let schedule = schedule(collective, algorithm, &[0; 7], 30);
+            let inputs = float_inputs(&schedule, &mut random);
+            let outputs = run(&schedule, ReduceOperation::Sum, ElementType::F32, &inputs).unwrap();
+            let value = |bytes: &[u8], element: usize| {
+                f32::from_le_bytes(bytes[4 * element..4 * element + 4].try_into().unwrap())
+            };
+            for (rank, output) in outputs.iter().enumerate() {
+                let end = if collective == Collective::Scan { rank + 1 } else { rank };
+                for element in 0..output.len() / 4 {
+                    let values = inputs[..end].iter().map(|input| value(input, element));
+                    let expected = values.reduce(|sum, value| sum + value).unwrap();
+                    assert_eq!(value(output, element), expected, "{collective} by {algorithm}, rank {rank}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -212,6 +212,21 @@ fn a_reduce_goes_straight_to_the_root_where_latency_counts_more_than_its_links()
     assert_eq!((at(0.99), at(1.01)), (Algorithm::Direct, Algorithm::Binomial));
 }
 
+/// On a mesh a direct scan is one step of the whole array, and a chain takes N-1. A ring's middle link carries N^2/8 arrays.
+#[test]
+fn scans_go_directly_where_each_pair_has_a_link() {
+    let of = |kind, algorithm| time_ns(&chosen(Collective::Scan, 8, 1 << 20, &fabric(kind)), algorithm);
+    let step = ALPHA_NS + 1_048_576.0 / RATE;
+    assert_close(of(TopologyKind::Mesh, Algorithm::Direct), step, "direct, mesh");
+    for kind in [TopologyKind::Mesh, TopologyKind::Star, TopologyKind::Ring] {
+        assert_close(of(kind, Algorithm::Ring), 7.0 * step, "chain");
+    }
+    let ring = 4.0 * ALPHA_NS + 8.0 * 1_048_576.0 / RATE;
+    assert_close(of(TopologyKind::Ring, Algorithm::Direct), ring, "direct, ring");
+    let large = chosen(Collective::ExclusiveScan, 8, 1 << 20, &fabric(TopologyKind::Ring)).algorithm;
+    assert_eq!(large, Algorithm::Ring);
+}
+
 #[test]
 fn ranks_that_share_servers_get_a_barrier_of_two_levels() {
     let star = fabric(TopologyKind::Star);

@@ -176,3 +176,23 @@ fn a_hierarchy_rounds_once_per_server_and_once_over_them() {
         }
     }
 }
+
+/// A direct scan rounds once at each rank, a chain at each step.
+#[test]
+fn a_direct_scan_rounds_once_and_a_chain_at_each_rank() {
+    for format in [HALF, BRAIN] {
+        let inputs = random(format, 6, 12);
+        for (collective, ends) in [(Collective::Scan, 1..7), (Collective::ExclusiveScan, 0..6)] {
+            let direct = outputs(collective, format, Algorithm::Direct, &inputs);
+            let chain = outputs(collective, format, Algorithm::Ring, &inputs);
+            for (rank, end) in ends.enumerate().filter(|(_, end)| *end > 0) {
+                for element in 0..12 {
+                    assert_eq!(direct[rank][element], rounded_once(format, &inputs[..end], element));
+                    let stepwise = rounded_at_each_step(format, &inputs[..end], element, 0);
+                    assert_eq!(chain[rank][element], stepwise, "{collective}, rank {rank}, {element}");
+                }
+            }
+            assert_ne!(direct[5], chain[5], "the inputs do not distinguish both");
+        }
+    }
+}

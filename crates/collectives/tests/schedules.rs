@@ -167,6 +167,9 @@ fn chains_of_messages_are_as_long_as_the_closed_forms_say() {
         assert_eq!(depth(broadcast, Algorithm::Binomial), bits_max(ranks));
         assert_eq!(depth(Collective::Reduce { root: 1 }, Algorithm::Binomial), bits_max(ranks));
         assert_eq!(depth(broadcast, Algorithm::RingPipeline { segments: segments(5) }), ranks - 1);
+        assert_eq!(depth(Collective::Scan, Algorithm::Ring), ranks - 1);
+        assert_eq!(depth(Collective::ExclusiveScan, Algorithm::Ring), ranks - 1);
+        assert_eq!(depth(Collective::Scan, Algorithm::Direct), 1);
         assert_eq!(depth(Collective::Barrier, Algorithm::Dissemination), log2_up(ranks));
         let fold = if ranks.is_power_of_two() { 0 } else { 2 };
         let core = ranks.ilog2() as usize;

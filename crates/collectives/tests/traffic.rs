@@ -143,6 +143,22 @@ fn rooted_collectives_move_each_element_once_per_rank_that_needs_it() {
 }
 
 #[test]
+fn a_direct_scan_sends_to_all_higher_ranks_and_a_chain_to_the_next_one() {
+    for ranks in 2..=17 {
+        for collective in [Collective::Scan, Collective::ExclusiveScan] {
+            let direct = count(collective, Algorithm::Direct, ranks, 10);
+            let chain = count(collective, Algorithm::Ring, ranks, 10);
+            for rank in 0..ranks {
+                let higher = (ranks - 1 - rank) as u64;
+                assert_eq!(direct.sent(rank), Load { bytes: 40 * higher, messages: higher }, "{collective}");
+                let next = higher.min(1);
+                assert_eq!(chain.sent(rank), Load { bytes: 40 * next, messages: next }, "{collective}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_barrier_moves_no_byte() {
     let all = count(Collective::Barrier, Algorithm::Dissemination, 8, 0).all();
     assert_eq!(all, Load { bytes: 0, messages: 24 });

@@ -12,6 +12,7 @@ mod name;
 mod pipeline;
 mod request;
 mod ring;
+mod scan;
 mod servers;
 mod tree;
 
@@ -40,9 +41,9 @@ pub fn build(request: &Request<'_>, algorithm: Algorithm) -> Result<Schedule, Re
     Ok(builder.finish(algorithm))
 }
 
-/// Lays out a collective of one rank, which gets its own input.
+/// Lays out a collective of one rank, which gets its own input, if it gets anything.
 fn alone(builder: &mut Builder) {
-    if builder.collective != Collective::Barrier {
+    if !matches!(builder.collective, Collective::Barrier | Collective::ExclusiveScan) {
         let all = 0..builder.elements;
         builder.step(0, 0);
         builder.copy(0, input(all.clone()), output(all));
@@ -50,7 +51,10 @@ fn alone(builder: &mut Builder) {
 }
 
 fn lay_out(builder: &mut Builder, request: &Request<'_>, algorithm: Algorithm) {
+    let is_scan = matches!(request.collective, Collective::Scan | Collective::ExclusiveScan);
     match algorithm {
+        Algorithm::Ring if is_scan => scan::chain(builder),
+        Algorithm::Direct if is_scan => scan::direct(builder),
         Algorithm::Ring => ring::lay_out(builder, 1),
         Algorithm::BidirectionalRing => ring::lay_out(builder, 2),
         Algorithm::OneShot => direct::one_shot(builder),

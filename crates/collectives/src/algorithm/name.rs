@@ -13,7 +13,8 @@ use crate::named::named;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Algorithm {
-    /// Each rank talks to the next one only. All-reduce (reduce-scatter, then all-gather), reduce-scatter, all-gather.
+    /// Each rank talks to the next one only. All-reduce (reduce-scatter, then all-gather), reduce-scatter, all-gather; scans, as
+    /// a chain from rank 0 to the last.
     Ring,
     /// Two rings that run against each other, each with half of every part.
     BidirectionalRing,
@@ -24,7 +25,8 @@ pub enum Algorithm {
     /// All-reduce: recursive halving, then recursive doubling (Rabenseifner). Ranks beyond the largest power of two
     /// hand their input to a partner before and take the result from it afterwards.
     HalvingDoubling,
-    /// Every pair at once. Reduce-scatter, all-gather, all-to-all; reduce, gather, scatter, where the root is in every pair.
+    /// Every pair at once. Reduce-scatter, all-gather, all-to-all; reduce, gather, scatter, where the root is in every pair; scans, where each
+    /// rank sends to all higher ranks.
     Direct,
     /// All-to-all: one partner after the other, round *k* at distance *k*.
     Pairwise,
@@ -131,7 +133,11 @@ impl Algorithm {
     pub const fn does(self, collective: Collective) -> bool {
         use Collective as C;
         match self {
-            Self::Ring | Self::BidirectionalRing => {
+            Self::Ring => matches!(
+                collective,
+                C::AllReduce | C::ReduceScatter | C::AllGather | C::Scan | C::ExclusiveScan
+            ),
+            Self::BidirectionalRing => {
                 matches!(collective, C::AllReduce | C::ReduceScatter | C::AllGather)
             }
             Self::OneShot | Self::TwoShot | Self::HalvingDoubling => matches!(collective, C::AllReduce),
@@ -143,6 +149,8 @@ impl Algorithm {
                     | C::Reduce { .. }
                     | C::Gather { .. }
                     | C::Scatter { .. }
+                    | C::Scan
+                    | C::ExclusiveScan
             ),
             Self::Pairwise => matches!(collective, C::AllToAll),
             Self::Binomial => matches!(collective, C::Broadcast { .. } | C::Reduce { .. }),

@@ -8,6 +8,8 @@ use crate::partition::part;
 pub(super) enum Contributors {
     /// Every rank, each exactly once.
     All,
+    /// The ranks below this one, each exactly once.
+    Below(usize),
     /// This rank alone.
     One(usize),
 }
@@ -41,6 +43,8 @@ pub(super) fn promise(
         }
         Collective::Broadcast { root } => one(root, element),
         Collective::AllToAll => one(element / mine.len(), mine.start + element % mine.len()),
+        Collective::Scan => Promise { contributors: Contributors::Below(rank + 1), position: element },
+        Collective::ExclusiveScan => Promise { contributors: Contributors::Below(rank), position: element },
         Collective::Scatter { root } => one(root, mine.start + element),
     }
 }

@@ -148,7 +148,7 @@ pub fn load(
 
 /// Returns the shape of a rank's result if each rank gave an array of `shape`; `None` if the rank gets nothing.
 ///
-/// - *all-reduce, reduce, broadcast*: the shape of the input.
+/// - *all-reduce, reduce, broadcast, scan, exclusive-scan*: the shape of the input.
 /// - *all-gather, gather*: the inputs behind each other along the first axis.
 /// - *reduce-scatter, scatter*: a rank's share of the first axis, if the ranks divide it; else flat.
 /// - *all-to-all*: the shape of the input, if the ranks divide the first axis; else flat.
@@ -162,9 +162,12 @@ pub fn result_shape(collective: Collective, rank: usize, ranks: usize, shape: &[
     match collective {
         Collective::Barrier => None,
         Collective::Reduce { root } | Collective::Gather { root } if root != rank => None,
-        Collective::AllReduce | Collective::Reduce { .. } | Collective::Broadcast { .. } => {
-            Some(shape.to_vec())
-        }
+        Collective::ExclusiveScan if rank == 0 => None,
+        Collective::AllReduce
+        | Collective::Reduce { .. }
+        | Collective::Broadcast { .. }
+        | Collective::Scan
+        | Collective::ExclusiveScan => Some(shape.to_vec()),
         Collective::AllGather | Collective::Gather { .. } => Some(along_first(first * ranks as u64)),
         Collective::ReduceScatter | Collective::Scatter { .. } if is_divided => {
             Some(along_first(first / ranks as u64))
