@@ -46,6 +46,7 @@ fn schedule(plan: &Plan, job: &CollectivePlan, algorithm: Algorithm) -> Result<S
         ranks: plan.endpoint_count(),
         elements: usize::try_from(elements).unwrap_or(usize::MAX),
         servers: &servers,
+        parts: &[],
     };
     build(&request, algorithm).map_err(|refused| Failure::bad_input(refused.to_string()))
 }

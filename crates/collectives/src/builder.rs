@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use crate::algorithm::{Algorithm, Request};
 use crate::collective::Collective;
+use crate::partition::Parts;
 use crate::schedule::{Buffer, Local, Operands, Program, Schedule, Span, Step, Transfer, TransferId};
 
 /// A transfer, or `None` if it was omitted because it has no elements.
@@ -19,6 +20,7 @@ pub(crate) struct Builder {
     pub(crate) collective: Collective,
     pub(crate) ranks: usize,
     pub(crate) elements: usize,
+    parts: Parts,
     transfers: Vec<Transfer>,
     programs: Vec<Program>,
     pair_counts: BTreeMap<(usize, usize), u32>,
@@ -26,10 +28,15 @@ pub(crate) struct Builder {
 
 impl Builder {
     pub(crate) fn new(request: &Request<'_>) -> Self {
-        let &Request { collective, ranks, elements, .. } = request;
+        let &Request { collective, ranks, elements, parts: lengths, .. } = request;
+        let parts = match lengths {
+            [] => Parts::equal(ranks, elements),
+            lengths if collective == Collective::AllToAll => Parts::blocks(ranks, lengths),
+            lengths => Parts::listed(lengths),
+        };
         let program = |rank| Program {
-            input: collective.input_elements(rank, ranks, elements),
-            output: collective.output_elements(rank, ranks, elements),
+            input: collective.input_of(rank, &parts),
+            output: collective.output_of(rank, &parts),
             ..Program::default()
         };
         Self {
@@ -38,8 +45,19 @@ impl Builder {
             elements,
             transfers: Vec::new(),
             programs: (0..ranks).map(program).collect(),
+            parts,
             pair_counts: BTreeMap::new(),
         }
+    }
+
+    /// Returns the part of a rank, as positions in the whole array.
+    pub(crate) fn part(&self, rank: usize) -> Range<usize> {
+        self.parts.part(rank)
+    }
+
+    /// Returns the parts of all ranks, or the blocks of an all-to-all.
+    pub(crate) const fn parts(&self) -> &Parts {
+        &self.parts
     }
 
     /// Begins a step of a rank. Later calls for that rank add to this step.
@@ -112,6 +130,7 @@ impl Builder {
             collective: self.collective,
             algorithm,
             elements: self.elements,
+            parts: self.parts,
             transfers: self.transfers,
             programs: self.programs,
         };

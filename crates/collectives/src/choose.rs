@@ -8,6 +8,7 @@ use core::fmt;
 use core::num::NonZeroUsize;
 
 use crate::algorithm::{self, Algorithm, Refused, Request, candidates};
+use crate::collective::Collective;
 use crate::estimate;
 
 pub use crate::fabric::{Fabric, TopologyKind, kind_of};
@@ -36,7 +37,10 @@ pub struct Choice {
 /// # Errors
 /// If the request itself is out of bounds.
 pub fn choose(request: &Request<'_>, element_bytes: usize, fabric: &Fabric) -> Result<Choice, Refused> {
-    let bytes = request.elements as f64 * element_bytes as f64;
+    let whole = request.elements as f64 * element_bytes as f64;
+    // Listed blocks of an all-to-all are counted over all pairs, and estimates count a rank's array.
+    let are_blocks = request.collective == Collective::AllToAll && !request.parts.is_empty();
+    let bytes = if are_blocks { whole / request.ranks as f64 } else { whole };
     let mut estimates = Vec::new();
     for algorithm in candidates(request.collective, NonZeroUsize::MIN, request.servers) {
         algorithm::check(request, algorithm)?;

@@ -8,7 +8,7 @@
 use core::fmt;
 
 use crate::named::named;
-use crate::partition::part;
+use crate::partition::Parts;
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -174,17 +174,43 @@ impl Collective {
         self.kind().reduces()
     }
 
-    /// Returns the number of elements of a rank's input.
+    /// Returns true if each rank has a part of the array, so that a request may list the lengths of the parts.
+    #[must_use]
+    pub const fn has_parts(self) -> bool {
+        matches!(
+            self,
+            Self::AllGather
+                | Self::ReduceScatter
+                | Self::Gather { .. }
+                | Self::Scatter { .. }
+                | Self::AllToAll
+        )
+    }
+
+    /// Returns the number of elements of a rank's input, for equal parts.
     #[must_use]
     pub fn input_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
+        self.input_of(rank, &Parts::equal(ranks, elements))
+    }
+
+    /// Returns the number of elements of a rank's output, for equal parts.
+    #[must_use]
+    pub fn output_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
+        self.output_of(rank, &Parts::equal(ranks, elements))
+    }
+
+    /// Returns the number of elements of a rank's input.
+    #[must_use]
+    pub fn input_of(self, rank: usize, parts: &Parts) -> usize {
+        let elements = parts.elements();
         match self {
             Self::AllReduce
             | Self::ReduceScatter
             | Self::Reduce { .. }
-            | Self::AllToAll
             | Self::Scan
             | Self::ExclusiveScan => elements,
-            Self::AllGather | Self::Gather { .. } => part(elements, ranks, rank).len(),
+            Self::AllToAll => parts.sent_elements(rank),
+            Self::AllGather | Self::Gather { .. } => parts.part(rank).len(),
             Self::Broadcast { root } | Self::Scatter { root } if root == rank => elements,
             Self::Broadcast { .. } | Self::Scatter { .. } | Self::Barrier => 0,
         }
@@ -192,19 +218,20 @@ impl Collective {
 
     /// Returns the number of elements of a rank's output.
     #[must_use]
-    pub fn output_elements(self, rank: usize, ranks: usize, elements: usize) -> usize {
+    pub fn output_of(self, rank: usize, parts: &Parts) -> usize {
+        let elements = parts.elements();
         match self {
             Self::AllReduce | Self::AllGather | Self::Broadcast { .. } | Self::Scan => elements,
             Self::ExclusiveScan if rank > 0 => elements,
-            Self::ReduceScatter | Self::Scatter { .. } => part(elements, ranks, rank).len(),
-            Self::AllToAll => ranks * part(elements, ranks, rank).len(),
+            Self::ReduceScatter | Self::Scatter { .. } => parts.part(rank).len(),
+            Self::AllToAll => parts.received_elements(rank),
             Self::Reduce { root } | Self::Gather { root } if root == rank => elements,
             Self::Reduce { .. } | Self::Gather { .. } | Self::Barrier | Self::ExclusiveScan => 0,
         }
     }
 
-    /// Returns whether no rank can end before every rank has begun, for any algorithm, because each rank's output depends on
-    /// every rank's input. In that case two sets of buffers may alternate between runs without a barrier.
+    /// Returns whether no rank can end before every rank has begun, for any algorithm and equal parts, because each rank's
+    /// output depends on every rank's input. In that case two sets of buffers may alternate between runs without a barrier.
     #[must_use]
     pub const fn synchronizes(self, ranks: usize, elements: usize) -> bool {
         match self {

@@ -5,6 +5,9 @@
 //! on each topology. On a ring a message over *h* hops pays alpha *h* times and shares its links
 //! with the others of the same move.
 //!
+//! Parts are taken as equal, except where ranks move one part at a time: a ring and a pairwise exchange take as long as if all
+//! parts were as large as the largest.
+//!
 //! A list of servers matters to the algorithms of two levels only. The estimates of all others assume that every message
 //! crosses the fabric, so they are too long where ranks of one server exchange much.
 //!
@@ -34,8 +37,10 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
         // The middle link of a ring, and the links of the first and the last rank of a star, carry as much as if all pairs
         // exchanged arrays in both directions.
         Algorithm::Direct if is_scan => moves.all_pairs_ns(bytes),
-        Algorithm::Ring => phases * hops * moves.shift_ns(1, bytes / ranks),
-        Algorithm::BidirectionalRing => phases * hops * moves.both_neighbours_ns(bytes / (2.0 * ranks)),
+        Algorithm::Ring => phases * hops * moves.shift_ns(1, longest_part(request, bytes)),
+        Algorithm::BidirectionalRing => {
+            phases * hops * moves.both_neighbours_ns(longest_part(request, bytes) / 2.0)
+        }
         Algorithm::OneShot => moves.all_pairs_ns(bytes),
         Algorithm::TwoShot => 2.0 * moves.all_pairs_ns(bytes / ranks),
         Algorithm::HalvingDoubling => moves.halving_doubling_ns(bytes),
@@ -45,7 +50,8 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
             _ => moves.all_pairs_ns(bytes / ranks),
         },
         Algorithm::Pairwise => {
-            (1..request.ranks).map(|distance| moves.shift_ns(distance, bytes / ranks)).sum()
+            let longest = longest_part(request, bytes);
+            (1..request.ranks).map(|distance| moves.shift_ns(distance, longest)).sum()
         }
         Algorithm::Binomial => moves.powers_of_two().map(|distance| moves.alone_ns(distance, bytes)).sum(),
         Algorithm::RingPipeline { segments } => {
@@ -56,6 +62,13 @@ pub(crate) fn time_ns(request: &Request<'_>, bytes: f64, fabric: &Fabric, algori
         Algorithm::TwoLevel => two_level_ns(request, fabric),
         Algorithm::Hierarchical => hierarchical_ns(request, bytes, fabric),
     }
+}
+
+/// Returns the bytes of the largest part, or of the largest block of an all-to-all.
+fn longest_part(request: &Request<'_>, bytes: f64) -> f64 {
+    let mean = bytes / request.ranks as f64;
+    let Some(&longest) = request.parts.iter().max().filter(|longest| **longest > 0) else { return mean };
+    mean * longest as f64 * request.parts.len() as f64 / request.elements as f64
 }
 
 /// Returns the bytes of operands that the busiest rank reduces.

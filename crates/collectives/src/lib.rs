@@ -31,6 +31,7 @@ pub mod verify;
 pub use algorithm::{Algorithm, AlgorithmKind, Refused, Request, build};
 pub use array::ElementType;
 pub use collective::{Collective, CollectiveKind};
+pub use partition::Parts;
 pub use reason::Reason;
 pub use reduce::{ReduceError, ReduceOperation};
 pub use schedule::{

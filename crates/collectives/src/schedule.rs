@@ -27,6 +27,7 @@ use core::ops::Range;
 
 use crate::algorithm::Algorithm;
 use crate::collective::Collective;
+use crate::partition::Parts;
 
 /// Memory of one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -245,6 +246,8 @@ pub struct Schedule {
     pub algorithm: Algorithm,
     /// Elements of the whole array, as [`Collective`] counts them.
     pub elements: usize,
+    /// Parts of the array, by rank.
+    pub parts: Parts,
     /// Every transfer between two ranks.
     pub transfers: Vec<Transfer>,
     /// Programs of the ranks, one per rank.

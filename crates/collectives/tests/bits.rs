@@ -9,7 +9,7 @@ use rackloom_collectives::reference::{RunError, run, run_with};
 use rackloom_collectives::{Algorithm, Collective, ElementType, ReduceOperation, Request, Schedule, build};
 
 fn schedule(collective: Collective, algorithm: Algorithm, servers: &[usize], elements: usize) -> Schedule {
-    build(&Request { collective, ranks: servers.len(), elements, servers }, algorithm).unwrap()
+    build(&Request { collective, ranks: servers.len(), elements, servers, parts: &[] }, algorithm).unwrap()
 }
 
 /// Draws the server of each rank.
@@ -142,6 +142,54 @@ fn orders_of_reduction_are_the_documented_ones() {
     assert_eq!(result(Algorithm::HalvingDoubling), [2.0; 4]);
     // Ranks 0 and 2 are in one server, 1 and 3 in the other: (1 + big) + (1 - big), where the first 1 is lost.
     assert_eq!(result(Algorithm::Hierarchical), [1.0; 4]);
+}
+
+/// Unequal parts by their definition, on integers.
+#[test]
+fn unequal_parts_reach_the_right_ranks() {
+    let lengths = [3, 0, 5, 1];
+    let ranks = lengths.len();
+    let starts = |rank: usize| lengths[..rank].iter().sum::<usize>();
+    let mut random = Random(9);
+    let root = 2;
+    for collective in Collective::all(root).into_iter().filter(|one| one.has_parts()) {
+        let is_exchange = collective == Collective::AllToAll;
+        // Rank r sends a block of r + lengths[to] elements to rank `to`.
+        let blocks: Vec<usize> = (0..ranks).flat_map(|from| lengths.map(|length| from + length)).collect();
+        let parts = if is_exchange { &blocks[..] } else { &lengths[..] };
+        for algorithm in suitable(collective, NonZeroUsize::MIN) {
+            let request =
+                Request { collective, ranks, elements: parts.iter().sum(), servers: &[0, 1, 1, 0], parts };
+            let schedule = build(&request, algorithm).unwrap();
+            let inputs: Vec<Vec<i64>> = schedule
+                .programs
+                .iter()
+                .map(|program| (0..program.input).map(|_| random.next() as i64).collect())
+                .collect();
+            let bytes: Vec<Vec<u8>> = inputs
+                .iter()
+                .map(|input| input.iter().flat_map(|value| value.to_le_bytes()).collect())
+                .collect();
+            let outputs = run(&schedule, ReduceOperation::Sum, ElementType::I64, &bytes).unwrap();
+            for (rank, output) in outputs.iter().enumerate() {
+                let mine = starts(rank)..starts(rank + 1);
+                let block = |from: usize| {
+                    let start: usize = blocks[from * ranks..from * ranks + rank].iter().sum();
+                    inputs[from][start..start + blocks[from * ranks + rank]].to_vec()
+                };
+                let expected: Vec<i64> = match collective {
+                    Collective::ReduceScatter => {
+                        mine.map(|position| inputs.iter().map(|input| input[position]).sum()).collect()
+                    }
+                    Collective::Scatter { .. } => inputs[root][mine].to_vec(),
+                    Collective::AllToAll => (0..ranks).flat_map(block).collect(),
+                    Collective::Gather { .. } if rank != root => Vec::new(),
+                    _ => inputs.concat(),
+                };
+                assert_eq!(integers(output), expected, "{collective} by {algorithm}, rank {rank}");
+            }
+        }
+    }
 }
 
 /// A scan is the left fold in the order of ranks, by both algorithms.

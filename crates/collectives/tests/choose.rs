@@ -25,7 +25,7 @@ fn fabric(kind: TopologyKind) -> Fabric {
 }
 
 fn request(collective: Collective, ranks: usize, bytes: usize) -> Request<'static> {
-    Request { collective, ranks, elements: bytes, servers: &[] }
+    Request { collective, ranks, elements: bytes, servers: &[], parts: &[] }
 }
 
 fn chosen(collective: Collective, ranks: usize, bytes: usize, fabric: &Fabric) -> Choice {
@@ -231,7 +231,8 @@ fn scans_go_directly_where_each_pair_has_a_link() {
 fn ranks_that_share_servers_get_a_barrier_of_two_levels() {
     let star = fabric(TopologyKind::Star);
     let servers: Vec<usize> = (0..8).map(|rank| rank / 4).collect();
-    let request = Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers };
+    let request =
+        Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers, parts: &[] };
     let choice = choose(&request, 1, &star).unwrap();
     assert_eq!(choice.algorithm, Algorithm::TwoLevel);
     assert_close(choice.estimates[0].time_ns, ALPHA_NS + 2.0 * 100.0, "one round of leaders, up and down");
@@ -279,6 +280,20 @@ fn a_hierarchy_is_chosen_only_where_there_are_two_levels() {
     assert!(!is_candidate(&[0, 1, 2, 3]), "no rank shares a server");
     let best = |bytes| on_servers(Collective::AllReduce, bytes, &[0, 0, 1, 1, 2, 2, 3, 3]).algorithm;
     assert_eq!((best(8), best(1 << 20)), (Algorithm::OneShot, Algorithm::Hierarchical));
+}
+
+/// A ring moves the largest part N-1 times, direct receives each part once.
+#[test]
+fn unequal_parts_take_longer_where_they_move_one_at_a_time() {
+    let parts = [4096, 0, 0, 0];
+    let request = Request { parts: &parts, ..request(Collective::AllGather, 4, 4096) };
+    let choice = choose(&request, 1, &fabric(TopologyKind::Star)).unwrap();
+    assert_close(time_ns(&choice, Algorithm::Ring), 3.0 * (ALPHA_NS + 4096.0 / RATE), "ring");
+    assert_close(time_ns(&choice, Algorithm::Direct), ALPHA_NS + 0.75 * 4096.0 / RATE, "direct");
+    let blocks = [&[16_384][..], &[0; 15]].concat();
+    let request = Request { collective: Collective::AllToAll, elements: 16_384, parts: &blocks, ..request };
+    let choice = choose(&request, 1, &fabric(TopologyKind::Star)).unwrap();
+    assert_close(time_ns(&choice, Algorithm::Pairwise), 3.0 * (ALPHA_NS + 16_384.0 / RATE), "pairwise");
 }
 
 #[test]

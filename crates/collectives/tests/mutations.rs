@@ -14,7 +14,8 @@ const ELEMENTS: usize = 20;
 fn schedule(collective: Collective, algorithm: Algorithm) -> Schedule {
     // A hierarchy has two lanes.
     let servers = if algorithm == Algorithm::Hierarchical { [0, 1, 1, 0, 1, 1] } else { [0, 0, 1, 1, 1, 2] };
-    build(&Request { collective, ranks: RANKS, elements: ELEMENTS, servers: &servers }, algorithm).unwrap()
+    build(&Request { collective, ranks: RANKS, elements: ELEMENTS, servers: &servers, parts: &[] }, algorithm)
+        .unwrap()
 }
 
 fn all_schedules() -> Vec<Schedule> {

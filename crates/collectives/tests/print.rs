@@ -11,7 +11,7 @@ fn printed(
     rounds_max: u32,
 ) -> String {
     let servers: Vec<usize> = (0..ranks).map(|rank| rank / 2).collect();
-    let request = Request { collective, ranks, elements, servers: &servers };
+    let request = Request { collective, ranks, elements, servers: &servers, parts: &[] };
     table(&build(&request, algorithm).unwrap(), rounds_max)
 }
 

@@ -57,7 +57,7 @@ fn outputs(
     let (ranks, elements) = (inputs.len(), inputs[0].len());
     // Two servers: the lower half of the ranks, and the others.
     let servers: Vec<usize> = (0..ranks).map(|rank| 2 * rank / ranks).collect();
-    let request = Request { collective, ranks, elements, servers: &servers };
+    let request = Request { collective, ranks, elements, servers: &servers, parts: &[] };
     let schedule = build(&request, algorithm).unwrap();
     let bytes: Vec<Vec<u8>> =
         inputs.iter().map(|input| input.iter().flat_map(|bits| bits.to_le_bytes()).collect()).collect();

@@ -4,15 +4,16 @@ use std::num::NonZeroUsize;
 
 use proptest::prelude::*;
 use rackloom_collectives::algorithm::suitable;
+use rackloom_collectives::partition::part;
 use rackloom_collectives::verify::{Report, verify};
-use rackloom_collectives::{Algorithm, Collective, Request, Schedule, build};
+use rackloom_collectives::{Algorithm, Collective, Parts, Request, Schedule, build};
 
 fn segments(count: usize) -> NonZeroUsize {
     NonZeroUsize::new(count).unwrap()
 }
 
 fn schedule(collective: Collective, algorithm: Algorithm, ranks: usize, elements: usize) -> Schedule {
-    build(&Request { collective, ranks, elements, servers: &[] }, algorithm).unwrap()
+    build(&Request { collective, ranks, elements, servers: &[], parts: &[] }, algorithm).unwrap()
 }
 
 fn proved(schedule: &Schedule) -> Report {
@@ -74,7 +75,7 @@ fn divisions_in_order(ranks: usize) -> Vec<Vec<usize>> {
 }
 
 fn on_servers(collective: Collective, elements: usize, servers: &[usize]) -> Schedule {
-    let request = Request { collective, ranks: servers.len(), elements, servers };
+    let request = Request { collective, ranks: servers.len(), elements, servers, parts: &[] };
     build(&request, Algorithm::Hierarchical).unwrap()
 }
 
@@ -130,7 +131,7 @@ proptest! {
 
     #[test]
     fn a_two_level_barrier_holds_for_any_placement_of_ranks(servers in prop::collection::vec(0_usize..6, 1..=17)) {
-        let request = Request { collective: Collective::Barrier, ranks: servers.len(), elements: 0, servers: &servers };
+        let request = Request { collective: Collective::Barrier, ranks: servers.len(), elements: 0, servers: &servers, parts: &[] };
         proved(&build(&request, Algorithm::TwoLevel).unwrap());
     }
 }
@@ -180,7 +181,8 @@ fn chains_of_messages_are_as_long_as_the_closed_forms_say() {
 #[test]
 fn a_two_level_barrier_goes_up_across_and_down() {
     let servers = [0, 0, 1, 1, 2, 2, 3, 3];
-    let request = Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers };
+    let request =
+        Request { collective: Collective::Barrier, ranks: 8, elements: 0, servers: &servers, parts: &[] };
     let schedule = build(&request, Algorithm::TwoLevel).unwrap();
     assert_eq!(proved(&schedule), Report { messages_deep: 4, synchronizing: true });
     let crossing =
@@ -231,4 +233,59 @@ fn hierarchical_collectives_are_as_deep_as_their_phases() {
     // Eight servers are three levels of a tree.
     let eight: Vec<usize> = (0..16).map(|rank| rank / 2).collect();
     assert_eq!(depth(Collective::Broadcast { root: 3 }, &eight), 1 + 3 + 1);
+}
+
+/// Returns the algorithms that take unequal parts, each with its collective.
+fn on_parts(root: usize) -> Vec<(Collective, Algorithm)> {
+    let of = |collective: Collective| {
+        suitable(collective, segments(1)).map(move |algorithm| (collective, algorithm)).collect::<Vec<_>>()
+    };
+    Collective::all(root).into_iter().filter(|one| one.has_parts()).flat_map(of).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn schedules_of_unequal_parts_are_proved(
+        servers in prop::collection::vec(0_usize..4, 1..=9),
+        lengths in prop::collection::vec(prop_oneof![Just(0), 0_usize..4, 0_usize..20], 81),
+        root in any::<prop::sample::Index>(),
+    ) {
+        let ranks = servers.len();
+        for (collective, algorithm) in on_parts(root.index(ranks)) {
+            let count = if collective == Collective::AllToAll { ranks * ranks } else { ranks };
+            let parts = &lengths[..count];
+            let elements = parts.iter().sum();
+            let request = Request { collective, ranks, elements, servers: &servers, parts };
+            let report = proved(&build(&request, algorithm).unwrap());
+            let must_synchronize = collective.root().is_none() && parts.iter().all(|part| *part > 0);
+            prop_assert!(report.synchronizing || !must_synchronize, "{collective} by {algorithm}");
+        }
+    }
+
+    /// Lists of the lengths that an equal partition has give the schedules that no list gives.
+    #[test]
+    fn listed_equal_parts_change_nothing(ranks in 2_usize..=9, elements in 0_usize..=40) {
+        for (collective, algorithm) in on_parts(0) {
+            let row: Vec<usize> = (0..ranks).map(|rank| part(elements, ranks, rank).len()).collect();
+            let is_exchange = collective == Collective::AllToAll;
+            let (parts, sum) = if is_exchange { (row.repeat(ranks), elements * ranks) } else { (row, elements) };
+            let request = Request { collective, ranks, elements: sum, servers: &[], parts: &parts };
+            let listed = build(&request, algorithm).unwrap();
+            let equal = schedule(collective, algorithm, ranks, elements);
+            prop_assert_eq!((listed.transfers, listed.programs), (equal.transfers, equal.programs));
+        }
+    }
+}
+
+#[test]
+fn a_schedule_whose_parts_are_others_is_refused() {
+    let request =
+        Request { collective: Collective::AllGather, ranks: 3, elements: 6, servers: &[], parts: &[1, 2, 3] };
+    let mut schedule = build(&request, Algorithm::Ring).unwrap();
+    schedule.parts = Parts::listed(&[1, 3, 2]);
+    assert!(verify(&schedule).is_err());
+    schedule.parts = Parts::listed(&[1, 2, 2, 1]);
+    assert!(verify(&schedule).is_err());
 }

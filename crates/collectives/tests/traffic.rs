@@ -8,7 +8,7 @@ use rackloom_collectives::{Algorithm, Collective, Request, build};
 const ELEMENT_BYTES: usize = 4;
 
 fn count(collective: Collective, algorithm: Algorithm, ranks: usize, elements: usize) -> Traffic {
-    let request = Request { collective, ranks, elements, servers: &[] };
+    let request = Request { collective, ranks, elements, servers: &[], parts: &[] };
     traffic(&build(&request, algorithm).unwrap(), ELEMENT_BYTES)
 }
 
@@ -167,8 +167,13 @@ fn a_barrier_moves_no_byte() {
 #[test]
 fn scratch_is_no_larger_than_what_arrives_unreduced() {
     let scratch = |algorithm, ranks: usize| {
-        let request =
-            Request { collective: Collective::AllReduce, ranks, elements: 24 * ranks, servers: &[] };
+        let request = Request {
+            collective: Collective::AllReduce,
+            ranks,
+            elements: 24 * ranks,
+            servers: &[],
+            parts: &[],
+        };
         let schedule = build(&request, algorithm).unwrap();
         schedule.programs.iter().map(|program| program.scratch).max().unwrap()
     };
@@ -190,7 +195,7 @@ fn a_hierarchy_sends_each_element_between_two_servers_once() {
         let (elements, bytes) = even(ranks);
         let server_of: Vec<usize> = (0..ranks).map(|rank| rank / lanes).collect();
         let across = |collective| {
-            let request = Request { collective, ranks, elements, servers: &server_of };
+            let request = Request { collective, ranks, elements, servers: &server_of, parts: &[] };
             let traffic = traffic(&build(&request, Algorithm::Hierarchical).unwrap(), ELEMENT_BYTES);
             let mut sent = vec![0; ranks];
             for ((from, to), load) in traffic.pairs() {

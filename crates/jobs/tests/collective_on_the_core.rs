@@ -67,8 +67,13 @@ fn held(bytes: Vec<Vec<u8>>, element: ElementType) -> HeldArrays {
 /// Runs on a user's arrays. Every rank's output equals that of the schedule run on plain arrays.
 fn assert_right(shape: &str, count: usize, settings: &CollectiveSettings) {
     let arrays = arrays(settings, count);
-    let request =
-        Request { collective: settings.collective, ranks: count, elements: settings.sizes[0], servers: &[] };
+    let request = Request {
+        collective: settings.collective,
+        ranks: count,
+        elements: settings.sizes[0],
+        servers: &[],
+        parts: &[],
+    };
     let schedule = build(&request, settings.algorithms[0]).unwrap();
     let wanted = reference::run(&schedule, settings.operation, settings.element, &arrays).unwrap();
     let settings = CollectiveSettings {

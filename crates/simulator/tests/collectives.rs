@@ -56,6 +56,7 @@ fn schedule(settings: &CollectiveSettings, ranks: usize) -> Schedule {
         ranks,
         elements: settings.sizes[0],
         servers: &settings.servers,
+        parts: &[],
     };
     build(&request, settings.algorithms[0]).expect("a valid request")
 }

@@ -11,7 +11,6 @@ use std::ops::Range;
 
 use crate::builder::{Builder, Sent, input, output};
 use crate::collective::Collective;
-use crate::partition::part;
 use crate::schedule::Span;
 
 /// Lays out a collective of one phase.
@@ -174,15 +173,15 @@ fn fan_out<T>(
 
 /// Sends the block that `to` gets from `rank` in an all-to-all.
 fn exchange(builder: &mut Builder, rank: usize, to: usize) -> Sent {
-    let part = own(builder, to);
-    let block = rank * part.len()..(rank + 1) * part.len();
-    builder.send(rank, to, input(part), output(block))
+    let parts = builder.parts();
+    let (sent, received) = (parts.sent_block(rank, to), parts.received_block(rank, to));
+    builder.send(rank, to, input(sent), output(received))
 }
 
 fn keep_own_block(builder: &mut Builder, rank: usize) {
-    let part = own(builder, rank);
-    let block = rank * part.len()..(rank + 1) * part.len();
-    builder.copy(rank, input(part), output(block));
+    let parts = builder.parts();
+    let (sent, received) = (parts.sent_block(rank, rank), parts.received_block(rank, rank));
+    builder.copy(rank, input(sent), output(received));
 }
 
 /// Makes each rank wait for its transfers.
@@ -201,7 +200,7 @@ pub(super) fn others(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
 }
 
 fn own(builder: &Builder, rank: usize) -> Range<usize> {
-    part(builder.elements, builder.ranks, rank)
+    builder.part(rank)
 }
 
 fn whole(builder: &Builder, _: usize) -> Range<usize> {

@@ -169,7 +169,7 @@ fn reduce_scatter(builder: &mut Builder, servers: &Servers) {
         for &rank in group {
             builder.step(rank, 0);
             for to in (1..=ranks).map(|distance| (rank + distance) % ranks) {
-                let source = input(part(builder.elements, ranks, to));
+                let source = input(builder.part(to));
                 let at = collector(servers, server, to);
                 let landed =
                     if at == rank { Landed::own(source) } else { send_to_slot(builder, rank, at, source) };
@@ -205,8 +205,7 @@ fn collector(servers: &Servers, server: usize, of: usize) -> usize {
 
 fn all_gather(builder: &mut Builder, servers: &Servers) {
     let ranks = builder.ranks;
-    let own = |rank: usize| part(builder.elements, builder.ranks, rank);
-    let parts: Vec<_> = (0..ranks).map(own).collect();
+    let parts: Vec<_> = (0..ranks).map(|rank| builder.part(rank)).collect();
     let mut last: Vec<Vec<Sent>> = vec![Vec::new(); ranks];
     // By receiver: transfers from other servers, with the part that they carry.
     let mut passed: Vec<Vec<(Sent, Span)>> = vec![Vec::new(); ranks];

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn request(collective: Collective, ranks: usize) -> Request<'static> {
-        Request { collective, ranks, elements: 10, servers: &[] }
+        Request { collective, ranks, elements: 10, servers: &[], parts: &[] }
     }
 
     #[test]
@@ -102,6 +102,21 @@ mod tests {
         assert!(reason(&barrier, Algorithm::TwoLevel).contains("2 servers named for 3 ranks"));
         let huge = Request { elements: ELEMENTS_MAX + 1, ..request(Collective::AllReduce, 3) };
         assert_eq!(build(&huge, Algorithm::Ring), Err(Refused::Elements(ELEMENTS_MAX + 1)));
+        let listed = |collective, parts| {
+            reason(
+                &Request { parts, ..request(collective, 3) },
+                suitable(collective, NonZeroUsize::MIN).next().unwrap(),
+            )
+        };
+        assert!(listed(Collective::AllGather, &[1, 9]).starts_with("2 parts listed; hint: list 3:"));
+        assert!(listed(Collective::AllToAll, &[1, 2, 7]).starts_with("3 parts listed; hint: list 9:"));
+        let sum = listed(Collective::ReduceScatter, &[1, 2, 8]);
+        assert!(sum.starts_with("the parts have 11 elements, the array has 10"), "{sum}");
+        assert!(
+            listed(Collective::Gather { root: 0 }, &[usize::MAX, usize::MAX, 2])
+                .contains("36893488147419103232")
+        );
+        assert!(listed(Collective::AllReduce, &[1, 2, 7]).contains("parts listed for all-reduce"));
         let segments = NonZeroUsize::new(SEGMENTS_MAX + 1).unwrap();
         let fine = Algorithm::RingPipeline { segments };
         let broadcast = request(Collective::Broadcast { root: 0 }, 3);

@@ -20,6 +20,10 @@ pub struct Request<'a> {
     /// The server of each rank, by rank; empty when each rank has a server of its own. Only
     /// [`Algorithm::TwoLevel`] and [`Algorithm::Hierarchical`] use it.
     pub servers: &'a [usize],
+    /// Number of elements of each rank's part, by rank; empty when the parts are equal. Their sum is `elements`. Only collectives
+    /// whose ranks have parts take them ([`Collective::has_parts`]). An all-to-all takes a block for each pair of ranks, a row
+    /// per sender; `elements` is then the sum over all pairs.
+    pub parts: &'a [usize],
 }
 
 /// Maximum number of ranks of one schedule: the fabric's own limit of endpoints.
@@ -61,6 +65,22 @@ pub enum Refused {
         /// Number of ranks.
         ranks: usize,
     },
+    /// Parts are listed for a collective that has none.
+    NoParts(Collective),
+    /// The list of parts has the wrong length.
+    PartCount {
+        /// Length of the list.
+        parts: usize,
+        /// Number of parts, or of blocks of an all-to-all.
+        expected: usize,
+    },
+    /// The parts are not the whole array.
+    PartSum {
+        /// Sum of the parts.
+        sum: u128,
+        /// Elements of the whole array.
+        elements: usize,
+    },
 }
 
 impl Refused {
@@ -85,6 +105,18 @@ impl Refused {
             Self::Servers { servers, ranks } => Reason::new(
                 format!("{servers} servers named for {ranks} ranks"),
                 "name one per rank, or none",
+            ),
+            Self::NoParts(collective) => Reason::new(
+                format!("parts listed for {collective}, whose ranks have no parts"),
+                "leave them out, or take all-gather, reduce-scatter, gather, scatter or all-to-all",
+            ),
+            Self::PartCount { parts, expected } => Reason::new(
+                format!("{parts} parts listed"),
+                format!("list {expected}: one per rank, or one per pair of ranks of an all-to-all; or none"),
+            ),
+            Self::PartSum { sum, elements } => Reason::new(
+                format!("the parts have {sum} elements, the array has {elements}"),
+                "the parts are the whole array",
             ),
         }
     }
@@ -116,7 +148,7 @@ pub fn candidates(
 }
 
 pub(crate) fn check(request: &Request<'_>, algorithm: Algorithm) -> Result<(), Refused> {
-    let &Request { collective, ranks, elements, servers } = request;
+    let &Request { collective, ranks, elements, servers, parts } = request;
     if !algorithm.does(collective) {
         let names: Vec<_> = suitable(collective, NonZeroUsize::MIN).map(Algorithm::name).collect();
         return Err(Refused::Unsuitable { collective, algorithm, by: names.join(", ") });
@@ -133,10 +165,26 @@ pub(crate) fn check(request: &Request<'_>, algorithm: Algorithm) -> Result<(), R
     if !servers.is_empty() && servers.len() != ranks {
         return Err(Refused::Servers { servers: servers.len(), ranks });
     }
+    if !parts.is_empty() {
+        check_parts(request)?;
+    }
     match algorithm {
         Algorithm::RingPipeline { segments } if segments.get() > SEGMENTS_MAX => {
             Err(Refused::Segments(segments))
         }
         _ => Ok(()),
     }
+}
+
+fn check_parts(request: &Request<'_>) -> Result<(), Refused> {
+    let &Request { collective, ranks, elements, parts, .. } = request;
+    if !collective.has_parts() {
+        return Err(Refused::NoParts(collective));
+    }
+    let expected = if collective == Collective::AllToAll { ranks * ranks } else { ranks };
+    if parts.len() != expected {
+        return Err(Refused::PartCount { parts: parts.len(), expected });
+    }
+    let sum = parts.iter().map(|&part| part as u128).sum();
+    if sum == elements as u128 { Ok(()) } else { Err(Refused::PartSum { sum, elements }) }
 }

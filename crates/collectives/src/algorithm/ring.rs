@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use crate::builder::{Builder, Sent, input, output};
 use crate::collective::Collective;
-use crate::partition::{part, part_of};
+use crate::partition::part_of;
 use crate::schedule::Span;
 
 /// Lays out a reduce-scatter, all-gather or all-reduce over one or two lanes.
@@ -59,12 +59,11 @@ struct Lane {
 
 impl Lane {
     fn new(builder: &Builder, index: usize, lanes: usize) -> Self {
-        let (ranks, elements) = (builder.ranks, builder.elements);
-        let pieces: Vec<_> =
-            (0..ranks).map(|rank| part_of(&part(elements, ranks, rank), lanes, index)).collect();
+        let ranks = builder.ranks;
+        let pieces: Vec<_> = (0..ranks).map(|rank| part_of(&builder.part(rank), lanes, index)).collect();
         // Only an all-gather uses the initial value: the rank's own part.
         let held = |rank: usize| {
-            let start = part(elements, ranks, rank).start;
+            let start = builder.part(rank).start;
             let piece: &Range<usize> = &pieces[rank];
             Held { arrival: None, span: input(piece.start - start..piece.end - start), partial: false }
         };
@@ -95,7 +94,7 @@ impl Lane {
             builder.step(rank, hop);
             let source = if hop == 0 { input(piece.clone()) } else { self.take(builder, rank, chunk) };
             let to = self.ahead(rank);
-            let start = if only_part { part(builder.elements, self.ranks, chunk).start } else { 0 };
+            let start = if only_part { builder.part(chunk).start } else { 0 };
             let target = if hop + 2 == self.ranks {
                 output(piece.start - start..piece.end - start)
             } else {
@@ -143,7 +142,7 @@ impl Lane {
 
 fn keep_own_part(builder: &mut Builder, round: usize) {
     for rank in 0..builder.ranks {
-        let own = part(builder.elements, builder.ranks, rank);
+        let own = builder.part(rank);
         builder.step(rank, round);
         builder.copy(rank, input(0..own.len()), output(own));
     }

@@ -17,6 +17,9 @@ pub(super) struct TransferSteps {
 }
 
 pub(super) fn check(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> {
+    if schedule.parts.ranks() != schedule.ranks() {
+        return Err(vec![Finding::BufferSize { rank: schedule.parts.ranks().min(schedule.ranks()) }]);
+    }
     let mut findings = Vec::new();
     check_programs(schedule, &mut findings);
     check_transfers(schedule, &mut findings);
@@ -29,10 +32,10 @@ pub(super) fn check(schedule: &Schedule) -> Result<TransferSteps, Vec<Finding>> 
 }
 
 fn check_programs(schedule: &Schedule, findings: &mut Vec<Finding>) {
-    let (collective, ranks, elements) = (schedule.collective, schedule.ranks(), schedule.elements);
+    let (collective, parts) = (schedule.collective, &schedule.parts);
     for (rank, program) in schedule.programs.iter().enumerate() {
-        let input = collective.input_elements(rank, ranks, elements);
-        let output = collective.output_elements(rank, ranks, elements);
+        let input = collective.input_of(rank, parts);
+        let output = collective.output_of(rank, parts);
         if (program.input, program.output) != (input, output) {
             findings.push(Finding::BufferSize { rank });
         }

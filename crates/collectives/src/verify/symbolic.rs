@@ -136,7 +136,7 @@ impl Memory {
         let mut below: Option<(usize, SetId)> = None;
         for rank in 0..ranks {
             for element in 0..schedule.programs[rank].output {
-                let expected = promise(schedule.collective, ranks, schedule.elements, rank, element);
+                let expected = promise(schedule.collective, &schedule.parts, rank, element);
                 let set = match expected.contributors {
                     Contributors::All => all_ranks,
                     Contributors::Below(end) => match below {

@@ -151,7 +151,7 @@ mod tests {
             for ranks in [1, 2, 3, 5, 8] {
                 for collective in Collective::all(ranks - 1) {
                     for algorithm in suitable(collective, NonZeroUsize::new(3).unwrap()) {
-                        let request = Request { collective, ranks, elements: 61, servers: &[] };
+                        let request = Request { collective, ranks, elements: 61, servers: &[], parts: &[] };
                         let schedule = build(&request, algorithm).unwrap();
                         let outputs =
                             reference::run(&schedule, operation, element, &inputs(&schedule, &given))

@@ -306,7 +306,7 @@ pub(crate) const fn is_chosen(settings: &CollectiveSettings, ranks: usize) -> bo
 }
 
 pub(crate) fn request(settings: &CollectiveSettings, ranks: usize, elements: usize) -> Request<'_> {
-    Request { collective: settings.collective, ranks, elements, servers: &settings.servers }
+    Request { collective: settings.collective, ranks, elements, servers: &settings.servers, parts: &[] }
 }
 
 #[cfg(test)]

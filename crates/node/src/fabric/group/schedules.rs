@@ -76,7 +76,7 @@ impl Schedules {
             return Ok(Arc::clone(schedule));
         }
         let Size { collective, elements, element_bytes } = size;
-        let request = Request { collective, ranks: self.members, elements, servers: &[] };
+        let request = Request { collective, ranks: self.members, elements, servers: &[], parts: &[] };
         let refused = |_| Error::Invalid("no schedule for so many members or elements");
         let named = self.algorithm.filter(|algorithm| algorithm.does(collective));
         let algorithm = match named {
